@@ -1,0 +1,108 @@
+//! The well-behaved tools, which a test compares the others with, and the one that fails as a tool should.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use agent_tool::{Failure, clock, context, log};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::exhaustion::Never;
+
+/// No arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
+/// What `echo` gets and returns.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Echoed {
+    /// Any JSON value.
+    value: Value,
+}
+
+pub(crate) fn echo(echoed: Echoed) -> Result<Echoed, Failure> {
+    Ok(echoed)
+}
+
+/// The failure to fail with.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Report {
+    /// The failure's code.
+    #[serde(default = "say_unavailable")]
+    code: String,
+    /// The failure's message.
+    message: String,
+}
+
+fn say_unavailable() -> String {
+    agent_tool::code::UNAVAILABLE.to_owned()
+}
+
+pub(crate) fn fail(report: Report) -> Result<Never, Failure> {
+    Err(Failure::new(report.code, report.message))
+}
+
+/// What the host tells a tool about its call.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Surroundings {
+    request_id: String,
+    remaining_ms: u64,
+    cancelled: bool,
+    now_ms: u64,
+}
+
+pub(crate) fn look_around(_: Nothing) -> Result<Surroundings, Failure> {
+    let request_id = context::request_id();
+    log::write("info", "looked around", &[("request_id", &request_id)]);
+    Ok(Surroundings {
+        request_id,
+        remaining_ms: context::remaining_ms(),
+        cancelled: context::cancelled(),
+        now_ms: clock::now_ms(),
+    })
+}
+
+/// How many calls an instance has had.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Counted {
+    calls: u32,
+}
+
+pub(crate) fn count_calls(_: Nothing) -> Result<Counted, Failure> {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    Ok(Counted { calls: CALLS.fetch_add(1, Ordering::Relaxed) + 1 })
+}
+
+/// The answer `loop_until_cancelled` never gives.
+pub(crate) type LoopedUntilCancelled = Never;
+
+pub(crate) fn loop_until_cancelled(_: Nothing) -> Result<LoopedUntilCancelled, Failure> {
+    while !context::cancelled() {}
+    Err(Failure::new("cancelled", "the caller has gone"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Nothing, count_calls, echo, fail};
+
+    #[test]
+    fn echo_returns_what_it_gets() {
+        let echoed = serde_json::from_str(r#"{"value":[1,"two",null]}"#).unwrap();
+        assert_eq!(serde_json::to_string(&echo(echoed).unwrap()).unwrap(), r#"{"value":[1,"two",null]}"#);
+    }
+
+    #[test]
+    fn a_failure_is_unavailable_unless_it_says_otherwise() {
+        let failure = fail(serde_json::from_str(r#"{"message":"no"}"#).unwrap()).unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.message.as_str()), ("unavailable", "no"));
+    }
+
+    #[test]
+    fn calls_are_counted_within_an_instance() {
+        let first = count_calls(Nothing {}).unwrap().calls;
+        assert_eq!(count_calls(Nothing {}).unwrap().calls, first + 1);
+    }
+}

@@ -1,0 +1,127 @@
+//! The export macros: `export!` for functions is all that most tools need. It is made of `tools!`, which turns
+//! functions into a [`Component`], and `export_component!`, which shows a component to the host.
+//!
+//! [`Component`]: crate::Component
+
+use crate::Failure;
+
+/// Makes functions the tools of this component.
+///
+/// Each line is a doc comment (what the model reads), then `function(Args) -> Answer`, then optionally
+/// `hints: […]` and `timeout_ms: …`. The function's name is the tool's name and is checked when it compiles;
+/// its shape is `fn(Args) -> Result<Answer, Failure>`.
+///
+/// * `read_only`: changes nothing. Calls may run in parallel, and their results may be cached.
+/// * `idempotent`: doing it twice is doing it once. The host may retry it.
+/// * `destructive`: may lose something. The host never retries it.
+/// * `timeout_ms: N`: interrupt the call after N milliseconds. It can shorten the host's limit, never lengthen it.
+///
+/// The macro makes a type `Tools` that implements [`Component`](crate::Component), for tests that want to see the
+/// description or make a call as the host makes it.
+#[macro_export]
+macro_rules! export {
+    ($($tools:tt)+) => {
+        $crate::tools! { $($tools)+ }
+        $crate::export_component!(Tools);
+    };
+}
+
+/// Turns functions into a type `Tools` that implements [`Component`](crate::Component), written as for [`export!`].
+///
+/// For a component that adds to what functions can say: it can hand on to `Tools`, and goes to
+/// [`export_component!`](crate::export_component!) in its place.
+#[macro_export]
+macro_rules! tools {
+    ($(
+        $(#[doc = $doc:expr])+
+        $tool:ident($args:ty) -> $answer:ty
+        $(, hints: [$($hint:ident),* $(,)?])?
+        $(, timeout_ms: $timeout_ms:literal)?
+        ;
+    )+) => {
+        /// The tools of this component, as the host sees them.
+        #[derive(Debug)]
+        pub(crate) struct Tools;
+
+        impl $crate::Component for Tools {
+            fn describe() -> Vec<$crate::ToolDef> {
+                vec![$({
+                    const { assert!(
+                        $crate::is_tool_name(stringify!($tool)),
+                        "a tool's name is a lower-case letter and then up to 62 of a-z, 0-9 and _",
+                    ) }
+                    $crate::describe_tool::<$args, $answer>(
+                        stringify!($tool),
+                        &$crate::private::join_doc_lines(&[$($doc),+]),
+                        &[
+                            $($($crate::hint!($hint),)*)?
+                            $(("timeout-ms", { const _: u64 = $timeout_ms; stringify!($timeout_ms) }),)?
+                        ],
+                    )
+                }),+]
+            }
+
+            fn call(name: String, arguments: String) -> Result<$crate::Output, $crate::Failure> {
+                match name.as_str() {
+                    $(stringify!($tool) => $crate::private::run_tool::<$args, $answer>($tool, &arguments),)+
+                    _ => Err($crate::private::refuse_unknown_tool(&name, &[$(stringify!($tool)),+])),
+                }
+            }
+        }
+    };
+}
+
+/// Makes a hand-written [`Component`](crate::Component) what the host sees.
+#[macro_export]
+macro_rules! export_component {
+    ($component:ident) => {
+        const _: fn() -> Vec<$crate::ToolDef> = <$component as $crate::Component>::describe;
+
+        // Only there for wasm32: a linker for another target would take the names of these exports amiss.
+        #[cfg(target_arch = "wasm32")]
+        const _: () = {
+            struct Guest;
+
+            impl $crate::bindings::exports::agent::tool::tool::Guest for Guest {
+                fn describe() -> Vec<$crate::ToolDef> {
+                    $crate::private::watch_for_panics();
+                    <$component as $crate::Component>::describe()
+                }
+
+                fn call(name: String, arguments: String) -> Result<$crate::Output, $crate::Failure> {
+                    $crate::private::watch_for_panics();
+                    <$component as $crate::Component>::call(name, arguments)
+                }
+            }
+
+            $crate::bindings::export_guest!(Guest with_types_in $crate::bindings);
+        };
+    };
+}
+
+/// One hint of [`export!`]; an unknown one does not compile.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! hint {
+    (read_only) => {
+        ("read-only", "true")
+    };
+    (idempotent) => {
+        ("idempotent", "true")
+    };
+    (destructive) => {
+        ("destructive", "true")
+    };
+    ($other:ident) => {
+        compile_error!(concat!(
+            "unknown hint `",
+            stringify!($other),
+            "`: it is one of read_only, idempotent, destructive"
+        ))
+    };
+}
+
+/// The failure for a name that is none of this component's tools.
+pub fn refuse_unknown_tool(name: &str, tools: &[&str]) -> Failure {
+    Failure::not_found(format!("there is no tool `{name}` here, only: {}", tools.join(", ")))
+}

@@ -1,0 +1,56 @@
+//! The innermost `Invoke`: a caller's text becomes a run, driven to its end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use super::{Ask, Invoke, InvokeError};
+use crate::drive::Driver;
+use crate::ports::{Journal, Model, Toolbox};
+use crate::result::AgentResult;
+use crate::run::{Limits, Task};
+
+/// How long a run may take when nobody set a deadline: long enough to be none.
+const NO_DEADLINE: Duration = Duration::from_hours(24);
+
+/// Runs the agent.
+pub struct Agent {
+    /// Who is asked.
+    pub model: Arc<dyn Model>,
+    /// Where each run gets its tool set from.
+    pub toolbox: Arc<dyn Toolbox>,
+    /// Where the runs' histories go.
+    pub journal: Arc<dyn Journal>,
+    /// What one run may use up.
+    pub limits: Limits,
+}
+
+#[async_trait]
+impl Invoke for Agent {
+    async fn invoke(&self, ask: Ask) -> Result<AgentResult, InvokeError> {
+        let tools = self.toolbox.current();
+        let task = Task {
+            id: format!("run_{}", Uuid::now_v7().simple()),
+            input: ask.input,
+            options: ask.options,
+            limits: self.limits,
+            model: self.model.name().to_owned(),
+        };
+        let driver = Driver {
+            request_id: &ask.request_id,
+            deadline: ask.deadline.unwrap_or_else(|| Instant::now() + NO_DEADLINE),
+            model: &*self.model,
+            tools: &*tools,
+            journal: &*self.journal,
+        };
+        driver.start(task).await.map_err(InvokeError::Run)
+    }
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,22 @@
+//! The words, the ports and the pure agent run that the rest of agent-host is built around.
+//!
+//! - [`message`], [`catalog`], [`result`]: the words everybody uses.
+//! - [`run`]: the agent loop as a value. No async, no clock, no I/O.
+//! - [`drive`]: carries a run's steps out with a model and a tool set, journaling as it goes.
+//! - [`ports`]: one trait and its error per file: what the core needs from the outside.
+//! - [`invoke`]: the one entry to an agent run, and the wrappers around it.
+//! - [`health`]: runs probes side by side and collects a report.
+//! - [`testing`]: scripted fakes behind the feature of that name.
+//!
+//! What does not belong here: HTTP, WebAssembly, databases, environment variables, status codes.
+
+pub mod catalog;
+pub mod drive;
+pub mod health;
+pub mod invoke;
+pub mod message;
+pub mod ports;
+pub mod result;
+pub mod run;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

@@ -1,0 +1,134 @@
+//! What is said in a run: messages, tool calls and the options of the caller.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One entry of a run's transcript, in the JSON shape that clients see.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub enum Message {
+    /// The caller's text.
+    User {
+        /// The text as it was sent.
+        content: String,
+    },
+    /// A reply of the model.
+    Assistant {
+        /// The text of the reply; empty when the model only asked for tools.
+        content: String,
+        /// The tools the model asked for, in its order.
+        #[serde(rename = "toolCalls", default, skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<ToolCall>,
+    },
+    /// The answer to one tool call.
+    Tool {
+        /// [`ToolCall::id`] of the call this answers.
+        #[serde(rename = "toolCallId")]
+        tool_call_id: String,
+        /// Name of the tool, as the model wrote it.
+        name: String,
+        /// What the model is told: the tool's JSON, or an error text that is safe to show.
+        content: String,
+    },
+}
+
+/// A model's wish to have a tool called.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The provider's id of the call; unique within a reply.
+    pub id: String,
+    /// The tool's name, as the model wrote it.
+    pub name: String,
+    /// A JSON object. When what the model wrote is not one, this is a JSON string that holds its text
+    /// unchanged, and the run answers the call with an error instead of calling the tool.
+    pub arguments: Value,
+}
+
+impl ToolCall {
+    /// A call whose arguments are the text a model wrote, which may be anything.
+    pub fn from_text(id: String, name: String, arguments: String) -> Self {
+        // Some providers write nothing at all for a tool without parameters.
+        let text = if arguments.trim().is_empty() { "{}" } else { &arguments };
+        let arguments = match serde_json::from_str::<Value>(text) {
+            Ok(object @ Value::Object(_)) => object,
+            Ok(_) | Err(_) => Value::String(arguments),
+        };
+        Self { id, name, arguments }
+    }
+}
+
+/// What a caller may ask of every model call of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Options {
+    /// Most tokens one reply may have. Absent: the provider's own limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Sampling temperature, 0 to 2. Absent: 0 (interface, Limits, "Model call").
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+}
+
+/// Tokens that model calls were billed for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    /// Tokens read by the model.
+    pub input_tokens: u64,
+    /// Tokens written by the model.
+    pub output_tokens: u64,
+}
+
+impl Usage {
+    /// Both kinds together.
+    pub fn total(self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// The usage of two calls together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_that_are_no_json_object_are_kept_as_text() {
+        let arguments = |text: &str| ToolCall::from_text("1".into(), "t".into(), text.into()).arguments;
+        assert_eq!(arguments(r#"{"a":1}"#), json!({"a": 1}));
+        assert_eq!(arguments("  "), json!({}));
+        assert_eq!(arguments("[1]"), json!("[1]"));
+        assert_eq!(arguments("\"a\""), json!("\"a\""));
+        assert_eq!(arguments(r#"{"a":"#), json!(r#"{"a":"#));
+    }
+
+    #[test]
+    fn messages_have_the_shape_that_clients_read() {
+        let call = ToolCall { id: "call_1".into(), name: "add".into(), arguments: json!({"a": 1}) };
+        let transcript = [
+            Message::User { content: "hi".into() },
+            Message::Assistant { content: String::new(), tool_calls: vec![call] },
+            Message::Tool { tool_call_id: "call_1".into(), name: "add".into(), content: "3".into() },
+            Message::Assistant { content: "3".into(), tool_calls: vec![] },
+        ];
+        assert_eq!(
+            serde_json::to_value(&transcript).unwrap(),
+            json!([
+                {"role": "user", "content": "hi"},
+                {"role": "assistant", "content": "",
+                 "toolCalls": [{"id": "call_1", "name": "add", "arguments": {"a": 1}}]},
+                {"role": "tool", "toolCallId": "call_1", "name": "add", "content": "3"},
+                {"role": "assistant", "content": "3"},
+            ])
+        );
+    }
+}

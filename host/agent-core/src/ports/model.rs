@@ -1,0 +1,116 @@
+//! The language model.
+
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::Catalog;
+use crate::message::{Message, ToolCall, Usage};
+
+/// A language model that can choose tools.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// `provider/model`, as in `LLM_MODEL`.
+    fn name(&self) -> &str;
+
+    /// One reply to the conversation so far.
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError>;
+}
+
+/// One call of the model.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelRequest<'a> {
+    /// Goes to the log, and to the provider as `X-Request-Id`.
+    pub request_id: &'a str,
+    /// The conversation so far.
+    pub messages: &'a [Message],
+    /// The tools the model may choose.
+    pub tools: &'a Catalog,
+    /// Most tokens the reply may have.
+    pub max_tokens: u32,
+    /// Sampling temperature.
+    pub temperature: f64,
+    /// When the caller stops waiting. Retries are not started if they could not end before it.
+    pub deadline: Instant,
+}
+
+/// What the model said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelReply {
+    /// The text; may be empty.
+    pub content: String,
+    /// The tools it asks for.
+    pub tool_calls: Vec<ToolCall>,
+    /// What the provider says the call used; absent when it does not say.
+    pub usage: Option<Usage>,
+    /// Why it stopped writing.
+    pub finish: Finish,
+    /// `provider/model` that replied.
+    pub model: String,
+}
+
+/// Why a model stopped writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// It was done, or it waits for tools.
+    Done,
+    /// It reached the most tokens it may write.
+    Length,
+}
+
+/// Why there is no reply. `detail` never holds a key or a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// No answer within the time a call may take.
+    #[error("the model provider {provider} did not answer in time")]
+    Timeout {
+        /// `provider/model` that was asked.
+        provider: String,
+    },
+    /// No connection, or one that broke.
+    #[error("the model provider {provider} could not be reached: {detail}")]
+    Unreachable {
+        /// `provider/model` that was asked.
+        provider: String,
+        /// What broke.
+        detail: String,
+    },
+    /// The provider says that it is overloaded or broken (408, 409, 5xx).
+    #[error("the model provider {provider} is unavailable: {detail}")]
+    Unavailable {
+        /// `provider/model` that was asked.
+        provider: String,
+        /// The status, and the provider's own words.
+        detail: String,
+        /// How long the provider asks us to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The provider limits our rate (429).
+    #[error("the model provider {provider} limits our rate: {detail}")]
+    RateLimited {
+        /// `provider/model` that was asked.
+        provider: String,
+        /// The provider's own words.
+        detail: String,
+        /// How long the provider asks us to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The provider refuses the request (any other 4xx). Asking again would not help.
+    #[error("the model provider {provider} refused the request: {detail}")]
+    Refused {
+        /// `provider/model` that was asked.
+        provider: String,
+        /// The status, and the provider's own words.
+        detail: String,
+    },
+    /// The provider answered with something that is not the reply its protocol promises.
+    #[error("the model provider {provider} sent a reply that cannot be read: {detail}")]
+    Malformed {
+        /// `provider/model` that was asked.
+        provider: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+}

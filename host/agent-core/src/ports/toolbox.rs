@@ -1,0 +1,60 @@
+//! The tools.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::Catalog;
+use crate::message::ToolCall;
+use crate::result::ToolReceipt;
+
+/// Where a run gets its tools from.
+pub trait Toolbox: Send + Sync {
+    /// The tool set of this moment. A run keeps the one it started with, whatever is swapped meanwhile.
+    fn current(&self) -> Arc<dyn ToolSet>;
+
+    /// The components that could not be loaded, and why. The others serve.
+    fn faults(&self) -> Vec<ToolFault>;
+}
+
+/// One immutable set of tools.
+#[async_trait]
+pub trait ToolSet: Send + Sync {
+    /// What the model is told.
+    fn catalog(&self) -> &Arc<Catalog>;
+
+    /// Calls one tool. Whatever goes wrong is an answer to the model, never an error of the run. Dropping
+    /// the future interrupts the tool.
+    async fn call(&self, request: ToolRequest<'_>) -> ToolReturn;
+}
+
+/// One call of a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolRequest<'a> {
+    /// The HTTP request or job on whose behalf the call is made.
+    pub request_id: &'a str,
+    /// What the model asked for; the arguments are a JSON object.
+    pub call: &'a ToolCall,
+    /// When the caller stops waiting. The tool's own limit may be shorter.
+    pub deadline: Instant,
+}
+
+/// The answer to one tool call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolReturn {
+    /// What the model is told.
+    pub content: String,
+    /// What it came to.
+    pub receipt: ToolReceipt,
+}
+
+/// A component that could not be loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToolFault {
+    /// Its file's name, without the folder.
+    pub file: String,
+    /// What is wrong and what to do about it.
+    pub error: String,
+}

@@ -1,0 +1,115 @@
+//! What a finished run gives back, in the JSON shape of the service's contract.
+
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::message::{Message, Usage};
+
+/// The agent's result. Variant A wraps it in `{"result": …}`, Variant B returns it bare.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentResult {
+    /// Id of the run, `run_…`.
+    pub id: String,
+    /// The text of the model's last reply.
+    pub output: String,
+    /// Why the run ended.
+    pub stop_reason: StopReason,
+    /// The whole transcript. Every tool call in it is answered.
+    pub messages: Vec<Message>,
+    /// Tokens of all model calls of the run together.
+    #[serde(serialize_with = "with_total")]
+    pub usage: Usage,
+    /// Model calls made.
+    pub iterations: u32,
+    /// `provider/model` of the last reply.
+    pub model: String,
+    /// One receipt per tool call, in the order the model asked for them.
+    pub tool_calls: Vec<ToolReceipt>,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model gave its final answer.
+    Completed,
+    /// The run made as many model calls as it may and the model still wanted tools.
+    MaxIterations,
+    /// The next model call did not fit into the token budget, or the last one filled it.
+    TokenBudget,
+    /// The model's last reply was cut off at `options.maxTokens` or at the provider's own limit.
+    MaxTokens,
+    /// The run was cancelled.
+    Cancelled,
+}
+
+/// What one tool call came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolReceipt {
+    /// The tool's name, as the model wrote it.
+    pub name: String,
+    /// `component@sha256:…` of the code that ran; absent when none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<String>,
+    /// How long the call took in the host, in milliseconds.
+    pub duration_ms: f64,
+    /// How it ended.
+    pub outcome: ToolOutcome,
+}
+
+/// How a tool call ended. Everything but [`Ok`](Self::Ok) is told to the model as an error text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolOutcome {
+    /// The tool returned a value.
+    Ok,
+    /// The tool itself reported a failure.
+    Failed,
+    /// The arguments were not a JSON object or did not match the tool's schema; nothing ran.
+    InvalidArguments,
+    /// No tool of that name is loaded; nothing ran.
+    UnknownTool,
+    /// The run ended before the call's turn came; nothing ran.
+    NotRun,
+    /// The deadline passed and the tool was interrupted.
+    TimedOut,
+    /// The tool crashed.
+    Trapped,
+    /// The tool wanted more memory, tables or instances than it may have.
+    MemoryLimit,
+    /// The tool returned more bytes than it may.
+    OutputLimit,
+    /// The tool returned something that is not JSON or does not match its own schema.
+    InvalidOutput,
+    /// The host could not run the tool; its log says why.
+    HostError,
+}
+
+impl ToolOutcome {
+    /// The outcome as it stands in JSON and in metric labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::InvalidArguments => "invalid_arguments",
+            Self::UnknownTool => "unknown_tool",
+            Self::NotRun => "not_run",
+            Self::TimedOut => "timed_out",
+            Self::Trapped => "trapped",
+            Self::MemoryLimit => "memory_limit",
+            Self::OutputLimit => "output_limit",
+            Self::InvalidOutput => "invalid_output",
+            Self::HostError => "host_error",
+        }
+    }
+}
+
+fn with_total<S: Serializer>(usage: &Usage, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut object = serializer.serialize_struct("Usage", 3)?;
+    object.serialize_field("inputTokens", &usage.input_tokens)?;
+    object.serialize_field("outputTokens", &usage.output_tokens)?;
+    object.serialize_field("totalTokens", &usage.total())?;
+    object.end()
+}

@@ -1,0 +1,94 @@
+//! How much a model call may cost: the arithmetic of `TOKEN_BUDGET_PER_REQUEST`.
+//!
+//! Nobody but the provider can count tokens exactly, and only afterwards. So what a call will read is taken
+//! from what the provider counted for the previous call, and only the text added since is estimated.
+
+use crate::message::{Message, ToolCall, Usage};
+
+/// A reply shorter than this can hold no answer, and some providers refuse to be asked for one.
+pub(crate) const LEAST_REPLY_TOKENS: u64 = 16;
+
+/// Bytes of UTF-8 per token, on the low side for English text and JSON so that estimates err upwards.
+const BYTES_PER_TOKEN: u64 = 3;
+
+/// Tokens that providers add around every message.
+const TOKENS_PER_MESSAGE: u64 = 4;
+
+/// The most tokens the next reply may have, or nothing when the call does not fit into the budget.
+///
+/// `used` are the tokens of all calls so far and `input` those the next call will read.
+pub(crate) fn reply_allowance(budget: u64, used: u64, input: u64, wanted: Option<u32>) -> Option<u32> {
+    let room = budget.checked_sub(used)?.checked_sub(input)?;
+    if room < LEAST_REPLY_TOKENS {
+        return None;
+    }
+    let room = u32::try_from(room).unwrap_or(u32::MAX);
+    Some(wanted.map_or(room, |wanted| wanted.min(room)))
+}
+
+/// About how many tokens the first call reads: the tools and the caller's text.
+pub(crate) fn estimate_first_input(tool_bytes: u64, messages: &[Message]) -> u64 {
+    tool_bytes / BYTES_PER_TOKEN + estimate_messages(messages)
+}
+
+/// About how many tokens the next call reads: what the last one read and wrote, and what came after it.
+pub(crate) fn estimate_next_input(last: Usage, since: &[Message]) -> u64 {
+    last.total().saturating_add(estimate_messages(since))
+}
+
+/// What a reply is taken to have used when the provider does not say.
+pub(crate) fn estimate_usage(input_tokens: u64, reply: &Message) -> Usage {
+    Usage { input_tokens, output_tokens: estimate_messages(std::slice::from_ref(reply)) }
+}
+
+fn estimate_messages(messages: &[Message]) -> u64 {
+    messages.iter().map(|message| TOKENS_PER_MESSAGE + bytes_of(message).div_ceil(BYTES_PER_TOKEN)).sum()
+}
+
+fn bytes_of(message: &Message) -> u64 {
+    let bytes = match message {
+        Message::User { content } => content.len(),
+        Message::Assistant { content, tool_calls } => {
+            content.len() + tool_calls.iter().map(bytes_of_call).sum::<usize>()
+        }
+        Message::Tool { name, content, .. } => name.len() + content.len(),
+    };
+    bytes as u64
+}
+
+fn bytes_of_call(call: &ToolCall) -> usize {
+    call.id.len() + call.name.len() + call.arguments.to_string().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_gets_what_the_budget_leaves() {
+        let cases = [
+            // budget, used, input, wanted => allowance
+            (10_000, 0, 1_000, None, Some(9_000)),
+            (10_000, 0, 1_000, Some(500), Some(500)),
+            (10_000, 9_000, 500, Some(5_000), Some(500)),
+            (10_000, 9_000, 984, None, Some(16)),
+            (10_000, 9_000, 985, None, None),
+            (10_000, 9_000, 2_000, None, None),
+            (10_000, 12_000, 0, None, None),
+            (u64::MAX, 0, 0, None, Some(u32::MAX)),
+        ];
+        for (budget, used, input, wanted, expected) in cases {
+            let got = reply_allowance(budget, used, input, wanted);
+            assert_eq!(got, expected, "budget {budget}, used {used}, input {input}, wanted {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn estimates_grow_with_text_and_never_overflow() {
+        let text = |n: usize| [Message::User { content: "x".repeat(n) }];
+        assert_eq!(estimate_first_input(0, &text(0)), 4);
+        assert_eq!(estimate_first_input(300, &text(30)), 114);
+        let last = Usage { input_tokens: u64::MAX, output_tokens: 1 };
+        assert_eq!(estimate_next_input(last, &text(3)), u64::MAX);
+    }
+}

@@ -1,0 +1,285 @@
+//! Tables of events and the steps they lead to.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::catalog::ToolSpec;
+use crate::testing::{asks_for, check_conversation, says};
+
+fn catalog() -> Arc<Catalog> {
+    let spec = |name: &str| ToolSpec {
+        name: name.into(),
+        description: String::new(),
+        input_schema: json!({"type": "object"}),
+    };
+    Arc::new(Catalog::new(vec![spec("echo"), spec("add")], "sha256:test".into()))
+}
+
+fn task(limits: Limits) -> Task {
+    Task {
+        id: "run_1".into(),
+        input: "hello".into(),
+        options: Options::default(),
+        limits,
+        model: "test/configured".into(),
+    }
+}
+
+fn start(limits: Limits) -> (Run, Step) {
+    Run::start(task(limits), catalog())
+}
+
+fn replied(reply: ModelReply) -> Event {
+    Event::ModelReplied { reply }
+}
+
+fn returned(names: &[&str]) -> Event {
+    let one = |name: &&str| ToolReturn {
+        content: format!("{name} says hi"),
+        receipt: ToolReceipt {
+            name: (*name).into(),
+            component: Some("c@sha256:1".into()),
+            duration_ms: 1.0,
+            outcome: ToolOutcome::Ok,
+        },
+    };
+    Event::ToolsReturned { returns: names.iter().map(one).collect() }
+}
+
+fn done(step: Step) -> AgentResult {
+    let Step::Done(result) = step else { panic!("the run goes on: {step:?}") };
+    check_conversation(&result.messages);
+    *result
+}
+
+fn answers(result: &AgentResult) -> Vec<(&str, &str)> {
+    result
+        .messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::Tool { tool_call_id, content, .. } => Some((tool_call_id.as_str(), content.as_str())),
+            Message::User { .. } | Message::Assistant { .. } => None,
+        })
+        .collect()
+}
+
+#[test]
+fn the_first_step_asks_the_model_with_what_the_budget_allows() {
+    let (run, step) = start(Limits::default());
+    let Step::AskModel { max_tokens, temperature } = step else { panic!("{step:?}") };
+    assert_eq!(run.messages(), [Message::User { content: "hello".into() }]);
+    assert!((9_000..10_000).contains(&max_tokens), "{max_tokens}");
+    assert!(temperature.abs() < f64::EPSILON, "interface: temperature 0");
+}
+
+#[test]
+fn the_callers_options_reach_every_model_call() {
+    let options = Options { max_tokens: Some(150), temperature: Some(0.7) };
+    let (mut run, first) = Run::start(Task { options, ..task(Limits::default()) }, catalog());
+    run.on(replied(asks_for(&[("1", "echo", json!({}))]))).unwrap();
+    let second = run.on(returned(&["echo"])).unwrap();
+    let wanted = Step::AskModel { max_tokens: 150, temperature: 0.7 };
+    assert_eq!((first, second), (wanted.clone(), wanted));
+}
+
+#[test]
+fn a_reply_without_tool_calls_ends_the_run() {
+    let (mut run, _) = start(Limits::default());
+    let result = done(run.on(replied(says("4"))).unwrap());
+    assert_eq!(
+        serde_json::to_value(&result).unwrap(),
+        json!({
+            "id": "run_1", "output": "4", "stopReason": "completed",
+            "messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "4"}],
+            "usage": {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15},
+            "iterations": 1, "model": "test/scripted", "toolCalls": [],
+        })
+    );
+}
+
+#[test]
+fn tool_calls_are_answered_in_the_order_asked() {
+    let (mut run, _) = start(Limits::default());
+    let calls = [("1", "echo", json!({})), ("2", "add", json!({"a": 1})), ("3", "echo", json!({}))];
+    let Step::CallTools(asked) = run.on(replied(asks_for(&calls))).unwrap() else { panic!() };
+    assert_eq!(asked.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["1", "2", "3"]);
+    run.on(returned(&["echo", "add", "echo"])).unwrap();
+    let result = done(run.on(replied(says("done"))).unwrap());
+    assert_eq!(answers(&result), [("1", "echo says hi"), ("2", "add says hi"), ("3", "echo says hi")]);
+    assert_eq!(result.tool_calls.len(), 3);
+}
+
+#[test]
+fn an_unknown_tool_is_an_answer_to_the_model_and_the_known_ones_still_run() {
+    let (mut run, _) = start(Limits::default());
+    let calls = [("1", "rm_rf", json!({})), ("2", "add", json!({})), ("3", "echo", json!("{bad"))];
+    let Step::CallTools(asked) = run.on(replied(asks_for(&calls))).unwrap() else { panic!() };
+    assert_eq!(asked.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(), ["add"]);
+    run.on(returned(&["add"])).unwrap();
+    let result = done(run.on(replied(says("done"))).unwrap());
+    assert_eq!(
+        answers(&result),
+        [
+            ("1", "Error: there is no tool of that name. The tools are: add, echo."),
+            ("2", "add says hi"),
+            ("3", "Error: the arguments are not a JSON object. Call the tool again with one."),
+        ]
+    );
+    let outcomes: Vec<_> = result.tool_calls.iter().map(|receipt| receipt.outcome).collect();
+    assert_eq!(outcomes, [ToolOutcome::UnknownTool, ToolOutcome::Ok, ToolOutcome::InvalidArguments]);
+}
+
+#[test]
+fn a_reply_with_only_unknown_tools_goes_straight_back_to_the_model() {
+    let (mut run, _) = start(Limits::default());
+    let step = run.on(replied(asks_for(&[("1", "nope", json!({}))]))).unwrap();
+    assert!(matches!(step, Step::AskModel { .. }), "{step:?}");
+}
+
+#[test]
+fn the_tenth_reply_is_the_last() {
+    let (mut run, mut step) = start(Limits { tokens: u64::MAX, ..Limits::default() });
+    let mut model_calls = 0;
+    let result = loop {
+        let event = match step {
+            Step::AskModel { .. } => {
+                model_calls += 1;
+                replied(asks_for(&[("1", "echo", json!({}))]))
+            }
+            Step::CallTools(_) => returned(&["echo"]),
+            Step::Done(_) => break done(step),
+        };
+        step = run.on(event).unwrap();
+    };
+    assert_eq!((model_calls, result.iterations), (10, 10));
+    assert_eq!(result.stop_reason, StopReason::MaxIterations);
+    assert_eq!(result.tool_calls.len(), 10);
+    assert_eq!(result.tool_calls[9].outcome, ToolOutcome::NotRun);
+}
+
+#[test]
+fn a_model_call_that_does_not_fit_into_the_budget_is_not_made() {
+    let (mut run, _) = start(Limits { tokens: 2_000, ..Limits::default() });
+    let usage = Some(Usage { input_tokens: 1_000, output_tokens: 200 });
+    let reply = ModelReply { usage, ..asks_for(&[("1", "echo", json!({}))]) };
+    run.on(replied(reply)).unwrap();
+    // 1,200 are used; the next call would read those 1,200 again.
+    let result = done(run.on(returned(&["echo"])).unwrap());
+    assert_eq!(result.stop_reason, StopReason::TokenBudget);
+    assert_eq!(result.usage.total(), 1_200);
+    assert_eq!(result.iterations, 1);
+}
+
+#[test]
+fn a_budget_too_small_for_the_first_call_makes_no_call() {
+    let (_, step) = start(Limits { tokens: 10, ..Limits::default() });
+    let result = done(step);
+    assert_eq!((result.stop_reason, result.iterations), (StopReason::TokenBudget, 0));
+    assert_eq!((result.model.as_str(), result.output.as_str()), ("test/configured", ""));
+}
+
+#[test]
+fn a_reply_that_was_cut_off_says_whose_limit_it_met() {
+    let cut = |limits, options, output_tokens| {
+        let (mut run, _) = Run::start(Task { options, ..task(limits) }, catalog());
+        let usage = Some(Usage { input_tokens: 50, output_tokens });
+        let reply = ModelReply { usage, finish: Finish::Length, ..says("half an ans") };
+        done(run.on(replied(reply)).unwrap()).stop_reason
+    };
+    let wanted = Options { max_tokens: Some(100), temperature: None };
+    let small = Limits { tokens: 500, ..Limits::default() };
+    assert_eq!(cut(Limits::default(), wanted, 100), StopReason::MaxTokens);
+    assert_eq!(cut(small, Options::default(), 450), StopReason::TokenBudget);
+    assert_eq!(cut(Limits::default(), Options::default(), 4_096), StopReason::MaxTokens);
+}
+
+#[test]
+fn the_calls_of_a_reply_that_was_cut_off_are_not_made() {
+    let (mut run, _) = start(Limits::default());
+    let reply = ModelReply { finish: Finish::Length, ..asks_for(&[("1", "echo", json!("{\"a"))]) };
+    let result = done(run.on(replied(reply)).unwrap());
+    assert_eq!(answers(&result), [("1", "Error: not run, because the reply that asked for it was cut off.")]);
+}
+
+#[test]
+fn usage_is_estimated_when_the_provider_does_not_say() {
+    let (mut run, _) = start(Limits::default());
+    let reply = ModelReply { usage: None, ..says(&"word ".repeat(300)) };
+    let result = done(run.on(replied(reply)).unwrap());
+    assert!(result.usage.input_tokens > 0 && result.usage.output_tokens >= 500, "{:?}", result.usage);
+}
+
+#[test]
+fn a_cancelled_run_ends_with_what_it_has() {
+    let (mut run, _) = start(Limits::default());
+    run.on(replied(asks_for(&[("1", "echo", json!({}))]))).unwrap();
+    let result = done(run.on(Event::Cancelled).unwrap());
+    assert_eq!(result.stop_reason, StopReason::Cancelled);
+    assert_eq!(answers(&result), [("1", "Error: not run, because the run was cancelled.")]);
+}
+
+#[test]
+fn an_event_that_answers_nothing_is_refused() {
+    let (mut run, _) = start(Limits::default());
+    assert_eq!(
+        run.on(returned(&["echo"])).unwrap_err().to_string(),
+        "run run_1 cannot go on with this event: it waits for the model"
+    );
+    let (mut run, _) = start(Limits::default());
+    run.on(replied(asks_for(&[("1", "echo", json!({}))]))).unwrap();
+    assert!(run.on(returned(&["echo", "add"])).is_err(), "one call, two answers");
+    let (mut run, _) = start(Limits::default());
+    run.on(replied(says("4"))).unwrap();
+    assert!(run.on(replied(says("5"))).is_err(), "the run has ended");
+    assert!(Run::resume([], catalog()).is_err(), "an empty journal begins no run");
+}
+
+/// Replies as a model might give them: tools known and unknown, arguments good and bad, cut off or not.
+fn any_reply() -> impl Strategy<Value = ModelReply> {
+    let call = (0..3_usize, prop::bool::ANY).prop_map(|(tool, good)| {
+        let arguments = if good { json!({"a": 1}) } else { json!("{") };
+        ("id", ["echo", "add", "nope"][tool], arguments)
+    });
+    (prop::collection::vec(call, 0..4), 0..500_u64, prop::bool::weighted(0.05)).prop_map(
+        |(calls, output_tokens, cut)| ModelReply {
+            usage: Some(Usage { input_tokens: 10, output_tokens }),
+            finish: if cut { Finish::Length } else { Finish::Done },
+            ..asks_for(&calls)
+        },
+    )
+}
+
+proptest! {
+    /// Whatever a model says, a run ends within its limits with a whole transcript, and folding its journal
+    /// at any point gives the very same run.
+    #[test]
+    fn every_run_ends_and_can_be_resumed_after_every_event(
+        replies in prop::collection::vec(any_reply(), 10),
+        tokens in 0..20_000_u64,
+    ) {
+        let limits = Limits { tokens, ..Limits::default() };
+        let (mut run, mut step) = start(limits);
+        let mut journal = vec![Event::Started { task: task(limits), tools: "sha256:test".into() }];
+        let mut replies = replies.into_iter();
+        while !matches!(step, Step::Done(_)) {
+            let event = match &step {
+                Step::AskModel { .. } => replied(replies.next().expect("at most ten model calls")),
+                Step::CallTools(calls) => {
+                    returned(&calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>())
+                }
+                Step::Done(_) => unreachable!(),
+            };
+            journal.push(event.clone());
+            step = run.on(event).unwrap();
+            let text = serde_json::to_string(&journal).unwrap();
+            let read: Vec<Event> = serde_json::from_str(&text).unwrap();
+            let (_, resumed) = Run::resume(read, catalog()).unwrap();
+            prop_assert_eq!(&resumed, &step);
+        }
+        let result = done(step);
+        prop_assert!(result.iterations <= 10);
+        // Every answer to a call has a receipt.
+        prop_assert_eq!(answers(&result).len(), result.tool_calls.len());
+    }
+}

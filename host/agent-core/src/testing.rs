@@ -1,0 +1,190 @@
+//! Scripted fakes that check what they are asked.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use crate::catalog::{Catalog, ToolSpec};
+use crate::message::{Message, ToolCall, Usage};
+use crate::ports::{
+    Finish, Journal, JournalError, Model, ModelError, ModelReply, ModelRequest, ToolFault, ToolRequest,
+    ToolReturn, ToolSet, Toolbox,
+};
+use crate::result::{ToolOutcome, ToolReceipt};
+use crate::run::Event;
+
+/// A reply that is only text.
+pub fn says(text: &str) -> ModelReply {
+    ModelReply {
+        content: text.into(),
+        tool_calls: vec![],
+        usage: Some(Usage { input_tokens: 10, output_tokens: 5 }),
+        finish: Finish::Done,
+        model: "test/scripted".into(),
+    }
+}
+
+/// A reply that asks for tools: `(id, name, arguments)`.
+pub fn asks_for(calls: &[(&str, &str, Value)]) -> ModelReply {
+    let call = |(id, name, arguments): &(&str, &str, Value)| ToolCall {
+        id: (*id).into(),
+        name: (*name).into(),
+        arguments: arguments.clone(),
+    };
+    ModelReply { tool_calls: calls.iter().map(call).collect(), ..says("") }
+}
+
+/// A model that gives scripted replies and checks that every conversation it is shown is well formed.
+#[derive(Debug, Default)]
+pub struct ScriptedModel {
+    script: Mutex<VecDeque<Result<ModelReply, ModelError>>>,
+    asked: Mutex<Vec<Vec<Message>>>,
+}
+
+impl ScriptedModel {
+    /// Gives these replies in this order; being asked once more is an error.
+    pub fn new(script: impl IntoIterator<Item = Result<ModelReply, ModelError>>) -> Self {
+        Self { script: Mutex::new(script.into_iter().collect()), asked: Mutex::default() }
+    }
+
+    /// The conversations it was shown.
+    pub fn asked(&self) -> Vec<Vec<Message>> {
+        lock(&self.asked).clone()
+    }
+}
+
+#[async_trait]
+impl Model for ScriptedModel {
+    fn name(&self) -> &'static str {
+        "test/scripted"
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        check_conversation(request.messages);
+        lock(&self.asked).push(request.messages.to_vec());
+        lock(&self.script).pop_front().unwrap_or_else(|| {
+            Err(ModelError::Refused { provider: "test/scripted".into(), detail: "the script is over".into() })
+        })
+    }
+}
+
+/// Every tool call of a conversation is answered once, in order, before the next reply.
+///
+/// # Panics
+/// When it is not.
+pub fn check_conversation(messages: &[Message]) {
+    let mut open: VecDeque<&str> = VecDeque::new();
+    for message in messages {
+        match message {
+            Message::User { .. } => {}
+            Message::Assistant { tool_calls, .. } => {
+                assert!(open.is_empty(), "unanswered calls {open:?}");
+                open.extend(tool_calls.iter().map(|call| call.id.as_str()));
+            }
+            Message::Tool { tool_call_id, .. } => {
+                assert_eq!(open.pop_front(), Some(tool_call_id.as_str()), "an answer out of turn");
+            }
+        }
+    }
+    assert!(open.is_empty(), "unanswered calls {open:?}");
+}
+
+/// Tools that answer at once with what they were asked.
+#[derive(Debug, Clone)]
+pub struct EchoTools {
+    catalog: Arc<Catalog>,
+    faults: Vec<ToolFault>,
+}
+
+impl EchoTools {
+    /// Tools of these names.
+    pub fn new(names: &[&str]) -> Self {
+        let spec = |name: &&str| ToolSpec {
+            name: (*name).into(),
+            description: "Echoes its arguments.".into(),
+            input_schema: json!({"type": "object"}),
+        };
+        let catalog = Catalog::new(names.iter().map(spec).collect(), "sha256:echo".into());
+        Self { catalog: Arc::new(catalog), faults: vec![] }
+    }
+
+    /// The same tools beside components that could not be loaded.
+    #[must_use]
+    pub fn with_faults(mut self, faults: Vec<ToolFault>) -> Self {
+        self.faults = faults;
+        self
+    }
+}
+
+impl Toolbox for EchoTools {
+    fn current(&self) -> Arc<dyn ToolSet> {
+        Arc::new(self.clone())
+    }
+
+    fn faults(&self) -> Vec<ToolFault> {
+        self.faults.clone()
+    }
+}
+
+#[async_trait]
+impl ToolSet for EchoTools {
+    fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
+        ToolReturn {
+            content: request.call.arguments.to_string(),
+            receipt: ToolReceipt {
+                name: request.call.name.clone(),
+                component: Some("echo@sha256:echo".into()),
+                duration_ms: 0.1,
+                outcome: ToolOutcome::Ok,
+            },
+        }
+    }
+}
+
+/// A journal that keeps everything, and fails on demand.
+#[derive(Debug, Default)]
+pub struct TestJournal {
+    events: Mutex<Vec<Event>>,
+    fail_at: Option<u64>,
+}
+
+impl TestJournal {
+    /// A journal whose store breaks at the event of that number.
+    pub fn failing_at(sequence: u64) -> Self {
+        Self { events: Mutex::default(), fail_at: Some(sequence) }
+    }
+
+    /// Everything that was appended.
+    pub fn events(&self) -> Vec<Event> {
+        lock(&self.events).clone()
+    }
+}
+
+#[async_trait]
+impl Journal for TestJournal {
+    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
+        if self.fail_at == Some(sequence) {
+            return Err(JournalError::Store { detail: "the disk is full".into() });
+        }
+        let mut events = lock(&self.events);
+        if events.len() as u64 != sequence {
+            return Err(JournalError::Conflict { run_id: run_id.into(), sequence });
+        }
+        events.push(event.clone());
+        Ok(())
+    }
+
+    async fn read(&self, _run_id: &str) -> Result<Vec<Event>, JournalError> {
+        Ok(self.events())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,1 @@
+//! The agent-host binary: configuration, wiring, metrics, command line, shutdown.

@@ -1,0 +1,1 @@
+//! Runs tools that are WebAssembly components.
