@@ -1,0 +1,133 @@
+//! A component that can be called: inspected, compiled, linked and described.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+
+use crate::bindings::SandboxedToolPre;
+use crate::bindings::exports::agent::tool::tool::ToolDef;
+use crate::contract;
+use crate::definition::Definition;
+use crate::error::LoadError;
+use crate::lane;
+use crate::runtime::Runtime;
+use crate::state::{CallState, Caller, printable};
+
+/// Largest component, in bytes: room for one that carries a Python interpreter.
+pub(crate) const MOST_BYTES: u64 = 64 << 20;
+
+/// Longest a component may take to describe itself. Those that carry an interpreter start it first.
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Most tools of one component.
+const MOST_TOOLS: usize = 64;
+
+/// Longest error text of a guest or of wasmtime that is kept.
+const DETAIL_BYTES: usize = 1 << 10;
+
+/// A loaded component.
+pub(crate) struct Component {
+    /// The file's name without `.wasm`.
+    pub(crate) name: Arc<str>,
+    /// `sha256:…` of its bytes.
+    pub(crate) digest: String,
+    /// `name@sha256:…`, as receipts have it.
+    pub(crate) id: String,
+    /// Linked and ready to be instantiated.
+    pub(crate) pre: SandboxedToolPre<CallState>,
+    /// Its tools.
+    pub(crate) tools: Vec<Arc<Definition>>,
+}
+
+/// `sha256:…` of some bytes.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{:x}", Sha256::digest(bytes))
+}
+
+/// Loads a component. Compiling happens on a thread for blocking work, never where requests are served.
+pub(crate) async fn load(
+    runtime: Arc<Runtime>,
+    name: &str,
+    bytes: Vec<u8>,
+    digest: String,
+) -> Result<Component, LoadError> {
+    let name: Arc<str> = name.into();
+    let (compiler, key) = (runtime.clone(), digest.clone());
+    let linked = tokio::task::spawn_blocking(move || link(&compiler, &bytes, &key));
+    let pre = match linked.await {
+        Ok(linked) => linked?,
+        Err(error) => return Err(LoadError::Compile(error.to_string())),
+    };
+    let described = describe(&runtime, &pre, &name).await?;
+    let tools = define(described)?;
+    let id = format!("{name}@{digest}");
+    Ok(Component { name, digest, id, pre, tools })
+}
+
+fn link(runtime: &Runtime, bytes: &[u8], digest: &str) -> Result<SandboxedToolPre<CallState>, LoadError> {
+    let wants = contract::inspect(bytes)?;
+    let compiled = runtime.cache.component(&runtime.engine, bytes, digest);
+    let component = compiled.map_err(|error| LoadError::Compile(detail(&error)))?;
+    let pre = runtime.linker(wants).instantiate_pre(&component);
+    pre.and_then(SandboxedToolPre::new).map_err(|error| LoadError::Link(detail(&error)))
+}
+
+async fn describe(
+    runtime: &Arc<Runtime>,
+    pre: &SandboxedToolPre<CallState>,
+    name: &Arc<str>,
+) -> Result<Vec<ToolDef>, LoadError> {
+    let gone = Arc::new(AtomicBool::new(false));
+    let deadline = Instant::now() + DESCRIBE_TIMEOUT;
+    let caller = Caller {
+        request_id: String::new(),
+        component: name.clone(),
+        tool: "describe".into(),
+        deadline,
+        gone: gone.clone(),
+    };
+    let (runtime, pre) = (runtime.clone(), pre.clone());
+    let lane = runtime.lane.clone();
+    let call = async move {
+        let mut store = runtime.fresh_store(caller)?;
+        let instance = pre.instantiate_async(&mut store).await?;
+        instance.agent_tool_tool().call_describe(&mut store).await
+    };
+    match lane::run(&lane, deadline, gone, call).await {
+        Ok(Ok(described)) => Ok(described),
+        Ok(Err(error)) => Err(LoadError::Describe(detail(&error))),
+        Err(lane::Lost::Deadline) => {
+            Err(LoadError::Describe(format!("it did not return within {} ms", DESCRIBE_TIMEOUT.as_millis())))
+        }
+        Err(lane::Lost::Host(error)) => Err(LoadError::Describe(error.to_string())),
+    }
+}
+
+fn define(described: Vec<ToolDef>) -> Result<Vec<Arc<Definition>>, LoadError> {
+    if described.is_empty() {
+        return Err(LoadError::Describe("it describes no tool".into()));
+    }
+    if described.len() > MOST_TOOLS {
+        return Err(LoadError::Describe(format!("it describes more than {MOST_TOOLS} tools")));
+    }
+    let mut tools: Vec<Arc<Definition>> = Vec::with_capacity(described.len());
+    for one in described {
+        let tool = Definition::new(one)?;
+        if tools.iter().any(|other| other.spec.name == tool.spec.name) {
+            let problem = "it describes two tools of that name".into();
+            return Err(LoadError::Definition { tool: tool.spec.name, problem });
+        }
+        tools.push(Arc::new(tool));
+    }
+    Ok(tools)
+}
+
+/// An error of wasmtime with its causes, on one line and bounded.
+pub(crate) fn detail(error: &wasmtime::Error) -> String {
+    let causes: Vec<_> = error.chain().map(ToString::to_string).collect();
+    // The first cause is often a backtrace of many lines; what went wrong stands last.
+    let text = causes.iter().rev().map(|cause| cause.trim()).collect::<Vec<_>>().join(": ");
+    printable(&text.replace('\n', " "), DETAIL_BYTES)
+}

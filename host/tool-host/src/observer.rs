@@ -1,0 +1,84 @@
+//! What the tool host tells whoever keeps count.
+
+use std::time::Duration;
+
+use agent_core::ports::ToolFault;
+use agent_core::result::ToolOutcome;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Is told of every call and every change of the tool set. Must not block.
+pub trait Observer: Send + Sync {
+    /// A call ended, however it did.
+    fn call_ended(&self, call: &CallReport<'_>);
+
+    /// Another tool set serves, or another component cannot be loaded.
+    fn set_changed(&self, change: &SetReport<'_>);
+}
+
+/// What one call came to and what it cost.
+#[derive(Debug, Clone, Copy)]
+pub struct CallReport<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// Name of its component, without the digest.
+    pub component: &'a str,
+    /// How the call ended.
+    pub outcome: ToolOutcome,
+    /// From the host's acceptance of the call to its answer.
+    pub duration: Duration,
+    /// What the call used up.
+    pub cost: Cost,
+}
+
+/// What a guest used up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Making store and instance.
+    pub instantiate: Duration,
+    /// Running the guest, host functions included.
+    pub run: Duration,
+    /// Most bytes its memories had together.
+    pub peak_memory_bytes: usize,
+    /// Fuel, when metering is on.
+    pub fuel: Option<u64>,
+}
+
+/// The tool set after a change.
+#[derive(Debug, Clone, Copy)]
+pub struct SetReport<'a> {
+    /// The tools that serve.
+    pub tools: &'a [ToolListing],
+    /// The components that could not be loaded.
+    pub faults: &'a [ToolFault],
+    /// Whether other tools serve than before.
+    pub swapped: bool,
+}
+
+/// One tool that serves.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolListing {
+    /// Name of the tool.
+    pub tool: String,
+    /// Name of its component: the file's name without `.wasm`.
+    pub component: String,
+    /// `sha256:…` of the component's bytes.
+    pub digest: String,
+    /// What the model is told.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub input_schema: Value,
+    /// What the tool says of itself, key and value.
+    pub hints: Vec<(String, String)>,
+}
+
+/// Keeps no count.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoObserver;
+
+impl Observer for NoObserver {
+    fn call_ended(&self, _call: &CallReport<'_>) {}
+
+    fn set_changed(&self, _change: &SetReport<'_>) {}
+}

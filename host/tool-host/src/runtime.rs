@@ -1,0 +1,79 @@
+//! What all components share: the engine, the linkers, the slots and the limits.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use wasmtime::component::{HasSelf, Linker};
+use wasmtime::{Engine, Store, UpdateDeadline};
+
+use crate::bindings::SandboxedTool;
+use crate::compiled::CompiledCache;
+use crate::contract::Wants;
+use crate::engine::{self, Allocation};
+use crate::limits::Limits;
+use crate::observer::Observer;
+use crate::state::{CallState, Caller};
+
+/// What a guest may move to the host at once beyond its output: the lists and records around it.
+const OUTPUT_SLACK_BYTES: usize = 64 << 10;
+
+/// What all components share.
+pub(crate) struct Runtime {
+    pub(crate) engine: Engine,
+    pub(crate) allocation: Allocation,
+    pub(crate) limits: Limits,
+    pub(crate) cache: CompiledCache,
+    pub(crate) lane: Handle,
+    pub(crate) observer: Arc<dyn Observer>,
+    /// One permit per call that holds an instance.
+    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) metering: bool,
+    contract: Linker<CallState>,
+    contract_and_wasi: Linker<CallState>,
+}
+
+impl Runtime {
+    pub(crate) fn new(config: crate::Config) -> wasmtime::Result<Self> {
+        let (engine, allocation) = engine::build(&config.limits, config.metering)?;
+        let mut contract = Linker::new(&engine);
+        SandboxedTool::add_to_linker::<_, HasSelf<_>>(&mut contract, |state: &mut CallState| state)?;
+        let mut contract_and_wasi = contract.clone();
+        wasmtime_wasi::p2::add_to_linker_async(&mut contract_and_wasi)?;
+        Ok(Self {
+            cache: CompiledCache::open(config.cache, engine::fingerprint(&engine)),
+            slots: Arc::new(Semaphore::new(config.limits.concurrency as usize)),
+            engine,
+            allocation,
+            limits: config.limits,
+            lane: config.lane,
+            observer: config.observer,
+            metering: config.metering,
+            contract,
+            contract_and_wasi,
+        })
+    }
+
+    /// The linker for a component that wants this.
+    pub(crate) fn linker(&self, wants: Wants) -> &Linker<CallState> {
+        if wants.wasi { &self.contract_and_wasi } else { &self.contract }
+    }
+
+    /// A store for one call.
+    pub(crate) fn fresh_store(&self, caller: Caller) -> wasmtime::Result<Store<CallState>> {
+        let mut store = Store::new(&self.engine, CallState::new(caller, &self.limits));
+        store.limiter(|state| &mut state.limiter);
+        store.set_hostcall_fuel(self.limits.output_bytes.saturating_add(OUTPUT_SLACK_BYTES));
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(|store| {
+            if std::time::Instant::now() >= store.data().deadline {
+                return Ok(UpdateDeadline::Interrupt);
+            }
+            Ok(UpdateDeadline::Yield(1))
+        });
+        if self.metering {
+            store.set_fuel(u64::MAX)?;
+        }
+        Ok(store)
+    }
+}

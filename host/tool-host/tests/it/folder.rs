@@ -1,0 +1,244 @@
+//! The tools folder: what is taken from it, what is refused and why, and how it is swapped.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::ports::Toolbox;
+use agent_core::result::ToolOutcome;
+use serde_json::json;
+use tool_host::{Limits, ToolHost};
+
+use crate::harness::{Host, Seen, call_on, config, limits, misbehaving};
+use crate::text::Text;
+
+/// A component with one tool of that name. `version` makes its bytes, and so its digest, its own.
+fn tool(name: &str, version: u32) -> Vec<u8> {
+    Text { tool: name, fields: &format!("(global i32 (i32.const {version}))"), ..Text::default() }.component()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_loaded_is_named_and_the_others_serve() {
+    let good = tool("good", 1);
+    let wrong_version = String::from_utf8(good.clone().into_iter().map(|b| b & 0x7f).collect()).unwrap();
+    assert!(wrong_version.contains("agent:tool/tool@0.1.0"));
+    let newer = replace(&good, b"agent:tool/tool@0.1.0", b"agent:tool/tool@0.9.0");
+    let host = Host::start(
+        &[
+            ("core.wasm", &wat::parse_str("(module)").unwrap()),
+            ("cut.wasm", &good[..good.len() / 2]),
+            ("empty.wasm", b""),
+            ("good.wasm", &good),
+            ("newer.wasm", &newer),
+            ("no name.wasm", &good),
+            ("notes.txt", b"not looked at"),
+            (".hidden.wasm", b"not looked at"),
+        ],
+        limits(),
+    )
+    .await;
+    assert_eq!(host.names(), ["good"]);
+    assert_eq!(host.call("good", json!({})).await.receipt.outcome, ToolOutcome::Ok);
+    let faults = host.faults().join("\n");
+    insta::with_settings!({filters => vec![(r"\(.*at offset.*\)", "(…)")]}, {
+        insta::assert_snapshot!(faults, @r"
+        core.wasm: is a core module, not a component; wrap it with `wasm-tools component new` or build it as wit/README.md says
+        cut.wasm: is not a whole WebAssembly file (…); write the file aside and rename it into the folder
+        empty.wasm: is empty; write the file aside and rename it into the folder
+        newer.wasm: is built for agent:tool@0.9.0; this host serves agent:tool@0.1.0: rebuild it against one of those
+        no name.wasm: the file name must be 1 to 64 of a-z, A-Z, 0-9, '.', '_' and '-', then .wasm
+        ");
+    });
+}
+
+fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let mut bytes = bytes.to_vec();
+    let mut at = 0;
+    while let Some(found) = bytes[at..].windows(from.len()).position(|window| window == from) {
+        at += found;
+        bytes[at..at + to.len()].copy_from_slice(to);
+    }
+    bytes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_that_lies_in_describe_is_refused_and_the_host_lives_on() {
+    let lies = [
+        ("describe-bad-name", "its name must be a letter"),
+        ("describe-bad-schema", "is not a JSON Schema"),
+        ("describe-duplicates", "two tools of that name"),
+        ("describe-floods", "its describe function failed"),
+        ("describe-loops", "did not return within 2000 ms"),
+        ("describe-nothing", "it describes no tool"),
+        ("describe-traps", "its describe function failed"),
+    ];
+    let components: Vec<_> =
+        lies.iter().map(|(name, _)| (format!("{name}.wasm"), misbehaving(name))).collect();
+    let mut files: Vec<_> = components.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])).collect();
+    let good = tool("good", 1);
+    files.push(("good.wasm", &good));
+    let host = Host::start(&files, limits()).await;
+    assert_eq!(host.names(), ["good"]);
+    let faults = host.faults();
+    assert_eq!(faults.len(), lies.len(), "{faults:#?}");
+    for ((name, why), fault) in lies.iter().zip(&faults) {
+        assert!(fault.starts_with(&format!("{name}.wasm: ")) && fault.contains(why), "{fault}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_is_described_but_not_there_is_an_answer() {
+    let host = Host::start(&[("lies.wasm", &misbehaving("describe-lies"))], limits()).await;
+    let names = host.names();
+    assert!(!names.is_empty(), "{:?}", host.faults());
+    for name in names {
+        let outcome = host.call(&name, json!({})).await.receipt.outcome;
+        assert!(matches!(outcome, ToolOutcome::Failed | ToolOutcome::Trapped), "{name}: {outcome:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_components_with_one_tool_name_are_an_error_that_names_both() {
+    let host = Host::start(
+        &[("a.wasm", &tool("same", 1)), ("b.wasm", &tool("same", 2)), ("c.wasm", &tool("other", 3))],
+        limits(),
+    )
+    .await;
+    assert_eq!(host.names(), ["other"]);
+    let clash = |file, other| {
+        format!(
+            r#"{file}.wasm: offers the tool "same", and so does {other}.wasm: rename the tool in one of the two or remove one"#
+        )
+    };
+    assert_eq!(host.faults(), [clash("a", "b"), clash("b", "a")]);
+    fs::remove_file(host.tools.path().join("b.wasm")).unwrap();
+    host.host.reload().await;
+    assert_eq!((host.names(), host.faults()), (vec!["other".to_owned(), "same".to_owned()], vec![]));
+    // Whoever has the name now keeps it.
+    host.put("b.wasm", &tool("same", 4));
+    host.host.reload().await;
+    assert_eq!(host.names(), ["other", "same"]);
+    assert_eq!(host.faults(), [clash("b", "a")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_put_in_replaced_or_removed_takes_effect_and_a_bad_one_changes_nothing() {
+    let host = Host::start(&[("a.wasm", &tool("one", 1))], limits()).await;
+    let watching = host.host.clone();
+    let reload = async || watching.reload().await;
+    let component = async || host.call("one", json!({})).await.receipt.component;
+
+    host.put("b.wasm", &tool("two", 1));
+    reload().await;
+    assert_eq!(host.names(), ["one", "two"]);
+
+    let first = component().await;
+    host.put("a.wasm", &tool("one", 2));
+    reload().await;
+    let second = component().await;
+    assert_ne!(first, second);
+
+    host.put("a.wasm", b"garbage");
+    reload().await;
+    assert_eq!(component().await, second, "the running version is untouched");
+    assert_eq!(host.faults().len(), 1);
+
+    fs::remove_file(host.tools.path().join("a.wasm")).unwrap();
+    reload().await;
+    assert_eq!((host.names(), host.faults()), (vec!["two".to_owned()], vec![]));
+    assert_eq!(host.call("one", json!({})).await.receipt.outcome, ToolOutcome::UnknownTool);
+    let swaps = host.seen.swaps.lock().unwrap().len();
+    assert_eq!(swaps, 4, "start, put in, replaced, removed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_that_was_taken_before_a_swap_goes_on_with_the_old_version() {
+    let host = Host::start(&[("a.wasm", &tool("one", 1))], limits()).await;
+    let pinned = host.host.current();
+    let before = call_on(&*pinned, "one", json!({})).await.receipt.component;
+    fs::remove_file(host.tools.path().join("a.wasm")).unwrap();
+    host.host.reload().await;
+    let after = call_on(&*pinned, "one", json!({})).await.receipt;
+    assert_eq!((after.outcome, after.component), (ToolOutcome::Ok, before));
+    assert_eq!(host.names(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_folder_is_watched() {
+    let host = Host::start(&[], limits()).await;
+    let watched = host.host.clone();
+    let watch = async move { watched.watch().await };
+    let swapped = async {
+        host.put("a.wasm", &tool("one", 1));
+        while host.names().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        // Not renamed into place but written where it is, in two parts.
+        let bytes = tool("two", 1);
+        let path = host.tools.path().join("b.wasm");
+        fs::write(&path, &bytes[..100]).unwrap();
+        fs::write(&path, &bytes).unwrap();
+        while host.names().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        fs::remove_file(host.tools.path().join("a.wasm")).unwrap();
+        while host.names() != ["two"] {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        () = watch => unreachable!("watching never ends"),
+        () = tokio::time::timeout(Duration::from_secs(20), swapped).map_ok() => {}
+    }
+}
+
+/// A timeout that must not pass.
+trait MapOk {
+    fn map_ok(self) -> impl Future<Output = ()>;
+}
+
+impl<F: Future<Output = Result<(), tokio::time::error::Elapsed>>> MapOk for F {
+    async fn map_ok(self) {
+        self.await.expect("the folder's changes are noticed");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_not_there_is_a_fault_and_is_taken_up_when_it_comes() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("tools");
+    let host = ToolHost::start(config(&folder, limits(), Arc::new(Seen::default()))).await.unwrap();
+    assert!(host.faults()[0].error.contains("cannot be read"), "{:?}", host.faults());
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("a.wasm"), tool("one", 1)).unwrap();
+    host.reload().await;
+    assert_eq!((host.list().len(), host.faults()), (1, vec![]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_start_compiles_nothing_and_an_unusable_cache_stops_nobody() {
+    let home = tempfile::tempdir().unwrap();
+    let cache = home.path().join("cache");
+    let (a, b) = (tool("one", 1), tool("two", 1));
+    let files: [(&str, &[u8]); 2] = [("a.wasm", &a), ("b.wasm", &b)];
+    let counts = async |cache| {
+        let host = Host::start_with(&files, limits(), |config| config.cache = cache).await;
+        assert_eq!(host.names(), ["one", "two"]);
+        host.host.compile_counts()
+    };
+    assert_eq!(counts(Some(cache.clone())).await, (2, 0));
+    assert_eq!(counts(Some(cache.clone())).await, (0, 2));
+    assert_eq!(counts(None).await, (2, 0));
+    fs::write(home.path().join("file"), "").unwrap();
+    assert_eq!(counts(Some(home.path().join("file/cache"))).await, (2, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_without_room_for_a_pool_serves_all_the_same() {
+    // Two million slots of four gibibytes are more than any address space.
+    let limits = Limits { concurrency: 1 << 20, ..limits() };
+    let host = Host::start(&[("a.wasm", &tool("one", 1))], limits).await;
+    assert_eq!(host.host.allocation(), tool_host::Allocation::OnDemand);
+    assert_eq!(host.call("one", json!({})).await.receipt.outcome, ToolOutcome::Ok);
+}

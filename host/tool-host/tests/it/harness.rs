@@ -1,0 +1,135 @@
+//! A tool host over a folder of its own, and the components to put into it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use agent_core::message::ToolCall;
+use agent_core::ports::{ToolFault, ToolRequest, ToolReturn, ToolSet, Toolbox};
+use agent_core::result::ToolOutcome;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::runtime::Handle;
+use tool_host::{CallReport, Config, Cost, Limits, Observer, SetReport, ToolHost};
+
+/// A host, its folder, and what it told its observer.
+pub(crate) struct Host {
+    pub(crate) host: Arc<ToolHost>,
+    pub(crate) tools: TempDir,
+    pub(crate) seen: Arc<Seen>,
+}
+
+/// Keeps what a host reports.
+#[derive(Default)]
+pub(crate) struct Seen {
+    calls: Mutex<Vec<(String, ToolOutcome, Cost)>>,
+    pub(crate) swaps: Mutex<Vec<Vec<String>>>,
+}
+
+impl Observer for Seen {
+    fn call_ended(&self, call: &CallReport<'_>) {
+        self.calls.lock().unwrap().push((call.tool.into(), call.outcome, call.cost));
+    }
+
+    fn set_changed(&self, change: &SetReport<'_>) {
+        if change.swapped {
+            self.swaps.lock().unwrap().push(change.tools.iter().map(|tool| tool.tool.clone()).collect());
+        }
+    }
+}
+
+/// Limits that keep tests short.
+pub(crate) fn limits() -> Limits {
+    Limits { timeout: Duration::from_millis(400), concurrency: 16, ..Limits::default() }
+}
+
+pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Config {
+    Config {
+        folder: folder.to_owned(),
+        cache: Some(cache()),
+        limits,
+        metering: false,
+        lane: Handle::current(),
+        observer,
+    }
+}
+
+/// Compiled components are shared by all tests of a run, as they are by all starts of a host.
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled")
+}
+
+impl Host {
+    /// A host over these files.
+    pub(crate) async fn start(files: &[(&str, &[u8])], limits: Limits) -> Self {
+        Self::start_with(files, limits, |_| {}).await
+    }
+
+    pub(crate) async fn start_with(
+        files: &[(&str, &[u8])],
+        limits: Limits,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
+        let tools = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            fs::write(tools.path().join(name), bytes).unwrap();
+        }
+        let seen = Arc::new(Seen::default());
+        let mut config = config(tools.path(), limits, seen.clone());
+        change(&mut config);
+        let host = Arc::new(ToolHost::start(config).await.unwrap());
+        Self { host, tools, seen }
+    }
+
+    /// Puts a file into the folder the way operators should: written aside and renamed.
+    pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
+        let aside = self.tools.path().join(format!(".{name}.part"));
+        fs::write(&aside, bytes).unwrap();
+        fs::rename(aside, self.tools.path().join(name)).unwrap();
+    }
+
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> ToolReturn {
+        call_on(&*self.host.current(), tool, arguments).await
+    }
+
+    /// The tools that serve.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.host.list().into_iter().map(|tool| tool.tool).collect()
+    }
+
+    /// `file: error` of every component that cannot be loaded.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let line = |fault: ToolFault| format!("{}: {}", fault.file, fault.error);
+        self.host.faults().into_iter().map(line).collect()
+    }
+
+    /// The cost of the last call.
+    pub(crate) fn last_cost(&self) -> Cost {
+        self.seen.calls.lock().unwrap().last().expect("a call").2
+    }
+}
+
+pub(crate) async fn call_on(tools: &dyn ToolSet, tool: &str, arguments: Value) -> ToolReturn {
+    call_until(tools, tool, arguments, Instant::now() + Duration::from_secs(60)).await
+}
+
+pub(crate) async fn call_until(
+    tools: &dyn ToolSet,
+    tool: &str,
+    arguments: Value,
+    deadline: Instant,
+) -> ToolReturn {
+    let call = ToolCall { id: "1".into(), name: tool.into(), arguments };
+    tools.call(ToolRequest { request_id: "req-1", call: &call, deadline }).await
+}
+
+/// A component that `cargo xtask guests` built from `guest-tools/misbehaving`.
+pub(crate) fn misbehaving(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../target/tools-misbehaving")
+        .join(format!("{name}.wasm"));
+    fs::read(&path).unwrap_or_else(|error| {
+        panic!("{}: {error}; run `cargo xtask guests` first (`cargo xtask test` does)", path.display())
+    })
+}

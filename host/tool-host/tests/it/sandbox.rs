@@ -1,0 +1,234 @@
+//! The misbehaving component: alone, and beside nine healthy calls that must not notice.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use agent_core::message::ToolCall;
+use agent_core::ports::{ToolRequest, Toolbox};
+use agent_core::result::ToolOutcome;
+use futures::future::join_all;
+use serde_json::{Value, json};
+use tool_host::Limits;
+
+use crate::harness::{Host, call_until, limits, misbehaving};
+
+async fn start(limits: Limits) -> Host {
+    let host = Host::start(&[("misbehaving.wasm", &misbehaving("misbehaving"))], limits).await;
+    assert_eq!(host.faults(), Vec::<String>::new());
+    host
+}
+
+/// Calls one tool alone and then beside nine healthy calls; checks both answers and that the nine are well.
+async fn check(tool: &str, arguments: Value, outcome: ToolOutcome, answer: &str) {
+    let host = start(limits()).await;
+    let alone = host.call(tool, arguments.clone()).await;
+    assert_eq!((alone.receipt.outcome, alone.content.as_str()), (outcome, answer), "{tool} alone");
+
+    let bad = host.call(tool, arguments);
+    let good = join_all((0..9).map(|n| host.call("echo", json!({"value": n}))));
+    let (bad, good) = tokio::join!(bad, good);
+    assert_eq!((bad.receipt.outcome, bad.content.as_str()), (outcome, answer), "{tool} in company");
+    for (n, good) in good.into_iter().enumerate() {
+        assert_eq!(good.content, format!(r#"{{"value":{n}}}"#), "echo beside {tool}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_loops_for_ever_is_stopped() {
+    let answer = "Error: the tool did not finish within 400 ms and was stopped.";
+    check("loop_forever", json!({}), ToolOutcome::TimedOut, answer).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_is_held_to_its_own_shorter_timeout() {
+    let answer = "Error: the tool did not finish within 50 ms and was stopped.";
+    check("loop_past_its_timeout", json!({}), ToolOutcome::TimedOut, answer).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_allocates_without_end_is_stopped() {
+    let answer = "Error: the tool needed more memory than it may have (64 MiB) and was stopped.";
+    check("allocate_forever", json!({}), ToolOutcome::MemoryLimit, answer).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_traps_is_an_answer() {
+    for by in ["unreachable", "panic", "out-of-bounds"] {
+        check("trap", json!({"by": by}), ToolOutcome::Trapped, "Error: the tool crashed.").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_recurses_without_end_is_stopped() {
+    check("recurse_forever", json!({}), ToolOutcome::Trapped, "Error: the tool crashed.").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_megabytes_do_not_fit_into_the_memory_limit() {
+    let answer = "Error: the tool needed more memory than it may have (64 MiB) and was stopped.";
+    check("return_100_mb", json!({}), ToolOutcome::MemoryLimit, answer).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_over_the_output_limit_is_not_passed_on() {
+    let answer = "Error: the tool returned more than 1048576 bytes. Ask it for less.";
+    check("return_100_mb", json!({"mb": 20}), ToolOutcome::OutputLimit, answer).await;
+    // Just over the limit, where the copy is made and then thrown away.
+    check("return_100_mb", json!({"mb": 1}), ToolOutcome::OutputLimit, answer).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_megabytes_are_refused_even_where_memory_allows_them() {
+    let host = start(Limits { memory_bytes: 512 << 20, timeout: Duration::from_secs(20), ..limits() }).await;
+    let returned = host.call("return_100_mb", json!({})).await;
+    assert_eq!(returned.receipt.outcome, ToolOutcome::OutputLimit);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_that_is_not_what_it_says_is_not_passed_on() {
+    let answer = "Error: the tool returned something that does not match its own description.";
+    check("return_bad_json", json!({}), ToolOutcome::InvalidOutput, answer).await;
+    check("return_wrong_shape", json!({}), ToolOutcome::InvalidOutput, answer).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tools_own_failure_is_told_to_the_model_cut_and_cleaned() {
+    check(
+        "fail",
+        json!({"message": "no\nsuch \u{1b}[31mthing"}),
+        ToolOutcome::Failed,
+        "Error: unavailable: no\\nsuch \\u{1b}[31mthing",
+    )
+    .await;
+    let host = start(limits()).await;
+    let long = host.call("fail", json!({"message": "x".repeat(100_000)})).await;
+    assert!(long.content.len() < 5_000, "{}", long.content.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_that_do_not_match_the_schema_never_reach_the_tool() {
+    let host = start(limits()).await;
+    let returned = host.call("trap", json!({"by": "surprise", "hard": true})).await;
+    assert_eq!(returned.receipt.outcome, ToolOutcome::InvalidArguments);
+    assert!(returned.content.starts_with("Error: invalid arguments: "), "{}", returned.content);
+    assert_eq!(host.last_cost(), tool_host::Cost::default(), "nothing ran");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_knows_its_context_and_keeps_nothing() {
+    let host = start(limits()).await;
+    let text = host.call("look_around", json!({})).await.content;
+    let around: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(around["request_id"], "req-1");
+    assert_eq!(around["cancelled"], false);
+    assert!((1..=400).contains(&around["remaining_ms"].as_u64().unwrap()), "{around}");
+    assert!(around["now_ms"].as_u64().unwrap() > 1_700_000_000_000, "{around}");
+    for _ in 0..3 {
+        assert_eq!(host.call("count_calls", json!({})).await.content, r#"{"calls":1}"#);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_callers_deadline_ends_a_call_earlier_than_the_tools_limit() {
+    let host = start(Limits { timeout: Duration::from_secs(60), ..limits() }).await;
+    let deadline = Instant::now() + Duration::from_millis(100);
+    let returned = call_until(&*host.host.current(), "loop_forever", json!({}), deadline).await;
+    assert_eq!(returned.receipt.outcome, ToolOutcome::TimedOut);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropping_a_call_interrupts_the_guest() {
+    // One slot: the second call gets it only when the first guest is really gone.
+    let host = start(Limits { timeout: Duration::from_secs(60), concurrency: 1, ..limits() }).await;
+    let tools = host.host.current();
+    let call = ToolCall { id: "1".into(), name: "loop_forever".into(), arguments: json!({}) };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let endless = tools.call(ToolRequest { request_id: "req-1", call: &call, deadline });
+    let dropped = tokio::time::timeout(Duration::from_millis(100), endless).await;
+    assert!(dropped.is_err(), "it loops for ever");
+    let next = host.call("echo", json!({"value": 1})).await;
+    assert_eq!(next.content, r#"{"value":1}"#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_over_the_concurrency_limit_wait_their_turn_within_their_deadline() {
+    let host = start(Limits { concurrency: 1, ..limits() }).await;
+    // Both want 400 ms of the one slot: the second has none of its own left when its turn comes.
+    let calls = join_all((0..2).map(|_| host.call("loop_forever", json!({})))).await;
+    assert!(calls.iter().all(|call| call.receipt.outcome == ToolOutcome::TimedOut), "{calls:?}");
+    assert_eq!(host.call("echo", json!({"value": 1})).await.receipt.outcome, ToolOutcome::Ok);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guests_that_compute_for_long_do_not_hold_up_the_threads_that_serve() {
+    // As in the binary: guests go on in a lane of their own once they took longer than a tick.
+    let lane = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let limits = Limits { timeout: Duration::from_secs(2), ..limits() };
+    let host = Host::start_with(&[("misbehaving.wasm", &misbehaving("misbehaving"))], limits, |config| {
+        config.lane = lane.handle().clone();
+    })
+    .await;
+    let tools = host.host.current();
+    let hogs: Vec<_> = (0..8)
+        .map(|_| {
+            let tools = tools.clone();
+            let call = async move { crate::harness::call_on(&*tools, "loop_forever", json!({})).await };
+            #[expect(clippy::disallowed_methods, reason = "a test may spawn")]
+            tokio::spawn(call)
+        })
+        .collect();
+    // While eight guests loop, healthy calls are answered: more of them than ticks would allow on one thread.
+    let mut answered = 0;
+    while hogs.iter().any(|hog| !hog.is_finished()) {
+        assert_eq!(host.call("echo", json!({"value": 1})).await.receipt.outcome, ToolOutcome::Ok);
+        answered += 1;
+    }
+    assert!(answered > 8, "only {answered} healthy calls beside the hogs");
+    for hog in hogs {
+        assert_eq!(hog.await.unwrap().receipt.outcome, ToolOutcome::TimedOut);
+    }
+    lane.shutdown_background();
+}
+
+#[test]
+fn a_flooded_log_is_bounded_and_says_so() {
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tracing::subscriber::with_default(subscriber, || {
+        runtime.block_on(async {
+            let limits = Limits { timeout: Duration::from_secs(20), log_lines: 5, ..limits() };
+            let host = start(limits).await;
+            let flood = json!({"lines": 1000, "bytes": 10_000});
+            let returned = host.call("flood_log", flood).await;
+            assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{returned:?}");
+        });
+    });
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let flood: Vec<_> = text.lines().filter(|line| line.contains("flood flood")).collect();
+    assert_eq!(flood.len(), 5);
+    assert!(flood.iter().all(|line| line.len() < 1_500), "{}", flood[0].len());
+    assert!(text.contains("the tool wrote more log lines than it may") && text.contains("dropped=995"));
+}
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> tracing_subscriber::fmt::MakeWriter<'a> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
