@@ -1,1 +1,9 @@
-//! Stores behind agent-core's ports.
+//! Stores behind agent-core's ports. One file per backend; only this crate names a store.
+//!
+//! | port | embedded | real |
+//! |---|---|---|
+//! | `Journal` | [`memory::journal`] | – |
+//!
+//! What does not belong here: what is stored and why. That is the core's.
+
+pub mod memory;

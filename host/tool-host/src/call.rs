@@ -95,8 +95,15 @@ async fn run(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: ToolRequest<'_>,
         deadline,
         gone: gone.clone(),
     };
-    let arguments = request.call.arguments.to_string();
-    let call = run_guest(runtime.clone(), tool.clone(), caller, arguments, slot);
+    let guest = Guest {
+        runtime: runtime.clone(),
+        tool: tool.clone(),
+        caller,
+        allowed: deadline - start,
+        arguments: request.call.arguments.to_string(),
+        _slot: slot,
+    };
+    let call = guest.run();
     match lane::run(&runtime.lane, deadline, gone, call).await {
         Ok(ended) => ended,
         Err(Lost::Deadline) => timed_out(),
@@ -104,38 +111,47 @@ async fn run(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: ToolRequest<'_>,
     }
 }
 
-/// The part of a call that may move to another thread. The slot is given back when the store is gone.
-async fn run_guest(
+/// The part of a call that may move to another thread, with all it needs.
+struct Guest {
     runtime: Arc<Runtime>,
     tool: Arc<Tool>,
     caller: Caller,
+    allowed: Duration,
     arguments: String,
+    /// Given back when the store is gone.
     _slot: OwnedSemaphorePermit,
-) -> Ended {
-    let begun = Instant::now();
-    let allowed = caller.deadline.saturating_duration_since(begun);
-    let mut store = match runtime.fresh_store(caller) {
-        Ok(store) => store,
-        Err(error) => return Ended { result: Err(host_error(detail(&error))), cost: Cost::default() },
-    };
-    let instance = match tool.component.pre.instantiate_async(&mut store).await {
-        Ok(instance) => instance,
-        Err(error) => {
-            let cost = Cost { instantiate: begun.elapsed(), ..cost_of(&runtime, &store) };
-            return Ended { result: Err(interrupted(&runtime, &store, &error, allowed)), cost };
-        }
-    };
-    let instantiated = Instant::now();
-    let returned = instance.agent_tool_tool().call_call(&mut store, &tool.name, &arguments).await;
-    let cost =
-        Cost { instantiate: instantiated - begun, run: instantiated.elapsed(), ..cost_of(&runtime, &store) };
-    store.data().close_log();
-    let result = match returned {
-        Ok(Ok(output)) => accept(&runtime, &tool.definition, output),
-        Ok(Err(failure)) => Err(refused(&failure)),
-        Err(error) => Err(interrupted(&runtime, &store, &error, allowed)),
-    };
-    Ended { result, cost }
+}
+
+impl Guest {
+    async fn run(self) -> Ended {
+        let Self { runtime, tool, caller, allowed, arguments, _slot } = self;
+        let begun = Instant::now();
+        let mut store = match runtime.fresh_store(caller) {
+            Ok(store) => store,
+            Err(error) => return Ended { result: Err(host_error(detail(&error))), cost: Cost::default() },
+        };
+        let instance = match tool.component.pre.instantiate_async(&mut store).await {
+            Ok(instance) => instance,
+            Err(error) => {
+                let cost = Cost { instantiate: begun.elapsed(), ..cost_of(&runtime, &store) };
+                return Ended { result: Err(interrupted(&runtime, &store, &error, allowed)), cost };
+            }
+        };
+        let instantiated = Instant::now();
+        let returned = instance.agent_tool_tool().call_call(&mut store, &tool.name, &arguments).await;
+        let cost = Cost {
+            instantiate: instantiated - begun,
+            run: instantiated.elapsed(),
+            ..cost_of(&runtime, &store)
+        };
+        store.data().close_log();
+        let result = match returned {
+            Ok(Ok(output)) => accept(&runtime, &tool.definition, output),
+            Ok(Err(failure)) => Err(refused(&failure)),
+            Err(error) => Err(interrupted(&runtime, &store, &error, allowed)),
+        };
+        Ended { result, cost }
+    }
 }
 
 fn cost_of(runtime: &Runtime, store: &Store<CallState>) -> Cost {
