@@ -3,7 +3,9 @@
 //! | port | embedded | real |
 //! |---|---|---|
 //! | `Journal` | [`memory::journal`] | – |
+//! | `Probe` "database" | SQLite | PostgreSQL: [`sql`] |
 //!
 //! What does not belong here: what is stored and why. That is the core's.
 
 pub mod memory;
+pub mod sql;

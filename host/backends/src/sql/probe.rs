@@ -1,0 +1,71 @@
+//! Whether the database answers.
+
+use std::time::Duration;
+
+use agent_core::ports::{Probe, ProbeError};
+use async_trait::async_trait;
+
+use super::SqlPool;
+
+/// Runs a trivial query (interface, Variant B, rule 1; the check named `database` of both variants).
+#[derive(Debug)]
+pub struct SqlProbe(pub SqlPool);
+
+#[async_trait]
+impl Probe for SqlProbe {
+    fn name(&self) -> &'static str {
+        "database"
+    }
+
+    async fn check(&self) -> Result<Option<Duration>, ProbeError> {
+        match self.0.run_trivial_query().await {
+            Ok(()) => Ok(None),
+            Err(error) => Err(ProbeError(describe(&error))),
+        }
+    }
+}
+
+/// What went wrong, without what only the operator's log may say: addresses, users, file names.
+fn describe(error: &sqlx::Error) -> String {
+    tracing::debug!(error = %error, "the database check failed");
+    match error {
+        sqlx::Error::PoolTimedOut => "no connection within 2000 ms".into(),
+        sqlx::Error::PoolClosed => "the service is shutting down".into(),
+        sqlx::Error::Io(error) => format!("the connection failed: {}", error.kind()),
+        sqlx::Error::Tls(_) => "the connection could not be secured".into(),
+        sqlx::Error::Database(error) => {
+            format!("the database refused (code {})", error.code().unwrap_or_else(|| "unknown".into()))
+        }
+        _ => "the query failed".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_sqlite_file_is_created_and_passes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("made.db");
+        let pool = SqlPool::sqlite(&format!("sqlite://{}", path.display())).unwrap();
+        assert_eq!(SqlProbe(pool).check().await, Ok(None));
+        assert!(path.exists());
+    }
+
+    #[tokio::test]
+    async fn a_database_that_is_not_there_fails_without_a_secret() {
+        let pool = SqlPool::postgres("postgres://user:hunter2@127.0.0.1:1/db").unwrap();
+        let error = SqlProbe(pool).check().await.unwrap_err();
+        assert!(!error.0.contains("hunter2") && !error.0.is_empty(), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        let pool = SqlPool::sqlite(&format!("sqlite://{}/no/such/folder.db", folder.path().display()));
+        assert!(SqlProbe(pool.unwrap()).check().await.is_err());
+    }
+
+    #[test]
+    fn an_unusable_address_is_not_quoted() {
+        let error = SqlPool::postgres("postgres://u:hunter2@h:99999/db").unwrap_err();
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}
