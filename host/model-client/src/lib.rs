@@ -1,1 +1,52 @@
-//! Clients of language-model providers.
+//! Clients of language-model providers: agent-core's `Model` port over HTTP.
+//!
+//! ```text
+//!   Fallback            the second provider, when the first one fails
+//!    ├─ Retry           3 retries with backoff, jitter and Retry-After
+//!    │   └─ HttpModel   one provider, one question, one answer
+//!    └─ Retry
+//!        └─ HttpModel
+//! ```
+//!
+//! Inside [`HttpModel`], from the outside in:
+//! - `provider`: which protocol is spoken, and where; one match arm per provider and question.
+//! - `openai`, `anthropic`: conversation to JSON and back, each beside a wire file that says what
+//!   the JSON looks like. Pure.
+//! - `identifiers`, `shape`, `tool_cache`: what both protocols need for a conversation to be accepted.
+//! - `transport`: bytes out, bytes in, bounded in time and size. Knows no JSON.
+//! - `fault`, `complaint`: a bad answer becomes an error that says what happened, and no secrets.
+//!
+//! [`DemoModel`] is the odd one out: rules instead of a model, for the first five minutes.
+//!
+//! What does not belong here: the agent loop, prompts, environment variables, circuit breakers.
+
+mod anthropic;
+mod api_key;
+mod complaint;
+mod connect_error;
+mod demo;
+mod fallback;
+mod fault;
+mod http_model;
+mod identifiers;
+mod lenient;
+mod openai;
+mod provider;
+mod retry;
+mod schedule;
+#[cfg(test)]
+mod scripted;
+mod settings;
+mod shape;
+mod tool_cache;
+mod transport;
+
+pub use api_key::ApiKey;
+pub use connect_error::ConnectError;
+pub use demo::DemoModel;
+pub use fallback::Fallback;
+pub use http_model::{HttpModel, connect};
+pub use provider::Provider;
+pub use retry::Retry;
+pub use schedule::Schedule;
+pub use settings::{CALL_TIMEOUT, ProviderSettings};

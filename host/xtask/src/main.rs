@@ -1,1 +1,51 @@
-fn main() {}
+//! The project's own commands. One file or folder per command; this one only reads the command line.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to whoever runs it")]
+
+mod bench;
+mod ci;
+mod dev;
+mod guests;
+mod run;
+mod test;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "The project's own commands")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build everything and serve it on http://127.0.0.1:3000, with the demo model unless LLM_API_KEY is set.
+    Dev(dev::Arguments),
+    /// Build everything and run all tests. Arguments after `--` go to the test runner.
+    Test(test::Arguments),
+    /// Build the tools of guest-tools/ into target/tools and target/tools-misbehaving.
+    Guests(guests::Arguments),
+    /// Build for release and print the numbers: cost of a tool call, latency, throughput, memory, start-up.
+    Bench(bench::Arguments),
+    /// What every change has to pass: formatting, lints, documentation, guests and tests.
+    Ci,
+}
+
+fn main() -> anyhow::Result<()> {
+    let repository = repository();
+    match Arguments::parse().command {
+        Command::Dev(arguments) => dev::serve(&repository, &arguments),
+        Command::Test(arguments) => test::run_all(&repository, &arguments),
+        Command::Guests(arguments) => guests::build(&repository, &arguments),
+        Command::Bench(arguments) => bench::print_numbers(&repository, &arguments),
+        Command::Ci => ci::check_all(&repository),
+    }
+}
+
+/// The root of the repository that this was built in.
+fn repository() -> PathBuf {
+    let here: PathBuf = concat!(env!("CARGO_MANIFEST_DIR"), "/../..").into();
+    here.canonicalize().unwrap_or(here)
+}

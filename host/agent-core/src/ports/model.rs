@@ -18,6 +18,17 @@ pub trait Model: Send + Sync {
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError>;
 }
 
+#[async_trait]
+impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        (**self).complete(request).await
+    }
+}
+
 /// One call of the model.
 #[derive(Debug, Clone, Copy)]
 pub struct ModelRequest<'a> {

@@ -1,0 +1,150 @@
+//! `demo/rules`: rules in the place of a model, so that somebody without a key can see the service work. It
+//! is deterministic, says in every answer what it is, and is refused in production (by the configuration).
+
+mod rules;
+
+use agent_core::catalog::{Catalog, ToolSpec};
+use agent_core::message::{Message, ToolCall, Usage};
+use agent_core::ports::{Finish, Model, ModelError, ModelReply, ModelRequest};
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+
+use rules::{Wish, enumerate, wishes};
+
+/// The bytes of a token, roughly, in English.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// The tools that the rules know, and what to ask for to see them used.
+const KNOWN: [(&str, &str); 3] = [
+    ("calculate", "arithmetic (\"What is 12 * (3 + 4)?\")"),
+    ("current_time", "the time (\"What time is it in Tokyo?\")"),
+    ("text_stats", "statistics of a text (\"Count the words in: to be or not to be\")"),
+];
+
+/// A model of a few rules: it recognizes arithmetic, the time and word counts, calls the tools for them if
+/// they are there, and answers with what the tools return.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DemoModel;
+
+#[async_trait]
+impl Model for DemoModel {
+    fn name(&self) -> &str {
+        "demo/rules"
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        let (content, tool_calls) = next(request.messages, request.tools);
+        let (content, finish) = shorten(content, u64::from(request.max_tokens) * BYTES_PER_TOKEN);
+        let asked = |call: &ToolCall| call.name.len() + call.arguments.to_string().len();
+        let written = content.len() + tool_calls.iter().map(asked).sum::<usize>();
+        let read = request.tools.prompt_bytes() + request.messages.iter().map(size).sum::<u64>();
+        let usage = Usage {
+            input_tokens: read.div_ceil(BYTES_PER_TOKEN),
+            output_tokens: (written as u64).div_ceil(BYTES_PER_TOKEN),
+        };
+        Ok(ModelReply { content, tool_calls, usage: Some(usage), finish, model: self.name().to_owned() })
+    }
+}
+
+/// The next thing to say, and the tools to call.
+fn next(messages: &[Message], tools: &Catalog) -> (String, Vec<ToolCall>) {
+    let results: Vec<_> = messages
+        .iter()
+        .rev()
+        .map_while(|message| match message {
+            Message::Tool { name, content, .. } => Some(format!("{name} returned {content}")),
+            Message::User { .. } | Message::Assistant { .. } => None,
+        })
+        .collect();
+    if !results.is_empty() {
+        let results: Vec<_> = results.into_iter().rev().collect();
+        return (format!("[demo model] {}", results.join("; ")), Vec::new());
+    }
+    let text = messages.iter().rev().find_map(|message| match message {
+        Message::User { content } => Some(content.as_str()),
+        Message::Assistant { .. } | Message::Tool { .. } => None,
+    });
+    let wished = wishes(text.unwrap_or_default());
+    let calls = wished.into_iter().filter_map(|wish| call(wish, tools)).enumerate();
+    let calls: Vec<_> = calls
+        // Numbered by its place, so that no id occurs twice in a conversation.
+        .map(|(n, (name, arguments))| ToolCall {
+            id: format!("demo_{}_{n}", messages.len()),
+            name,
+            arguments,
+        })
+        .collect();
+    let content = if calls.is_empty() { introduction(tools) } else { String::new() };
+    (content, calls)
+}
+
+/// The tool for a wish and its arguments, if it is there.
+fn call(wish: Wish, tools: &Catalog) -> Option<(String, Value)> {
+    let (tool, names, value) = match wish {
+        Wish::Calculate(expression) => ("calculate", ["expression", "expr"], Some(expression)),
+        Wish::Time(zone) => ("current_time", ["zone", "timezone"], zone),
+        Wish::Statistics(text) => ("text_stats", ["text", "input"], Some(text)),
+    };
+    let spec = tools.get(tool)?;
+    let name = property(spec, names);
+    let needed =
+        spec.input_schema["required"].as_array().is_some_and(|required| required.contains(&json!(name)));
+    let value = value.or_else(|| needed.then(|| "UTC".to_owned()));
+    let arguments: Map<String, Value> = value.into_iter().map(|value| (name.clone(), json!(value))).collect();
+    Some((spec.name.clone(), Value::Object(arguments)))
+}
+
+/// The property of a tool's arguments that takes the value: one of the names it should have, else the only
+/// required one. Tools are swapped while we run, and the next version may have renamed it.
+fn property(spec: &ToolSpec, names: [&str; 2]) -> String {
+    let has = |name: &&str| spec.input_schema["properties"].get(name).is_some();
+    let required = spec.input_schema["required"].as_array().map(Vec::as_slice);
+    match (names.into_iter().find(has), required) {
+        (None, Some([Value::String(only)])) => only.clone(),
+        (known, _) => known.unwrap_or(names[0]).to_owned(),
+    }
+}
+
+/// What the demo says when no rule fits.
+fn introduction(tools: &Catalog) -> String {
+    let is_there = |(name, _): &&(&str, &str)| tools.get(name).is_some();
+    let can: Vec<_> = KNOWN.iter().filter(is_there).map(|(_, what)| *what).collect();
+    let known = |tool: &&ToolSpec| KNOWN.iter().any(|(name, _)| *name == tool.name);
+    let others: Vec<_> =
+        tools.tools().iter().filter(|tool| !known(tool)).map(|tool| tool.name.as_str()).collect();
+    let mut text = "[demo model] I am a handful of rules in the place of a language model.".to_owned();
+    if can.is_empty() {
+        text.push_str(" None of the tools that my rules know is installed.");
+    } else {
+        text.push_str(&format!(" Ask me for {}.", enumerate(&can)));
+    }
+    if !others.is_empty() {
+        text.push_str(&format!(" To use {} takes a real model.", enumerate(&others)));
+    }
+    text.push_str(" LLM_MODEL and LLM_API_KEY put a real model in my place.");
+    text
+}
+
+/// As much of a text as the most tokens allow.
+fn shorten(mut text: String, most: u64) -> (String, Finish) {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    if text.len() <= most {
+        return (text, Finish::Done);
+    }
+    text.truncate(text.floor_char_boundary(most));
+    (text, Finish::Length)
+}
+
+fn size(message: &Message) -> u64 {
+    let asked = |call: &ToolCall| call.name.len() + call.arguments.to_string().len();
+    let bytes = match message {
+        Message::User { content } | Message::Tool { content, .. } => content.len(),
+        Message::Assistant { content, tool_calls } => {
+            content.len() + tool_calls.iter().map(asked).sum::<usize>()
+        }
+    };
+    bytes as u64
+}
+
+#[cfg(test)]
+mod tests;

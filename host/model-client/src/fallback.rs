@@ -1,0 +1,105 @@
+//! A second provider for when the first one fails.
+
+use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest};
+use async_trait::async_trait;
+use tokio::time::Instant;
+use tracing::warn;
+
+/// Asks a second model whenever the first one gives no reply, whatever the reason, as long as there is time.
+///
+/// The two are asked with the same request, so each should do its own retries: `Fallback` goes around
+/// `Retry`, and the first one's circuit breaker goes inside.
+///
+/// Refusals (4xx) are included on purpose. Most are the first provider's alone: a revoked key, an empty
+/// account, a retired model, a conversation longer than its context. If it is the request that is wrong, the
+/// second one refuses it too, which costs a moment and no tokens. Every use of the second provider is a
+/// warning in the log, so that a broken key does not hide behind it.
+///
+/// When both fail, the second one's error is the answer and the first one's stands in that warning.
+#[derive(Debug)]
+pub struct Fallback<P, S> {
+    primary: P,
+    secondary: S,
+}
+
+impl<P: Model, S: Model> Fallback<P, S> {
+    /// `secondary` stands in for `primary`.
+    pub fn new(primary: P, secondary: S) -> Self {
+        Self { primary, secondary }
+    }
+}
+
+#[async_trait]
+impl<P: Model, S: Model> Model for Fallback<P, S> {
+    /// The first model's name; a reply says which of the two made it.
+    fn name(&self) -> &str {
+        self.primary.name()
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        let error = match self.primary.complete(request).await {
+            Ok(reply) => return Ok(reply),
+            Err(error) => error,
+        };
+        if Instant::from_std(request.deadline) <= Instant::now() {
+            return Err(error);
+        }
+        warn!(
+            model = self.primary.name(),
+            fallback = self.secondary.name(),
+            request_id = request.request_id,
+            %error,
+            "the model failed and the second one is asked",
+        );
+        self.secondary.complete(request).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::scripted::{self, Scripted};
+
+    #[tokio::test]
+    async fn the_second_model_is_asked_after_any_failure_of_the_first() {
+        for error in [
+            scripted::timeout(),
+            scripted::unreachable(),
+            scripted::unavailable(None),
+            scripted::rate_limited(None),
+            scripted::refused(),
+            scripted::malformed(),
+        ] {
+            let second = Scripted::new("b", vec![Ok(scripted::reply("b"))]);
+            let both = Fallback::new(Scripted::failing("a", &error), second);
+            assert_eq!(both.complete(scripted::request()).await, Ok(scripted::reply("b")));
+            assert_eq!((both.primary.calls(), both.secondary.calls()), (1, 1));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_second_model_rests_while_the_first_one_replies() {
+        let first = Scripted::new("a", vec![Ok(scripted::reply("a"))]);
+        let both = Fallback::new(first, Scripted::new("b", vec![]));
+        assert_eq!(both.complete(scripted::request()).await, Ok(scripted::reply("a")));
+        assert_eq!(both.name(), "a");
+    }
+
+    #[tokio::test]
+    async fn when_both_fail_the_second_error_is_the_answer() {
+        let (timeout, limited) = (scripted::timeout(), scripted::rate_limited(None));
+        let both = Fallback::new(Scripted::failing("a", &timeout), Scripted::failing("b", &limited));
+        assert_eq!(both.complete(scripted::request()).await, Err(limited));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn when_the_time_is_up_nobody_is_asked_any_more() {
+        let both = Fallback::new(Scripted::failing("a", &scripted::timeout()), Scripted::new("b", vec![]));
+        let request = scripted::request_until(Instant::now());
+        assert_eq!(both.complete(request).await, Err(scripted::timeout()));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(both.secondary.calls(), 0);
+    }
+}

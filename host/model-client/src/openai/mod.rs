@@ -1,0 +1,120 @@
+//! OpenAI chat completions: a conversation as JSON, and a reply from JSON. No I/O.
+
+mod wire;
+
+use std::borrow::Cow;
+
+use agent_core::catalog::{Catalog, ToolSpec};
+use agent_core::message::{Message, ToolCall, Usage};
+use agent_core::ports::{Finish, ModelReply, ModelRequest};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use url::Url;
+
+use crate::identifiers::{CallIds, LONGEST_ID, portable_id, portable_name};
+use crate::provider::{Prompt, Unreadable};
+use crate::shape::Shape;
+
+/// True for OpenAI itself, its regional addresses included, and false for all who speak its protocol.
+pub(crate) fn is_own_address(endpoint: &Url) -> bool {
+    let host = endpoint.host_str().unwrap_or_default();
+    host == "api.openai.com" || host.ends_with(".api.openai.com")
+}
+
+/// The value of `tools`.
+pub(crate) fn render_tools(tools: &Catalog) -> serde_json::Result<Box<RawValue>> {
+    to_raw_value(&tools.tools().iter().map(tool).collect::<Vec<_>>())
+}
+
+/// The body of a request.
+pub(crate) fn render(prompt: Prompt<'_>) -> wire::Request<'_> {
+    let Prompt { model, request, tools, shape } = prompt;
+    let max_tokens = Some(request.max_tokens);
+    wire::Request {
+        model,
+        messages: request.messages.iter().map(|said| message(said, shape)).collect(),
+        tools,
+        max_tokens: max_tokens.filter(|_| !shape.completion_tokens),
+        max_completion_tokens: max_tokens.filter(|_| shape.completion_tokens),
+        temperature: shape.temperature.then_some(request.temperature),
+    }
+}
+
+/// The reply in the body of a successful response.
+pub(crate) fn read(body: &[u8], request: &ModelRequest<'_>, who: &str) -> Result<ModelReply, Unreadable> {
+    let response: wire::Response = serde_json::from_slice(body)?;
+    let choice = response.choices.into_iter().flatten().next();
+    let choice = choice.ok_or_else(|| Unreadable::because("it names no choice"))?;
+    let said = choice.message.ok_or_else(|| Unreadable::because("its choice holds no message"))?;
+    let content = said.content.map(text).unwrap_or_default();
+    let mut ids = CallIds::after(request.messages);
+    let tool_calls = said.tool_calls.into_iter().flatten().map(|asked| {
+        let id = ids.claim(asked.id);
+        let wire::AskedFunction { name, arguments } = asked.function;
+        match arguments.unwrap_or_default() {
+            arguments @ Value::Object(_) => ToolCall { id, name, arguments },
+            Value::String(text) => ToolCall::from_text(id, name, text),
+            Value::Null => ToolCall::from_text(id, name, String::new()),
+            other => ToolCall::from_text(id, name, other.to_string()),
+        }
+    });
+    Ok(ModelReply {
+        tool_calls: tool_calls.collect(),
+        content: if content.is_empty() { said.refusal.unwrap_or_default() } else { content },
+        usage: response
+            .usage
+            .map(|usage| Usage { input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens }),
+        finish: match choice.finish_reason.as_deref() {
+            Some("length") => Finish::Length,
+            _ => Finish::Done,
+        },
+        model: who.to_owned(),
+    })
+}
+
+fn tool(tool: &ToolSpec) -> wire::Tool<'_> {
+    let ToolSpec { name, description, input_schema: parameters } = tool;
+    wire::Tool { r#type: "function", function: wire::FunctionSpec { name, description, parameters } }
+}
+
+fn message(message: &Message, shape: Shape) -> wire::Message<'_> {
+    match message {
+        Message::User { content } => wire::Message::User { content },
+        Message::Assistant { content, tool_calls } => wire::Message::Assistant {
+            content: Some(content.as_str()).filter(|text| tool_calls.is_empty() || !text.is_empty()),
+            tool_calls: tool_calls.iter().map(|call| tool_call(call, shape)).collect(),
+        },
+        Message::Tool { tool_call_id, content, .. } => {
+            wire::Message::Tool { tool_call_id: sent_id(tool_call_id, shape), content }
+        }
+    }
+}
+
+fn tool_call(call: &ToolCall, shape: Shape) -> wire::ToolCall<'_> {
+    let (name, arguments) = (portable_name(&call.name), arguments_text(&call.arguments));
+    let function = wire::Function { name, arguments };
+    wire::ToolCall { id: sent_id(&call.id, shape), r#type: "function", function }
+}
+
+fn sent_id(id: &str, shape: Shape) -> Cow<'_, str> {
+    portable_id(id, |id| !shape.short_ids || id.len() <= LONGEST_ID)
+}
+
+/// Arguments as the text they travel as. Those that were no JSON object are such a text already: the model
+/// sees again what it wrote, and beside it the error it got for that.
+fn arguments_text(arguments: &Value) -> Cow<'_, str> {
+    match arguments {
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
+    }
+}
+
+fn text(content: wire::Content) -> String {
+    match content {
+        wire::Content::Text(text) => text,
+        wire::Content::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! Tables of conversations and replies.
+
+use agent_core::catalog::ToolSpec;
+use serde_json::json;
+
+use super::*;
+use crate::scripted;
+use crate::shape::Shape;
+
+fn call(id: &str, arguments: Value) -> ToolCall {
+    ToolCall { id: id.into(), name: "add".into(), arguments }
+}
+
+fn rendered(messages: &[Message], shape: Shape) -> Value {
+    let request = ModelRequest { messages, ..scripted::request() };
+    serde_json::to_value(render(Prompt { model: "m", request: &request, tools: None, shape })).unwrap()
+}
+
+fn reply(body: &Value) -> ModelReply {
+    read(body.to_string().as_bytes(), &scripted::request(), "openai/m").unwrap()
+}
+
+fn message(message: &Value) -> ModelReply {
+    reply(&json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
+}
+
+fn problem(body: &str) -> String {
+    read(body.as_bytes(), &scripted::request(), "openai/m").unwrap_err().detail
+}
+
+#[test]
+fn a_conversation_is_rendered() {
+    let messages = [
+        Message::User { content: "1+2?".into() },
+        Message::Assistant {
+            content: String::new(),
+            tool_calls: vec![call("a", json!({"x": 1})), call("b", json!("{\"x\":"))],
+        },
+        Message::Tool { tool_call_id: "a".into(), name: "add".into(), content: "3".into() },
+        Message::Tool { tool_call_id: "b".into(), name: "add".into(), content: "no JSON".into() },
+        Message::Assistant { content: String::new(), tool_calls: vec![] },
+    ];
+    let function = |arguments: &str| json!({"name": "add", "arguments": arguments});
+    assert_eq!(
+        rendered(&messages, Shape::OTHER),
+        json!({
+            "model": "m",
+            "messages": [
+                {"role": "user", "content": "1+2?"},
+                {"role": "assistant", "content": null, "tool_calls": [
+                    {"id": "a", "type": "function", "function": function("{\"x\":1}")},
+                    {"id": "b", "type": "function", "function": function("{\"x\":")},
+                ]},
+                {"role": "tool", "tool_call_id": "a", "content": "3"},
+                {"role": "tool", "tool_call_id": "b", "content": "no JSON"},
+                {"role": "assistant", "content": ""},
+            ],
+            "max_tokens": 100,
+            "temperature": 0.0,
+        })
+    );
+}
+
+#[test]
+fn the_shape_decides_about_parameters_and_ids() {
+    let long = "x".repeat(41);
+    let messages = [
+        Message::Assistant { content: String::new(), tool_calls: vec![call(&long, json!({}))] },
+        Message::Tool { tool_call_id: long.clone(), name: "add".into(), content: "3".into() },
+    ];
+    let own = rendered(&messages, Shape { temperature: false, ..Shape::OPENAI });
+    assert_eq!(own["max_completion_tokens"], 100);
+    assert!(own.get("max_tokens").is_none() && own.get("temperature").is_none());
+    let sent = &own["messages"][0]["tool_calls"][0]["id"];
+    assert!(sent.as_str().unwrap().len() <= 40);
+    assert_eq!(*sent, own["messages"][1]["tool_call_id"]);
+    let other = rendered(&messages, Shape::OTHER);
+    assert_eq!(other["messages"][0]["tool_calls"][0]["id"], long);
+}
+
+#[test]
+fn tools_are_rendered() {
+    let schema = json!({"type": "object"});
+    let tool = ToolSpec { name: "add".into(), description: "Adds.".into(), input_schema: schema.clone() };
+    let json: Value =
+        serde_json::from_str(render_tools(&Catalog::new(vec![tool], "d".into())).unwrap().get()).unwrap();
+    let function = json!({"name": "add", "description": "Adds.", "parameters": schema});
+    assert_eq!(json, json!([{"type": "function", "function": function}]));
+}
+
+#[test]
+fn text_is_read_wherever_it_stands() {
+    assert_eq!(message(&json!({"content": "hi"})).content, "hi");
+    assert_eq!(message(&json!({"content": null})).content, "");
+    assert_eq!(message(&json!({})).content, "");
+    assert_eq!(message(&json!({"content": null, "refusal": "I won't."})).content, "I won't.");
+    assert_eq!(message(&json!({"content": "", "refusal": "I won't."})).content, "I won't.");
+    let parts = json!([{"type": "thinking"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
+    assert_eq!(message(&json!({ "content": parts })).content, "ab");
+}
+
+#[test]
+fn calls_are_read_in_every_form() {
+    let asked =
+        |id: Value, arguments: Value| json!({"id": id, "function": {"name": "add", "arguments": arguments}});
+    let calls = json!([
+        asked(json!("a"), json!("{\"x\":1}")),
+        asked(json!("a"), json!("{\"x\":")),
+        asked(json!(null), json!({"x": 2})),
+        asked(json!(""), json!("")),
+        {"function": {"name": "add"}},
+        asked(json!("f"), json!([1])),
+    ]);
+    assert_eq!(
+        message(&json!({"content": null, "tool_calls": calls})).tool_calls,
+        [
+            call("a", json!({"x": 1})),
+            call("call_2", json!("{\"x\":")),
+            call("call_3", json!({"x": 2})),
+            call("call_4", json!({})),
+            call("call_5", json!({})),
+            call("f", json!("[1]")),
+        ]
+    );
+    assert_eq!(message(&json!({"content": "a", "tool_calls": null})).tool_calls, []);
+}
+
+#[test]
+fn usage_and_finish_are_read() {
+    let body = |finish: Value, usage: Value| json!({"choices": [{"message": {"content": "a"}, "finish_reason": finish}], "usage": usage});
+    let full = reply(&body(json!("length"), json!({"prompt_tokens": 3, "completion_tokens": 4})));
+    assert_eq!(full.finish, Finish::Length);
+    assert_eq!(full.usage, Some(Usage { input_tokens: 3, output_tokens: 4 }));
+    assert_eq!(full.model, "openai/m");
+    for (finish, usage) in [
+        (json!("stop"), json!(null)),
+        (json!("tool_calls"), json!({})),
+        (json!(null), json!("many")),
+        (json!("content_filter"), json!({"prompt_tokens": -1})),
+    ] {
+        let reply = reply(&body(finish, usage));
+        assert_eq!((reply.finish, reply.usage), (Finish::Done, None));
+    }
+}
+
+#[test]
+fn what_is_no_reply_is_named() {
+    insta::assert_snapshot!(problem(r#"{"choices":[]}"#), @"it names no choice");
+    insta::assert_snapshot!(problem(r#"{"choices":null}"#), @"it names no choice");
+    insta::assert_snapshot!(problem("{}"), @"it names no choice");
+    insta::assert_snapshot!(problem(r#"{"choices":[{"text":"a"}]}"#), @"its choice holds no message");
+    insta::assert_snapshot!(problem("<html>"), @"it is not JSON: expected value at line 1 column 1");
+    insta::assert_snapshot!(problem(""), @"it is not JSON: EOF while parsing a value at line 1 column 0");
+    insta::assert_snapshot!(problem(r#"{"choices":7}"#), @"it has not the shape of a reply: invalid type: integer `7`, expected a sequence at line 1 column 12");
+}
+
+#[test]
+fn the_own_address_is_recognized() {
+    let own = |url: &str| is_own_address(&Url::parse(url).unwrap());
+    assert!(own("https://api.openai.com/v1") && own("https://eu.api.openai.com/v1"));
+    assert!(!own("https://notapi.openai.com/v1") && !own("http://api.openai.com.example/v1"));
+}

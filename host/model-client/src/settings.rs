@@ -1,0 +1,26 @@
+//! What a client of one provider is made from.
+
+use std::time::Duration;
+
+use url::Url;
+
+use crate::api_key::ApiKey;
+use crate::provider::Provider;
+
+/// How long one call may take (interface, Limits, "Model call": 30000 ms).
+pub const CALL_TIMEOUT: Duration = Duration::from_millis(30_000);
+
+/// One provider, one model, one key.
+#[derive(Debug, Clone)]
+pub struct ProviderSettings {
+    /// The protocol, and the address if no other is given.
+    pub provider: Provider,
+    /// The model's name as the provider knows it, without a `provider/` in front.
+    pub model: String,
+    /// Goes to the provider with every request.
+    pub api_key: ApiKey,
+    /// Another address that speaks the same protocol. See [`Provider`] for what it may end with.
+    pub base_url: Option<Url>,
+    /// How long one call may take; usually [`CALL_TIMEOUT`]. The deadline of a request may be sooner.
+    pub timeout: Duration,
+}

@@ -1,0 +1,80 @@
+//! What the tests ask a model, and how.
+
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use agent_core::catalog::{Catalog, ToolSpec};
+use agent_core::message::{Message, ToolCall};
+use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest};
+use model_client::{ApiKey, HttpModel, Provider, ProviderSettings, Retry, Schedule, connect};
+use serde_json::json;
+use url::Url;
+
+use crate::provider::{KEY, ScriptedProvider};
+
+pub(crate) const BOTH: [Provider; 2] = [Provider::OpenAi, Provider::Anthropic];
+
+/// Three retries without waits.
+pub(crate) const EAGER: Schedule = Schedule { retries: 3, base: Duration::ZERO, cap: Duration::ZERO };
+
+static TOOLS: LazyLock<Catalog> = LazyLock::new(|| {
+    let input_schema = json!({"type": "object", "properties": {"a": {"type": "number"}}});
+    let tool = ToolSpec { name: "add".into(), description: "Adds.".into(), input_schema };
+    Catalog::new(vec![tool], "tools-1".into())
+});
+
+/// A short conversation with everything in it that providers are particular about: text beside calls, two
+/// calls at once, one with unreadable arguments and the other with an invented name, and answers to both.
+static CONVERSATION: LazyLock<Vec<Message>> = LazyLock::new(|| {
+    let call = |id: &str, name: &str, arguments| ToolCall { id: id.into(), name: name.into(), arguments };
+    let answer = |id: &str, name: &str, content: &str| Message::Tool {
+        tool_call_id: id.into(),
+        name: name.into(),
+        content: content.into(),
+    };
+    let odd = call("weird id:1", "functions.add", json!({"a": 1}));
+    vec![
+        Message::User { content: "What is 1+2?".into() },
+        Message::Assistant {
+            content: String::new(),
+            tool_calls: vec![odd, call("call_2", "add", json!("{\"a\":"))],
+        },
+        answer("weird id:1", "functions.add", "there is no such tool"),
+        answer("call_2", "add", ""),
+    ]
+});
+
+pub(crate) fn settings(provider: Provider, base_url: Url) -> ProviderSettings {
+    // Only the binary installs a provider; a test binary has to do it for itself, and only the first wins.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    ProviderSettings {
+        provider,
+        model: "test-model".into(),
+        api_key: ApiKey::new(KEY),
+        base_url: Some(base_url),
+        timeout: Duration::from_secs(30),
+    }
+}
+
+pub(crate) fn model(protocol: Provider, provider: &ScriptedProvider) -> HttpModel {
+    connect(settings(protocol, provider.url())).unwrap()
+}
+
+pub(crate) fn retrying(protocol: Provider, provider: &ScriptedProvider) -> Retry<HttpModel> {
+    Retry::with_schedule(model(protocol, provider), EAGER)
+}
+
+pub(crate) fn request() -> ModelRequest<'static> {
+    ModelRequest {
+        request_id: "req-1",
+        messages: &CONVERSATION,
+        tools: &TOOLS,
+        max_tokens: 100,
+        temperature: 0.0,
+        deadline: Instant::now() + Duration::from_secs(30),
+    }
+}
+
+pub(crate) async fn ask(model: &dyn Model) -> Result<ModelReply, ModelError> {
+    model.complete(request()).await
+}

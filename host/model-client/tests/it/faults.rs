@@ -1,0 +1,128 @@
+//! What goes wrong between us and an honest provider, and the error it becomes.
+
+use std::time::{Duration, Instant};
+
+use agent_core::ports::{Model, ModelError, ModelRequest};
+use model_client::{HttpModel, Provider, ProviderSettings, connect};
+use tokio::net::TcpListener;
+use url::Url;
+
+use crate::call::{BOTH, ask, model, request, retrying, settings};
+use crate::provider::{Answer, ScriptedProvider};
+
+const HEAD: &str = "HTTP/1.1 200 OK\r\n";
+
+/// The error after one exchange, in words.
+async fn fault(answer: Answer) -> ModelError {
+    let provider = ScriptedProvider::start(Provider::OpenAi, [answer]).await;
+    ask(&model(Provider::OpenAi, &provider)).await.unwrap_err()
+}
+
+fn hurried(provider: &ScriptedProvider) -> HttpModel {
+    let timeout = Duration::from_millis(50);
+    connect(ProviderSettings { timeout, ..settings(Provider::OpenAi, provider.url()) }).unwrap()
+}
+
+#[tokio::test]
+async fn nobody_listening_is_unreachable_and_says_why() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let base = Url::parse(&format!("http://{address}")).unwrap();
+    let error = ask(&connect(settings(Provider::OpenAi, base)).unwrap()).await.unwrap_err();
+    let ModelError::Unreachable { detail, .. } = error else { panic!("{error}") };
+    assert!(detail.starts_with(&address.to_string()), "{detail}");
+    assert!(detail.contains("refused"), "{detail}");
+}
+
+#[tokio::test]
+async fn a_call_takes_no_longer_than_its_timeout() {
+    let half = format!("{HEAD}content-length: 100\r\n\r\n{{\"choices\"");
+    for answer in [Answer::Stalled(String::new()), Answer::Stalled(HEAD.into()), Answer::Stalled(half)] {
+        let provider = ScriptedProvider::start(Provider::OpenAi, [answer]).await;
+        let error = ask(&hurried(&provider)).await.unwrap_err();
+        assert_eq!(error, ModelError::Timeout { provider: "openai/test-model".into() });
+    }
+}
+
+#[tokio::test]
+async fn a_call_takes_no_longer_than_its_request_has_time() {
+    let provider = ScriptedProvider::start(Provider::OpenAi, [Answer::Stalled(String::new())]).await;
+    let model = model(Provider::OpenAi, &provider);
+    for left in [50, 0] {
+        let deadline = Instant::now() + Duration::from_millis(left);
+        let error = model.complete(ModelRequest { deadline, ..request() }).await.unwrap_err();
+        assert!(matches!(error, ModelError::Timeout { .. }), "{error}");
+    }
+    // The second one had no time left and was not even sent.
+    assert_eq!(provider.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_is_unreachable() {
+    for answer in [
+        Answer::HangUp,
+        Answer::Raw("HTTP/1.1 200".into()),
+        Answer::Raw(format!("{HEAD}content-length: 100\r\n\r\n{{\"choices\":")),
+        Answer::Raw(format!("{HEAD}transfer-encoding: chunked\r\n\r\n5\r\n{{\"cho\r\n")),
+        Answer::Raw(format!("{HEAD}\r\n{{\"choices\": [")),
+        Answer::Raw(format!("{HEAD}\r\n")),
+        Answer::Raw("SSH-2.0-OpenSSH_9.9\r\n".into()),
+    ] {
+        let error = fault(answer.clone()).await;
+        assert!(matches!(error, ModelError::Unreachable { .. }), "{answer:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_reply_is_malformed_and_not_asked_for_again() {
+    for protocol in BOTH {
+        for body in ["", "<html><body>Welcome</body></html>", "{\"choices\":", "[]", "null", "{}"] {
+            let provider = ScriptedProvider::start(protocol, [Answer::text(200, body)]).await;
+            let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
+            assert!(matches!(error, ModelError::Malformed { .. }), "{body}: {error}");
+        }
+    }
+    // Whole by its own count, so that no connection can be to blame.
+    let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nb\r\n{\"choices\":\r\n0\r\n\r\n";
+    let error = fault(Answer::Raw(chunked.into())).await;
+    assert!(matches!(error, ModelError::Malformed { .. }), "{error}");
+    let error = fault(Answer::text(200, r#"{"choices":[]}"#)).await;
+    insta::assert_snapshot!(error, @"the model provider openai/test-model sent a reply that cannot be read: it names no choice");
+    let error = fault(Answer::text(200, r#"{"error":{"message":"model is loading"}}"#)).await;
+    insta::assert_snapshot!(error, @"the model provider openai/test-model sent a reply that cannot be read: it is an error: model is loading");
+}
+
+#[tokio::test]
+async fn a_status_is_an_error_with_the_providers_words_and_wish() {
+    let error = fault(Answer::error(503, "overloaded").with("retry-after", "1")).await;
+    let ModelError::Unavailable { detail, retry_after, .. } = error else { panic!("{error}") };
+    assert_eq!(retry_after, Some(Duration::from_secs(1)));
+    insta::assert_snapshot!(detail, @"503 Service Unavailable: overloaded");
+
+    let error = fault(Answer::error(429, "slow down").with("retry-after", "7")).await;
+    let ModelError::RateLimited { detail, retry_after, .. } = error else { panic!("{error}") };
+    assert_eq!(retry_after, Some(Duration::from_secs(7)));
+    insta::assert_snapshot!(detail, @"429 Too Many Requests: slow down");
+
+    let error = fault(Answer::error(404, "no such model").with("x-request-id", "req_9")).await;
+    insta::assert_snapshot!(error, @"the model provider openai/test-model refused the request: 404 Not Found: no such model (provider's request id req_9)");
+}
+
+#[tokio::test]
+async fn a_status_counts_even_when_its_text_does_not_arrive() {
+    let head = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 100\r\n\r\nbad k";
+    let error = fault(Answer::Raw(head.into())).await;
+    insta::assert_snapshot!(error, @"the model provider openai/test-model refused the request: 401 Unauthorized: bad k");
+    let provider = ScriptedProvider::start(Provider::OpenAi, [Answer::Stalled(head.into())]).await;
+    let error = ask(&hurried(&provider)).await.unwrap_err();
+    assert!(matches!(error, ModelError::Refused { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_gateways_error_inside_a_200_is_that_error() {
+    let limited = fault(Answer::text(200, r#"{"error":{"message":"busy","code":429}}"#)).await;
+    assert!(matches!(limited, ModelError::RateLimited { .. }), "{limited}");
+    let down = fault(Answer::text(200, r#"{"error":{"message":"down","code":502},"choices":null}"#)).await;
+    assert!(matches!(down, ModelError::Unavailable { .. }), "{down}");
+}

@@ -1,0 +1,143 @@
+//! What a well-behaved provider says, and what it is sent.
+
+use agent_core::catalog::Catalog;
+use agent_core::message::{Message, ToolCall, Usage};
+use agent_core::ports::{Finish, Model, ModelReply, ModelRequest};
+use model_client::Provider;
+use serde_json::json;
+
+use crate::call::{BOTH, ask, model, request};
+use crate::provider::{Answer, ScriptedProvider};
+
+#[tokio::test]
+async fn a_plain_reply_is_a_text_with_its_usage() {
+    for protocol in BOTH {
+        let provider = ScriptedProvider::start(protocol, [Answer::reply(protocol, "3")]).await;
+        let expected = ModelReply {
+            content: "3".into(),
+            tool_calls: vec![],
+            usage: Some(Usage { input_tokens: 3, output_tokens: 4 }),
+            finish: Finish::Done,
+            model: format!("{protocol}/test-model"),
+        };
+        assert_eq!(ask(&model(protocol, &provider)).await, Ok(expected));
+        let sent = &provider.requests()[0].body;
+        assert_eq!((&sent["temperature"], &sent["max_tokens"]), (&json!(0.0), &json!(100)));
+        assert_eq!(sent["tools"].as_array().unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_first_question_needs_neither_tools_nor_history() {
+    for protocol in BOTH {
+        let provider = ScriptedProvider::start(protocol, [Answer::reply(protocol, "hi")]).await;
+        let (messages, tools) = ([Message::User { content: "hi".into() }], Catalog::default());
+        let request = ModelRequest { messages: &messages, tools: &tools, ..request() };
+        assert_eq!(model(protocol, &provider).complete(request).await.unwrap().content, "hi");
+        assert!(provider.requests()[0].body.get("tools").is_none());
+    }
+}
+
+#[tokio::test]
+async fn one_call_and_several_are_read() {
+    let call =
+        |id: &str, a: i32| ToolCall { id: id.into(), name: "add".into(), arguments: json!({ "a": a }) };
+    for count in [1, 3] {
+        let expected: Vec<_> = (0..count).map(|n| call(&format!("new_{n}"), n)).collect();
+        let openai = |call: &ToolCall| {
+            let arguments = call.arguments.to_string();
+            json!({"id": call.id, "type": "function", "function": {"name": "add", "arguments": arguments}})
+        };
+        let anthropic = |call: &ToolCall| json!({"type": "tool_use", "id": call.id, "name": "add", "input": call.arguments});
+        for (protocol, body) in [
+            (Provider::OpenAi, {
+                let calls: Vec<_> = expected.iter().map(openai).collect();
+                let message = json!({"role": "assistant", "content": null, "tool_calls": calls});
+                json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]})
+            }),
+            (Provider::Anthropic, {
+                let calls: Vec<_> = expected.iter().map(anthropic).collect();
+                json!({"content": calls, "stop_reason": "tool_use"})
+            }),
+        ] {
+            let provider = ScriptedProvider::start(protocol, [Answer::json(&body)]).await;
+            let reply = ask(&model(protocol, &provider)).await.unwrap();
+            assert_eq!((reply.tool_calls, reply.usage), (expected.clone(), None));
+        }
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_cannot_be_read_are_kept_and_sent_back_unchanged() {
+    let broken = "{\"a\": 1,";
+    let calls = json!([{"id": "new", "function": {"name": "add", "arguments": broken}}]);
+    let asking = json!({"choices": [{"message": {"tool_calls": calls}}]});
+    let script = [Answer::json(&asking), Answer::reply(Provider::OpenAi, "3")];
+    let provider = ScriptedProvider::start(Provider::OpenAi, script).await;
+    let model = model(Provider::OpenAi, &provider);
+    let ModelReply { content, tool_calls, .. } = ask(&model).await.unwrap();
+    assert_eq!(tool_calls[0].arguments, json!(broken));
+    let mut messages = request().messages.to_vec();
+    messages.push(Message::Assistant { content, tool_calls });
+    messages.push(Message::Tool { tool_call_id: "new".into(), name: "add".into(), content: "no".into() });
+    model.complete(ModelRequest { messages: &messages, ..request() }).await.unwrap();
+    let sent = &provider.requests()[1].body["messages"][4]["tool_calls"][0]["function"];
+    assert_eq!(sent["arguments"], broken);
+}
+
+#[tokio::test]
+async fn a_reply_that_was_cut_at_the_limit_says_so() {
+    for (protocol, body) in [
+        (Provider::OpenAi, json!({"choices": [{"message": {"content": "a"}, "finish_reason": "length"}]})),
+        (Provider::Anthropic, json!({"content": [], "stop_reason": "max_tokens"})),
+    ] {
+        let provider = ScriptedProvider::start(protocol, [Answer::json(&body)]).await;
+        assert_eq!(ask(&model(protocol, &provider)).await.unwrap().finish, Finish::Length);
+    }
+}
+
+#[tokio::test]
+async fn one_connection_serves_many_calls() {
+    for protocol in BOTH {
+        let script = vec![Answer::reply(protocol, "3"); 3];
+        let provider = ScriptedProvider::start(protocol, script).await;
+        let model = model(protocol, &provider);
+        for _ in 0..3 {
+            ask(&model).await.unwrap();
+        }
+        assert_eq!(provider.connections(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_ends_with_its_connection_is_whole() {
+    let body = json!({"choices": [{"message": {"content": "3"}}]});
+    let script = [Answer::Raw(format!("HTTP/1.0 200 OK\r\n\r\n{body}"))];
+    let provider = ScriptedProvider::start(Provider::OpenAi, script).await;
+    assert_eq!(ask(&model(Provider::OpenAi, &provider)).await.unwrap().content, "3");
+}
+
+#[tokio::test]
+async fn a_model_that_takes_no_temperature_is_asked_again_without_and_remembered() {
+    for protocol in BOTH {
+        let refusal = Answer::error(400, "`temperature` is deprecated for this model.");
+        let script = [refusal, Answer::reply(protocol, "3"), Answer::reply(protocol, "4")];
+        let provider = ScriptedProvider::start(protocol, script).await;
+        let model = model(protocol, &provider);
+        assert_eq!(ask(&model).await.unwrap().content, "3");
+        assert_eq!(ask(&model).await.unwrap().content, "4");
+        let sent: Vec<_> =
+            provider.requests().iter().map(|request| request.body.get("temperature").is_some()).collect();
+        assert_eq!(sent, [true, false, false]);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_wants_the_new_name_of_the_token_limit_gets_it() {
+    let refusal = "Unsupported parameter: 'max_tokens' is not supported with this model. \
+                   Use 'max_completion_tokens' instead.";
+    let script = [Answer::error(400, refusal), Answer::reply(Provider::OpenAi, "3")];
+    let provider = ScriptedProvider::start(Provider::OpenAi, script).await;
+    assert_eq!(ask(&model(Provider::OpenAi, &provider)).await.unwrap().content, "3");
+    assert_eq!(provider.requests()[1].body["max_completion_tokens"], 100);
+}

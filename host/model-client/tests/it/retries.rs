@@ -1,0 +1,71 @@
+//! Asking again, and asking somebody else. A scripted provider fails the test by itself when it is asked more
+//! or less often than its script is long.
+
+use agent_core::ports::{Model, ModelError};
+use model_client::{Fallback, Provider};
+
+use crate::call::{BOTH, ask, retrying};
+use crate::provider::{Answer, ScriptedProvider};
+
+#[tokio::test]
+async fn passing_faults_are_tried_four_times() {
+    for protocol in BOTH {
+        for status in [408, 409, 429, 500, 502, 503, 504, 529] {
+            let provider = ScriptedProvider::start(protocol, vec![Answer::error(status, "no"); 4]).await;
+            let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
+            let limited = matches!(error, ModelError::RateLimited { .. });
+            assert!(limited == (status == 429), "{status}: {error}");
+            assert!(limited || matches!(error, ModelError::Unavailable { .. }), "{status}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn refusals_are_tried_once() {
+    for protocol in BOTH {
+        for status in [400, 401, 402, 403, 404, 405, 413, 422, 451] {
+            let provider = ScriptedProvider::start(protocol, [Answer::error(status, "no")]).await;
+            let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
+            assert!(matches!(error, ModelError::Refused { .. }), "{status}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_survives_three_faults_of_any_kind() {
+    for protocol in BOTH {
+        let half = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{";
+        let script = [
+            Answer::HangUp,
+            Answer::Raw(half.into()),
+            Answer::error(429, "slow down").with("retry-after", "0"),
+            Answer::reply(protocol, "3"),
+        ];
+        let provider = ScriptedProvider::start(protocol, script).await;
+        assert_eq!(ask(&retrying(protocol, &provider)).await.unwrap().content, "3");
+    }
+}
+
+#[tokio::test]
+async fn a_wish_to_wait_beyond_the_deadline_is_an_error_at_once() {
+    for protocol in BOTH {
+        let limited = Answer::error(429, "come back tomorrow").with("retry-after", "86400");
+        let provider = ScriptedProvider::start(protocol, [limited]).await;
+        let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
+        assert!(matches!(error, ModelError::RateLimited { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn the_second_provider_takes_the_conversation_over() {
+    for (first, second) in [(Provider::OpenAi, Provider::Anthropic), (Provider::Anthropic, Provider::OpenAi)]
+    {
+        for trouble in [vec![Answer::error(500, "no"); 4], vec![Answer::error(401, "key revoked")]] {
+            let primary = ScriptedProvider::start(first, trouble).await;
+            let secondary = ScriptedProvider::start(second, [Answer::reply(second, "3")]).await;
+            let both = Fallback::new(retrying(first, &primary), retrying(second, &secondary));
+            assert_eq!(both.name(), format!("{first}/test-model"));
+            assert_eq!(ask(&both).await.unwrap().model, format!("{second}/test-model"));
+        }
+    }
+}

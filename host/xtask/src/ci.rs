@@ -1,0 +1,22 @@
+//! `cargo xtask ci`: what every change has to pass. The cheap checks come first.
+
+use std::path::Path;
+
+use crate::run::{cargo, run};
+use crate::{guests, test};
+
+/// Runs every check, and stops at the first that fails.
+pub(crate) fn check_all(repository: &Path) -> anyhow::Result<()> {
+    let guest_tools = repository.join("guest-tools");
+    for workspace in [repository, &guest_tools] {
+        run(&mut cargo(workspace, ["fmt", "--all", "--check"]))?;
+    }
+    for workspace in [repository, &guest_tools] {
+        let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+        run(&mut cargo(workspace, arguments))?;
+    }
+    let arguments = ["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"];
+    run(cargo(repository, arguments).env("RUSTDOCFLAGS", "-D warnings"))?;
+    guests::build(repository, &guests::Arguments::default())?;
+    test::run_all(repository, &test::Arguments::default())
+}

@@ -1,0 +1,168 @@
+//! Which compiler builds the tools. What is installed is used before anything is fetched.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+
+/// The target tools are built for: no WASI, so nothing to import but the contract.
+pub(super) const TARGET: &str = "wasm32-unknown-unknown";
+
+/// How long fetching the target from rustup may take.
+const RUSTUP_PATIENCE: Duration = Duration::from_secs(60);
+/// How often to look whether it is done.
+const RUSTUP_POLL: Duration = Duration::from_millis(50);
+
+/// Where Debian puts its compiler, beside rustup's.
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+/// Debian's packages of a compiler recent enough to build browsers, and of the standard library's source.
+const DEBIAN_PACKAGES: &str = "rustc-web rust-web-src";
+
+/// What the command line may insist on.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Choice {
+    /// The default compiler, with the target that rustup adds to it.
+    Rustup,
+    /// Debian's compiler, which builds the standard library too.
+    Debian,
+}
+
+/// A compiler that can build for [`TARGET`].
+pub(super) enum Compiler {
+    /// The default one: it has the target's standard library.
+    WithTarget,
+    /// One that comes with the source of the standard library, which is built along with the tools.
+    FromSource {
+        /// The compiler.
+        rustc: PathBuf,
+        /// A linker for wasm; Debian's compiler comes without.
+        linker: PathBuf,
+    },
+}
+
+impl fmt::Display for Compiler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WithTarget => write!(f, "the default compiler and its {TARGET} target"),
+            Self::FromSource { rustc, .. } => {
+                write!(f, "{} and the standard library's source", rustc.display())
+            }
+        }
+    }
+}
+
+/// Finds a compiler or gets one; without any, the error says what would provide one.
+pub(super) fn find(choice: Option<Choice>) -> anyhow::Result<Compiler> {
+    let ways: [(Choice, Way); 4] = [
+        (Choice::Rustup, find_target),
+        (Choice::Debian, find_debian),
+        (Choice::Rustup, fetch_target),
+        (Choice::Debian, fetch_debian),
+    ];
+    let mut obstacles = String::new();
+    for (kind, attempt) in ways {
+        if choice.is_none_or(|choice| choice == kind) {
+            match attempt() {
+                Ok(compiler) => return Ok(compiler),
+                Err(obstacle) => obstacles = obstacles + "\n  - " + &obstacle,
+            }
+        }
+    }
+    Err(anyhow!("no compiler for {TARGET} here; any one of these, mended, is enough:{obstacles}"))
+}
+
+impl Compiler {
+    /// Makes cargo use this compiler.
+    pub(super) fn equip(&self, cargo: &mut Command) {
+        let Self::FromSource { rustc, linker } = self else { return };
+        // It is cargo's part in building the standard library that is unstable; rustc needs nothing unstable for it.
+        cargo
+            .arg("-Zbuild-std=std,panic_abort")
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("RUSTC", rustc)
+            .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
+    }
+}
+
+/// A way to a compiler, or what stands in it and what would help.
+type Way = fn() -> Result<Compiler, String>;
+
+fn find_target() -> Result<Compiler, String> {
+    match ask("rustc", &["--print", "sysroot"]) {
+        Some(sysroot) if Path::new(&sysroot).join("lib/rustlib").join(TARGET).is_dir() => {
+            Ok(Compiler::WithTarget)
+        }
+        _ => Err(format!("the default compiler lacks the target: rustup target add {TARGET}")),
+    }
+}
+
+fn find_debian() -> Result<Compiler, String> {
+    let has_source = ask(DEBIAN_RUSTC, &["--print", "sysroot"])
+        .is_some_and(|sysroot| Path::new(&sysroot).join("lib/rustlib/src/rust/library/std").is_dir());
+    if !has_source {
+        return Err(format!(
+            "no {DEBIAN_RUSTC} with its library's source: apt-get install {DEBIAN_PACKAGES}"
+        ));
+    }
+    let linker = find_linker().ok_or("no linker for wasm beside Debian's compiler: apt-get install lld")?;
+    Ok(Compiler::FromSource { rustc: DEBIAN_RUSTC.into(), linker })
+}
+
+fn fetch_target() -> Result<Compiler, String> {
+    println!("guests: trying `rustup target add {TARGET}`");
+    let mut rustup = Command::new("rustup");
+    rustup.args(["target", "add", TARGET]).stdout(Stdio::null()).stderr(Stdio::null());
+    if succeeds_within(&mut rustup, RUSTUP_PATIENCE) {
+        find_target()
+    } else {
+        Err(format!("`rustup target add {TARGET}` failed; run it to see why"))
+    }
+}
+
+fn fetch_debian() -> Result<Compiler, String> {
+    let is_debian = Path::new("/etc/debian_version").exists();
+    let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    if !(is_debian && is_root) {
+        return Err(format!("`apt-get install {DEBIAN_PACKAGES}` takes a Debian system and its root user"));
+    }
+    let install = format!("apt-get update && apt-get install -y {DEBIAN_PACKAGES}");
+    println!("guests: running `{install}`");
+    match Command::new("sh").args(["-c", &install]).env("DEBIAN_FRONTEND", "noninteractive").status() {
+        Ok(status) if status.success() => find_debian(),
+        _ => Err(format!("`{install}` failed; its output stands above")),
+    }
+}
+
+/// A linker for wasm: rustup's toolchains carry one each; Debian has it in a package.
+fn find_linker() -> Option<PathBuf> {
+    let of_rustup = ask("rustc", &["--print", "target-libdir"])
+        .and_then(|libraries| Some(Path::new(&libraries).parent()?.join("bin/rust-lld")));
+    let of_debian = ["/usr/bin/rust-lld", "/usr/bin/wasm-ld"].map(PathBuf::from);
+    of_rustup.into_iter().chain(of_debian).find(|linker| linker.exists())
+}
+
+/// What a program answers, if it does.
+fn ask(program: &str, arguments: &[&str]) -> Option<String> {
+    let answer = Command::new(program).args(arguments).stderr(Stdio::null()).output().ok()?;
+    answer.status.success().then(|| String::from_utf8_lossy(&answer.stdout).trim().to_owned())
+}
+
+/// Runs a command for no longer than `patience`.
+fn succeeds_within(command: &mut Command, patience: Duration) -> bool {
+    let Ok(mut running) = command.spawn() else { return false };
+    let start = Instant::now();
+    while start.elapsed() < patience {
+        if let Ok(Some(status)) = running.try_wait() {
+            return status.success();
+        }
+        thread::park_timeout(RUSTUP_POLL);
+    }
+    let _ = running.kill();
+    let _ = running.wait();
+    false
+}
