@@ -1,1 +1,25 @@
-//! The HTTP edge: routers, extractors and error tables.
+//! The HTTP edge: what the service looks like from outside.
+//!
+//! - `router`: every route of every variant on one screen.
+//! - `layers`: what happens around every request, its order written down once.
+//! - [`Edge`]: everything a handler may use. [`Latch`] and [`Readiness`]: how it learns of the shutdown.
+//! - `variant_a/`: one file per route, and the variant's error table. A variant is nothing else.
+//! - `body`, `json`, `answer`, `fallback`, `metrics`: what the variants share.
+//!
+//! What does not belong here: anything that knows how an answer comes about (the model, the tools, a
+//! store), listening on a socket, reading the environment, spawning tasks.
+
+mod answer;
+mod body;
+mod edge;
+mod fallback;
+mod json;
+mod layers;
+mod metrics;
+mod readiness;
+mod router;
+mod variant_a;
+
+pub use edge::{Edge, RenderMetrics, Settings};
+pub use readiness::{Latch, Readiness};
+pub use router::variant_a;

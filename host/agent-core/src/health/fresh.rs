@@ -50,6 +50,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use futures::future::join_all;
+
     use super::*;
     use crate::health::{Check, check_all};
 
@@ -114,5 +116,24 @@ mod tests {
         );
     }
 
-    use futures::future::join_all;
+    struct Panics;
+
+    #[async_trait]
+    impl Probe for Panics {
+        fn name(&self) -> &'static str {
+            "panics"
+        }
+
+        async fn check(&self) -> Outcome {
+            panic!("a bug in a probe")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_check_that_panics_fails_and_the_others_still_run() {
+        let probes: [Arc<dyn Probe>; 2] = [Arc::new(Panics), Arc::new(Arc::new(Scripted::default()))];
+        let checks = check_all(&probes, Duration::from_secs(5)).await;
+        assert_eq!(checks[0].outcome, Err(ProbeError("the check broke off".into())));
+        assert!(checks[1].outcome.is_ok());
+    }
 }

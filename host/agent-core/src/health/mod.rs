@@ -2,9 +2,11 @@
 
 mod fresh;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
 use futures::future::join_all;
 
 pub use fresh::Fresh;
@@ -20,8 +22,8 @@ pub struct Check {
     pub outcome: Result<Duration, ProbeError>,
 }
 
-/// Runs every probe at once. One that fails does not keep the others from running, and one that hangs counts
-/// as failed after `limit`.
+/// Runs every probe at once. One that fails or panics does not keep the others from running, and one that
+/// hangs counts as failed after `limit`.
 pub async fn check_all(probes: &[Arc<dyn Probe>], limit: Duration) -> Vec<Check> {
     join_all(
         probes
@@ -33,9 +35,12 @@ pub async fn check_all(probes: &[Arc<dyn Probe>], limit: Duration) -> Vec<Check>
 
 async fn check_within(probe: &dyn Probe, limit: Duration) -> Result<Duration, ProbeError> {
     let start = Instant::now();
-    match tokio::time::timeout(limit, probe.check()).await {
-        Ok(Ok(latency)) => Ok(latency.unwrap_or_else(|| start.elapsed())),
-        Ok(Err(error)) => Err(error),
+    // Nothing of the probe is used after a panic but the fact.
+    let check = AssertUnwindSafe(probe.check()).catch_unwind();
+    match tokio::time::timeout(limit, check).await {
+        Ok(Ok(Ok(latency))) => Ok(latency.unwrap_or_else(|| start.elapsed())),
+        Ok(Ok(Err(error))) => Err(error),
+        Ok(Err(_panic)) => Err(ProbeError("the check broke off".into())),
         Err(_elapsed) => Err(ProbeError(format!("no answer within {} ms", limit.as_millis()))),
     }
 }

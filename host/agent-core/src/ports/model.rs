@@ -32,7 +32,7 @@ impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
 /// One call of the model.
 #[derive(Debug, Clone, Copy)]
 pub struct ModelRequest<'a> {
-    /// Goes to the log, and to the provider as `X-Request-Id`.
+    /// Goes to the log, and to providers that document a header for it (OpenAI: `X-Client-Request-Id`).
     pub request_id: &'a str,
     /// The conversation so far.
     pub messages: &'a [Message],

@@ -1,0 +1,31 @@
+# The service and its tools in one image. The build runs the commands that CI runs; nothing is built another way.
+#
+#   docker build -t agent-host .
+#   docker run -p 3000:3000 -e LLM_API_KEY=… agent-host
+
+FROM rust:1.95-bookworm AS build
+WORKDIR /src
+COPY . .
+# The tools are compiled for a target of their own; `cargo xtask guests` finds it.
+RUN rustup target add wasm32-unknown-unknown
+RUN cargo xtask guests
+RUN cargo build --release --locked
+
+FROM debian:bookworm-slim
+# Certificates to reach the model provider with, and curl for the health check.
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends ca-certificates curl \
+ && rm -rf /var/lib/apt/lists/* \
+ && useradd --system --uid 10001 --create-home --home-dir /var/lib/agent-host agent-host
+COPY --from=build /src/target/release/agent-host /usr/local/bin/agent-host
+COPY --from=build /src/target/tools/ /usr/share/agent-host/tools/
+USER agent-host
+WORKDIR /var/lib/agent-host
+# The first start compiles the tools into ~/.cache; mount a volume there to keep them over restarts.
+ENV NODE_ENV=production \
+    TOOLS_DIR=/usr/share/agent-host/tools
+EXPOSE 3000
+HEALTHCHECK --interval=30s --timeout=3s --start-period=10s \
+    CMD curl --fail --silent --output /dev/null "http://127.0.0.1:${PORT:-3000}/health/live" || exit 1
+ENTRYPOINT ["agent-host"]
+CMD ["serve"]

@@ -1,0 +1,87 @@
+//! How answers are written, and how a failure travels beside its answer to the request log.
+//!
+//! Nothing here logs: an answer carries its error in its extensions and the log layer, which knows the
+//! request as well, writes the one line about it.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::header::{CONNECTION, CONTENT_TYPE};
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+
+/// As the Node stack writes it (wire 1.4, "Generic response headers").
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
+
+/// What clients are told when the fault is ours (interface, Errors).
+pub(crate) const INTERNAL_ERROR: &str = "Internal server error";
+
+/// A JSON body with that status.
+pub(crate) fn json<T: Serialize>(status: StatusCode, body: &T) -> Response {
+    match serde_json::to_vec(body) {
+        Ok(bytes) => json_bytes(status, bytes),
+        Err(error) => fail(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, error),
+    }
+}
+
+/// A body that is JSON already.
+pub(crate) fn json_bytes(status: StatusCode, bytes: impl Into<Body>) -> Response {
+    (status, [(CONTENT_TYPE, JSON)], bytes.into()).into_response()
+}
+
+/// `{"error": text}`. `text` is all that the client learns.
+pub(crate) fn refuse(status: StatusCode, text: &'static str) -> Response {
+    #[derive(Serialize)]
+    struct Refusal {
+        error: &'static str,
+    }
+    let mut response = json(status, &Refusal { error: text });
+    if matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
+        // The rest of the body is not going to be read, so the connection cannot carry another request.
+        // Without this header a client would learn that only by losing the next one.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// `{"error": text}` for the client, and the error itself for the log.
+pub(crate) fn fail(
+    status: StatusCode,
+    text: &'static str,
+    error: impl Error + Send + Sync + 'static,
+) -> Response {
+    let mut response = refuse(status, text);
+    response.extensions_mut().insert(Failure::new(error));
+    response
+}
+
+/// The error behind an answer, for the log.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure(Arc<dyn Error + Send + Sync>);
+
+impl Failure {
+    pub(crate) fn new(error: impl Error + Send + Sync + 'static) -> Self {
+        Self(Arc::new(error))
+    }
+}
+
+/// The error and its sources, the outermost first.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut source = self.0.source();
+        while let Some(error) = source {
+            write!(f, ": {error}")?;
+            source = error.source();
+        }
+        Ok(())
+    }
+}
+
+/// Marks the answer to a question that machines ask every few seconds. As long as the answer is a good one
+/// nobody wants to read about it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Routine;

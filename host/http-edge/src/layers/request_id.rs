@@ -1,0 +1,140 @@
+//! Gives every request a name that its caller, its answer and every log line agree on.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use pin_project_lite::pin_project;
+use tower::Service;
+use uuid::Uuid;
+
+/// Decisions, "`X-Request-Id`": accepted or made, echoed, in every log line.
+const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Longer than any id in use, short enough for a log line.
+const MAX_LENGTH: usize = 128;
+
+/// The name of one request. Handlers take it as an argument.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestId(Arc<str>);
+
+impl RequestId {
+    fn from_headers(headers: &HeaderMap) -> Self {
+        match headers.get(HEADER).and_then(acceptable) {
+            Some(theirs) => Self(theirs.into()),
+            None => Self::unique(),
+        }
+    }
+
+    /// Version 7 begins with the time, so that ids sort as their requests came.
+    fn unique() -> Self {
+        let mut text = Uuid::encode_buffer();
+        Self(Arc::from(&*Uuid::now_v7().hyphenated().encode_lower(&mut text)))
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for RequestId {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().cloned().unwrap_or_else(Self::unique))
+    }
+}
+
+/// A caller's id is taken only if it can stand unescaped wherever ids stand: in logs, headers and queries.
+fn acceptable(value: &HeaderValue) -> Option<&str> {
+    let text = value.to_str().ok()?;
+    let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+    ((1..=MAX_LENGTH).contains(&text.len()) && text.bytes().all(safe)).then_some(text)
+}
+
+/// The service behind this layer.
+#[derive(Debug, Clone)]
+pub(super) struct Identified<S> {
+    inner: S,
+}
+
+impl<S> Identified<S> {
+    pub(super) fn new(inner: S) -> Self {
+        Self { inner }
+    }
+}
+
+impl<S, B, C> Service<Request<B>> for Identified<S>
+where
+    S: Service<Request<B>, Response = Response<C>>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Echo<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let id = RequestId::from_headers(request.headers());
+        request.extensions_mut().insert(id.clone());
+        Echo { inner: self.inner.call(request), id }
+    }
+}
+
+pin_project! {
+    /// Waits for the answer and writes the id on it.
+    pub(super) struct Echo<F> {
+        #[pin]
+        inner: F,
+        id: RequestId,
+    }
+}
+
+impl<F, C, E> Future for Echo<F>
+where
+    F: Future<Output = Result<Response<C>, E>>,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let mut answer = ready!(this.inner.poll(cx));
+        // An id is always fit for a header: it was checked or made above.
+        if let (Ok(response), Ok(id)) = (&mut answer, HeaderValue::from_str(&this.id.0)) {
+            response.headers_mut().insert(HEADER, id);
+        }
+        Poll::Ready(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_short_plain_ids_are_accepted() {
+        let accepts = |id: &[u8]| acceptable(&HeaderValue::from_bytes(id).unwrap()).is_some();
+        for id in ["a", "0190-b.c_d:E", &"x".repeat(128)] {
+            assert!(accepts(id.as_bytes()), "{id}");
+        }
+        for id in ["", " ", "a b", "a,b", "a\tb", "a\"b", "a/b", "a%0Ab", "é", &"x".repeat(129)] {
+            assert!(!accepts(id.as_bytes()), "{id}");
+        }
+        assert!(!accepts(b"\xFF"));
+    }
+
+    #[test]
+    fn ids_we_make_are_ids_we_accept() {
+        let id = RequestId::unique();
+        assert_eq!(acceptable(&HeaderValue::from_str(&id.0).unwrap()), Some(&*id.0));
+    }
+}

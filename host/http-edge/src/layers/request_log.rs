@@ -1,0 +1,164 @@
+//! One log line per request, written when its answer is known or when nobody waits for one any more.
+//!
+//! It quotes no body, no header and no query string. What went wrong is found in the answer's extensions,
+//! with every source of the error; nobody else logs it.
+
+use std::convert::Infallible;
+use std::fmt::Display;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use http::{Method, Request, Response, Uri};
+use pin_project_lite::pin_project;
+use tower::Service;
+use tracing::instrument::{Instrument, Instrumented};
+use tracing::{Level, Span};
+
+use super::client_address::ClientAddress;
+use super::one_line::OneLine;
+use super::request_id::RequestId;
+use crate::answer::{Failure, Routine};
+
+/// What a log filter names to pick or silence these lines.
+const TARGET: &str = "http_edge::request";
+
+/// Stands in the log where an answer's status would: nginx's number for a client that did not wait.
+const CLIENT_GONE: u16 = 499;
+
+/// The service behind this layer.
+#[derive(Debug, Clone)]
+pub(super) struct Logged<S> {
+    inner: S,
+}
+
+impl<S> Logged<S> {
+    pub(super) fn new(inner: S) -> Self {
+        Self { inner }
+    }
+}
+
+impl<S, B, C> Service<Request<B>> for Logged<S>
+where
+    S: Service<Request<B>, Response = Response<C>, Error = Infallible>,
+{
+    type Response = S::Response;
+    type Error = Infallible;
+    type Future = Answered<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let line = Line::begin(&request);
+        let span = line.span();
+        let inner = span.in_scope(|| self.inner.call(request));
+        Answered { inner: inner.instrument(span), line }
+    }
+}
+
+pin_project! {
+    /// Waits for the answer. When it is dropped instead, the work under way ends before its line is written,
+    /// because fields are dropped in this order.
+    pub(super) struct Answered<F> {
+        #[pin]
+        inner: Instrumented<F>,
+        line: Line,
+    }
+}
+
+impl<F, C> Future for Answered<F>
+where
+    F: Future<Output = Result<Response<C>, Infallible>>,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let Ok(response) = ready!(this.inner.poll(cx));
+        this.line.end(&response);
+        Poll::Ready(Ok(response))
+    }
+}
+
+/// The line of a request that is not answered yet. Dropping it means that it never will be.
+#[derive(Debug)]
+struct Line {
+    method: Method,
+    uri: Uri,
+    request_id: Option<RequestId>,
+    client: Option<ClientAddress>,
+    began: Instant,
+    written: bool,
+}
+
+impl Line {
+    fn begin<B>(request: &Request<B>) -> Self {
+        Self {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            request_id: request.extensions().get().cloned(),
+            client: request.extensions().get().copied(),
+            began: Instant::now(),
+            written: false,
+        }
+    }
+
+    /// Gives the request's id to every line that is logged on its behalf. It is of the highest level, so that
+    /// no `LOG_LEVEL` that lets a line through takes its id away.
+    fn span(&self) -> Span {
+        tracing::error_span!(target: TARGET, "request", request_id = self.request_id.as_ref().map(tracing::field::display))
+    }
+
+    fn end<C>(&mut self, response: &Response<C>) {
+        self.written = true;
+        let failure = response.extensions().get::<Failure>();
+        let routine = response.extensions().get::<Routine>().is_some();
+        let level = match (response.status().is_server_error(), routine) {
+            (true, false) => Level::ERROR,
+            // The service works and says truthfully that something it depends on does not.
+            (true, true) => Level::WARN,
+            // Mistakes of clients included: they are no trouble of ours.
+            (false, false) => Level::INFO,
+            (false, true) => Level::DEBUG,
+        };
+        self.write(level, response.status().as_u16(), failure);
+    }
+
+    fn write(&self, level: Level, status: u16, error: Option<impl Display>) {
+        use tracing::field::display;
+
+        let duration_ms = self.began.elapsed().as_micros() as f64 / 1000.0;
+        let method = OneLine { text: &self.method, limit: 32 };
+        let path = OneLine { text: self.uri.path(), limit: 512 };
+        let request_id = self.request_id.as_ref().map(display);
+        let client = self.client.map(|ClientAddress(address)| display(address));
+        let error = error.map(|text| display(OneLine { text, limit: 4096 }));
+        // The level of an event is a constant of its place in the source, so every level has a place.
+        macro_rules! write_at {
+            ($level:expr) => {
+                tracing::event!(
+                    target: TARGET, $level,
+                    %method, %path, status, duration_ms, request_id, client, error,
+                    "{method} {path} {status} in {duration_ms} ms"
+                )
+            };
+        }
+        match level {
+            Level::ERROR => write_at!(Level::ERROR),
+            Level::WARN => write_at!(Level::WARN),
+            Level::INFO => write_at!(Level::INFO),
+            _ => write_at!(Level::DEBUG),
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if !self.written {
+            // Only a shutdown that has lost its patience looks the same from here.
+            self.write(Level::INFO, CLIENT_GONE, Some("the client went away before its answer was ready"));
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! How the readiness report learns that the service is going away.
+
+use std::sync::{Arc, Weak};
+
+/// Held by whoever runs the service for as long as it wants requests. Dropping it is the event: from then
+/// on readiness is denied, and no path through the shutdown can forget to say so.
+#[derive(Debug, Default)]
+pub struct Latch(Arc<()>);
+
+impl Latch {
+    /// What the health report asks.
+    pub fn readiness(&self) -> Readiness {
+        Readiness(Arc::downgrade(&self.0))
+    }
+}
+
+/// Whether the [`Latch`] it came from is still held.
+#[derive(Debug, Clone)]
+pub struct Readiness(Weak<()>);
+
+impl Readiness {
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}

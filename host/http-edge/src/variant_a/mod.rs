@@ -1,0 +1,20 @@
+//! Variant A: its routes, one file each, and its error table. What both variants need is not in here.
+
+mod error;
+mod invoke;
+mod live;
+mod ready;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use crate::edge::Edge;
+
+pub(crate) fn routes() -> Router<Arc<Edge>> {
+    Router::new()
+        .route("/agent/invoke", post(invoke::invoke_agent))
+        .route("/health/live", get(live::report_liveness))
+        .route("/health/ready", get(ready::report_readiness))
+}

@@ -1,0 +1,89 @@
+//! `GET /health/ready`: whether requests should come here.
+
+use std::sync::Arc;
+
+use agent_core::health::{Check, check_all};
+use agent_core::ports::{ProbeError, ToolFault};
+use axum::Extension;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use http::StatusCode;
+use serde::{Serialize, Serializer};
+
+use crate::answer::{self, Failure, Routine};
+use crate::edge::Edge;
+
+pub(super) async fn report_readiness(State(edge): State<Arc<Edge>>) -> impl IntoResponse {
+    let mut checks = check_all(&edge.probes, edge.settings.probe_time_limit).await;
+    if edge.readiness.is_shutting_down() {
+        let outcome = Err(ProbeError("the service is shutting down".into()));
+        checks.push(Check { name: "shutdown", outcome });
+    }
+    let report = Report::new(&checks, edge.toolbox.faults());
+    let status = if report.healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let mut response = answer::json(status, &report);
+    if !report.healthy {
+        response.extensions_mut().insert(Failure::new(NotReady::because_of(&checks)));
+    }
+    (Extension(Routine), response)
+}
+
+/// The report of the interface, "Readiness and health report (Variant A)", and one field more when there is
+/// something to say in it.
+#[derive(Serialize)]
+struct Report<'a> {
+    healthy: bool,
+    status: &'static str,
+    #[serde(serialize_with = "as_map")]
+    checks: &'a [Check],
+    /// Components that could not be loaded. The others serve, so this makes nothing unhealthy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Tools>,
+}
+
+#[derive(Serialize)]
+struct Tools {
+    failed: Vec<ToolFault>,
+}
+
+impl<'a> Report<'a> {
+    fn new(checks: &'a [Check], faults: Vec<ToolFault>) -> Self {
+        // "healthy is true exactly when no check has failed" (interface, States).
+        let healthy = checks.iter().all(|check| check.outcome.is_ok());
+        let tools = if faults.is_empty() { None } else { Some(Tools { failed: faults }) };
+        Self { healthy, status: if healthy { "healthy" } else { "unhealthy" }, checks, tools }
+    }
+}
+
+/// A check's result as clients see it: untagged, because the two shapes have nothing but `healthy` in common.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum CheckResult<'a> {
+    Passed { healthy: bool, status: &'static str },
+    Failed { healthy: bool, error: &'a str },
+}
+
+fn as_map<S: Serializer>(checks: &[Check], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(checks.iter().map(|check| {
+        let result = match &check.outcome {
+            Ok(_latency) => CheckResult::Passed { healthy: true, status: "healthy" },
+            Err(ProbeError(error)) => CheckResult::Failed { healthy: false, error },
+        };
+        (check.name, result)
+    }))
+}
+
+/// For the log: which checks failed, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("not ready: {0}")]
+struct NotReady(String);
+
+impl NotReady {
+    fn because_of(checks: &[Check]) -> Self {
+        let reasons: Vec<_> = checks
+            .iter()
+            .filter_map(|check| check.outcome.as_ref().err().map(|error| format!("{}: {error}", check.name)))
+            .collect();
+        Self(reasons.join("; "))
+    }
+}

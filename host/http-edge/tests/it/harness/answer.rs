@@ -1,0 +1,47 @@
+//! An answer as a client sees it, written out for snapshots.
+
+use std::fmt;
+
+use axum::body::Body;
+use http::{HeaderMap, Response, StatusCode};
+
+/// The headers that are part of a promise wherever they occur.
+const HEADERS_THAT_MATTER: [&str; 3] = ["allow", "connection", "content-type"];
+
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(super) async fn read(response: Response<Body>) -> Self {
+        let (parts, body) = response.into_parts();
+        let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        Self {
+            status: parts.status,
+            headers: parts.headers,
+            body: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.status)?;
+        for name in HEADERS_THAT_MATTER {
+            if let Some(value) = self.header(name) {
+                writeln!(f, "{name}: {value}")?;
+            }
+        }
+        write!(f, "{}", self.body)
+    }
+}

@@ -1,0 +1,97 @@
+//! Ways for a request or a check to end that no scripted model brings about.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::invoke::{Ask, Invoke, InvokeError};
+use agent_core::message::{Message, Usage};
+use agent_core::ports::{Probe, ProbeError};
+use agent_core::result::{AgentResult, StopReason};
+use async_trait::async_trait;
+use tokio::sync::Notify;
+
+/// Answers every request with its own input and its own id.
+pub(crate) struct Answers;
+
+#[async_trait]
+impl Invoke for Answers {
+    async fn invoke(&self, ask: Ask) -> Result<AgentResult, InvokeError> {
+        Ok(AgentResult {
+            id: "run_1".into(),
+            output: ask.request_id,
+            stop_reason: StopReason::Completed,
+            messages: vec![Message::User { content: ask.input }],
+            usage: Usage::default(),
+            iterations: 1,
+            model: "test/answers".into(),
+            tool_calls: vec![],
+        })
+    }
+}
+
+/// Never answers; says when it was asked and when it was stopped.
+#[derive(Clone, Default)]
+pub(crate) struct Hangs {
+    pub(crate) asked: Arc<Notify>,
+    pub(crate) stopped: Arc<Notify>,
+}
+
+#[async_trait]
+impl Invoke for Hangs {
+    async fn invoke(&self, _ask: Ask) -> Result<AgentResult, InvokeError> {
+        struct SaysStopped(Arc<Notify>);
+        impl Drop for SaysStopped {
+            fn drop(&mut self) {
+                self.0.notify_one();
+            }
+        }
+        let _says_stopped = SaysStopped(self.stopped.clone());
+        self.asked.notify_one();
+        std::future::pending().await
+    }
+}
+
+/// Panics with the caller's text.
+pub(crate) struct Panics;
+
+#[async_trait]
+impl Invoke for Panics {
+    async fn invoke(&self, ask: Ask) -> Result<AgentResult, InvokeError> {
+        tokio::task::yield_now().await;
+        panic!("cannot answer: {}", ask.input)
+    }
+}
+
+/// A dependency that is always in the same state.
+pub(crate) struct FixedProbe {
+    name: &'static str,
+    state: Option<Result<(), &'static str>>,
+}
+
+impl FixedProbe {
+    pub(crate) fn passes(name: &'static str) -> Arc<dyn Probe> {
+        Arc::new(Self { name, state: Some(Ok(())) })
+    }
+
+    pub(crate) fn fails(name: &'static str, error: &'static str) -> Arc<dyn Probe> {
+        Arc::new(Self { name, state: Some(Err(error)) })
+    }
+
+    pub(crate) fn hangs(name: &'static str) -> Arc<dyn Probe> {
+        Arc::new(Self { name, state: None })
+    }
+}
+
+#[async_trait]
+impl Probe for FixedProbe {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    async fn check(&self) -> Result<Option<Duration>, ProbeError> {
+        match self.state {
+            Some(state) => state.map(|()| None).map_err(|error| ProbeError(error.into())),
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A router over fakes, and a client that talks to it.
+
+mod answer;
+mod fakes;
+mod log;
+mod socket;
+
+use std::sync::Arc;
+
+use agent_core::invoke::{Agent, Invoke};
+use agent_core::ports::{ModelError, ModelReply};
+use agent_core::run::Limits;
+use agent_core::testing::{EchoTools, ScriptedModel, TestJournal};
+use axum::Router;
+use axum::body::Body;
+use http::Request;
+use http_edge::{Edge, Latch, Settings};
+use tower::ServiceExt;
+
+pub(crate) use answer::Answer;
+pub(crate) use fakes::{Answers, FixedProbe, Hangs, Panics};
+pub(crate) use log::Log;
+
+/// Variant A, ready for requests.
+pub(crate) struct Service {
+    router: Router,
+    latch: Latch,
+}
+
+impl Service {
+    /// Answers every request with a scripted run of the real agent.
+    pub(crate) fn with_model(script: impl IntoIterator<Item = Result<ModelReply, ModelError>>) -> Self {
+        Self::with_invoke(Agent {
+            model: Arc::new(ScriptedModel::new(script)),
+            toolbox: Arc::new(EchoTools::new(&["echo"])),
+            journal: Arc::new(TestJournal::default()),
+            limits: Limits::default(),
+        })
+    }
+
+    /// Answers every request in that way.
+    pub(crate) fn with_invoke(invoke: impl Invoke + 'static) -> Self {
+        Self::configured(invoke, |_edge| {})
+    }
+
+    /// The same with something else about the edge changed.
+    pub(crate) fn configured(invoke: impl Invoke + 'static, change: impl FnOnce(&mut Edge)) -> Self {
+        log::install();
+        let latch = Latch::default();
+        let mut edge = Edge {
+            invoke: Arc::new(invoke),
+            toolbox: Arc::new(EchoTools::new(&["echo"])),
+            probes: vec![],
+            metrics: Arc::new(|| "up 1\n".into()),
+            readiness: latch.readiness(),
+            settings: Settings::default(),
+        };
+        change(&mut edge);
+        Self { router: http_edge::variant_a(edge), latch }
+    }
+
+    /// Begins the shutdown, by letting go of the latch.
+    pub(crate) fn shut_down(&mut self) {
+        self.latch = Latch::default();
+    }
+
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        Answer::read(self.router().oneshot(request).await.unwrap()).await
+    }
+
+    pub(crate) async fn ask(&self, method: &str, path: &str) -> Answer {
+        self.send(request(method, path, Body::empty())).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path).await
+    }
+
+    /// `POST /agent/invoke` with that body.
+    pub(crate) async fn invoke(&self, body: impl Into<Body>) -> Answer {
+        self.send(request("POST", "/agent/invoke", body)).await
+    }
+}
+
+pub(crate) fn request(method: &str, path: &str, body: impl Into<Body>) -> Request<Body> {
+    Request::builder().method(method).uri(path).body(body.into()).unwrap()
+}

@@ -1,0 +1,108 @@
+//! `POST /agent/invoke` runs the agent and answers with its result, or with one text for every failure.
+
+use std::time::Duration;
+
+use agent_core::invoke::{Ask, Invoke, InvokeError};
+use agent_core::ports::ModelError;
+use agent_core::result::AgentResult;
+use agent_core::testing::{asks_for, says};
+use async_trait::async_trait;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use serde_json::json;
+
+use crate::harness::{Answers, Service, request};
+
+#[tokio::test]
+async fn a_run_answers_with_its_whole_result() {
+    let service =
+        Service::with_model([Ok(asks_for(&[("call_1", "echo", json!({"n": 1}))])), Ok(says("It is 1."))]);
+    let answer = service.invoke(r#"{"input":"What is it?"}"#).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(answer.header("content-type"), Some("application/json; charset=utf-8"));
+
+    let mut body = answer.json();
+    let id = body["result"]["id"].take();
+    assert!(id.as_str().unwrap().starts_with("run_"), "{id}");
+    assert_eq!(
+        body,
+        json!({"result": {
+            "id": null,
+            "output": "It is 1.",
+            "stopReason": "completed",
+            "messages": [
+                {"role": "user", "content": "What is it?"},
+                {"role": "assistant", "content": "", "toolCalls": [
+                    {"id": "call_1", "name": "echo", "arguments": {"n": 1}}]},
+                {"role": "tool", "toolCallId": "call_1", "name": "echo", "content": "{\"n\":1}"},
+                {"role": "assistant", "content": "It is 1."}],
+            "usage": {"inputTokens": 20, "outputTokens": 10, "totalTokens": 30},
+            "iterations": 2,
+            "model": "test/scripted",
+            "toolCalls": [{"name": "echo", "component": "echo@sha256:echo", "durationMs": 0.1, "outcome": "ok"}],
+        }})
+    );
+}
+
+#[tokio::test]
+async fn the_agent_gets_the_text_exactly_as_it_was_sent() {
+    let service = Service::with_invoke(Answers);
+    for input in ["x", " ", "\n", "\0", "\u{feff}", "\"\\/", "Grüße 👋🏽", &"long ".repeat(20_000)] {
+        let answer = service.invoke(json!({"input": input}).to_string()).await;
+        assert_eq!(answer.status, StatusCode::OK, "{input}");
+        assert_eq!(answer.json()["result"]["messages"][0]["content"], input);
+    }
+}
+
+#[tokio::test]
+async fn every_content_type_is_json() {
+    let service = Service::with_invoke(Answers);
+    for content_type in ["application/json", "text/plain", "application/json; charset=iso-8859-1", "nonsense"]
+    {
+        let mut request = request("POST", "/agent/invoke", r#"{"input":"hi"}"#);
+        request.headers_mut().insert(CONTENT_TYPE, content_type.parse().unwrap());
+        assert_eq!(service.send(request).await.status, StatusCode::OK, "{content_type}");
+    }
+    assert_eq!(service.invoke(r#"{"input":"hi"}"#).await.status, StatusCode::OK, "none at all");
+}
+
+#[tokio::test]
+async fn unknown_keys_are_ignored() {
+    let answer = Service::with_invoke(Answers).invoke(r#"{"stream":true,"input":"hi","input ":5}"#).await;
+    assert_eq!(answer.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn an_agent_that_fails_is_a_500_that_tells_nothing() {
+    let provider = || "openai/gpt".to_owned();
+    let detail = || "key sk-123 was refused".to_owned();
+    for error in [
+        ModelError::Timeout { provider: provider() },
+        ModelError::Unreachable { provider: provider(), detail: detail() },
+        ModelError::Unavailable { provider: provider(), detail: detail(), retry_after: None },
+        ModelError::RateLimited { provider: provider(), detail: detail(), retry_after: None },
+        ModelError::Refused { provider: provider(), detail: detail() },
+        ModelError::Malformed { provider: provider(), detail: detail() },
+    ] {
+        let answer = Service::with_model([Err(error)]).invoke(r#"{"input":"hi"}"#).await;
+        assert_eq!(answer.to_string(), FAILURE);
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_takes_too_long_is_a_500_as_well() {
+    struct TimesOut;
+    #[async_trait]
+    impl Invoke for TimesOut {
+        async fn invoke(&self, _ask: Ask) -> Result<AgentResult, InvokeError> {
+            Err(InvokeError::TimedOut(Duration::from_secs(30)))
+        }
+    }
+    let answer = Service::with_invoke(TimesOut).invoke(r#"{"input":"hi"}"#).await;
+    assert_eq!(answer.to_string(), FAILURE);
+}
+
+/// "500 | Variant A: agent throws" (interface, Errors).
+const FAILURE: &str = r#"500 Internal Server Error
+content-type: application/json; charset=utf-8
+{"error":"Internal server error"}"#;

@@ -1,0 +1,25 @@
+//! What the edge promises, one file per promise. Requests go through the public router, without sockets
+//! unless the promise is about one.
+
+#[cfg(test)]
+mod body_limits;
+#[cfg(test)]
+mod client_gone;
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod health;
+#[cfg(test)]
+mod invocation;
+#[cfg(test)]
+mod malformed_bodies;
+#[cfg(test)]
+mod metrics;
+#[cfg(test)]
+mod panics;
+#[cfg(test)]
+mod request_ids;
+#[cfg(test)]
+mod request_log;
+#[cfg(test)]
+mod unrouted;
