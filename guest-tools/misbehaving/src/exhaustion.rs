@@ -31,8 +31,7 @@ pub(crate) fn loop_past_its_timeout(nothing: Nothing) -> Result<Never, Failure> 
 pub(crate) fn allocate_forever(_: Nothing) -> Result<Never, Failure> {
     let mut eaten = Vec::new();
     loop {
-        let mut bite = Vec::with_capacity(BITE);
-        bite.resize(BITE, 0_u8);
+        let mut bite = vec![0_u8; BITE];
         bite.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
         eaten.push(black_box(bite));
     }

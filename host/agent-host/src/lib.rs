@@ -1,1 +1,17 @@
 //! The agent-host binary: configuration, wiring, metrics, command line, shutdown.
+//!
+//! - [`cli`]: one file per command. [`wire`]: who is given to whom.
+//! - [`config`]: every variable, read once and checked whole.
+//! - [`telemetry`]: what the log looks like. [`metrics`]: what is counted.
+//! - [`serve`]: a listening socket from its first connection to its last.
+//! - [`tasks`]: the one place that spawns.
+//!
+//! What does not belong here: anything a crate of the fan could do without knowing the others.
+
+pub mod cli;
+pub mod config;
+pub mod metrics;
+pub mod serve;
+pub mod tasks;
+pub mod telemetry;
+pub mod wire;

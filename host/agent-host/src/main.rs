@@ -1,1 +1,46 @@
-fn main() {}
+//! `agent-host`: reads the command line, starts the runtimes, and turns how it went into an exit code.
+#![expect(clippy::disallowed_methods, reason = "this is where the process ends")]
+
+use std::process::ExitCode;
+
+use agent_host::cli::{self, Arguments, Exit};
+use clap::Parser;
+use tokio::runtime::{Builder, Runtime};
+
+/// Threads for guests that take longer than a tick of the tool clock. Two, so that one guest that computes for
+/// seconds does not keep the next one waiting; no more, because they compete with the threads that serve.
+const LANE_THREADS: usize = 2;
+
+#[expect(clippy::print_stderr, reason = "a command that fails says why")]
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(arguments) {
+        Ok(Exit::Success) => ExitCode::SUCCESS,
+        Ok(Exit::Failure) => ExitCode::FAILURE,
+        // What did not end by itself must not get another chance to hold the process up.
+        Ok(Exit::Forced) => std::process::exit(1),
+        Err(error) => {
+            eprintln!("agent-host: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+    let lane = runtime("tool-lane", Some(LANE_THREADS))?;
+    let main = runtime("agent-host", None)?;
+    let handle = lane.handle().clone();
+    let exit = main.block_on(async move { cli::run(arguments, handle).await });
+    // Guests that still run are interrupted with their threads, not waited for.
+    lane.shutdown_background();
+    main.shutdown_background();
+    exit
+}
+
+fn runtime(name: &str, threads: Option<usize>) -> std::io::Result<Runtime> {
+    let mut builder = Builder::new_multi_thread();
+    if let Some(threads) = threads {
+        builder.worker_threads(threads);
+    }
+    builder.enable_all().thread_name(name).build()
+}

@@ -14,6 +14,8 @@ pub(crate) struct Arguments {
 /// Builds for release and runs the benches.
 pub(crate) fn print_numbers(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     guests::build(repository, &guests::Arguments::default())?;
+    let native = ["build", "--release", "--package", "calculator", "--example", "native"];
+    run(&mut cargo(&repository.join("guest-tools"), native))?;
     // One set of features for all, or the libraries are built once for each.
     run(&mut cargo(repository, ["build", "--release", "--workspace", "--bins", "--benches"]))?;
     for bench in ["call", "http"] {

@@ -20,8 +20,9 @@ pub(crate) fn run_all(repository: &Path, arguments: &Arguments) -> anyhow::Resul
     find_or_install_postgres()?;
     guests::build(repository, &guests::Arguments::default())?;
     run(&mut cargo(&repository.join("guest-tools"), ["test", "--workspace", "--quiet"]))?;
-    // The acceptance tests start this binary; they are no tests of its package, so cargo does not know.
-    run(&mut cargo(repository, ["build", "--workspace", "--bins"]))?;
+    // The acceptance tests start the binary; they are no tests of its package, so cargo does not know. Built
+    // together with the tests, or the libraries would be built twice, with other features each time.
+    run(&mut cargo(repository, ["build", "--workspace", "--bins", "--tests"]))?;
     let nextest = succeeds(&mut cargo(repository, ["nextest", "--version"]));
     let runner: &[&str] = if nextest { &["nextest", "run", "--workspace"] } else { &["test", "--workspace"] };
     let mut command = cargo(repository, runner);

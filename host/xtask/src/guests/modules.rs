@@ -20,12 +20,15 @@ pub(super) struct Module {
     pub(super) file: PathBuf,
 }
 
+/// Examples that are components. Others may be meant for this machine.
+const EXAMPLES: &str = "describe-*";
+
 /// Builds every library and example of `workspace` that is a `cdylib`; those are the tools.
 pub(super) fn build(workspace: &Path, compiler: &Compiler) -> anyhow::Result<Vec<Module>> {
     let mut cargo = Command::new("cargo");
     cargo
         .current_dir(workspace)
-        .args(["build", "--quiet", "--release", "--workspace", "--lib", "--examples", "--target", TARGET])
+        .args(["build", "--quiet", "--release", "--workspace", "--lib", "--example", EXAMPLES, "--target", TARGET])
         .arg("--message-format=json-render-diagnostics")
         .env("CARGO_TARGET_DIR", workspace.join("target"))
         .env("CARGO_ENCODED_RUSTFLAGS", hide_paths(workspace))

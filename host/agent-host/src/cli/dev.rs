@@ -1,0 +1,85 @@
+//! `agent-host dev`: the defaults of somebody who wants to see it work.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use tokio::runtime::Handle;
+
+use super::{Exit, serve};
+use crate::config::{Env, Vars};
+
+/// Where `cargo xtask guests` puts the tools, seen from the root of the repository.
+const BUILT_TOOLS: &str = "target/tools";
+
+pub(crate) async fn run(lane: Handle) -> anyhow::Result<Exit> {
+    let vars = DevVars::over(Env);
+    let demo = vars.defaults.contains_key("LLM_MODEL");
+    serve::run(&vars, lane, |address| introduce(address, demo)).await
+}
+
+/// The environment, and beneath it what it leaves open.
+struct DevVars<V> {
+    set: V,
+    defaults: BTreeMap<&'static str, &'static str>,
+}
+
+impl<V: Vars> DevVars<V> {
+    fn over(set: V) -> Self {
+        let mut defaults = BTreeMap::from([("NODE_ENV", "development"), ("HOST", "127.0.0.1")]);
+        if Path::new(BUILT_TOOLS).is_dir() {
+            defaults.insert("TOOLS_DIR", BUILT_TOOLS);
+        }
+        if set.get("LLM_API_KEY").is_none_or(|key| key.is_empty()) && set.get("LLM_MODEL").is_none() {
+            defaults.extend([("LLM_MODEL", "demo/rules"), ("LLM_API_KEY", "demo")]);
+        }
+        Self { set, defaults }
+    }
+}
+
+impl<V: Vars> Vars for DevVars<V> {
+    fn get(&self, name: &str) -> Option<OsString> {
+        let set = self.set.get(name).filter(|value| !value.is_empty());
+        set.or_else(|| self.defaults.get(name).map(Into::into))
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "dev speaks to a person at a terminal")]
+fn introduce(address: SocketAddr, demo: bool) {
+    println!("\nagent-host serves on http://{address}");
+    println!("  POST /agent/invoke   GET /health/live   GET /health/ready   GET /metrics");
+    if demo {
+        println!("The demo model answers: rules, not a language model. Set LLM_API_KEY for a real one.");
+    }
+    println!("Try:\n");
+    println!("  curl -s http://{address}/agent/invoke -H 'Content-Type: application/json' \\");
+    println!("    -d '{{\"input\": \"What is (19.99 * 3 + 4.50) * 1.2?\"}}'\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(set: &[(&'static str, &str)], name: &str) -> Option<String> {
+        let set: BTreeMap<_, _> = set.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        DevVars::over(set).get(name).map(|value| value.into_string().unwrap())
+    }
+
+    #[test]
+    fn the_demo_model_steps_aside_for_a_key() {
+        assert_eq!(get(&[], "LLM_MODEL").as_deref(), Some("demo/rules"));
+        assert_eq!(get(&[("LLM_API_KEY", "")], "LLM_MODEL").as_deref(), Some("demo/rules"));
+        assert_eq!(get(&[("LLM_API_KEY", "sk-1")], "LLM_MODEL"), None);
+        assert_eq!(get(&[("LLM_API_KEY", "sk-1")], "LLM_API_KEY").as_deref(), Some("sk-1"));
+        // Somebody who names a model and forgets the key is to be told so.
+        assert_eq!(get(&[("LLM_MODEL", "openai/x")], "LLM_API_KEY"), None);
+    }
+
+    #[test]
+    fn what_is_set_wins() {
+        assert_eq!(get(&[("HOST", "0.0.0.0")], "HOST").as_deref(), Some("0.0.0.0"));
+        assert_eq!(get(&[], "HOST").as_deref(), Some("127.0.0.1"));
+        assert_eq!(get(&[("PORT", "0")], "PORT").as_deref(), Some("0"));
+    }
+}

@@ -1,0 +1,58 @@
+//! The command line: one file per command.
+
+mod dev;
+mod serve;
+mod tools;
+
+use clap::{Parser, Subcommand};
+use tokio::runtime::Handle;
+
+/// Serves a tool-using language-model agent over HTTP. Its tools are sandboxed WebAssembly components.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    arg_required_else_help = true,
+    after_help = "All settings are environment variables; README.md lists them. To try it out: agent-host dev"
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve, as the environment says
+    ///
+    /// Needs LLM_API_KEY. Takes its tools from TOOLS_DIR (default `tools`), listens on HOST and PORT (default
+    /// 0.0.0.0:3000) and logs JSON lines when NODE_ENV=production. SIGTERM and SIGINT end it gracefully.
+    Serve,
+    /// Serve with everything built in, to try things out
+    ///
+    /// Listens on 127.0.0.1:3000 and takes its tools from target/tools, or from TOOLS_DIR when that is set.
+    /// Unless LLM_API_KEY is set, a demo model answers that knows a few rules and is no language model.
+    Dev,
+    /// List the tools that are loaded: name, component, digest and schema
+    ///
+    /// Exits with 1 when a component of TOOLS_DIR cannot be loaded, and says why.
+    Tools(tools::Arguments),
+}
+
+/// Carries a command out. `lane` is where guests go on that take long.
+pub async fn run(arguments: Arguments, lane: Handle) -> anyhow::Result<Exit> {
+    match arguments.command {
+        Command::Serve => serve::run(&crate::config::Env, lane, |_| {}).await,
+        Command::Dev => dev::run(lane).await,
+        Command::Tools(arguments) => tools::run(&arguments, lane).await,
+    }
+}
+
+/// How the process is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// All is well.
+    Success,
+    /// What was asked for was done, and something is wrong all the same.
+    Failure,
+    /// Requests or tasks were cut off.
+    Forced,
+}

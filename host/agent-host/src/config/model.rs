@@ -1,0 +1,214 @@
+//! The language models: which, where, and how patiently they are asked.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::http_url::HttpUrl;
+use super::problem::Problem;
+use super::reader::{Reader, Reported};
+use super::secret::Secret;
+use super::variable::Variable;
+use super::variables::{
+    ALT_LLM_API_KEY, ALT_LLM_BASE_URL, ALT_LLM_MODEL, LLM_API_KEY, LLM_BASE_URL, LLM_HEALTH_TTL_MS,
+    LLM_MODEL, LLM_RETRIES, LLM_TIMEOUT_MS,
+};
+
+/// What `LLM_MODEL` and `ALT_LLM_MODEL` may hold.
+pub(super) const ALLOWED: &str = "anthropic/<model>, openai/<model> or, except in production, demo/<model>; without a provider only a name \
+     that begins with gpt, o1, o3, o4, chatgpt or claude";
+const ALLOWED_IN_PRODUCTION: &str =
+    "anthropic/<model> or openai/<model>: the demo model is no language model";
+
+/// The models, and how they are asked.
+#[derive(Debug, Clone)]
+pub struct Models {
+    /// The model that is asked.
+    pub first: ModelAccess,
+    /// The model that is asked when the first one's retries are used up.
+    pub second: Option<ModelAccess>,
+    /// How long one call may take (`LLM_TIMEOUT_MS`).
+    pub timeout: Duration,
+    /// How often a failed call is made again (`LLM_RETRIES`).
+    pub retries: u32,
+    /// How long the answer of the health check is kept (`LLM_HEALTH_TTL_MS`).
+    pub health_ttl: Duration,
+}
+
+/// One model, and how to get at it.
+#[derive(Debug, Clone)]
+pub struct ModelAccess {
+    /// Which model.
+    pub id: ModelId,
+    /// The provider's key.
+    pub api_key: Secret,
+    /// The provider's address, if it is not the usual one.
+    pub base_url: Option<HttpUrl>,
+}
+
+/// `provider/model`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelId {
+    /// Whose protocol is spoken.
+    pub provider: Provider,
+    /// The model, as its provider names it. It may contain slashes.
+    pub name: String,
+}
+
+/// Whose protocol is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provider {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI chat completions, which many servers speak.
+    OpenAi,
+    /// The built-in model that answers by rules.
+    Demo,
+}
+
+impl Models {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {
+        let first = read_first(reader);
+        let second = read_second(reader);
+        let timeout = reader.duration(&LLM_TIMEOUT_MS);
+        let retries = reader.number(&LLM_RETRIES);
+        let health_ttl = reader.duration(&LLM_HEALTH_TTL_MS);
+        Ok(Self {
+            first: first?,
+            second: second?,
+            timeout: timeout?,
+            retries: retries?,
+            health_ttl: health_ttl?,
+        })
+    }
+}
+
+fn read_first(reader: &mut Reader<'_>) -> Result<ModelAccess, Reported> {
+    let api_key = reader.key(&LLM_API_KEY);
+    let id = read_id(reader, &LLM_MODEL);
+    let base_url = reader.http_url(&LLM_BASE_URL);
+    let (Some(api_key), Some(id)) = (api_key?, id?) else {
+        // The key is always needed and the model has a default, so this is a mistake in the table.
+        return Err(reader.report(Problem::missing(&LLM_API_KEY, false)));
+    };
+    Ok(ModelAccess { id, api_key, base_url: base_url? })
+}
+
+/// The second provider is there as soon as a model is named for it.
+///
+/// A key alone is no mistake: the interface has `ALT_LLM_API_KEY` and no other variable for the second
+/// provider, so a deployment that was written for it must start. Its operator is told that nothing will be
+/// asked with that key.
+fn read_second(reader: &mut Reader<'_>) -> Result<Option<ModelAccess>, Reported> {
+    let wanted = reader.is_set(&ALT_LLM_MODEL) || reader.is_set(&ALT_LLM_BASE_URL);
+    if wanted {
+        // Whether something is missing does not depend on whether the rest is right.
+        report_missing(reader, &ALT_LLM_API_KEY);
+        report_missing(reader, &ALT_LLM_MODEL);
+    }
+    let api_key = reader.key(&ALT_LLM_API_KEY);
+    let id = read_id(reader, &ALT_LLM_MODEL);
+    let base_url = reader.http_url(&ALT_LLM_BASE_URL);
+    match (api_key?, id?, base_url?) {
+        (Some(api_key), Some(id), base_url) => Ok(Some(ModelAccess { id, api_key, base_url })),
+        (Some(_), None, None) => {
+            reader.warn("ALT_LLM_API_KEY is set and ALT_LLM_MODEL is not: there is no second provider");
+            Ok(None)
+        }
+        // Either nothing is set, or what is missing was reported above.
+        (_, None, _) | (None, Some(_), _) => Ok(None),
+    }
+}
+
+fn report_missing(reader: &mut Reader<'_>, variable: &Variable) {
+    if !reader.is_set(variable) {
+        let other = if reader.is_set(&ALT_LLM_MODEL) { &ALT_LLM_MODEL } else { &ALT_LLM_BASE_URL };
+        reader.report(Problem::missing_beside(variable, other));
+    }
+}
+
+fn read_id(reader: &mut Reader<'_>, variable: &Variable) -> Result<Option<ModelId>, Reported> {
+    let id = reader.optional(variable, ModelId::parse)?;
+    let Some(id) = id else { return Ok(None) };
+    if id.provider == Provider::Demo && reader.is_production() {
+        let mut problem = Problem::refused(variable, &id.to_string());
+        ALLOWED_IN_PRODUCTION.clone_into(&mut problem.allowed);
+        return Err(reader.report(problem));
+    }
+    Ok(Some(id))
+}
+
+impl ModelId {
+    /// Reads `provider/model`, or guesses the provider from the name.
+    fn parse(text: &str) -> Option<Self> {
+        let (provider, name) = match text.split_once('/') {
+            Some(("anthropic", name)) => (Provider::Anthropic, name),
+            Some(("openai", name)) => (Provider::OpenAi, name),
+            Some(("demo", name)) => (Provider::Demo, name),
+            _ => (Provider::guess(text)?, text),
+        };
+        let usable = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control());
+        usable.then(|| Self { provider, name: name.to_owned() })
+    }
+}
+
+impl Provider {
+    fn guess(name: &str) -> Option<Self> {
+        let begins_with = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
+        if begins_with(&["gpt", "o1", "o3", "o4", "chatgpt"]) {
+            Some(Self::OpenAi)
+        } else if begins_with(&["claude"]) {
+            Some(Self::Anthropic)
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Display for ModelId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider, self.name)
+    }
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAi => "openai",
+            Self::Demo => "demo",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_are_named_with_or_without_their_provider() {
+        for (text, id) in [
+            ("openai/gpt-4o-mini", "openai/gpt-4o-mini"),
+            ("anthropic/claude-sonnet-4", "anthropic/claude-sonnet-4"),
+            ("openai/meta-llama/Llama-3:free", "openai/meta-llama/Llama-3:free"),
+            ("openai/claude-3", "openai/claude-3"),
+            ("demo/calculator", "demo/calculator"),
+            ("gpt-5", "openai/gpt-5"),
+            ("o1", "openai/o1"),
+            ("o3-mini", "openai/o3-mini"),
+            ("o4-mini", "openai/o4-mini"),
+            ("chatgpt-4o-latest", "openai/chatgpt-4o-latest"),
+            ("claude-opus-4", "anthropic/claude-opus-4"),
+        ] {
+            assert_eq!(ModelId::parse(text).unwrap().to_string(), id);
+        }
+    }
+
+    #[test]
+    fn other_names_are_refused() {
+        for text in
+            ["", "/", "openai/", "demo", "llama3", "mistral/large", "OpenAI/gpt-5", "gpt 5", "o2", " gpt-5"]
+        {
+            assert_eq!(ModelId::parse(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What is wrong with the variables: all of it, in one message, without a secret.
+
+use std::fmt;
+
+use super::variable::{Need, Variable};
+
+/// Longest found value that is shown whole. More would push what matters off the screen.
+const SHOWN_CHARACTERS: usize = 60;
+
+/// Everything that is wrong, in the order of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problems(pub(super) Vec<Problem>);
+
+/// One variable that keeps the service from starting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Its name.
+    pub variable: &'static str,
+    /// What was found, as it may be shown.
+    pub found: String,
+    /// What it may hold.
+    pub allowed: String,
+}
+
+impl Problem {
+    /// Neither a value nor anything to fall back on.
+    pub(super) fn missing(variable: &Variable, empty: bool) -> Self {
+        let found = if empty { "empty" } else { "not set" };
+        let why = match variable.need {
+            Need::Always | Need::Never => "but always needed",
+            Need::VariantB => "but needed when SERVICE_VARIANT is b or both",
+        };
+        Self::because(variable, format!("{found}, {why}"))
+    }
+
+    /// Needed because of another variable.
+    pub(super) fn missing_beside(variable: &Variable, other: &Variable) -> Self {
+        Self::because(variable, format!("not set, but needed because {} is", other.name))
+    }
+
+    /// A value that is not allowed.
+    pub(super) fn refused(variable: &Variable, value: &str) -> Self {
+        let found = if variable.is_hidden() { outline(value) } else { quote(value) };
+        Self::because(variable, format!("found {found}"))
+    }
+
+    /// Bytes that are no text. They are not shown: nobody could read them.
+    pub(super) fn not_text(variable: &Variable) -> Self {
+        Self::because(variable, "found bytes that are not UTF-8".to_owned())
+    }
+
+    fn because(variable: &Variable, found: String) -> Self {
+        Self { variable: variable.name, found, allowed: variable.kind.to_string() }
+    }
+}
+
+/// The value in quotes, on one line, and not too much of it.
+fn quote(value: &str) -> String {
+    match value.char_indices().nth(SHOWN_CHARACTERS) {
+        // `{:?}` escapes line breaks and control characters, so that a value cannot fake a line.
+        Some((end, _)) => format!("{:?}…", value.get(..end).unwrap_or_default()),
+        None => format!("{value:?}"),
+    }
+}
+
+/// What may be said of a value that may hold a secret: its scheme if it is a URL, and nothing of a text that
+/// only looks a little like one (`user:password@host` would have a "scheme" too).
+fn outline(value: &str) -> String {
+    let scheme = value.split_once("://").map(|(scheme, _)| scheme);
+    let is_scheme = |scheme: &&str| {
+        (1..=16).contains(&scheme.len())
+            && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.chars().all(|other| other.is_ascii_alphanumeric() || "+-.".contains(other))
+    };
+    match scheme.filter(is_scheme) {
+        Some(scheme) => format!("a {scheme}:// address (not shown)"),
+        None => "a value (not shown)".to_owned(),
+    }
+}
+
+impl Problems {
+    /// One entry per variable and mistake.
+    pub fn all(&self) -> &[Problem] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.0.len() == 1 { "" } else { "s" };
+        write!(f, "{} problem{plural} with the environment variables:", self.0.len())?;
+        for problem in &self.0 {
+            write!(f, "\n  {problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; allowed: {}", self.variable, self.found, self.allowed)
+    }
+}
+
+impl std::error::Error for Problems {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_shown_on_one_line_and_cut() {
+        assert_eq!(quote("a\nb\u{1b}[31m"), r#""a\nb\u{1b}[31m""#);
+        assert_eq!(quote(&"ä".repeat(60)), format!("\"{}\"", "ä".repeat(60)));
+        assert_eq!(quote(&"ä".repeat(61)), format!("\"{}\"…", "ä".repeat(60)));
+    }
+
+    #[test]
+    fn of_a_hidden_value_only_a_scheme_is_shown() {
+        for (value, shown) in [
+            ("mysql://user:hunter2@host/db", "a mysql:// address (not shown)"),
+            ("postgres+tls://host", "a postgres+tls:// address (not shown)"),
+            ("hunter2", "a value (not shown)"),
+            ("user:hunter2@host", "a value (not shown)"),
+            ("hunter2/hunter2://x", "a value (not shown)"),
+            ("://x", "a value (not shown)"),
+        ] {
+            assert_eq!(outline(value), shown, "{value}");
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! One table per rule. A row says what is set beside the least that must be.
+
+mod properties;
+mod table;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use super::*;
+
+type Map = BTreeMap<String, OsString>;
+
+/// The least that a variant needs, and `more`. An empty value takes a variable away.
+fn vars(variant: &str, more: &[(&str, &str)]) -> Map {
+    let mut map = Map::new();
+    let mut set = |name: &str, value: &str| map.insert(name.to_owned(), value.into());
+    set("LLM_API_KEY", "sk-1");
+    set("SERVICE_VARIANT", variant);
+    if variant != "a" {
+        set("NODE_ENV", "development");
+        set("DATABASE_URL", "sqlite://agent.db");
+        set("REDIS_URL", "memory://");
+        set("JWT_SECRET", "hush");
+    }
+    for (name, value) in more {
+        set(name, value);
+    }
+    map
+}
+
+fn read(variant: &str, more: &[(&str, &str)]) -> Config {
+    Config::from_vars(&vars(variant, more)).unwrap()
+}
+
+/// The names of the variables that are found fault with.
+fn faults(vars: &impl Vars) -> Vec<&'static str> {
+    match Config::from_vars(vars) {
+        Ok(_) => vec![],
+        Err(problems) => problems.all().iter().map(|problem| problem.variable).collect(),
+    }
+}
+
+#[track_caller]
+fn check(variant: &str, more: &[(&str, &str)], expected: &[&str]) {
+    assert_eq!(faults(&vars(variant, more)), expected, "{variant} with {more:?}");
+}
+
+#[test]
+fn what_is_not_set_has_the_default_of_the_interface() {
+    let config = read("a", &[]);
+    insta::assert_debug_snapshot!((config.service, config.http, config.observe, config.stores), @r#"
+    (
+        Service {
+            variant: A,
+            environment: Development,
+            lambda_runtime_api: None,
+        },
+        Http {
+            host: "0.0.0.0",
+            port: 3000,
+            max_body_bytes: 102400,
+            body_timeout: 30s,
+            trusted_proxies: 0,
+            drain: 0ns,
+        },
+        Observe {
+            log: Log {
+                level: Info,
+                format: Text,
+            },
+            metrics_prefix: "agent_",
+            tracing_api_key: None,
+            tracing_project: "production",
+        },
+        Stores {
+            database: None,
+            key_value: None,
+            mongodb: None,
+        },
+    )
+    "#);
+}
+
+#[test]
+fn models_agent_and_tools_have_defaults_too() {
+    let config = read("a", &[("XDG_CACHE_HOME", "/cache")]);
+    insta::assert_debug_snapshot!((config.models, config.agent, config.tools), @r#"
+    (
+        Models {
+            first: ModelAccess {
+                id: ModelId {
+                    provider: OpenAi,
+                    name: "gpt-4o-mini",
+                },
+                api_key: Secret(…),
+                base_url: None,
+            },
+            second: None,
+            timeout: 30s,
+            retries: 3,
+            health_ttl: 30s,
+        },
+        Agent {
+            max_concurrent: 10,
+            admission_wait: 5s,
+            token_budget: 10000,
+            timeout: 30s,
+            circuit_min_volume: 5,
+            result_cache: true,
+            cluster_url: None,
+        },
+        Tools {
+            folder: "tools",
+            policy: "tools/policy.toml",
+            cache: Some(
+                "/cache/agent-host",
+            ),
+            timeout: 10s,
+            memory_bytes: 67108864,
+            output_bytes: 1048576,
+            fuel_metering: false,
+        },
+    )
+    "#);
+}
+
+#[test]
+fn required_variables_depend_on_the_variant() {
+    let b = ["NODE_ENV", "JWT_SECRET", "LLM_API_KEY", "DATABASE_URL", "REDIS_URL"];
+    for (variant, expected) in [("a", &["LLM_API_KEY"][..]), ("b", &b), ("both", &b)] {
+        let nothing = BTreeMap::from([("SERVICE_VARIANT", variant)]);
+        assert_eq!(faults(&nothing), expected, "{variant}");
+        let empty: Vec<_> = b.iter().map(|name| (*name, "")).collect();
+        check(variant, &empty, expected);
+        check(variant, &[], &[]);
+    }
+    assert_eq!(faults(&Map::new()), ["LLM_API_KEY"], "Variant A is the default");
+}
+
+#[test]
+fn an_unknown_variant_is_reported_without_guessing_its_needs() {
+    let unknown = BTreeMap::from([("SERVICE_VARIANT", "c"), ("NODE_ENV", "staging"), ("PORT", "x")]);
+    assert_eq!(faults(&unknown), ["SERVICE_VARIANT", "PORT", "LLM_API_KEY"]);
+}
+
+#[test]
+fn environments_are_those_of_every_served_variant() {
+    for (variant, environment, expected) in [
+        ("a", "development", true),
+        ("a", "production", true),
+        ("a", "test", true),
+        ("a", "staging", false),
+        ("b", "development", true),
+        ("b", "production", true),
+        ("b", "staging", true),
+        ("b", "test", false),
+        ("both", "development", true),
+        ("both", "production", true),
+        ("both", "staging", false),
+        ("both", "test", false),
+        ("a", "Production", false),
+        ("a", " production", false),
+    ] {
+        let expected: &[_] = if expected { &[] } else { &["NODE_ENV"] };
+        check(variant, &[("NODE_ENV", environment)], expected);
+    }
+    assert_eq!(read("a", &[]).service.environment, Environment::Development);
+    assert_eq!(read("b", &[("NODE_ENV", "staging")]).service.environment.to_string(), "staging");
+}
+
+#[test]
+fn the_demo_model_is_refused_in_production() {
+    for (environment, model, expected) in [
+        ("development", "demo/any", &[][..]),
+        ("test", "demo/any", &[]),
+        ("production", "demo/any", &["LLM_MODEL"]),
+        ("production", "gpt-5", &[]),
+        ("sandbox", "demo/any", &["NODE_ENV"]),
+    ] {
+        check("a", &[("NODE_ENV", environment), ("LLM_MODEL", model)], expected);
+    }
+    let second = [("NODE_ENV", "production"), ("ALT_LLM_MODEL", "demo/any"), ("ALT_LLM_API_KEY", "k")];
+    check("a", &second, &["ALT_LLM_MODEL"]);
+}
+
+#[test]
+fn the_second_provider_is_whole_or_absent() {
+    const KEY: (&str, &str) = ("ALT_LLM_API_KEY", "sk-2");
+    const MODEL: (&str, &str) = ("ALT_LLM_MODEL", "claude-x");
+    const BASE: (&str, &str) = ("ALT_LLM_BASE_URL", "http://localhost:1");
+    for (set, expected) in [
+        (&[][..], &[][..]),
+        (&[KEY], &[]),
+        (&[MODEL], &["ALT_LLM_API_KEY"]),
+        (&[BASE], &["ALT_LLM_API_KEY", "ALT_LLM_MODEL"]),
+        (&[KEY, MODEL], &[]),
+        (&[KEY, BASE], &["ALT_LLM_MODEL"]),
+        (&[MODEL, BASE], &["ALT_LLM_API_KEY"]),
+        (&[KEY, MODEL, BASE], &[]),
+        (&[("ALT_LLM_MODEL", "llama")], &["ALT_LLM_API_KEY", "ALT_LLM_MODEL"]),
+    ] {
+        check("a", set, expected);
+    }
+    let second = read("a", &[KEY, MODEL, BASE]).models.second.unwrap();
+    assert_eq!(second.id.to_string(), "anthropic/claude-x");
+    assert_eq!(second.api_key.expose(), "sk-2");
+    assert_eq!(second.base_url.unwrap().as_url().as_str(), "http://localhost:1/");
+}
+
+#[test]
+fn what_an_operator_should_know_is_a_warning() {
+    for (variant, set, expected) in [
+        ("a", &[][..], &[][..]),
+        (
+            "a",
+            &[("ALT_LLM_API_KEY", "k")],
+            &["ALT_LLM_API_KEY is set and ALT_LLM_MODEL is not: there is no second provider"],
+        ),
+        ("b", &[], &["AGENT_CLUSTER_URL is not set: gateway requests of high priority are handled here"]),
+        ("b", &[("AGENT_CLUSTER_URL", "http://cluster")], &[]),
+    ] {
+        assert_eq!(read(variant, set).warnings, expected, "{variant} {set:?}");
+    }
+}
+
+#[test]
+fn keys_lose_surrounding_space_and_may_not_hold_control_characters() {
+    for (key, expected) in [
+        ("k", &[][..]),
+        (" sk-1\n", &[]),
+        ("two words", &[]),
+        ("sk-1\nsk-2", &["LLM_API_KEY"]),
+        (" \n", &["LLM_API_KEY"]),
+    ] {
+        check("a", &[("LLM_API_KEY", key)], expected);
+    }
+    assert_eq!(read("a", &[("LLM_API_KEY", " sk-1\n")]).models.first.api_key.expose(), "sk-1");
+    // Tokens are signed elsewhere with every byte of it.
+    let signing = read("b", &[("JWT_SECRET", " a\nb ")]).variant_b.unwrap().jwt_secret;
+    assert_eq!(signing.expose(), " a\nb ");
+}
+
+#[test]
+fn values_of_other_kinds_are_checked_as_well() {
+    for (name, good, bad) in [
+        ("HOST", &["::1", "localhost"][..], &["[::1]", "a b"][..]),
+        ("METRICS_PREFIX", &["agent_", "a:b_", "_x1"], &["1a", "a-b", "ä_", "a b"]),
+        ("LLM_BASE_URL", &["http://localhost:1/v1"], &["localhost:1", "http://u:p@host"]),
+        ("AGENT_CLUSTER_URL", &["https://cluster"], &["cluster"]),
+        ("AWS_LAMBDA_RUNTIME_API", &["127.0.0.1:9001"], &["http://x", "a b", "a/b", "a/", "u@h:1", "h:1?x"]),
+        ("DATABASE_URL", &["postgres://h/d", "sqlite://x"], &["mysql://h", "x"]),
+        ("REDIS_URL", &["redis://h", "memory://"], &["memory://x", "localhost"]),
+        ("MONGODB_URL", &["mongodb://a,b/d"], &["http://h"]),
+        ("RESULT_CACHE", &["on", "off"], &["true", "0"]),
+    ] {
+        for value in good {
+            check("a", &[(name, value)], &[]);
+        }
+        for value in bad {
+            check("a", &[(name, value)], &[name]);
+        }
+    }
+}
+
+#[test]
+fn the_cache_folder_follows_the_platform() {
+    for (set, expected) in [
+        (&[("TOOLS_CACHE_DIR", "here"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")][..], Some("here")),
+        (&[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")], Some("/x/agent-host")),
+        (&[("XDG_CACHE_HOME", "relative"), ("HOME", "/h")], Some("/h/.cache/agent-host")),
+        (&[("XDG_CACHE_HOME", ""), ("HOME", "/h")], Some("/h/.cache/agent-host")),
+        (&[("HOME", "relative")], None),
+        (&[], None),
+    ] {
+        assert_eq!(read("a", set).tools.cache.as_deref(), expected.map(Path::new), "{set:?}");
+    }
+}
+
+#[test]
+fn the_policy_lies_in_the_tools_folder_unless_it_is_elsewhere() {
+    assert_eq!(read("a", &[]).tools.policy, Path::new("tools/policy.toml"));
+    assert_eq!(read("a", &[("TOOLS_DIR", "/t")]).tools.policy, Path::new("/t/policy.toml"));
+    assert_eq!(read("a", &[("TOOLS_DIR", "/t"), ("TOOLS_POLICY", "p")]).tools.policy, Path::new("p"));
+}
+
+#[test]
+fn a_command_about_tools_needs_no_model() {
+    let some = BTreeMap::from([("TOOL_TIMEOUT_MS", "5"), ("PORT", "x")]);
+    assert_eq!(Tools::from_vars(&some).unwrap().timeout, Duration::from_millis(5));
+    assert!(Tools::from_vars(&BTreeMap::from([("TOOL_TIMEOUT_MS", "x")])).is_err());
+    let log = Log { level: LogLevel::Debug, format: LogFormat::Text };
+    assert_eq!(Log::from_vars(&BTreeMap::from([("LOG_LEVEL", "debug"), ("NODE_ENV", "?")])), Ok(log));
+}
+
+#[test]
+fn production_logs_for_machines() {
+    let format = |environment| read("b", &[("NODE_ENV", environment)]).observe.log.format;
+    assert_eq!(format("production"), LogFormat::Json);
+    assert_eq!(format("staging"), LogFormat::Text);
+    assert_eq!(format("development"), LogFormat::Text);
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let mut map = vars(
+        "both",
+        &[
+            ("NODE_ENV", "staging"),
+            ("PORT", "http"),
+            ("HOST", "two\nlines"),
+            ("JWT_SECRET", ""),
+            ("LLM_MODEL", "llama3"),
+            ("ALT_LLM_MODEL", "gpt-5"),
+            ("MAX_CONCURRENT_AGENTS", "0"),
+            ("DATABASE_URL", "mysql://root:hunter2@db/agents"),
+            ("REDIS_URL", "hunter2@cache:6379"),
+        ],
+    );
+    map.remove("LLM_API_KEY");
+    map.insert("METRICS_PREFIX".into(), std::os::unix::ffi::OsStringExt::from_vec(vec![0xff]));
+    insta::assert_snapshot!(Config::from_vars(&map).unwrap_err(), @r#"
+    11 problems with the environment variables:
+      NODE_ENV: found "staging"; allowed: development or production
+      HOST: found "two\nlines"; allowed: an IP address or a host name
+      PORT: found "http"; allowed: a whole number from 0 to 65535
+      JWT_SECRET: empty, but needed when SERVICE_VARIANT is b or both; allowed: at least one character
+      METRICS_PREFIX: found bytes that are not UTF-8; allowed: letters, digits, _ and :, not beginning with a digit
+      LLM_API_KEY: not set, but always needed; allowed: at least one character, and no control characters
+      LLM_MODEL: found "llama3"; allowed: anthropic/<model>, openai/<model> or, except in production, demo/<model>; without a provider only a name that begins with gpt, o1, o3, o4, chatgpt or claude
+      ALT_LLM_API_KEY: not set, but needed because ALT_LLM_MODEL is; allowed: at least one character, and no control characters
+      MAX_CONCURRENT_AGENTS: found "0"; allowed: a whole number from 1 to 100000
+      DATABASE_URL: found a mysql:// address (not shown); allowed: a URL that starts with postgres://, postgresql:// or sqlite://
+      REDIS_URL: found a value (not shown); allowed: a URL that starts with redis://, rediss:// or memory://
+    "#);
+}
+
+#[test]
+fn one_problem_is_not_called_several() {
+    insta::assert_snapshot!(Config::from_vars(&Map::new()).unwrap_err(), @r#"
+    1 problem with the environment variables:
+      LLM_API_KEY: not set, but always needed; allowed: at least one character, and no control characters
+    "#);
+}
+
+#[test]
+fn a_variable_can_be_looked_up_in_either_map_and_in_the_environment() {
+    let hashed = std::collections::HashMap::from([("LLM_API_KEY", "k")]);
+    assert_eq!(faults(&hashed), Vec::<&str>::new());
+    assert!(Vars::get(&Env, "PATH").is_some() && Vars::get(&Env, "").is_none());
+}

@@ -1,0 +1,83 @@
+//! The three series of the interface, and the `Invoke` that feeds them.
+
+use std::time::Instant;
+
+use agent_core::invoke::{Ask, Invoke, InvokeError};
+use agent_core::result::AgentResult;
+use async_trait::async_trait;
+use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Opts, Registry};
+
+use super::LONG_SECONDS;
+use crate::config::Environment;
+
+/// The three series (interface, "Metrics"), each with the labels `environment` and `version`.
+#[derive(Debug, Clone)]
+pub(super) struct Invocations {
+    total: IntCounter,
+    seconds: Histogram,
+    active: IntGauge,
+}
+
+impl Invocations {
+    pub(super) fn register(registry: &Registry, environment: Environment) -> Result<Self, prometheus::Error> {
+        let labelled = |name, help| {
+            Opts::new(name, help)
+                .const_label("environment", environment.as_str())
+                .const_label("version", env!("CARGO_PKG_VERSION"))
+        };
+        let seconds = HistogramOpts {
+            common_opts: labelled("agent_duration_seconds", "Agent execution duration"),
+            buckets: LONG_SECONDS.to_vec(),
+        };
+        let this = Self {
+            total: IntCounter::with_opts(labelled("agent_invocations_total", "Total agent invocations"))?,
+            seconds: Histogram::with_opts(seconds)?,
+            active: IntGauge::with_opts(labelled("agent_active_requests", "Requests in progress"))?,
+        };
+        registry.register(Box::new(this.total.clone()))?;
+        registry.register(Box::new(this.seconds.clone()))?;
+        registry.register(Box::new(this.active.clone()))?;
+        Ok(this)
+    }
+
+    fn begin(&self) -> Active<'_> {
+        self.total.inc();
+        self.active.inc();
+        Active { series: self, start: Instant::now() }
+    }
+}
+
+/// An invocation is in progress as long as this is held: until its answer, its panic, or the end of its
+/// caller's patience.
+struct Active<'a> {
+    series: &'a Invocations,
+    start: Instant,
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.series.active.dec();
+        self.series.seconds.observe(self.start.elapsed().as_secs_f64());
+    }
+}
+
+/// Counts invocations.
+#[derive(Debug)]
+pub struct Metered<I> {
+    inner: I,
+    series: Invocations,
+}
+
+impl<I> Metered<I> {
+    pub(super) fn new(inner: I, series: Invocations) -> Self {
+        Self { inner, series }
+    }
+}
+
+#[async_trait]
+impl<I: Invoke> Invoke for Metered<I> {
+    async fn invoke(&self, ask: Ask) -> Result<AgentResult, InvokeError> {
+        let _active = self.series.begin();
+        self.inner.invoke(ask).await
+    }
+}

@@ -1,0 +1,100 @@
+//! What is counted, in Prometheus' text exposition format.
+//!
+//! - `invocations`: the three series of the interface. `models`, `tools`: what a run spends its time on.
+//! - `process`, `runtime`: what the process uses up, read at every scrape.
+//! - `family`: samples that are known only when they are asked for.
+//!
+//! A label's values are bounded: names of the configuration, of loaded components, or words of this code.
+//! Nothing that a caller sends or a provider answers becomes a label.
+//!
+//! What does not belong here: the endpoint and its content type, which are http-edge's.
+
+mod family;
+mod invocations;
+mod models;
+#[cfg(target_os = "linux")]
+mod process;
+mod runtime;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+use std::fmt;
+use std::sync::Arc;
+
+use agent_core::ports::Model;
+use prometheus::{Registry, TextEncoder};
+use tokio::runtime::Handle;
+
+pub use invocations::Metered;
+pub use models::MeteredModel;
+pub use tools::{EndedCall, ToolMetrics};
+
+use crate::config::Environment;
+use invocations::Invocations;
+use models::ModelMetrics;
+
+/// Buckets for what takes seconds to minutes: the defaults of the Node stack (wire.md, 1.5), and more above
+/// them, because an agent run is longer than an HTTP request. Queries written for the former still hold.
+const LONG_SECONDS: [f64; 15] =
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+
+/// All series of the process.
+pub struct Metrics {
+    registry: Registry,
+    invocations: Invocations,
+    models: ModelMetrics,
+    tools: Arc<ToolMetrics>,
+}
+
+impl Metrics {
+    /// All series at zero. `process_prefix` stands before the names of the process's own (`METRICS_PREFIX`);
+    /// `handle` is the runtime's whose tasks are counted.
+    pub fn new(
+        environment: Environment,
+        process_prefix: &str,
+        handle: &Handle,
+    ) -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        #[cfg(target_os = "linux")]
+        registry.register(Box::new(process::collector(process_prefix)?))?;
+        registry.register(Box::new(runtime::collector(process_prefix, handle.clone())?))?;
+        Ok(Self {
+            invocations: Invocations::register(&registry, environment)?,
+            models: ModelMetrics::register(&registry)?,
+            tools: Arc::new(ToolMetrics::new(&registry)?),
+            registry,
+        })
+    }
+
+    /// Everything as it is now. Reads a few files of `/proc` and waits for nothing.
+    pub fn render(&self) -> String {
+        let mut text = String::with_capacity(16 * 1024);
+        if let Err(error) = TextEncoder::new().encode_utf8(&self.registry.gather(), &mut text) {
+            // Only a family without a name or without samples can fail, and `gather` gives neither.
+            tracing::error!(error = &error as &dyn std::error::Error, "not all metrics could be written");
+        }
+        text
+    }
+
+    /// Counts what `inner` answers.
+    pub fn metered<I>(&self, inner: I) -> Metered<I> {
+        Metered::new(inner, self.invocations.clone())
+    }
+
+    /// Counts what `inner` is asked, under the name it has now.
+    pub fn metered_model(&self, inner: Arc<dyn Model>) -> MeteredModel {
+        MeteredModel::new(inner, &self.models)
+    }
+
+    /// Where tool calls and tool sets are reported.
+    pub fn tools(&self) -> Arc<ToolMetrics> {
+        Arc::clone(&self.tools)
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,122 @@
+//! Model calls, and the `Model` that counts them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest};
+use async_trait::async_trait;
+use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
+
+use super::LONG_SECONDS;
+
+/// The series of all models.
+pub(super) struct ModelMetrics {
+    calls: IntCounterVec,
+    tokens: IntCounterVec,
+    seconds: HistogramVec,
+}
+
+impl ModelMetrics {
+    pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let calls = Opts::new("agent_model_calls_total", "Model calls by how they ended");
+        let tokens = Opts::new("agent_model_tokens_total", "Tokens that providers say they billed");
+        let seconds = HistogramOpts::new("agent_model_duration_seconds", "Duration of model calls")
+            .buckets(LONG_SECONDS.to_vec());
+        let this = Self {
+            calls: IntCounterVec::new(calls, &["model", "outcome"])?,
+            tokens: IntCounterVec::new(tokens, &["model", "kind"])?,
+            seconds: HistogramVec::new(seconds, &["model"])?,
+        };
+        registry.register(Box::new(this.calls.clone()))?;
+        registry.register(Box::new(this.tokens.clone()))?;
+        registry.register(Box::new(this.seconds.clone()))?;
+        Ok(this)
+    }
+}
+
+/// Counts what one model is asked.
+///
+/// The label `model` is the name the model has here, never the one in a reply: that one is the provider's to
+/// choose. Placed around the retries it counts questions, placed inside them it counts attempts.
+pub struct MeteredModel {
+    inner: Arc<dyn Model>,
+    calls: IntCounterVec,
+    input_tokens: IntCounter,
+    output_tokens: IntCounter,
+    seconds: Histogram,
+}
+
+impl MeteredModel {
+    pub(super) fn new(inner: Arc<dyn Model>, series: &ModelMetrics) -> Self {
+        let name = inner.name();
+        for outcome in OUTCOMES {
+            // A series that begins at zero shows its first increase; one that begins at one hides it.
+            series.calls.with_label_values(&[name, outcome]);
+        }
+        Self {
+            calls: series.calls.clone(),
+            input_tokens: series.tokens.with_label_values(&[name, "input"]),
+            output_tokens: series.tokens.with_label_values(&[name, "output"]),
+            seconds: series.seconds.with_label_values(&[name]),
+            inner,
+        }
+    }
+}
+
+const OUTCOMES: [&str; 8] =
+    ["ok", "timeout", "unreachable", "unavailable", "rate_limited", "refused", "malformed", DROPPED];
+
+/// The caller stopped waiting.
+const DROPPED: &str = "dropped";
+
+fn outcome(result: &Result<ModelReply, ModelError>) -> &'static str {
+    match result {
+        Ok(_) => "ok",
+        Err(ModelError::Timeout { .. }) => "timeout",
+        Err(ModelError::Unreachable { .. }) => "unreachable",
+        Err(ModelError::Unavailable { .. }) => "unavailable",
+        Err(ModelError::RateLimited { .. }) => "rate_limited",
+        Err(ModelError::Refused { .. }) => "refused",
+        Err(ModelError::Malformed { .. }) => "malformed",
+    }
+}
+
+#[async_trait]
+impl Model for MeteredModel {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        let mut call = Call { model: self, start: Instant::now(), outcome: DROPPED };
+        let result = self.inner.complete(request).await;
+        call.outcome = outcome(&result);
+        if let Ok(ModelReply { usage: Some(usage), .. }) = &result {
+            self.input_tokens.inc_by(usage.input_tokens);
+            self.output_tokens.inc_by(usage.output_tokens);
+        }
+        result
+    }
+}
+
+/// A call under way. It is counted when it is dropped, so that none is forgotten.
+struct Call<'a> {
+    model: &'a MeteredModel,
+    start: Instant,
+    outcome: &'static str,
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        // One look-up per model call is nothing beside the call.
+        self.model.calls.with_label_values(&[self.model.name(), self.outcome]).inc();
+        self.model.seconds.observe(self.start.elapsed().as_secs_f64());
+    }
+}
+
+impl fmt::Debug for MeteredModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MeteredModel").field("model", &self.name()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,148 @@
+//! A listening socket from its first connection to its last: accepting, draining, stopping.
+//!
+//! ```text
+//! serving ──signal──> draining ──SHUTDOWN_DRAIN_MS──> finishing ──last answer──> closing ──> Clean
+//!                     readiness is denied             no new connections,        tasks and stores
+//!                                                     idle ones are closed
+//!                     └────────── a second signal, or too long ──────────────────────────> Forced
+//! ```
+//!
+//! What does not belong here: routes, health reports, and what else there is to close.
+
+mod accept;
+mod connection;
+mod signal;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::future::pending;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use axum::Router;
+use futures::{Stream, StreamExt as _};
+use tokio::net::TcpListener;
+use tokio::time::{Instant, sleep, sleep_until};
+
+pub use signal::{Signal, signals};
+
+use crate::tasks::Tasks;
+
+/// A service that is ready to accept connections.
+pub struct Server {
+    /// Where they arrive.
+    pub listener: TcpListener,
+    /// Who answers. Handlers may ask for `ConnectInfo<SocketAddr>`.
+    pub router: Router,
+    /// How long things may take.
+    pub times: Times,
+}
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// How long connections are still accepted after the signal (`SHUTDOWN_DRAIN_MS`).
+    pub drain: Duration,
+    /// How long after the signal the process ends, whatever is still under way.
+    pub force: Duration,
+    /// How long a new connection may take to send the head of its first request.
+    pub first_request: Duration,
+    /// How long a connection may take from an answer to the whole head of the next request.
+    pub next_request: Duration,
+}
+
+impl Times {
+    /// Everything but the drain is fixed.
+    pub fn with_drain(drain: Duration) -> Self {
+        Self {
+            drain,
+            // Interface, Limits, "Graceful shutdown".
+            force: Duration::from_secs(30),
+            // A head fits into one packet. Clients that dribble it would hold a descriptor each.
+            first_request: Duration::from_secs(10),
+            // Longer than the 60 s after which the usual load balancers let go of an idle connection: if we
+            // let go first, a request that is on its way at that moment is lost.
+            next_request: Duration::from_secs(65),
+        }
+    }
+}
+
+/// How a service ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every request was answered and everything was closed.
+    Clean,
+    /// Something was cut off. The process is to end now, with code 1 (decisions, "Shutdown").
+    Forced,
+}
+
+impl Server {
+    /// Serves until the first of `signals`, and then as long as it takes to stop.
+    ///
+    /// `wanted` is dropped at the signal, before anything else happens: it is how others learn that no more
+    /// requests are wanted. `close` runs after the last answer and under the same limits.
+    pub async fn run<W>(
+        self,
+        signals: impl Stream<Item = Signal>,
+        wanted: W,
+        close: impl Future<Output = ()>,
+    ) -> Outcome {
+        let Self { listener, router, times } = self;
+        let mut signals = pin!(signals);
+        let connections = Tasks::new();
+        let serving = async {
+            accept::all(listener, router, times, &connections).await;
+            connections.finished().await;
+        };
+        let mut serving = pin!(serving);
+
+        let signal = tokio::select! {
+            signal = next(&mut signals) => signal,
+            // It ends when it is told to, which nobody has done yet.
+            () = &mut serving => return Outcome::Forced,
+        };
+        drop(wanted);
+        let forced_at = Instant::now() + times.force;
+        tracing::info!(%signal, drain_ms = times.drain.as_millis() as u64, "stopping");
+
+        let drain = async {
+            sleep(times.drain).await;
+            connections.stop();
+        };
+        let orderly = async {
+            tokio::join!(serving, drain);
+            close.await;
+        };
+        tokio::select! {
+            biased;
+            () = orderly => {
+                tracing::info!("stopped");
+                return Outcome::Clean;
+            }
+            signal = next(&mut signals) => tracing::warn!(%signal, ?connections, "stopping at once"),
+            () = sleep_until(forced_at) => tracing::warn!(
+                after_ms = times.force.as_millis() as u64, ?connections, "stopping took too long"
+            ),
+        }
+        connections.abort();
+        Outcome::Forced
+    }
+}
+
+/// The next signal; never, when none can come any more.
+async fn next(signals: &mut Pin<&mut impl Stream<Item = Signal>>) -> Signal {
+    match signals.next().await {
+        Some(signal) => signal,
+        None => pending().await,
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("listener", &self.listener)
+            .field("times", &self.times)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,131 @@
+//! Takes connections in until it is told to stop.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
+
+use super::{Times, connection};
+use crate::tasks::Tasks;
+
+/// Accepts connections and serves each in a task of its own, until the tasks are told to stop. Then the
+/// socket is closed, so that new connections are refused rather than left waiting.
+pub(super) async fn all(listener: TcpListener, router: Router, times: Times, connections: &Tasks) {
+    let stop = connections.stopping();
+    let mut pause = Pause::default();
+    let serve = |(stream, peer): (TcpStream, SocketAddr)| {
+        let work = connection::serve(stream, peer, router.clone(), times, connections.stopping());
+        connections.spawn("connection", work);
+    };
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok(accepted) => {
+                pause = Pause::default();
+                serve(accepted);
+            }
+            Err(error) => {
+                let Some(length) = pause.after(&error) else { continue };
+                let pause_ms = length.as_millis() as u64;
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    pause_ms,
+                    "cannot accept connections"
+                );
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => break,
+                    () = sleep(length) => {}
+                }
+            }
+        }
+    }
+    for accepted in in_line(listener) {
+        serve(accepted);
+    }
+}
+
+/// Closes the socket, and gives the connections that stood in line. Their clients were told by the kernel that
+/// the connection is made and may have sent a request; closing alone would reset them.
+fn in_line(listener: TcpListener) -> Vec<(TcpStream, SocketAddr)> {
+    // The socket itself is asked: tokio only knows what it has been told of.
+    let Ok(listener) = listener.into_std() else { return Vec::new() };
+    let accept = || {
+        let (stream, peer) = listener.accept().ok()?;
+        stream.set_nonblocking(true).ok()?;
+        Some((TcpStream::from_std(stream).ok()?, peer))
+    };
+    std::iter::from_fn(accept).collect()
+}
+
+/// How long to wait after a failure, so that one that lasts (no file descriptors left) neither ends the
+/// service nor keeps a processor busy. Longer each time, and short again after a success.
+#[derive(Debug, Default)]
+struct Pause {
+    last: Option<Duration>,
+}
+
+impl Pause {
+    const FIRST: Duration = Duration::from_millis(10);
+    const LONGEST: Duration = Duration::from_secs(1);
+
+    /// Nothing when only the one connection has failed.
+    fn after(&mut self, error: &io::Error) -> Option<Duration> {
+        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
+            return None;
+        }
+        let length = self.last.map_or(Self::FIRST, |last| (last * 2).min(Self::LONGEST));
+        self.last = Some(length);
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+
+    use axum::routing::get;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_stands_in_line_when_the_service_stops_is_served() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nhost: test\r\n\r\n").unwrap();
+
+        let connections = Tasks::new();
+        connections.stop();
+        let router = Router::new().route("/", get(async || "served"));
+        all(listener, router, Times::with_drain(Duration::ZERO), &connections).await;
+        connections.finished().await;
+
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("served"), "{answer:?}");
+    }
+
+    #[test]
+    fn pauses_get_longer_while_accepting_fails() {
+        let full = io::Error::from_raw_os_error(24); // EMFILE
+        let mut pause = Pause::default();
+        let lengths: Vec<_> = (0..9).map(|_| pause.after(&full).unwrap().as_millis()).collect();
+        assert_eq!(lengths, [10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+    }
+
+    #[test]
+    fn a_client_that_is_gone_costs_no_pause() {
+        let mut pause = Pause::default();
+        for kind in [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset] {
+            assert_eq!(pause.after(&kind.into()), None);
+        }
+    }
+}

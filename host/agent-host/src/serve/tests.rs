@@ -1,0 +1,283 @@
+//! A small service over real sockets, stopped in every way there is.
+//!
+//! Nothing here waits for a time to pass: a test waits for events, or moves the clock. The clock may only be
+//! moved while no bytes are under way, because it jumps as soon as the runtime has nothing else to do.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::ConnectInfo;
+use axum::routing::get;
+use futures::channel::mpsc;
+use futures::future::join;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, oneshot};
+
+use super::*;
+
+/// A service, and what a test holds of it.
+struct Bench {
+    address: SocketAddr,
+    signals: mpsc::UnboundedSender<Signal>,
+    /// Ends when the service no longer wants requests.
+    unwanted: oneshot::Receiver<()>,
+    /// Notified when `/slow` was asked.
+    asked: Arc<Notify>,
+    /// Lets `/slow` answer.
+    answer: Arc<Notify>,
+}
+
+/// Runs a service and `act` side by side until both have ended.
+async fn with_service<F: Future<Output = ()>>(times: Times, act: impl FnOnce(Bench) -> F) -> Outcome {
+    with_closing(times, async {}, act).await
+}
+
+async fn with_closing<F: Future<Output = ()>>(
+    times: Times,
+    close: impl Future<Output = ()>,
+    act: impl FnOnce(Bench) -> F,
+) -> Outcome {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (asked, answer) = (Arc::<Notify>::default(), Arc::<Notify>::default());
+    let (signals, received) = mpsc::unbounded();
+    let (wanted, unwanted) = oneshot::channel::<()>();
+    let address = listener.local_addr().unwrap();
+    let bench = Bench { address, signals, unwanted, asked: asked.clone(), answer: answer.clone() };
+    let slow = async move || {
+        asked.notify_one();
+        answer.notified().await;
+        "slow"
+    };
+    let router = Router::new()
+        .route("/hello", get(async || "hello"))
+        .route("/peer", get(async |ConnectInfo(peer): ConnectInfo<SocketAddr>| peer.to_string()))
+        .route("/slow", get(slow));
+    let server = Server { listener, router, times };
+    join(server.run(received, wanted, close), act(bench)).await.0
+}
+
+/// No limit that a test does not ask for comes into play: a test that hangs is the runner's business.
+fn times() -> Times {
+    const HOUR: Duration = Duration::from_secs(3600);
+    Times { drain: Duration::ZERO, force: HOUR, first_request: HOUR, next_request: HOUR }
+}
+
+impl Bench {
+    fn signal(&self, signal: Signal) {
+        self.signals.unbounded_send(signal).unwrap();
+    }
+
+    async fn connect(&self) -> Client {
+        Client(BufReader::new(TcpStream::connect(self.address).await.unwrap()))
+    }
+
+    /// Until the socket is closed, connections may still be made: that is for the kernel to say.
+    async fn wait_until_refused(&self) {
+        while TcpStream::connect(self.address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// The clock stands at `seconds` after `began`, and the little that passed while it was still running.
+#[track_caller]
+fn assert_about(began: Instant, seconds: u64) {
+    let elapsed = began.elapsed().as_secs();
+    assert!((seconds..seconds + 3).contains(&elapsed), "{elapsed} s instead of {seconds} s");
+}
+
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    async fn ask(&mut self, path: &str) {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: test\r\n\r\n");
+        self.0.write_all(request.as_bytes()).await.unwrap();
+    }
+
+    /// The head of an answer in lower case, and its body.
+    async fn answer(&mut self) -> (String, String) {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(self.0.read_line(&mut head).await.unwrap(), 0, "closed after {head:?}");
+        }
+        let head = head.to_lowercase();
+        let length = head.split_once("content-length: ").unwrap().1.lines().next().unwrap();
+        let mut body = vec![0; length.parse().unwrap()];
+        self.0.read_exact(&mut body).await.unwrap();
+        (head, String::from_utf8(body).unwrap())
+    }
+
+    async fn ask_for(&mut self, path: &str) -> String {
+        self.ask(path).await;
+        self.answer().await.1
+    }
+
+    /// Waits for the service to close the connection, without having sent anything more.
+    async fn wait_until_closed(&mut self) {
+        assert_eq!(self.0.read(&mut [0]).await.unwrap(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_serves_several_requests_and_its_peer_is_known() {
+    let outcome = with_service(times(), async |bench| {
+        let mut client = bench.connect().await;
+        assert_eq!(client.ask_for("/hello").await, "hello");
+        let own = client.0.get_ref().local_addr().unwrap();
+        assert_eq!(client.ask_for("/peer").await, own.to_string());
+        bench.signal(Signal::Terminate);
+    });
+    assert_eq!(outcome.await, Outcome::Clean);
+}
+
+#[tokio::test]
+async fn a_request_in_flight_is_answered_while_new_connections_are_refused() {
+    let outcome = with_service(times(), async |bench| {
+        let mut client = bench.connect().await;
+        client.ask("/slow").await;
+        bench.asked.notified().await;
+        bench.signal(Signal::Terminate);
+        bench.wait_until_refused().await;
+        bench.answer.notify_one();
+        let (head, body) = client.answer().await;
+        assert_eq!(body, "slow");
+        assert!(head.contains("connection: close"), "{head}");
+        client.wait_until_closed().await;
+    });
+    assert_eq!(outcome.await, Outcome::Clean);
+}
+
+#[tokio::test]
+async fn idle_connections_are_closed_whether_or_not_they_have_asked_before() {
+    let outcome = with_service(times(), async |bench| {
+        let mut fresh = bench.connect().await;
+        let mut idle = bench.connect().await;
+        assert_eq!(idle.ask_for("/hello").await, "hello");
+        bench.signal(Signal::Interrupt);
+        fresh.wait_until_closed().await;
+        idle.wait_until_closed().await;
+    });
+    assert_eq!(outcome.await, Outcome::Clean);
+}
+
+#[tokio::test]
+async fn while_draining_requests_are_no_longer_wanted_but_answered() {
+    let times = Times { drain: Duration::from_secs(3600), ..times() };
+    let outcome = with_service(times, async |mut bench| {
+        let mut known = bench.connect().await;
+        assert_eq!(known.ask_for("/hello").await, "hello");
+        assert!(bench.unwanted.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Empty));
+        bench.signal(Signal::Terminate);
+        assert!((&mut bench.unwanted).await.is_err(), "dropped, nothing is sent");
+        assert_eq!(known.ask_for("/hello").await, "hello");
+        assert_eq!(bench.connect().await.ask_for("/hello").await, "hello");
+        bench.signal(Signal::Terminate);
+    });
+    assert_eq!(outcome.await, Outcome::Forced, "the second signal ends the drain");
+}
+
+#[tokio::test]
+async fn the_drain_ends_by_itself() {
+    let times = Times { drain: Duration::from_secs(5), force: Duration::from_secs(30), ..times() };
+    let start = async |bench: Bench| {
+        bench.signal(Signal::Terminate);
+        tokio::time::pause();
+    };
+    let began = Instant::now();
+    assert_eq!(with_service(times, start).await, Outcome::Clean);
+    assert_about(began, 5);
+}
+
+#[tokio::test]
+async fn a_second_signal_forces_the_end_of_a_request() {
+    let outcome = with_service(times(), async |bench| {
+        let mut client = bench.connect().await;
+        client.ask("/slow").await;
+        bench.asked.notified().await;
+        bench.signal(Signal::Interrupt);
+        bench.wait_until_refused().await;
+        bench.signal(Signal::Interrupt);
+        client.wait_until_closed().await;
+    });
+    assert_eq!(outcome.await, Outcome::Forced);
+}
+
+#[tokio::test]
+async fn the_deadline_forces_the_end_of_a_request() {
+    let times = Times { drain: Duration::from_secs(3), force: Duration::from_secs(30), ..times() };
+    let began = Instant::now();
+    let outcome = with_service(times, async |bench| {
+        let mut client = bench.connect().await;
+        client.ask("/slow").await;
+        bench.asked.notified().await;
+        bench.signal(Signal::Terminate);
+        tokio::time::pause();
+        client.wait_until_closed().await;
+    });
+    assert_eq!(outcome.await, Outcome::Forced);
+    // From the signal, not from the end of the drain.
+    assert_about(began, 30);
+}
+
+#[tokio::test]
+async fn what_is_to_be_closed_is_closed_after_the_last_answer_and_under_the_same_limits() {
+    let (closing, mut closed) = oneshot::channel();
+    let close = async { closing.send(()).unwrap() };
+    let outcome = with_closing(times(), close, async |bench| {
+        let mut client = bench.connect().await;
+        client.ask("/slow").await;
+        bench.asked.notified().await;
+        bench.signal(Signal::Terminate);
+        bench.wait_until_refused().await;
+        assert!(closed.try_recv().is_err(), "closed before the last answer");
+        bench.answer.notify_one();
+        assert_eq!(client.answer().await.1, "slow");
+        closed.await.unwrap();
+    });
+    assert_eq!(outcome.await, Outcome::Clean);
+
+    let outcome = with_closing(times(), pending(), async |bench| {
+        bench.signal(Signal::Terminate);
+        bench.wait_until_refused().await;
+        bench.signal(Signal::Terminate);
+    });
+    assert_eq!(outcome.await, Outcome::Forced);
+}
+
+#[tokio::test]
+async fn a_client_that_takes_its_time_is_let_go() {
+    let times = Times {
+        first_request: Duration::from_secs(10),
+        next_request: Duration::from_secs(65),
+        force: Duration::from_secs(3600),
+        ..times()
+    };
+    let outcome = with_service(times, async |bench| {
+        let began = Instant::now();
+        let mut slow = bench.connect().await;
+        slow.0.write_all(b"GET /hello HT").await.unwrap();
+        let mut idle = bench.connect().await;
+        assert_eq!(idle.ask_for("/hello").await, "hello");
+
+        tokio::time::pause();
+        slow.wait_until_closed().await;
+        assert_about(began, 10);
+        idle.wait_until_closed().await;
+        assert_about(began, 65);
+        bench.signal(Signal::Terminate);
+    });
+    assert_eq!(outcome.await, Outcome::Clean);
+}
+
+#[tokio::test]
+async fn signals_of_the_process_are_told_apart() {
+    let mut signals = signals().unwrap();
+    for (name, signal) in [("TERM", Signal::Terminate), ("INT", Signal::Interrupt)] {
+        let pid = std::process::id().to_string();
+        let status = std::process::Command::new("kill").args(["-s", name, &pid]).status().unwrap();
+        assert!(status.success());
+        assert_eq!(signals.next().await, Some(signal));
+        assert_eq!(signal.to_string(), format!("SIG{name}"));
+    }
+}

@@ -1,0 +1,206 @@
+//! The one place that spawns, so that a shutdown can wait for everything that runs.
+//!
+//! What does not belong here: what the tasks do. A panic within one is logged where all panics are, by the
+//! hook in `telemetry`, which asks [`current`] for the task's name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+tokio::task_local! {
+    static NAME: Name;
+}
+
+/// Its own type because a bare `&'static str` across an await makes the compiler doubt that the task is
+/// `Send`.
+#[derive(Clone, Copy)]
+struct Name(&'static str);
+
+/// The name of the task that is running on this thread.
+pub fn current() -> Option<&'static str> {
+    NAME.try_with(|name| name.0).ok()
+}
+
+/// A group of tasks that end together. Clones are the same group.
+#[derive(Clone, Default)]
+pub struct Tasks(Arc<Group>);
+
+#[derive(Default)]
+struct Group {
+    tracker: TaskTracker,
+    stop: CancellationToken,
+    abort: CancellationToken,
+    /// How many tasks of each name are running. Held for a few instructions, never across an await.
+    running: Mutex<BTreeMap<&'static str, usize>>,
+}
+
+/// Tasks that did not end when they were asked to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("still running after {} ms: {}", .within.as_millis(), .names.join(", "))]
+pub struct Unfinished {
+    /// How long they were given.
+    pub within: Duration,
+    /// Their names, each once.
+    pub names: Vec<&'static str>,
+}
+
+impl Tasks {
+    /// An empty group.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Runs `work` beside everything else until it ends, or until the group is aborted.
+    ///
+    /// Work that would go on for ever has to end when [`Self::stopping`] says so.
+    pub fn spawn(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+        let running = Running::begin(name, Arc::clone(&self.0));
+        let abort = self.0.abort.clone();
+        self.0.tracker.spawn(async move {
+            let _ = abort.run_until_cancelled_owned(NAME.scope(Name(name), work)).await;
+            // It counts as running until the work has been dropped, whichever way it ended.
+            drop(running);
+        });
+    }
+
+    /// Is cancelled when the tasks are to end.
+    pub fn stopping(&self) -> CancellationToken {
+        self.0.stop.clone()
+    }
+
+    /// Asks all tasks to end.
+    pub fn stop(&self) {
+        self.0.stop.cancel();
+    }
+
+    /// Waits until no task is left. Before [`Self::stop`] that may be never.
+    pub async fn finished(&self) {
+        self.0.tracker.close();
+        self.0.tracker.wait().await;
+    }
+
+    /// Drops the work of all tasks, wherever it stands.
+    pub fn abort(&self) {
+        self.0.stop.cancel();
+        self.0.abort.cancel();
+    }
+
+    /// Asks all tasks to end and waits for them. Those that are still running after `within` are aborted.
+    pub async fn shutdown(&self, within: Duration) -> Result<(), Unfinished> {
+        self.stop();
+        if tokio::time::timeout(within, self.finished()).await.is_ok() {
+            return Ok(());
+        }
+        let names = self.0.running().keys().copied().collect();
+        self.abort();
+        Err(Unfinished { within, names })
+    }
+}
+
+impl Group {
+    fn running(&self) -> MutexGuard<'_, BTreeMap<&'static str, usize>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A task counts as running as long as this is held.
+struct Running {
+    name: &'static str,
+    group: Arc<Group>,
+}
+
+impl Running {
+    fn begin(name: &'static str, group: Arc<Group>) -> Self {
+        *group.running().entry(name).or_default() += 1;
+        Self { name, group }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut running = self.group.running();
+        let left = running.get_mut(self.name).map_or(0, |count| {
+            *count -= 1;
+            *count
+        });
+        if left == 0 {
+            running.remove(self.name);
+        }
+    }
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tasks").field(&*self.0.running()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test]
+    async fn a_shutdown_waits_for_tasks_to_end_in_their_own_way() {
+        let tasks = Tasks::new();
+        let (sender, receiver) = oneshot::channel();
+        let stopping = tasks.stopping();
+        tasks.spawn("polite", async move {
+            stopping.cancelled().await;
+            // A task may need more than one step to end.
+            tokio::task::yield_now().await;
+            let _ = sender.send("ended");
+        });
+        assert_eq!(tasks.shutdown(SECOND).await, Ok(()));
+        assert_eq!(receiver.await, Ok("ended"));
+        assert_eq!(format!("{tasks:?}"), "Tasks({})");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_does_not_end_is_named_and_dropped() {
+        let tasks = Tasks::new();
+        let (held, dropped) = oneshot::channel::<()>();
+        tasks.spawn("deaf", async move {
+            let _held = held;
+            pending::<()>().await;
+        });
+        tasks.spawn("mute", pending());
+        tasks.spawn("mute", pending());
+        tasks.spawn("quick", async {});
+        let error = tasks.shutdown(SECOND).await.unwrap_err();
+        assert_eq!(error, Unfinished { within: SECOND, names: vec!["deaf", "mute"] });
+        assert_eq!(error.to_string(), "still running after 1000 ms: deaf, mute");
+        assert!(dropped.await.is_err(), "the work was not dropped");
+        tasks.finished().await;
+        assert_eq!(format!("{tasks:?}"), "Tasks({})");
+    }
+
+    #[tokio::test]
+    async fn a_task_that_panics_has_ended() {
+        let tasks = Tasks::new();
+        tasks.spawn("clumsy", async { panic!("it fell") });
+        assert_eq!(tasks.shutdown(SECOND).await, Ok(()));
+        assert_eq!(format!("{tasks:?}"), "Tasks({})");
+    }
+
+    #[tokio::test]
+    async fn a_task_knows_its_name_and_nobody_else_does() {
+        let tasks = Tasks::new();
+        let (sender, receiver) = oneshot::channel();
+        tasks.spawn("named", async move {
+            tokio::task::yield_now().await;
+            let _ = sender.send(current());
+        });
+        assert_eq!(receiver.await, Ok(Some("named")));
+        assert_eq!(current(), None);
+    }
+}

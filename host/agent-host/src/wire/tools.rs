@@ -1,0 +1,51 @@
+//! The tool host over the tools folder.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tool_host::{CallReport, EngineError, Limits, Observer, SetReport, ToolHost};
+
+use crate::config::Tools;
+use crate::metrics::{EndedCall, ToolMetrics};
+
+/// Starts the tool host. Components that cannot be loaded are its faults, not its errors.
+pub async fn start(config: &Tools, lane: Handle, metrics: Arc<ToolMetrics>) -> Result<ToolHost, EngineError> {
+    ToolHost::start(tool_host::Config {
+        folder: config.folder.clone(),
+        cache: config.cache.clone(),
+        limits: Limits {
+            timeout: config.timeout,
+            memory_bytes: config.memory_bytes,
+            output_bytes: config.output_bytes,
+            ..Limits::default()
+        },
+        metering: config.fuel_metering,
+        lane,
+        observer: Arc::new(Counted(metrics)),
+    })
+    .await
+}
+
+/// Counts what the tool host reports.
+struct Counted(Arc<ToolMetrics>);
+
+impl Observer for Counted {
+    fn call_ended(&self, call: &CallReport<'_>) {
+        self.0.call_ended(&EndedCall {
+            tool: call.tool,
+            component: call.component,
+            outcome: call.outcome,
+            duration: call.duration,
+            peak_memory_bytes: call.cost.peak_memory_bytes as u64,
+        });
+    }
+
+    fn set_changed(&self, change: &SetReport<'_>) {
+        let loaded: Vec<_> = change
+            .tools
+            .iter()
+            .map(|tool| (tool.tool.as_str(), tool.component.as_str(), tool.digest.as_str()))
+            .collect();
+        self.0.set_changed(&loaded, change.faults);
+    }
+}

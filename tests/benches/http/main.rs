@@ -1,0 +1,107 @@
+//! The whole service against an instant provider: latency, throughput, memory and start-up.
+//!
+//! Everything runs in one go on one machine and takes turns, so that the ratios hold on a noisy one: the
+//! provider asked directly, a bare axum echo, and `/agent/invoke` with and without a tool call. The service
+//! is the release binary with the shipped tools and its usual log.
+#![allow(
+    missing_docs,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a benchmark"
+)]
+
+mod client;
+mod peers;
+mod service;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use client::Load;
+use service::Service;
+
+/// How long each contender runs in one turn.
+const TURN: Duration = Duration::from_millis(700);
+
+/// Turns of each contender.
+const TURNS: usize = 6;
+
+/// Starts that are timed.
+const STARTS: usize = 15;
+
+fn main() {
+    let peers = peers::start();
+    let mut service = Service::start(peers.provider);
+    println!("machine: {}", service::machine());
+    let idle = service.resident_mib();
+    let contenders = [
+        ("provider, asked directly", request(peers.provider, "/v1/chat/completions", PROVIDER_BODY)),
+        ("bare axum echo", request(peers.echo, "/echo", INVOKE_BODY)),
+        ("/agent/invoke, no tool", request(service.address, "/agent/invoke", INVOKE_BODY)),
+        ("/agent/invoke, one tool call", request(service.address, "/agent/invoke", TOOL_BODY)),
+    ];
+    for connections in [1, 32] {
+        let mut loads: Vec<Load> = contenders.iter().map(|_| Load::default()).collect();
+        for _ in 0..TURNS {
+            for ((_, (address, request)), load) in contenders.iter().zip(&mut loads) {
+                load.add(client::run(*address, request, connections, TURN));
+            }
+        }
+        report(connections, &contenders.each_ref().map(|(name, _)| *name), &mut loads);
+    }
+    println!(
+        "\nresident memory: {idle:.1} MiB idle (aim: 40), {:.1} MiB at most under load",
+        service.peak_mib()
+    );
+    service.stop();
+    let mut starts: Vec<Duration> = (0..STARTS).map(|_| service::time_to_ready(peers.provider)).collect();
+    starts.sort_unstable();
+    let milliseconds = |start: Duration| start.as_secs_f64() * 1e3;
+    println!(
+        "exec to ready, warm compile cache: median {:.0} ms, worst of {STARTS} {:.0} ms (aim: 100)",
+        milliseconds(starts[STARTS / 2]),
+        milliseconds(starts[STARTS - 1])
+    );
+}
+
+const INVOKE_BODY: &str = r#"{"input":"hello"}"#;
+const TOOL_BODY: &str = r#"{"input":"use the tool"}"#;
+const PROVIDER_BODY: &str =
+    r#"{"model":"bench","messages":[{"role":"user","content":"hello"}],"max_tokens":9000,"temperature":0}"#;
+
+fn request(address: SocketAddr, path: &str, body: &str) -> (SocketAddr, Vec<u8>) {
+    let length = body.len();
+    let text = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    (address, text.into_bytes())
+}
+
+/// A run asks the provider once, or twice with a tool call; that much of its time is the provider's.
+fn report(connections: usize, names: &[&str; 4], loads: &mut [Load]) {
+    println!("\n{connections} connection(s), {TURNS} turns of {} ms each", TURN.as_millis());
+    println!("  {:<30} {:>9} {:>10} {:>10}", "", "req/s", "p50 µs", "p99 µs");
+    for (name, load) in names.iter().zip(loads.iter_mut()) {
+        let (rate, p50, p99) = (load.rate(), load.percentile(50), load.percentile(99));
+        println!("  {name:<30} {rate:>9.0} {p50:>10.0} {p99:>10.0}");
+    }
+    let (provider50, provider99) = (loads[0].percentile(50), loads[0].percentile(99));
+    for (load, name, calls) in [(2, names[2], 1.0), (3, names[3], 2.0)] {
+        let (p50, p99) = (loads[load].percentile(50), loads[load].percentile(99));
+        let added = |own: f64, provider: f64| own - calls * provider;
+        println!(
+            "  added by {name} over its {calls} provider call(s): p50 {:.0} µs, p99 {:.0} µs{}",
+            added(p50, provider50),
+            added(p99, provider99),
+            if connections == 1 && load == 2 { " (aim: p99 at most 300)" } else { "" }
+        );
+    }
+    let (echo50, echo99) = (loads[1].percentile(50), loads[1].percentile(99));
+    println!(
+        "  added by {} over the bare echo: p50 {:.0} µs, p99 {:.0} µs",
+        names[2],
+        loads[2].percentile(50) - echo50,
+        loads[2].percentile(99) - echo99
+    );
+}
