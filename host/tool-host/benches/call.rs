@@ -4,7 +4,14 @@
 //! whatever else the machine does meets all of them. The native one is a process of its own, the example
 //! `native` of the calculator, because guests are a workspace of their own. Prints medians and ratios; the ratio to bare wasmtime is
 //! the price of validation, limits, metrics and receipts.
-#![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a benchmark")]
+#![allow(
+    missing_docs,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a benchmark"
+)]
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
@@ -88,12 +95,12 @@ struct Native {
 
 impl Native {
     fn start() -> Self {
-        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guest-tools/target/release/examples/native");
-        let mut child = Command::new(&program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{}: {error}; `cargo xtask bench` builds it", program.display()));
+        let program =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guest-tools/target/release/examples/native");
+        let mut child =
+            Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap_or_else(
+                |error| panic!("{}: {error}; `cargo xtask bench` builds it", program.display()),
+            );
         let orders = child.stdin.take().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap());
         Self { child, orders, answers }

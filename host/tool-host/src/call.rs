@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::{ToolRequest, ToolReturn};
 use agent_core::result::{ToolOutcome, ToolReceipt};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::{Store, Trap};
 
 use crate::bindings::exports::agent::tool::tool::{Failure, Output};
@@ -85,8 +85,7 @@ async fn run(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: ToolRequest<'_>,
     let deadline = (start + allowed).min(request.deadline);
     let timed_out = || Ended { result: Err(timed_out(deadline - start)), cost: Cost::default() };
 
-    let slot = runtime.slots.clone().acquire_owned();
-    let Ok(Ok(slot)) = tokio::time::timeout_at(deadline.into(), slot).await else { return timed_out() };
+    let Some(slot) = take_slot(&runtime.slots, deadline).await else { return timed_out() };
     let gone = Arc::new(AtomicBool::new(false));
     let caller = Caller {
         request_id: request.request_id.to_owned(),
@@ -109,6 +108,14 @@ async fn run(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: ToolRequest<'_>,
         Err(Lost::Deadline) => timed_out(),
         Err(Lost::Host(error)) => Ended { result: Err(host_error(error.to_string())), cost: Cost::default() },
     }
+}
+
+/// A slot, now or when one is free; nothing when the deadline passes first.
+async fn take_slot(slots: &Arc<Semaphore>, deadline: Instant) -> Option<OwnedSemaphorePermit> {
+    if let Ok(slot) = slots.clone().try_acquire_owned() {
+        return Some(slot);
+    }
+    tokio::time::timeout_at(deadline.into(), slots.clone().acquire_owned()).await.ok()?.ok()
 }
 
 /// The part of a call that may move to another thread, with all it needs.

@@ -31,9 +31,10 @@ const TURNS: usize = 6;
 const STARTS: usize = 15;
 
 fn main() {
-    let peers = peers::start();
-    let mut service = Service::start(peers.provider);
     println!("machine: {}", service::machine());
+    let peers = peers::start();
+    let compiled = service::resident_mib_after_compiling(peers.provider);
+    let mut service = Service::start(peers.provider);
     let idle = service.resident_mib();
     let contenders = [
         ("provider, asked directly", request(peers.provider, "/v1/chat/completions", PROVIDER_BODY)),

@@ -59,6 +59,15 @@ impl Drop for Service {
     }
 }
 
+/// What a service holds that found nothing compiled. Leaves the cache warm.
+pub(crate) fn resident_mib_after_compiling(provider: SocketAddr) -> f64 {
+    let _ = fs::remove_dir_all(cache());
+    let mut service = Service::start(provider);
+    let resident = service.resident_mib();
+    service.stop();
+    resident
+}
+
 /// From exec to the first readiness report that says healthy, found by asking again and again.
 pub(crate) fn time_to_ready(provider: SocketAddr) -> Duration {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -96,9 +105,13 @@ fn command(provider: SocketAddr) -> Command {
         .env("LLM_MODEL", "openai/bench")
         .env("LLM_BASE_URL", format!("http://{provider}"))
         .env("TOOLS_DIR", target.join("tools"))
-        .env("TOOLS_CACHE_DIR", target.join("tmp/bench-cache"))
+        .env("TOOLS_CACHE_DIR", cache())
         .stderr(Stdio::inherit());
     command
+}
+
+fn cache() -> PathBuf {
+    target().join("tmp/bench-cache")
 }
 
 fn target() -> PathBuf {
