@@ -13,6 +13,13 @@ pub struct ToolSpec {
     pub input_schema: Value,
 }
 
+impl ToolSpec {
+    /// About how many bytes the tool adds to every model call.
+    pub fn prompt_bytes(&self) -> usize {
+        self.name.len() + self.description.len() + self.input_schema.to_string().len()
+    }
+}
+
 /// An immutable, sorted set of tools. Two catalogs with the same digest are the same.
 #[derive(Debug, Default)]
 pub struct Catalog {
@@ -26,9 +33,7 @@ impl Catalog {
     /// swapped tool gives another digest even if its description stays the same.
     pub fn new(mut tools: Vec<ToolSpec>, digest: String) -> Self {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
-        let bytes =
-            |tool: &ToolSpec| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len();
-        let prompt_bytes = tools.iter().map(bytes).sum::<usize>() as u64;
+        let prompt_bytes = tools.iter().map(ToolSpec::prompt_bytes).sum::<usize>() as u64;
         Self { tools, digest, prompt_bytes }
     }
 

@@ -50,10 +50,23 @@ impl ToolCall {
         // Some providers write nothing at all for a tool without parameters.
         let text = if arguments.trim().is_empty() { "{}" } else { &arguments };
         let arguments = match serde_json::from_str::<Value>(text) {
-            Ok(object @ Value::Object(_)) => object,
+            Ok(object @ Value::Object(_)) if is_shallow(&object, MOST_LEVELS) => object,
             Ok(_) | Err(_) => Value::String(arguments),
         };
         Self { id, name, arguments }
+    }
+}
+
+/// Deepest nesting of arguments. JSON parsers stop at 128 levels, and what stands around the arguments in a
+/// transcript or a journal has to be readable as well.
+const MOST_LEVELS: u32 = 100;
+
+fn is_shallow(value: &Value, levels: u32) -> bool {
+    let Some(below) = levels.checked_sub(1) else { return false };
+    match value {
+        Value::Array(parts) => parts.iter().all(|part| is_shallow(part, below)),
+        Value::Object(members) => members.values().all(|part| is_shallow(part, below)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 
@@ -109,6 +122,9 @@ mod tests {
         assert_eq!(arguments("[1]"), json!("[1]"));
         assert_eq!(arguments("\"a\""), json!("\"a\""));
         assert_eq!(arguments(r#"{"a":"#), json!(r#"{"a":"#));
+        let nested = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
+        assert!(arguments(&nested(98)).is_object());
+        assert!(arguments(&nested(110)).is_string(), "deeper than a journal could be read");
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub struct Times {
     pub first_request: Duration,
     /// How long a connection may take from an answer to the whole head of the next request.
     pub next_request: Duration,
+    /// How long a connection may go without taking a byte of an answer.
+    pub unread: Duration,
 }
 
 impl Times {
@@ -64,6 +66,8 @@ impl Times {
             // Longer than the 60 s after which the usual load balancers let go of an idle connection: if we
             // let go first, a request that is on its way at that moment is lost.
             next_request: Duration::from_secs(65),
+            // Shorter than the forced end, so that a client that reads nothing does not cause one.
+            unread: Duration::from_secs(20),
         }
     }
 }

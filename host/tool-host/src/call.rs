@@ -43,7 +43,7 @@ struct Fault {
 /// Calls a tool and makes the receipt.
 pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: ToolRequest<'_>) -> ToolReturn {
     let start = Instant::now();
-    let ended = match tool.definition.check_arguments(&request.call.arguments) {
+    let ended = match check_arguments(tool, &request).await {
         Ok(()) => run(runtime, tool, request, start).await,
         Err(problems) => Ended {
             result: Err(Fault {
@@ -77,6 +77,44 @@ pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: Tool
         outcome,
     };
     ToolReturn { content, receipt }
+}
+
+/// Values of more bytes are checked on a thread for blocking work: how long that takes is up to a stranger's
+/// schema, and it cannot be interrupted.
+const CHECKED_HERE_BYTES: usize = 16 << 10;
+
+async fn check_arguments(tool: &Arc<Tool>, request: &ToolRequest<'_>) -> Result<(), String> {
+    let arguments = &request.call.arguments;
+    // Schemas are bounded, so only a large value can take long.
+    if !is_large(arguments) {
+        return tool.definition.check_arguments(arguments);
+    }
+    let (tool, arguments) = (tool.clone(), arguments.clone());
+    let check = tokio::task::spawn_blocking(move || tool.definition.check_arguments(&arguments));
+    match tokio::time::timeout_at(request.deadline.into(), check).await {
+        Ok(Ok(checked)) => checked,
+        Ok(Err(_)) | Err(_) => Err("they could not be checked in time".into()),
+    }
+}
+
+/// Whether a value has many bytes, without writing it down.
+fn is_large(value: &serde_json::Value) -> bool {
+    use serde_json::Value;
+    fn spend(value: &Value, left: &mut usize) -> bool {
+        let own = match value {
+            Value::String(text) => text.len(),
+            Value::Object(members) => members.keys().map(String::len).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => 0,
+        };
+        let Some(rest) = left.checked_sub(own + 4) else { return false };
+        *left = rest;
+        match value {
+            Value::Array(parts) => parts.iter().all(|part| spend(part, left)),
+            Value::Object(members) => members.values().all(|part| spend(part, left)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        }
+    }
+    !spend(value, &mut CHECKED_HERE_BYTES.clone())
 }
 
 async fn run(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: ToolRequest<'_>, start: Instant) -> Ended {
@@ -151,9 +189,8 @@ impl Guest {
             run: instantiated.elapsed(),
             ..cost_of(&runtime, &store)
         };
-        store.data().close_log();
         let result = match returned {
-            Ok(Ok(output)) => accept(&runtime, &tool.definition, output),
+            Ok(Ok(output)) => accept(&runtime, &tool.definition, output).await,
             Ok(Err(failure)) => Err(refused(&failure)),
             Err(error) => Err(interrupted(&runtime, &store, &error, allowed)),
         };
@@ -166,12 +203,24 @@ fn cost_of(runtime: &Runtime, store: &Store<CallState>) -> Cost {
     Cost { peak_memory_bytes: store.data().limiter.peak_memory(), fuel, ..Cost::default() }
 }
 
-fn accept(runtime: &Runtime, definition: &Definition, output: Output) -> Result<String, Fault> {
-    if output.value.len() > runtime.limits.output_bytes {
+async fn accept(runtime: &Runtime, definition: &Arc<Definition>, output: Output) -> Result<String, Fault> {
+    let value = output.value;
+    if value.len() > runtime.limits.output_bytes {
         return Err(too_much(runtime));
     }
-    match definition.check_output(&output.value) {
-        Ok(()) => Ok(output.value),
+    let (value, checked) = if value.len() <= CHECKED_HERE_BYTES {
+        let checked = definition.check_output(&value);
+        (value, checked)
+    } else {
+        let definition = definition.clone();
+        let check = tokio::task::spawn_blocking(move || {
+            let checked = definition.check_output(&value);
+            (value, checked)
+        });
+        check.await.map_err(|error| host_error(error.to_string()))?
+    };
+    match checked {
+        Ok(()) => Ok(value),
         Err(problem) => Err(Fault {
             outcome: ToolOutcome::InvalidOutput,
             model: "Error: the tool returned something that does not match its own description.".into(),
@@ -196,6 +245,9 @@ fn interrupted(
     let trap = error.downcast_ref::<Trap>();
     if trap == Some(&Trap::Interrupt) {
         return timed_out(allowed);
+    }
+    if error.is::<wasmtime::PoolConcurrencyLimitError>() {
+        return host_error(detail(error));
     }
     let limiter = &store.data().limiter;
     if limiter.denied() {

@@ -4,14 +4,15 @@
 //! ours alone, and every file carries the digest of its content: a torn or damaged file is compiled anew.
 //! This is the one place of the project where `unsafe` is needed.
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -66,6 +67,7 @@ impl CompiledCache {
             && let Some(component) = load(engine, &code)
         {
             self.loaded.fetch_add(1, Ordering::Relaxed);
+            path.as_deref().map(mark_used);
             return Ok(component);
         }
         let component = Component::new(engine, bytes)?;
@@ -118,20 +120,21 @@ impl SplitOffChecked for Vec<u8> {
     }
 }
 
+/// The oldest files are pruned first; this one is in use.
+fn mark_used(path: &Path) {
+    // silent-ok: a cache that can be read but not written is as good as before.
+    let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
+}
+
 /// Writes aside and renames, so that no reader ever sees half a file.
 fn write(path: &Path, code: &[u8]) -> io::Result<()> {
-    let aside = path.with_extension(format!("{}.part", std::process::id()));
-    let result = File::create(&aside).and_then(|mut file| {
-        file.set_permissions(Permissions::from_mode(0o600))?;
-        file.write_all(&Sha256::digest(code))?;
-        file.write_all(code)?;
-        file.sync_all()?;
-        fs::rename(&aside, path)
-    });
-    result.inspect_err(|_| {
-        // silent-ok: the reason that matters is the first one.
-        let _ = fs::remove_file(&aside);
-    })
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut aside = NamedTempFile::new_in(folder)?;
+    aside.write_all(&Sha256::digest(code))?;
+    aside.write_all(code)?;
+    aside.as_file().sync_all()?;
+    aside.persist(path)?;
+    Ok(())
 }
 
 /// Makes the folder if need be, and refuses one that others can write.
@@ -146,9 +149,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
         return Err(io::Error::other("others can write it"));
     }
     // Finds out now, and once, that the folder is read-only.
-    let trial = folder.join(format!("trial.{}.part", std::process::id()));
-    File::create(&trial)?;
-    fs::remove_file(&trial)
+    NamedTempFile::new_in(folder).map(drop)
 }
 
 fn prune(folder: &Path, most: usize) -> io::Result<()> {
@@ -167,6 +168,9 @@ fn prune(folder: &Path, most: usize) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     const COMPONENT: &str = "(component)";

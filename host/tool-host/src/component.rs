@@ -21,8 +21,15 @@ pub(crate) const MOST_BYTES: u64 = 64 << 20;
 /// Longest a component may take to describe itself. Those that carry an interpreter start it first.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Longest a component may take to compile. The work cannot be interrupted; after this nobody waits for it.
+const COMPILE_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Most tools of one component.
 const MOST_TOOLS: usize = 64;
+
+/// Most bytes that the tools of one component may add to every model call: about half of the default token
+/// budget, so that no component can crowd out the conversation.
+const PROMPT_BYTES: usize = 16 << 10;
 
 /// Longest error text of a guest or of wasmtime that is kept.
 const DETAIL_BYTES: usize = 1 << 10;
@@ -56,9 +63,13 @@ pub(crate) async fn load(
     let name: Arc<str> = name.into();
     let (compiler, key) = (runtime.clone(), digest.clone());
     let linked = tokio::task::spawn_blocking(move || link(&compiler, &bytes, &key));
-    let pre = match linked.await {
-        Ok(linked) => linked?,
-        Err(error) => return Err(LoadError::Compile(error.to_string())),
+    let pre = match tokio::time::timeout(COMPILE_TIMEOUT, linked).await {
+        Ok(Ok(linked)) => linked?,
+        Ok(Err(error)) => return Err(LoadError::Compile(error.to_string())),
+        Err(_elapsed) => {
+            let seconds = COMPILE_TIMEOUT.as_secs();
+            return Err(LoadError::Compile(format!("it takes longer than {seconds} s")));
+        }
     };
     let described = describe(&runtime, &pre, &name).await?;
     let tools = define(described)?;
@@ -120,6 +131,12 @@ fn define(described: Vec<ToolDef>) -> Result<Vec<Arc<Definition>>, LoadError> {
             return Err(LoadError::Definition { tool: tool.spec.name, problem });
         }
         tools.push(Arc::new(tool));
+    }
+    let bytes = tools.iter().map(|tool| tool.spec.prompt_bytes()).sum::<usize>();
+    if bytes > PROMPT_BYTES {
+        return Err(LoadError::Describe(format!(
+            "its descriptions and input schemas have {bytes} bytes; they may have {PROMPT_BYTES}, because every model call carries them"
+        )));
     }
     Ok(tools)
 }

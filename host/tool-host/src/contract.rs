@@ -4,6 +4,7 @@
 use wasmparser::{Encoding, Parser, Payload};
 
 use crate::error::LoadError;
+use crate::state::printable;
 
 /// The interface every tool exports, without its version.
 const TOOL_INTERFACE: &str = "agent:tool/tool@";
@@ -22,6 +23,10 @@ const OPEN_INTERFACES: &[&str] = &["context", "log", "clock"];
 const CLOSED_WASI: &[&str] =
     &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random", "wasi:sockets"];
 
+/// Most imports or exports that an error names, and most bytes of each.
+const NAMED: usize = 5;
+const NAME_BYTES: usize = 100;
+
 /// What a component wants from the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wants {
@@ -38,7 +43,7 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Wants, LoadError> {
     check_version(&exports)?;
     let refused: Vec<_> = imports.iter().filter(|name| !is_granted(name)).cloned().collect();
     if !refused.is_empty() {
-        return Err(LoadError::Ungranted(refused.join(", ")));
+        return Err(LoadError::Ungranted(name_some(&refused)));
     }
     Ok(Wants { wasi: imports.iter().any(|name| name.starts_with("wasi:")) })
 }
@@ -72,13 +77,24 @@ fn outer_names(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), LoadError> {
 
 fn check_version(exports: &[String]) -> Result<(), LoadError> {
     let Some(found) = exports.iter().find_map(|name| name.strip_prefix(TOOL_INTERFACE)) else {
-        let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
-        return Err(LoadError::NotATool(exports));
+        return Err(LoadError::NotATool(name_some(exports)));
     };
     if SERVED.contains(&found) {
         return Ok(());
     }
     Err(LoadError::UnknownVersion { found: found.to_owned(), served: SERVED_TEXT })
+}
+
+/// The first few names: a stranger's file may have a million of them, each as long as it likes.
+fn name_some(names: &[String]) -> String {
+    let mut text: Vec<_> = names.iter().take(NAMED).map(|name| printable(name, NAME_BYTES)).collect();
+    if text.is_empty() {
+        return "nothing".to_owned();
+    }
+    if names.len() > NAMED {
+        text.push(format!("and {} more", names.len() - NAMED));
+    }
+    text.join(", ")
 }
 
 fn is_granted(import: &str) -> bool {

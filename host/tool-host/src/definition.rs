@@ -3,27 +3,18 @@
 use std::time::Duration;
 
 use agent_core::catalog::ToolSpec;
-use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::error::LoadError;
+use crate::schema::Schema;
 use crate::state::printable;
 
 /// Longest description, in bytes: it is part of every model call.
-const DESCRIPTION_BYTES: usize = 16 << 10;
-
-/// Longest schema, in bytes, likewise.
-const SCHEMA_BYTES: usize = 64 << 10;
+const DESCRIPTION_BYTES: usize = 4 << 10;
 
 /// Longest tool name, in bytes; providers allow 64.
 const NAME_BYTES: usize = 63;
-
-/// Most problems of one value that are named in an answer to the model.
-const PROBLEMS_NAMED: usize = 5;
-
-/// Longest problem text, in bytes: it quotes what the model wrote.
-const PROBLEM_BYTES: usize = 300;
 
 /// One tool of a component.
 #[derive(Debug)]
@@ -34,8 +25,8 @@ pub(crate) struct Definition {
     pub(crate) hints: Vec<(String, String)>,
     /// What the tool itself asks to be stopped after.
     pub(crate) timeout: Option<Duration>,
-    arguments: Validator,
-    output: Option<Validator>,
+    arguments: Schema,
+    output: Option<Schema>,
 }
 
 impl Definition {
@@ -54,25 +45,27 @@ impl Definition {
         if described.description.len() > DESCRIPTION_BYTES {
             return Err(format!("its description is longer than {DESCRIPTION_BYTES} bytes"));
         }
-        let (input_schema, arguments) =
-            read_schema(&described.input_schema).map_err(|problem| format!("its input schema {problem}"))?;
-        if input_schema.get("type").and_then(Value::as_str) != Some("object") {
+        let arguments =
+            Schema::read(&described.input_schema).map_err(|problem| format!("its input schema {problem}"))?;
+        if arguments.text.get("type").and_then(Value::as_str) != Some("object") {
             return Err("its input schema is not of type object".into());
         }
         let output = match &described.output_schema {
-            Some(text) => {
-                Some(read_schema(text).map_err(|problem| format!("its output schema {problem}"))?.1)
-            }
+            Some(text) => Some(Schema::read(text).map_err(|problem| format!("its output schema {problem}"))?),
             None => None,
         };
         let timeout = read_timeout(&described.hints)?;
-        let spec = ToolSpec { name: described.name, description: described.description, input_schema };
+        let spec = ToolSpec {
+            name: described.name,
+            description: described.description,
+            input_schema: arguments.text.clone(),
+        };
         Ok(Self { spec, hints: described.hints, timeout, arguments, output })
     }
 
     /// What is wrong with a call's arguments, for the model.
     pub(crate) fn check_arguments(&self, arguments: &Value) -> Result<(), String> {
-        find_problems(&self.arguments, arguments)
+        self.arguments.check(arguments, "the arguments")
     }
 
     /// What is wrong with a returned value, for the operator.
@@ -84,7 +77,7 @@ impl Definition {
             };
         };
         let value: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
-        find_problems(schema, &value)
+        schema.check(&value, "the output")
     }
 }
 
@@ -98,44 +91,12 @@ fn check_name(name: &str) -> Result<(), String> {
     Err("its name must be a letter a-z and then up to 62 of a-z, 0-9 and '_'".into())
 }
 
-fn read_schema(text: &str) -> Result<(Value, Validator), String> {
-    if text.len() > SCHEMA_BYTES {
-        return Err(format!("is longer than {SCHEMA_BYTES} bytes"));
-    }
-    let schema: Value = serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
-    if !schema.is_object() {
-        return Err("is not an object".into());
-    }
-    // The linear-time regex engine: a tool's pattern must not be able to burn the host's time.
-    let validator = jsonschema::draft202012::options()
-        .with_pattern_options(PatternOptions::regex())
-        .build(&schema)
-        .map_err(|error| format!("is not a JSON Schema: {}", printable(&error.to_string(), PROBLEM_BYTES)))?;
-    Ok((schema, validator))
-}
-
 fn read_timeout(hints: &[(String, String)]) -> Result<Option<Duration>, String> {
     let Some((_, text)) = hints.iter().find(|(key, _)| key == "timeout-ms") else { return Ok(None) };
     match text.parse::<u64>() {
         Ok(milliseconds @ 1..) => Ok(Some(Duration::from_millis(milliseconds))),
         Ok(0) | Err(_) => Err("its hint timeout-ms is not a whole number above 0".into()),
     }
-}
-
-fn find_problems(schema: &Validator, value: &Value) -> Result<(), String> {
-    if schema.is_valid(value) {
-        return Ok(());
-    }
-    let problems: Vec<_> = schema
-        .iter_errors(value)
-        .take(PROBLEMS_NAMED)
-        .map(|error| {
-            let place = error.instance_path().as_str();
-            let place = if place.is_empty() { "the arguments" } else { place };
-            format!("{place}: {}", printable(&error.to_string(), PROBLEM_BYTES))
-        })
-        .collect();
-    Err(problems.join("; "))
 }
 
 #[cfg(test)]
@@ -167,24 +128,12 @@ mod tests {
         let wrongly = r#"describes its tool "add" wrongly: "#;
         let of = |change: fn(&mut ToolDef)| problem(change).replace(wrongly, "");
         insta::assert_snapshot!(of(|d| d.description = " ".into()), @"it has no description");
-        insta::assert_snapshot!(of(|d| d.description = "x".repeat(20_000)), @"its description is longer than 16384 bytes");
-        insta::assert_snapshot!(of(|d| d.input_schema = "{".into()), @"its input schema is not JSON: EOF while parsing an object at line 1 column 1");
-        insta::assert_snapshot!(of(|d| d.input_schema = "true".into()), @"its input schema is not an object");
+        insta::assert_snapshot!(of(|d| d.description = "x".repeat(20_000)), @"its description is longer than 4096 bytes");
         insta::assert_snapshot!(of(|d| d.input_schema = r#"{"type":"array"}"#.into()), @"its input schema is not of type object");
-        insta::assert_snapshot!(of(|d| d.input_schema = " ".repeat(70_000)), @"its input schema is longer than 65536 bytes");
         insta::assert_snapshot!(of(|d| d.output_schema = Some(r#"{"type":5}"#.into())), @r#"its output schema is not a JSON Schema: 5 is not valid under any of the schemas listed in the 'anyOf' keyword"#);
         insta::assert_snapshot!(of(|d| d.hints = vec![("timeout-ms".into(), "soon".into())]), @"its hint timeout-ms is not a whole number above 0");
         for name in ["", "Add", "1st", "a-b", "a b", &"x".repeat(64), "añ", "a\n"] {
             assert!(problem(|d| d.name = name.into()).contains("its name must be a letter"), "{name:?}");
-        }
-    }
-
-    #[test]
-    fn a_schema_cannot_make_the_host_fetch_anything() {
-        for reference in ["http://example.com/schema.json", "file:///etc/passwd"] {
-            let schema = json!({"type": "object", "properties": {"a": {"$ref": reference}}}).to_string();
-            let text = problem(|d| d.input_schema = schema);
-            assert!(text.contains("its input schema is not a JSON Schema"), "{text}");
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wasmtime::{Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-use crate::limits::{Limits, PARTS};
+use crate::limits::{INSTANCES, Limits, MEMORIES, TABLES};
 
 /// How often a running guest can be interrupted or made to let others run.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
@@ -75,19 +75,20 @@ fn config(pool: Option<&Limits>, metering: bool) -> Config {
 }
 
 fn pooling(limits: &Limits) -> PoolingAllocationConfig {
+    // Room for as many calls of the largest component as there are slots, so that no component can use up what
+    // another one needs. It is address space; only what is touched becomes memory.
     let calls = limits.concurrency;
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(calls);
-    pool.total_core_instances(calls.saturating_mul(PARTS));
-    // Nearly every component has one memory and two tables; the few that have more share what is spare.
-    pool.total_memories(calls.saturating_mul(2));
-    pool.total_tables(calls.saturating_mul(4));
     pool.total_stacks(calls);
-    pool.max_core_instances_per_component(PARTS);
-    pool.max_memories_per_component(PARTS.min(calls.saturating_mul(2)));
-    pool.max_tables_per_component(PARTS.min(calls.saturating_mul(4)));
-    pool.max_memories_per_module(PARTS.min(calls.saturating_mul(2)));
-    pool.max_tables_per_module(PARTS.min(calls.saturating_mul(4)));
+    pool.total_core_instances(calls.saturating_mul(INSTANCES));
+    pool.total_memories(calls.saturating_mul(MEMORIES));
+    pool.total_tables(calls.saturating_mul(TABLES));
+    pool.max_core_instances_per_component(INSTANCES);
+    pool.max_memories_per_component(MEMORIES);
+    pool.max_memories_per_module(MEMORIES);
+    pool.max_tables_per_component(TABLES);
+    pool.max_tables_per_module(TABLES);
     pool.max_memory_size(limits.memory_bytes);
     pool.max_unused_warm_slots(WARM_SLOTS);
     if PoolingAllocationConfig::is_pagemap_scan_available() {

@@ -6,14 +6,15 @@ pub enum LoadError {
     /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(#[source] std::io::Error),
+    /// There is something of that name, but it is no file.
+    #[error("is not a file")]
+    NotAFile,
     /// The file's name would not do as a component's name.
     #[error("the file name must be 1 to 64 of a-z, A-Z, 0-9, '.', '_' and '-', then .wasm")]
     BadFileName,
     /// The file is larger than a component may be.
-    #[error("has {bytes} bytes; a component may have {most}")]
+    #[error("has more than {most} bytes, the most a component may have")]
     TooLarge {
-        /// What it has.
-        bytes: u64,
         /// What it may have.
         most: u64,
     },

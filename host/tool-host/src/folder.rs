@@ -1,9 +1,10 @@
 //! The tools folder: which files are in it, which of them are loaded, and what keeps the others from it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
-use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, File};
+use std::io::ErrorKind::NotFound;
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -62,11 +63,11 @@ impl Folder {
         self.files.retain(|file, _| found.contains_key(file));
         for (file, fingerprint) in found {
             let tracked = self.files.entry(file.clone()).or_default();
-            if tracked.seen != Some(fingerprint) {
-                let newest = read_and_load(runtime, &self.path, &file, fingerprint, tracked).await;
+            if fingerprint.is_none() || tracked.seen != fingerprint {
+                let newest = read_and_load(runtime, &self.path, &file, tracked).await;
                 // A file that could not be read may be readable the next time, though it did not change.
                 let settled = !matches!(newest, Err(LoadError::Unreadable(_)));
-                tracked.seen = settled.then_some(fingerprint);
+                tracked.seen = fingerprint.filter(|_| settled);
                 tracked.newest = Some(newest.map_err(Arc::new));
             }
         }
@@ -75,7 +76,9 @@ impl Folder {
 
     /// Nothing can be said about the files, so what serves goes on serving.
     fn unreadable(&self, error: &io::Error) -> Scan {
-        let error = format!("the tools folder {} cannot be read: {error}", self.path.display());
+        tracing::debug!(folder = %self.path.display(), %error, "the tools folder cannot be read");
+        // Without the path: the text stands in the readiness report, which anyone may read.
+        let error = format!("the tools folder (TOOLS_DIR) cannot be read: {}", error.kind());
         Scan {
             components: self.files.values().filter_map(|tracked| tracked.running.clone()).collect(),
             faults: vec![ToolFault { file: ".".into(), error }],
@@ -117,8 +120,9 @@ impl Folder {
     }
 }
 
-/// Lists the tool files of a folder: `*.wasm`, not hidden, links followed.
-fn list(folder: &Path) -> io::Result<BTreeMap<String, Fingerprint>> {
+/// Lists the tool files of a folder: `*.wasm`, not hidden, links followed. What is there but cannot be looked at
+/// is listed too, because only what is gone may stop serving.
+fn list(folder: &Path) -> io::Result<BTreeMap<String, Option<Fingerprint>>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -127,13 +131,32 @@ fn list(folder: &Path) -> io::Result<BTreeMap<String, Fingerprint>> {
         if name.starts_with('.') || !name.ends_with(".wasm") {
             continue;
         }
-        // A file that is gone by now was replaced or removed; the next scan sees what came of it.
-        let Ok(metadata) = fs::metadata(entry.path()) else { continue };
-        if metadata.is_file() {
-            found.insert(name.to_owned(), Fingerprint::of(&metadata));
-        }
+        let fingerprint = match fs::metadata(entry.path()) {
+            Ok(metadata) => Some(Fingerprint::of(&metadata)),
+            Err(_) if entry.path().symlink_metadata().is_err_and(|error| error.kind() == NotFound) => {
+                continue;
+            }
+            Err(_) => None,
+        };
+        found.insert(name.to_owned(), fingerprint);
     }
     Ok(found)
+}
+
+/// Reads a file that may have been swapped for anything since it was looked at: a pipe must not hold us up and
+/// an endless file must not fill the memory.
+fn read_bounded(path: &Path) -> Result<Vec<u8>, LoadError> {
+    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let file = File::options().read(true).custom_flags(flags).open(path).map_err(LoadError::Unreadable)?;
+    if !file.metadata().map_err(LoadError::Unreadable)?.is_file() {
+        return Err(LoadError::NotAFile);
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(LoadError::Unreadable)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(LoadError::TooLarge { most: MOST_BYTES });
+    }
+    Ok(bytes)
 }
 
 impl Fingerprint {
@@ -151,21 +174,17 @@ async fn read_and_load(
     runtime: &Arc<Runtime>,
     folder: &Path,
     file: &str,
-    fingerprint: Fingerprint,
     tracked: &Tracked,
 ) -> Result<Arc<Component>, LoadError> {
     let name = component_name(file).ok_or(LoadError::BadFileName)?;
-    if fingerprint.bytes > MOST_BYTES {
-        return Err(LoadError::TooLarge { bytes: fingerprint.bytes, most: MOST_BYTES });
-    }
     let path = folder.join(file);
     let read = tokio::task::spawn_blocking(move || {
-        let bytes = fs::read(path)?;
+        let bytes = read_bounded(&path)?;
         let digest = component::digest(&bytes);
         Ok((bytes, digest))
     });
-    let read = read.await.map_err(io::Error::other).and_then(|read| read);
-    let (bytes, digest) = read.map_err(LoadError::Unreadable)?;
+    let read = read.await.map_err(|error| LoadError::Unreadable(io::Error::other(error)));
+    let (bytes, digest) = read.and_then(|read| read)?;
     if let Some(running) = tracked.running.as_ref().filter(|running| running.digest == digest) {
         return Ok(running.clone());
     }

@@ -1,7 +1,7 @@
 //! Runs tools that are WebAssembly components: sandboxed, measured, and swapped while it serves.
 //!
 //! The only crate that names wasmtime. In reading order:
-//! - [`contract`], [`compiled`], [`component`], [`definition`]: from a file to something that can be called.
+//! - [`contract`], [`compiled`], [`component`], [`definition`], [`schema`]: from a file to something that can be called.
 //! - [`folder`], [`watch`], [`snapshot`]: the tools folder and the tool set made of it.
 //! - [`call`], [`lane`], [`state`], [`limits`]: one call, its thread, what the guest may ask for and use up.
 //! - [`engine`], [`runtime`]: what all of them share.
@@ -21,6 +21,7 @@ mod lane;
 mod limits;
 mod observer;
 mod runtime;
+mod schema;
 mod snapshot;
 mod state;
 mod watch;

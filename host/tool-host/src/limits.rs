@@ -34,9 +34,15 @@ impl Default for Limits {
     }
 }
 
-/// Most core instances of one component, and most linear memories and tables. Components made of Rust have
-/// three, one and two; those that carry an interpreter have a dozen.
-pub(crate) const PARTS: u32 = 32;
+/// Most core instances of one component. Components made of Rust have three; those that carry an interpreter
+/// have a dozen.
+pub(crate) const INSTANCES: u32 = 32;
+
+/// Most linear memories of one component. Nearly every component has one; composed ones have one each.
+pub(crate) const MEMORIES: u32 = 8;
+
+/// Most tables of one component, likewise two.
+pub(crate) const TABLES: u32 = 16;
 
 /// Most elements of all tables of a component together.
 const TABLE_ELEMENTS: usize = 100_000;
@@ -102,15 +108,15 @@ impl ResourceLimiter for Limiter {
     }
 
     fn instances(&self) -> usize {
-        PARTS as usize
+        INSTANCES as usize
     }
 
     fn tables(&self) -> usize {
-        PARTS as usize
+        TABLES as usize
     }
 
     fn memories(&self) -> usize {
-        PARTS as usize
+        MEMORIES as usize
     }
 }
 

@@ -59,9 +59,11 @@ impl CallState {
             wasi: None,
         }
     }
+}
 
-    /// Says in the log how many of the guest's lines are not in it.
-    pub(crate) fn close_log(&self) {
+impl Drop for CallState {
+    /// Says in the log how many of the guest's lines are not in it, however the call ended.
+    fn drop(&mut self) {
         if self.log.lines_dropped > 0 {
             tracing::warn!(
                 target: "tool",
@@ -139,6 +141,11 @@ impl LogBudget {
     }
 }
 
+/// Line separators and marks of writing direction: some terminals and viewers obey them.
+fn is_invisible(char: char) -> bool {
+    matches!(char, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// At most about `most` bytes of `text`, with control characters made visible.
 pub(crate) fn printable(text: &str, most: usize) -> String {
     let mut out = String::with_capacity(text.len().min(most));
@@ -147,7 +154,7 @@ pub(crate) fn printable(text: &str, most: usize) -> String {
             out.push('…');
             break;
         }
-        if char.is_control() {
+        if char.is_control() || is_invisible(char) {
             out.extend(char.escape_default());
         } else {
             out.push(char);
@@ -162,6 +169,7 @@ impl WasiView for CallState {
         let wasi = self.wasi.get_or_insert_with(|| {
             let mut closed = WasiCtx::builder();
             closed.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
+            closed.max_random_size(RANDOM_BYTES);
             let mut table = ResourceTable::new();
             table.set_max_capacity(WASI_RESOURCES);
             Box::new((closed.build(), table))
@@ -174,6 +182,10 @@ impl WasiView for CallState {
 /// with handles.
 const WASI_RESOURCES: usize = 1_000;
 
+/// Most random bytes of one request for them: they are made on the host's side, where no limit of the guest
+/// holds, and asking again is cheap.
+const RANDOM_BYTES: u64 = 64 << 10;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,5 +195,6 @@ mod tests {
         assert_eq!(printable("a\nb\u{1b}[31m\0", 100), "a\\nb\\u{1b}[31m\\u{0}");
         assert_eq!(printable("grüße", 3), "grü…");
         assert_eq!(printable("abc", 3), "abc");
+        assert_eq!(printable("a\u{202e}b", 100), "a\\u{202e}b");
     }
 }

@@ -1,47 +1,72 @@
 //! Keeps a probe's answer for a while: for checks that cost money.
 
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use tokio::sync::Mutex;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
 
 use crate::ports::{Probe, ProbeError};
 
 type Outcome = Result<Option<Duration>, ProbeError>;
 
 /// Asks the probe behind it at most once per time to live, and never twice at once.
-#[derive(Debug)]
 pub struct Fresh<P> {
-    probe: P,
+    probe: Arc<P>,
     time_to_live: Duration,
-    /// Held across the check on purpose: whoever comes meanwhile waits for it and takes its answer.
-    last: Mutex<Option<(Instant, Outcome)>>,
+    /// The last check, done or under way. Held for a few instructions, never across an await.
+    last: Mutex<Option<Check>>,
 }
 
-impl<P> Fresh<P> {
-    /// Keeps answers for `time_to_live`; zero means that every caller gets a check that began after it asked.
+/// A check that several callers wait for. When one of them goes away, the others carry it on; when all do, the
+/// next caller does, so that going away early does not buy another check.
+type Check = Shared<BoxFuture<'static, (Instant, Outcome)>>;
+
+impl<P: Probe + 'static> Fresh<P> {
+    /// Keeps answers for `time_to_live`; zero means that only callers of the same moment share a check.
     pub fn new(probe: P, time_to_live: Duration) -> Self {
-        Self { probe, time_to_live, last: Mutex::new(None) }
+        Self { probe: Arc::new(probe), time_to_live, last: Mutex::new(None) }
+    }
+
+    fn join_or_begin(&self) -> Check {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(check) = &*last
+            && check.peek().is_none_or(|(ended, _)| ended.elapsed() < self.time_to_live)
+        {
+            return check.clone();
+        }
+        let check = ask(self.probe.clone()).boxed().shared();
+        *last = Some(check.clone());
+        check
     }
 }
 
+async fn ask<P: Probe>(probe: Arc<P>) -> (Instant, Outcome) {
+    let start = Instant::now();
+    // A check that panicked must not panic again in everybody who joins it.
+    let outcome = match AssertUnwindSafe(probe.check()).catch_unwind().await {
+        Ok(outcome) => outcome.map(|latency| latency.or_else(|| Some(start.elapsed()))),
+        Err(_panic) => Err(ProbeError("the check broke off".into())),
+    };
+    (Instant::now(), outcome)
+}
+
 #[async_trait]
-impl<P: Probe> Probe for Fresh<P> {
+impl<P: Probe + 'static> Probe for Fresh<P> {
     fn name(&self) -> &'static str {
         self.probe.name()
     }
 
     async fn check(&self) -> Outcome {
-        let mut last = self.last.lock().await;
-        if let Some((checked, outcome)) = &*last
-            && checked.elapsed() < self.time_to_live
-        {
-            return outcome.clone();
-        }
-        let start = Instant::now();
-        let outcome = self.probe.check().await.map(|latency| latency.or_else(|| Some(start.elapsed())));
-        *last = Some((Instant::now(), outcome.clone()));
-        outcome
+        self.join_or_begin().await.1
+    }
+}
+
+impl<P: Probe> std::fmt::Debug for Fresh<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fresh").field("probe", &self.probe.name()).finish_non_exhaustive()
     }
 }
 
@@ -74,7 +99,9 @@ mod tests {
             if self.hangs {
                 std::future::pending::<()>().await;
             }
-            tokio::task::yield_now().await;
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
             self.under_way.fetch_sub(1, Ordering::SeqCst);
             match self.asked.fetch_add(1, Ordering::SeqCst) {
                 0 => Ok(Some(Duration::from_millis(7))),
@@ -94,11 +121,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_time_to_live_every_caller_gets_a_check_of_its_own_one_after_the_other() {
+    async fn without_a_time_to_live_only_callers_of_one_moment_share_a_check() {
         let probe = Arc::new(Scripted::default());
         let fresh = Fresh::new(probe.clone(), Duration::ZERO);
-        join_all((0..3).map(|_| fresh.check())).await;
-        assert_eq!(probe.asked.load(Ordering::SeqCst), 3);
+        for asked in 1..4 {
+            join_all((0..3).map(|_| fresh.check())).await;
+            assert_eq!(probe.asked.load(Ordering::SeqCst), asked);
+        }
+    }
+
+    #[tokio::test]
+    async fn callers_who_go_away_early_do_not_cause_more_checks() {
+        let probe = Arc::new(Scripted::default());
+        let fresh = Fresh::new(probe.clone(), Duration::from_secs(60));
+        for _ in 0..5 {
+            // Polled once, then dropped.
+            assert!(fresh.check().now_or_never().is_none());
+            if probe.asked.load(Ordering::SeqCst) == 1 {
+                break;
+            }
+        }
+        assert_eq!(fresh.check().await, Ok(Some(Duration::from_millis(7))));
+        assert_eq!(probe.asked.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -31,7 +31,8 @@ impl<V: Vars> DevVars<V> {
         if Path::new(BUILT_TOOLS).is_dir() {
             defaults.insert("TOOLS_DIR", BUILT_TOOLS);
         }
-        if set.get("LLM_API_KEY").is_none_or(|key| key.is_empty()) && set.get("LLM_MODEL").is_none() {
+        let is_open = |name| set.get(name).is_none_or(|value| value.is_empty());
+        if is_open("LLM_API_KEY") && is_open("LLM_MODEL") {
             defaults.extend([("LLM_MODEL", "demo/rules"), ("LLM_API_KEY", "demo")]);
         }
         Self { set, defaults }
@@ -70,6 +71,7 @@ mod tests {
     fn the_demo_model_steps_aside_for_a_key() {
         assert_eq!(get(&[], "LLM_MODEL").as_deref(), Some("demo/rules"));
         assert_eq!(get(&[("LLM_API_KEY", "")], "LLM_MODEL").as_deref(), Some("demo/rules"));
+        assert_eq!(get(&[("LLM_MODEL", "")], "LLM_MODEL").as_deref(), Some("demo/rules"));
         assert_eq!(get(&[("LLM_API_KEY", "sk-1")], "LLM_MODEL"), None);
         assert_eq!(get(&[("LLM_API_KEY", "sk-1")], "LLM_API_KEY").as_deref(), Some("sk-1"));
         // Somebody who names a model and forgets the key is to be told so.

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use anyhow::Context as _;
+use futures::StreamExt as _;
 use http_edge::Latch;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -28,7 +29,7 @@ pub(crate) async fn run(
     }
     // There is one TLS backend in this process; only a second call could fail.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let signals = serve::signals().context("listening for signals")?;
+    let mut signals = serve::signals().context("listening for signals")?;
 
     let (host, port) = (config.http.host.as_str(), config.http.port);
     let listener = TcpListener::bind((host, port))
@@ -36,7 +37,12 @@ pub(crate) async fn run(
         .with_context(|| format!("listening on {host} port {port} (HOST and PORT)"))?;
     let address = listener.local_addr().context("reading the address we listen on")?;
     let latch = Latch::default();
-    let Service { router, tools, database } = wire::build(&config, lane, latch.readiness()).await?;
+    // Tools that take long to compile must not keep a signal waiting.
+    let built = tokio::select! {
+        built = wire::build(&config, lane, latch.readiness()) => built?,
+        _ = signals.next() => return Ok(Exit::Forced),
+    };
+    let Service { router, tools, database } = built;
 
     let tasks = Tasks::new();
     tasks.spawn("tool-watch", async move { tools.watch().await });

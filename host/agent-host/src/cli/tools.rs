@@ -48,7 +48,11 @@ fn describe(tools: &[ToolListing]) -> String {
 fn describe_one(tool: &ToolListing) -> String {
     let hints: Vec<_> = tool.hints.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let hints = if hints.is_empty() { String::new() } else { format!("  hints      {}\n", hints.join(" ")) };
-    let description = tool.description.trim().replace('\n', "\n             ");
+    // A component is not to be trusted with the terminal of whoever looks at it.
+    let plain =
+        |text: &str| text.chars().filter(|char| *char == '\n' || !char.is_control()).collect::<String>();
+    let hints = plain(&hints);
+    let description = plain(tool.description.trim()).replace('\n', "\n             ");
     format!(
         "{}\n  component  {}@{}\n{hints}  what       {description}\n  arguments  {}\n",
         tool.tool, tool.component, tool.digest, tool.input_schema

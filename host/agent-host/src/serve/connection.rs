@@ -14,6 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
@@ -36,6 +37,8 @@ pub(super) async fn serve(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(times.unread));
     let asked = AtomicBool::new(false);
     let patience = run_out(&asked, times.first_request);
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
@@ -48,7 +51,7 @@ pub(super) async fn serve(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(times.next_request)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let mut connection = pin!(connection);
     let requests = async {
         let last_look = async {

@@ -52,6 +52,7 @@ async fn with_closing<F: Future<Output = ()>>(
     let router = Router::new()
         .route("/hello", get(async || "hello"))
         .route("/peer", get(async |ConnectInfo(peer): ConnectInfo<SocketAddr>| peer.to_string()))
+        .route("/huge", get(async || vec![b'x'; 64 << 20]))
         .route("/slow", get(slow));
     let server = Server { listener, router, times };
     join(server.run(received, wanted, close), act(bench)).await.0
@@ -60,7 +61,7 @@ async fn with_closing<F: Future<Output = ()>>(
 /// No limit that a test does not ask for comes into play: a test that hangs is the runner's business.
 fn times() -> Times {
     const HOUR: Duration = Duration::from_secs(3600);
-    Times { drain: Duration::ZERO, force: HOUR, first_request: HOUR, next_request: HOUR }
+    Times { drain: Duration::ZERO, force: HOUR, first_request: HOUR, next_request: HOUR, unread: HOUR }
 }
 
 impl Bench {
@@ -280,4 +281,20 @@ async fn signals_of_the_process_are_told_apart() {
         assert_eq!(signals.next().await, Some(signal));
         assert_eq!(signal.to_string(), format!("SIG{name}"));
     }
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_let_go_and_holds_up_no_shutdown() {
+    let times = Times { unread: Duration::from_millis(100), ..times() };
+    let outcome = with_service(times, async |bench| {
+        let mut deaf = bench.connect().await;
+        deaf.ask("/huge").await;
+        bench.signal(Signal::Terminate);
+        // Held, unread, until the service has ended the connection: then the socket is closed to writing too.
+        while deaf.0.write_all(b"x").await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(outcome, Outcome::Clean);
 }

@@ -20,14 +20,17 @@ pub(crate) struct Connected {
 /// Sets the models up. Nothing is sent yet.
 pub(crate) fn connect(config: &Models, metrics: &Metrics) -> Result<Connected, WireError> {
     let schedule = Schedule { retries: config.retries, ..Schedule::default() };
-    // Metered inside the retries: every call that is made is counted, for every one may be billed.
     let patient =
         |model: &Arc<dyn Model>| Retry::with_schedule(metrics.metered_model(model.clone()), schedule);
-    let first = connect_one(config, &config.first, "LLM_MODEL")?;
+    // Metered inside the retries and for the health check too: every call that is made may be billed.
+    let connect = |access, variable| -> Result<Arc<dyn Model>, WireError> {
+        Ok(Arc::new(metrics.metered_model(connect_one(config, access, variable)?)))
+    };
+    let first = connect(&config.first, "LLM_MODEL")?;
     let Some(second) = &config.second else {
         return Ok(Connected { chat: Arc::new(patient(&first)), checked: first });
     };
-    let second = connect_one(config, second, "ALT_LLM_MODEL")?;
+    let second = connect(second, "ALT_LLM_MODEL")?;
     Ok(Connected {
         chat: Arc::new(Fallback::new(patient(&first), patient(&second))),
         checked: Arc::new(Fallback::new(first, second)),

@@ -6,12 +6,15 @@ use std::time::{Duration, Instant};
 use agent_core::catalog::Catalog;
 use agent_core::health::Fresh;
 use agent_core::message::Message;
-use agent_core::ports::{Model, ModelRequest, Probe, ProbeError};
+use agent_core::ports::{Model, ModelError, ModelRequest, Probe, ProbeError};
 use async_trait::async_trait;
 use backends::sql::{AddressError, SqlPool, SqlProbe};
 
-use super::PROBE_LIMIT;
 use crate::config::Database;
+
+/// How long the model may take to answer a health check. Shorter than the whole check may take, so that what
+/// went wrong is known, and kept, before nobody waits for it any more.
+const MODEL_LIMIT: Duration = Duration::from_secs(4);
 
 /// Most tokens of the answer to a health check. It is thrown away, but some providers refuse to write less.
 const CHECK_TOKENS: u32 = 16;
@@ -60,11 +63,26 @@ impl Probe for ModelProbe {
             tools: &self.no_tools,
             max_tokens: CHECK_TOKENS,
             temperature: 0.0,
-            deadline: Instant::now() + PROBE_LIMIT,
+            deadline: Instant::now() + MODEL_LIMIT,
         };
         match self.model.complete(request).await {
             Ok(_) => Ok(None),
-            Err(error) => Err(ProbeError(error.to_string())),
+            Err(error) => {
+                tracing::warn!(%error, "the model's health check failed");
+                Err(ProbeError(say_publicly(&error).into()))
+            }
         }
+    }
+}
+
+/// What anyone may read of a failed check: not the provider's address, and not its words.
+fn say_publicly(error: &ModelError) -> &'static str {
+    match error {
+        ModelError::Timeout { .. } => "the model provider did not answer in time",
+        ModelError::Unreachable { .. } => "the model provider could not be reached",
+        ModelError::Unavailable { .. } => "the model provider is unavailable",
+        ModelError::RateLimited { .. } => "the model provider limits our rate",
+        ModelError::Refused { .. } => "the model provider refused the request",
+        ModelError::Malformed { .. } => "the model provider sent a reply that cannot be read",
     }
 }

@@ -63,6 +63,21 @@ fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_file_is_named_and_holds_nobody_up() {
+    let host = Host::start(&[("good.wasm", &tool("good", 1))], limits()).await;
+    fs::create_dir(host.tools.path().join("folder.wasm")).unwrap();
+    let pipe = host.tools.path().join("pipe.wasm");
+    assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+    std::os::unix::fs::symlink("nowhere", host.tools.path().join("link.wasm")).unwrap();
+    host.host.reload().await;
+    assert_eq!(host.names(), ["good"]);
+    let faults = host.faults();
+    assert_eq!(faults[0], "folder.wasm: is not a file");
+    assert!(faults[1].starts_with("link.wasm: cannot be read: "), "{faults:?}");
+    assert_eq!(faults[2], "pipe.wasm: is not a file");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_component_that_lies_in_describe_is_refused_and_the_host_lives_on() {
     let lies = [
         ("describe-bad-name", "its name must be a letter"),
