@@ -6,8 +6,8 @@ use num_integer::Integer as _;
 use num_rational::BigRational;
 use num_traits::{One as _, Signed as _, ToPrimitive as _, Zero as _};
 
-use crate::obstacle::Obstacle;
-use crate::series;
+use super::obstacle::Obstacle;
+use super::series;
 
 /// How many bits of a middle are kept: 34 digits need 113, the rest is for what a long calculation loses.
 const PRECISION: u64 = 256;
@@ -53,6 +53,9 @@ impl Ball {
 
     /// The ball around a fraction.
     pub(crate) fn around(ratio: &BigRational) -> Result<Self, Obstacle> {
+        if ratio.is_zero() {
+            return Ok(Self { middle: BigInt::ZERO, radius: BigUint::ZERO, exponent: FINEST });
+        }
         let shift = (PRECISION + 2 + ratio.denom().bits()) as i64 - ratio.numer().bits() as i64;
         let (quotient, rest) = shifted(ratio.numer(), shift).div_rem(&shifted(ratio.denom(), -shift));
         Self::new(quotient, BigUint::from(u8::from(!rest.is_zero())), -shift)
@@ -167,16 +170,20 @@ impl Ball {
         if self.is_negative() {
             return Err(Obstacle::Undefined("a negative number has no real square root"));
         }
-        let Some(least) = self.distance_from_zero() else { return Err(Obstacle::TooUncertain) };
-        if least.is_zero() && self.middle.is_zero() {
-            return Ok(self.clone());
-        }
         let wanted = (2 * PRECISION + 2).saturating_sub(self.middle.bits()) as i64;
         let shift = wanted + (self.exponent - wanted).rem_euclid(2);
+        let exponent = (self.exponent - shift) / 2;
+        if self.contains_zero() {
+            // Where there is a root at all, it is between zero and that of the greatest number in the ball.
+            let greatest = &self.middle + BigInt::from(self.radius.clone());
+            let half: BigInt = (((greatest << shift).sqrt() + 1_u8) >> 1_u8) + 1_u8;
+            let radius = half.magnitude().clone();
+            return Self::new(half, radius, exponent);
+        }
         let root = (&self.middle << shift).sqrt();
         // |√(x + d) - √x| <= |d| / √x
         let radius = (&self.radius << shift).div_ceil(root.magnitude()) + 1_u8;
-        Self::new(root, radius, (self.exponent - shift) / 2)
+        Self::new(root, radius, exponent)
     }
 
     pub(crate) fn exponential(&self) -> Result<Self, Obstacle> {
@@ -197,7 +204,8 @@ impl Ball {
         let (twos, rest) = x.div_mod_floor(&ln_2);
         let value = series::exp(&rest, scale);
         // |e^d - 1| <= 2 |d| for |d| <= 1; and the error of ln 2 came in once for each of at most 2^16 twos.
-        let radius = ((value.magnitude() * (radius + (series::error() << 16_u8))) >> (scale - 1)) + series::error();
+        let radius =
+            ((value.magnitude() * (radius + (series::error() << 16_u8))) >> (scale - 1)) + series::error();
         Self::new(value, radius, twos.to_i64().ok_or(Obstacle::TooLarge)? - scale)
     }
 
@@ -205,14 +213,16 @@ impl Ball {
         if self.is_negative() {
             return Err(Obstacle::Undefined("a negative number has no real logarithm"));
         }
-        let least = self.distance_from_zero().filter(|least| !least.is_zero()).ok_or(Obstacle::TooUncertain)?;
+        let least =
+            self.distance_from_zero().filter(|least| !least.is_zero()).ok_or(Obstacle::TooUncertain)?;
         let scale = PRECISION as i64 + GUARD;
         let bits = self.middle.bits() as i64;
         // x = m 2^twos with 1 <= m < 2, and ln m = 2 artanh((m - 1) / (m + 1)).
         let twos = bits - 1 + self.exponent;
         let m = shifted(&self.middle, scale + 1 - bits);
         let one = BigInt::one() << scale;
-        let value = series::artanh(&(((&m - &one) << scale) / (m + one)), scale) * 2 + series::ln_2(scale) * twos;
+        let value =
+            series::artanh(&(((&m - &one) << scale) / (m + one)), scale) * 2 + series::ln_2(scale) * twos;
         // |ln(x + d) - ln x| <= |d| / (x - |d|)
         let radius = (&self.radius << scale).div_ceil(&least) + (series::error() << 17_u8);
         Self::new(value, radius, -scale)

@@ -2,9 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use crate::ball::Ball;
-use crate::number::Number;
-use crate::obstacle::Obstacle;
+use super::ball::Ball;
+use super::number::Number;
+use super::obstacle::Obstacle;
 
 /// A function: its name, how many arguments it takes, and what it does.
 #[derive(Debug)]
@@ -39,10 +39,8 @@ static FUNCTIONS: &[Function] = &[
     Function { name: "atan", arguments: 1..=1, apply: |x| x[0].arc_tangent() },
 ];
 
-static CONSTANTS: &[(&str, Constant)] = &[
-    ("pi", || Ball::pi().map(Number::Near)),
-    ("e", || Number::from(1).exponential()),
-];
+static CONSTANTS: &[(&str, Constant)] =
+    &[("pi", || Ball::pi().map(Number::Near)), ("e", || Number::from(1).exponential())];
 
 /// The function of that name.
 pub(crate) fn find_function(name: &str) -> Option<&'static Function> {

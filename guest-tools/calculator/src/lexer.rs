@@ -4,7 +4,7 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{One, Zero};
 
-use crate::Refusal;
+use super::Refusal;
 
 /// The longest expression, in characters.
 const LENGTH: usize = 2000;

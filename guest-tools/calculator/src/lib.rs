@@ -1,8 +1,8 @@
 //! The `calculator` component: the tool `calculate`.
 //!
-//! An expression goes through three stages, a file each: [`lexer`] and [`parser`] make of it a [`program`] for a
-//! stack machine or refuse it with a position; [`program`] runs it on [`number`]s; [`notation`] writes the result.
-//! A number is an exact fraction, or a [`ball`]: a real number known to within a radius. So every digit of an
+//! An expression goes through three stages, a file each: `lexer` and `parser` make of it a `program` for a
+//! stack machine or refuse it with a position; `program` runs it on `number`s; `notation` writes the result.
+//! A number is an exact fraction, or a `ball`: a real number known to within a radius. So every digit of an
 //! answer is known to be right, and an answer says whether it is the whole truth.
 
 mod ball;
@@ -48,11 +48,6 @@ fn calculate(Question { expression }: Question) -> Result<Answer, Failure> {
 fn evaluate(expression: &str) -> Result<Answer, Refusal> {
     let value = parser::parse(lexer::read_tokens(expression)?)?.run()?;
     Ok(Answer::of(&value))
-}
-
-/// Calls the tool as native code: the host's benchmark compares the component with it.
-pub fn call_natively(arguments: String) -> Result<agent_tool::Output, Failure> {
-    <Tools as agent_tool::Component>::call("calculate".to_owned(), arguments)
 }
 
 agent_tool::export! {

@@ -6,8 +6,8 @@ use num_traits::{Signed as _, Zero as _};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::ball::Ball;
-use crate::number::Number;
+use super::ball::Ball;
+use super::number::Number;
 
 /// The most significant digits of a rounded value: those of IEEE 754's decimal128.
 const ROUNDED_DIGITS: usize = 34;
@@ -134,4 +134,3 @@ fn scale_by_ten(ratio: &BigRational, power: i64) -> BigRational {
     let ten = BigInt::from(10).pow(power.unsigned_abs() as u32);
     if power >= 0 { ratio * ten } else { ratio / ten }
 }
-

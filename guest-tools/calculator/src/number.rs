@@ -5,8 +5,8 @@ use num_integer::Integer as _;
 use num_rational::BigRational;
 use num_traits::{One as _, Signed as _, ToPrimitive as _, Zero as _};
 
-use crate::ball::Ball;
-use crate::obstacle::Obstacle;
+use super::ball::Ball;
+use super::obstacle::Obstacle;
 
 /// Fractions stay exact while numerator and denominator have no more than these bits each: 2000 digits.
 const EXACT_BITS: u64 = 6644;
@@ -91,7 +91,11 @@ impl Number {
         match (self, exponent) {
             (_, Exact(n)) if n.is_integer() => self.whole_power(n.numer()),
             (Exact(x), Exact(y)) if x.is_zero() => {
-                if y.is_negative() { Err(Obstacle::DivisionByZero) } else { Ok(Self::default()) }
+                if y.is_negative() {
+                    Err(Obstacle::DivisionByZero)
+                } else {
+                    Ok(Self::default())
+                }
             }
             (Exact(x), Exact(y)) => match exact_root(x, y.denom()) {
                 Some(root) => Exact(root).whole_power(y.numer()),
@@ -204,10 +208,13 @@ impl Number {
     /// asin x = 2 atan(x / (1 + √(1 - x²))).
     pub(crate) fn arc_sine(&self) -> Result<Self, Obstacle> {
         let one = Self::from(1);
-        let rest = one.add(&self.multiply(self)?.negate())?.square_root().map_err(|obstacle| match obstacle {
-            Obstacle::Undefined(_) => Obstacle::Undefined("only numbers from -1 to 1 have a real arc sine"),
-            other => other,
-        })?;
+        let rest =
+            one.add(&self.multiply(self)?.negate())?.square_root().map_err(|obstacle| match obstacle {
+                Obstacle::Undefined(_) => {
+                    Obstacle::Undefined("only numbers from -1 to 1 have a real arc sine")
+                }
+                other => other,
+            })?;
         Self::from(2).multiply(&self.divide(&one.add(&rest)?)?.arc_tangent()?)
     }
 

@@ -8,10 +8,10 @@
 //! atom       = number | constant | function "(" expression { "," expression } ")" | "(" expression ")"
 //! ```
 
-use crate::Refusal;
-use crate::functions::{self, Function};
-use crate::lexer::{Placed, Token};
-use crate::program::{Program, Step};
+use super::Refusal;
+use super::functions::{self, Function};
+use super::lexer::{Placed, Token};
+use super::program::{Program, Step};
 
 /// How deep parentheses, signs and powers may be nested. Each level takes a few frames of the stack.
 const DEPTH: usize = 100;
@@ -23,9 +23,10 @@ pub(crate) fn parse(tokens: Vec<Placed>) -> Result<Program, Refusal> {
     match parser.next() {
         (_, Token::End) => Ok(parser.program),
         (position, Token::Sign(')')) => refuse(position, "`)` without a `(` before it"),
-        (position, Token::Sign(',')) => {
-            refuse(position, "`,` only stands between a function's arguments; write numbers without separators")
-        }
+        (position, Token::Sign(',')) => refuse(
+            position,
+            "`,` only stands between a function's arguments; write numbers without separators",
+        ),
         (position, token) => {
             refuse(position, format!("an operator is missing before {}; write * to multiply", name(&token)))
         }
@@ -156,9 +157,7 @@ impl Parser {
     fn close(&mut self, open: usize) -> Result<(), Refusal> {
         match self.next() {
             (_, Token::Sign(')')) => Ok(()),
-            (position, Token::End) => {
-                refuse(position, format!("the `(` at character {open} is not closed"))
-            }
+            (position, Token::End) => refuse(position, format!("the `(` at character {open} is not closed")),
             (position, token) => refuse(
                 position,
                 format!("an operator or `)` is missing before {}; write * to multiply", name(&token)),
@@ -171,7 +170,8 @@ impl Parser {
     }
 
     fn next_sign(&mut self, wanted: &[char]) -> Option<(usize, char)> {
-        let found = self.tokens.next_if(|(_, token)| matches!(token, Token::Sign(sign) if wanted.contains(sign)));
+        let found =
+            self.tokens.next_if(|(_, token)| matches!(token, Token::Sign(sign) if wanted.contains(sign)));
         match found {
             Some((position, Token::Sign(sign))) => Some((position, sign)),
             _ => None,

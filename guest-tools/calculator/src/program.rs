@@ -3,10 +3,10 @@
 
 use num_rational::BigRational;
 
-use crate::Refusal;
-use crate::functions::{Constant, Function};
-use crate::number::Number;
-use crate::obstacle::Obstacle;
+use super::Refusal;
+use super::functions::{Constant, Function};
+use super::number::Number;
+use super::obstacle::Obstacle;
 
 /// Steps in the order in which they are done, each with the position of what it came from.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! The power series, in fixed point: a whole number `x` with a `scale` stands for x / 2^scale.
 //!
-//! Each function is off by less than [`error`] units, for arguments such as its callers in [`crate::ball`] reduce
+//! Each function is off by less than [`error`] units, for arguments such as its callers in [`super::ball`] reduce
 //! theirs to: there are fewer than 500 terms, each cut off by a unit or two.
 
 use num_bigint::{BigInt, BigUint};

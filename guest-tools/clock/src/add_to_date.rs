@@ -13,7 +13,8 @@ use crate::when::{When, join_notes, place, read, read_zone};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Addition {
-    /// The date or time to start from: `2026-07-14`, `2026-07-14T09:30`, `2026-07-14T09:30+02:00`, or `now`.
+    /// The date or time to start from: `2026-07-14`, `2026-07-14T09:30`, `2026-07-14T09:30+02:00`,
+    /// `today` or `now`.
     date: String,
     /// How much to add: `1 year 2 months`, `90 days`, `-3 weeks`, `36h`, or in ISO 8601 `P1Y2M` and `-P3W`.
     duration: String,
@@ -45,7 +46,8 @@ pub(crate) fn add(addition: &Addition, now: Timestamp) -> Result<Sum, Failure> {
     let zone = read_zone(addition.time_zone.as_deref())?;
     let reading = read(&addition.date, zone.as_ref(), now)?;
     let span = read_span(&addition.duration)?;
-    let too_far = |_| Failure::invalid_arguments("the result is beyond the years that are worked with, -9999 to 9999");
+    let too_far =
+        |_| Failure::invalid_arguments("the result is beyond the years that are worked with, -9999 to 9999");
     match reading.when {
         When::Date(date) if exact_part(&span).is_zero() => {
             let sum = date.checked_add(span).map_err(too_far)?;
@@ -98,7 +100,11 @@ fn note_clock_change(instant: &Zoned, span: &Span) -> Result<Option<String>, Fai
 
 /// The years, months, weeks and days of a duration.
 fn calendar_part(span: &Span) -> Span {
-    Span::new().years(span.get_years()).months(span.get_months()).weeks(span.get_weeks()).days(span.get_days())
+    Span::new()
+        .years(span.get_years())
+        .months(span.get_months())
+        .weeks(span.get_weeks())
+        .days(span.get_days())
 }
 
 /// The hours and what is smaller.
@@ -137,7 +143,11 @@ mod tests {
             ("now", "1 month 12 hours", None, "1970-02-01T12:00:00+00:00", "Sunday"),
         ] {
             let sum = try_to_add(date, duration, zone).unwrap();
-            assert_eq!((sum.result.as_str(), sum.weekday, sum.note), (result, weekday, None), "{date} + {duration}");
+            assert_eq!(
+                (sum.result.as_str(), sum.weekday, sum.note),
+                (result, weekday, None),
+                "{date} + {duration}"
+            );
         }
     }
 
@@ -146,7 +156,13 @@ mod tests {
         for (date, duration, zone, result, note) in [
             ("2026-01-31", "1 month", None, "2026-02-28", "2026-02 has no day 31; its last day is taken"),
             ("2024-02-29", "1 year", None, "2025-02-28", "2025-02 has no day 29; its last day is taken"),
-            ("2026-07-14", "5 hours", None, "2026-07-14T05:00:00", "counted from midnight at the start of 2026-07-14"),
+            (
+                "2026-07-14",
+                "5 hours",
+                None,
+                "2026-07-14T05:00:00",
+                "counted from midnight at the start of 2026-07-14",
+            ),
             (
                 "2026-03-28T02:30",
                 "1 day",
@@ -157,7 +173,11 @@ mod tests {
             ),
         ] {
             let sum = try_to_add(date, duration, zone).unwrap();
-            assert_eq!((sum.result.as_str(), sum.note.as_deref()), (result, Some(note)), "{date} + {duration}");
+            assert_eq!(
+                (sum.result.as_str(), sum.note.as_deref()),
+                (result, Some(note)),
+                "{date} + {duration}"
+            );
         }
     }
 
@@ -167,7 +187,9 @@ mod tests {
             let refusal = try_to_add("2026-07-14", duration, None).unwrap_err();
             assert!(refusal.contains("is no duration"), "{duration}: {refusal}");
         }
-        for (date, duration) in [("2026-07-14", "9000 years"), ("now", "9000 years"), ("2026-07-14T00:00", "-12025y")] {
+        for (date, duration) in
+            [("2026-07-14", "9000 years"), ("now", "9000 years"), ("2026-07-14T00:00", "-12026y")]
+        {
             let refusal = try_to_add(date, duration, None).unwrap_err();
             assert!(refusal.contains("beyond the years"), "{date} + {duration}: {refusal}");
         }

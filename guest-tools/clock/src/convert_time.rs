@@ -51,7 +51,10 @@ pub(crate) fn convert(conversion: &Conversion, now: Timestamp) -> Result<Convert
         When::Local(_) => "an offset, and there is no `from_time_zone`",
         When::Date(_) => "a time of day",
     };
-    Err(Failure::invalid_arguments(format!("`{}` cannot be converted: it has not {missing}", conversion.time)))
+    Err(Failure::invalid_arguments(format!(
+        "`{}` cannot be converted: it has not {missing}",
+        conversion.time
+    )))
 }
 
 #[cfg(test)]

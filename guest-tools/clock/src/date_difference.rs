@@ -13,7 +13,8 @@ use crate::when::{Reading, When, join_notes, place, read, read_zone};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Difference {
-    /// The date or time to start from: `2026-07-14`, `2026-07-14T09:30`, `2026-07-14T09:30+02:00`, or `now`.
+    /// The date or time to start from: `2026-07-14`, `2026-07-14T09:30`, `2026-07-14T09:30+02:00`,
+    /// `today` or `now`.
     from: String,
     /// The date or time to end at, written likewise. If it is before `from`, the difference is negative.
     to: String,

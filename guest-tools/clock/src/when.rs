@@ -26,7 +26,7 @@ pub(crate) struct Reading {
     pub(crate) note: Option<String>,
 }
 
-/// Reads `now`, `@` and Unix seconds, or ISO 8601: a date, a date and time, and an offset or a zone in brackets if there
+/// Reads `now`, `today`, `@` and Unix seconds, or ISO 8601: a date, a date and time, and an offset or a zone in brackets if there
 /// is one. `zone` is that of times without one, and that in which times with an offset are told.
 pub(crate) fn read(text: &str, zone: Option<&TimeZone>, now: Timestamp) -> Result<Reading, Failure> {
     let text = text.trim();
@@ -37,6 +37,10 @@ pub(crate) fn read(text: &str, zone: Option<&TimeZone>, now: Timestamp) -> Resul
     if text.eq_ignore_ascii_case("now") {
         return instant(now);
     }
+    if text.eq_ignore_ascii_case("today") {
+        let today = now.to_zoned(zone.cloned().unwrap_or(TimeZone::UTC)).date();
+        return Ok(Reading { when: When::Date(today), note: None });
+    }
     if let Some(seconds) = text.strip_prefix('@') {
         let seconds = seconds.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
         return instant(seconds.ok_or_else(|| refuse(text))?);
@@ -45,7 +49,9 @@ pub(crate) fn read(text: &str, zone: Option<&TimeZone>, now: Timestamp) -> Resul
     if let Some(annotation) = pieces.time_zone_annotation() {
         let zones = TimeZoneDatabase::bundled();
         annotation.to_time_zone_with(&zones).map_err(|_| {
-            Failure::invalid_arguments(format!("there is no time zone such as stands in brackets in `{text}`"))
+            Failure::invalid_arguments(format!(
+                "there is no time zone such as stands in brackets in `{text}`"
+            ))
         })?;
         let instant = DateTimeParser::new().parse_zoned_with(&zones, text).map_err(|problem| {
             Failure::invalid_arguments(format!("`{text}` contradicts itself: {problem}"))
@@ -96,7 +102,7 @@ pub(crate) fn read_zone(name: Option<&str>) -> Result<Option<TimeZone>, Failure>
 fn refuse(text: &str) -> Failure {
     Failure::invalid_arguments(format!(
         "`{text}` is no date or time here: write 2026-07-14, 2026-07-14T09:30, 2026-07-14T09:30+02:00, \
-         2026-07-14T09:30[Europe/Berlin], @ and Unix seconds, or now; years up to 9999"
+         2026-07-14T09:30[Europe/Berlin], @ and Unix seconds, now, or today; years up to 9999"
     ))
 }
 
@@ -138,6 +144,8 @@ mod tests {
             ("2026-07-14T09:30+02:00", None, "instant 2026-07-14T09:30:00+02:00[+02:00]"),
             ("2026-07-14T09:30Z", berlin, "instant 2026-07-14T11:30:00+02:00[Europe/Berlin]"),
             ("2026-07-14T09:30[Asia/Tokyo]", berlin, "instant 2026-07-14T09:30:00+09:00[Asia/Tokyo]"),
+            ("today", Some("Asia/Tokyo"), "date 1970-01-01"),
+            ("today", Some("America/New_York"), "date 1969-12-31"),
             ("now", None, "instant 1970-01-01T00:00:00+00:00[UTC]"),
             ("@1000000000", berlin, "instant 2001-09-09T03:46:40+02:00[Europe/Berlin]"),
         ] {
@@ -169,7 +177,9 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_refused() {
-        for text in ["", "tomorrow", "2026-02-30", "14.07.2026", "2026-13-01", "@x", "@99999999999999", "12:30", "-1"] {
+        for text in
+            ["", "tomorrow", "2026-02-30", "14.07.2026", "2026-13-01", "@x", "@99999999999999", "12:30", "-1"]
+        {
             let failure = read(text, None, Timestamp::UNIX_EPOCH).unwrap_err();
             assert!(failure.message.contains("is no date or time here"), "{text}: {}", failure.message);
         }

@@ -18,7 +18,9 @@ pub(crate) fn find(name: &str) -> Result<TimeZone, Failure> {
     }
     if written.starts_with(['+', '-']) {
         return DateTimeParser::new().parse_time_zone_with(&zones, &written).map_err(|_| {
-            Failure::invalid_arguments(format!("`{name}` is no offset from UTC: write it as +02:00 or -05:30"))
+            Failure::invalid_arguments(format!(
+                "`{name}` is no offset from UTC: write it as +02:00 or -05:30"
+            ))
         });
     }
     let suggestions = suggest(&zones, &written);

@@ -1,7 +1,7 @@
 //! The `json-query` component: the tool `json_query`, which runs a query in the jq language.
 //!
-//! The language is jaq's; [`query`] compiles and runs, [`library`] says which functions there are, [`outcome`] turns
-//! what comes out into JSON, and [`refusal`] turns what goes wrong into words.
+//! The language is jaq's; `query` compiles and runs, `library` says which functions there are, `outcome` turns
+//! what comes out into JSON, and `refusal` turns what goes wrong into words.
 
 mod library;
 mod outcome;

@@ -113,8 +113,10 @@ mod tests {
             for (name, definition) in split_definitions(text) {
                 for definition in load::parse(definition, |parser| parser.defs()).unwrap() {
                     let arguments = vec!["."; definition.args.len()].join("; ");
-                    let call = if arguments.is_empty() { name.to_owned() } else { format!("{name}({arguments})") };
-                    let failure = crate::query::run(&format!("if false then {call} else . end"), "null").err();
+                    let call =
+                        if arguments.is_empty() { name.to_owned() } else { format!("{name}({arguments})") };
+                    let failure =
+                        crate::query::run(&format!("if false then {call} else . end"), "null").err();
                     let code = failure.map(|failure| failure.code);
                     assert_ne!(code.as_deref(), Some("invalid-arguments"), "{call}");
                 }

@@ -12,8 +12,8 @@ use crate::refusal;
 
 /// The most results that are returned.
 const MOST_RESULTS: usize = 1000;
-/// The most JSON that is returned, in bytes.
-const MOST_BYTES: usize = 1 << 20;
+/// The most JSON that is returned, in bytes: it is a model that has to read it.
+const MOST_BYTES: usize = 128 << 10;
 
 /// The results.
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -21,7 +21,7 @@ pub(crate) struct Results {
     /// The values that the query yields, in order.
     #[schemars(with = "Vec<serde_json::Value>")]
     results: Vec<Box<RawValue>>,
-    /// Present and true when there were more results than are returned: more than 1000, or than a mebibyte of them.
+    /// Present and true when there were more results than are returned: more than 1000, or more than 128 KiB of them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
 }
@@ -36,6 +36,9 @@ impl Results {
             let mut json = String::new();
             write_json(&mut json, &value)?;
             bytes += json.len();
+            if collected.results.is_empty() && bytes > MOST_BYTES {
+                return Err(refusal::at_run_time(&"a result is larger than 128 KiB; select less of it"));
+            }
             if collected.results.len() == MOST_RESULTS || bytes > MOST_BYTES {
                 collected.truncated = true;
                 break;

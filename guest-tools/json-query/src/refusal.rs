@@ -20,13 +20,16 @@ pub(crate) fn of_syntax(query: &str, errors: load::Errors<&str, ()>) -> Failure 
     for (_, error) in errors {
         match error {
             load::Error::Io(files) => problems.extend(
-                files.iter().map(|(path, _)| (*path, format!("there are no modules here to import `{path}` from"))),
+                files
+                    .iter()
+                    .map(|(path, _)| (*path, format!("there are no modules here to import `{path}` from"))),
             ),
             load::Error::Lex(tokens) => problems.extend(
                 tokens.iter().map(|(expected, found)| (*found, format!("expected {}", expected.as_str()))),
             ),
             load::Error::Parse(terms) => problems.extend(terms.iter().map(|(expected, found)| {
-                let expected = if expected.as_str() == "nothing" { "nothing more" } else { expected.as_str() };
+                let expected =
+                    if expected.as_str() == "nothing" { "nothing more" } else { expected.as_str() };
                 (*found, format!("expected {expected}"))
             })),
         }

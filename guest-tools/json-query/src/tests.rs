@@ -65,7 +65,10 @@ fn nothing_reaches_out_of_the_sandbox() {
     check("now > 1.7e9", "null", "[true]");
     check("[debug, stderr]", "1", "[[1,1]]");
     for (query, message) in [
-        ("input", "the query cannot be read: at character 1 (`input`): there is no function `input` without arguments"),
+        (
+            "input",
+            "the query cannot be read: at character 1 (`input`): there is no function `input` without arguments",
+        ),
         (
             "include \"a\"; 1",
             "the query cannot be read: at character 10 (`a`): there are no modules here to import `a` from",
@@ -82,10 +85,7 @@ fn a_query_that_cannot_be_read_is_refused_with_the_place() {
         (".a |", "at its end: expected term"),
         (".a[", "at its end: expected closing bracket"),
         ("{(1:2)}", "at character 4 (`:`): expected ); at character 7 (`}`): expected :"),
-        (
-            "\"é\" | foo(1)",
-            "at character 7 (`foo`): there is no function `foo` with 1 argument",
-        ),
+        ("\"é\" | foo(1)", "at character 7 (`foo`): there is no function `foo` with 1 argument"),
         ("nth(1;2;3)", "at character 1 (`nth`): there is no function `nth` with 3 arguments"),
         (".5", "at character 2 (`5`): expected nothing more"),
         ("$x", "at character 1 (`$x`): there is no variable `$x`"),
@@ -118,5 +118,7 @@ fn results_are_bounded() {
     let many = run("range(1000000)", "null").unwrap().to_json();
     assert!(many.ends_with("998,999],\"truncated\":true}"), "{}", &many[many.len() - 40..]);
     let large = run("repeat(\"x\" * 100000)", "null").unwrap().to_json();
-    assert!(large.len() < 1 << 20 && large.ends_with("\"truncated\":true}"));
+    assert!(large.len() < 128 << 10 && large.ends_with("\"truncated\":true}"));
+    let (_, message) = refusal("\"x\" * 200000", "null");
+    assert_eq!(message, "a result is larger than 128 KiB; select less of it");
 }

@@ -2,17 +2,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use agent_tool::{Failure, clock, context, log};
+use agent_tool::{Failure, NoArguments, clock, context, log};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::exhaustion::Never;
-
-/// No arguments.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {}
 
 /// What `echo` gets and returns.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -54,7 +49,7 @@ pub(crate) struct Surroundings {
     now_ms: u64,
 }
 
-pub(crate) fn look_around(_: Nothing) -> Result<Surroundings, Failure> {
+pub(crate) fn look_around(_: NoArguments) -> Result<Surroundings, Failure> {
     let request_id = context::request_id();
     log::write("info", "looked around", &[("request_id", &request_id)]);
     Ok(Surroundings {
@@ -71,22 +66,21 @@ pub(crate) struct Counted {
     calls: u32,
 }
 
-pub(crate) fn count_calls(_: Nothing) -> Result<Counted, Failure> {
+pub(crate) fn count_calls(_: NoArguments) -> Result<Counted, Failure> {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     Ok(Counted { calls: CALLS.fetch_add(1, Ordering::Relaxed) + 1 })
 }
 
-/// The answer `loop_until_cancelled` never gives.
-pub(crate) type LoopedUntilCancelled = Never;
-
-pub(crate) fn loop_until_cancelled(_: Nothing) -> Result<LoopedUntilCancelled, Failure> {
+pub(crate) fn loop_until_cancelled(_: NoArguments) -> Result<Never, Failure> {
     while !context::cancelled() {}
     Err(Failure::new("cancelled", "the caller has gone"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Nothing, count_calls, echo, fail};
+    use agent_tool::NoArguments;
+
+    use super::{count_calls, echo, fail};
 
     #[test]
     fn echo_returns_what_it_gets() {
@@ -102,7 +96,7 @@ mod tests {
 
     #[test]
     fn calls_are_counted_within_an_instance() {
-        let first = count_calls(Nothing {}).unwrap().calls;
-        assert_eq!(count_calls(Nothing {}).unwrap().calls, first + 1);
+        let first = count_calls(NoArguments {}).unwrap().calls;
+        assert_eq!(count_calls(NoArguments {}).unwrap().calls, first + 1);
     }
 }

@@ -2,11 +2,9 @@
 
 use std::hint::black_box;
 
-use agent_tool::{Failure, log};
+use agent_tool::{Failure, NoArguments, log};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::controls::Nothing;
 
 /// What one step of [`allocate_forever`] takes, in bytes.
 const BITE: usize = 1 << 20;
@@ -17,18 +15,18 @@ const PAGE: usize = 4096;
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) enum Never {}
 
-pub(crate) fn loop_forever(_: Nothing) -> Result<Never, Failure> {
+pub(crate) fn loop_forever(_: NoArguments) -> Result<Never, Failure> {
     let mut turns = 0_u64;
     loop {
         turns = black_box(turns.wrapping_add(1));
     }
 }
 
-pub(crate) fn loop_past_its_timeout(nothing: Nothing) -> Result<Never, Failure> {
+pub(crate) fn loop_past_its_timeout(nothing: NoArguments) -> Result<Never, Failure> {
     loop_forever(nothing)
 }
 
-pub(crate) fn allocate_forever(_: Nothing) -> Result<Never, Failure> {
+pub(crate) fn allocate_forever(_: NoArguments) -> Result<Never, Failure> {
     let mut eaten = Vec::new();
     loop {
         let mut bite = vec![0_u8; BITE];
@@ -37,7 +35,7 @@ pub(crate) fn allocate_forever(_: Nothing) -> Result<Never, Failure> {
     }
 }
 
-pub(crate) fn recurse_forever(_: Nothing) -> Result<Never, Failure> {
+pub(crate) fn recurse_forever(_: NoArguments) -> Result<Never, Failure> {
     let depth = descend(0);
     Err(Failure::new("surfaced", format!("came back from depth {depth}")))
 }

@@ -7,31 +7,31 @@ mod controls;
 mod exhaustion;
 mod lies;
 
-use agent_tool::{Component, Failure, Output, ToolDef};
+use agent_tool::{Component, Failure, NoArguments, Output, ToolDef};
 use controls::{
-    Counted, Echoed, LoopedUntilCancelled, Nothing, Report, Surroundings, count_calls, echo, fail, look_around,
-    loop_until_cancelled,
+    Counted, Echoed, Report, Surroundings, count_calls, echo, fail, look_around, loop_until_cancelled,
 };
 use exhaustion::{
-    Flood, Manner, Never, allocate_forever, flood_log, loop_forever, loop_past_its_timeout, recurse_forever, trap,
+    Flood, Manner, Never, allocate_forever, flood_log, loop_forever, loop_past_its_timeout, recurse_forever,
+    trap,
 };
 
 agent_tool::tools! {
     /// Loops for ever and asks the host for nothing.
-    loop_forever(Nothing) -> Never;
+    loop_forever(NoArguments) -> Never;
 
     /// Loops for ever, though it describes itself as done within 50 milliseconds.
-    loop_past_its_timeout(Nothing) -> Never, timeout_ms: 50;
+    loop_past_its_timeout(NoArguments) -> Never, timeout_ms: 50;
 
     /// Loops for ever, asking the host all the while whether the call was cancelled. Fails with the code
     /// `cancelled` when it was.
-    loop_until_cancelled(Nothing) -> LoopedUntilCancelled;
+    loop_until_cancelled(NoArguments) -> Never;
 
     /// Allocates memory for ever, and touches it.
-    allocate_forever(Nothing) -> Never;
+    allocate_forever(NoArguments) -> Never;
 
     /// Calls itself for ever.
-    recurse_forever(Nothing) -> Never;
+    recurse_forever(NoArguments) -> Never;
 
     /// Traps: by an `unreachable` instruction, a Rust panic, or an access out of bounds.
     trap(Manner) -> Never;
@@ -46,13 +46,13 @@ agent_tool::tools! {
     echo(Echoed) -> Echoed, hints: [read_only, idempotent];
 
     /// Well behaved: returns what the host tells a tool about the call, and writes one line to the log.
-    look_around(Nothing) -> Surroundings;
+    look_around(NoArguments) -> Surroundings;
 
     /// Well behaved: counts the calls that this instance has had. In a fresh instance that is always 1.
-    count_calls(Nothing) -> Counted;
+    count_calls(NoArguments) -> Counted;
 }
 
-/// [`Tools`], and the tools that lie about what they return: no function over serde types could.
+/// `Tools`, and the tools that lie about what they return: no function over serde types could.
 #[derive(Debug)]
 pub struct Misbehaving;
 

@@ -1,10 +1,10 @@
 //! Tools whose output is not what they say: huge, no JSON, or not of their own schema.
 
-use agent_tool::{Failure, Output, ToolDef, describe_tool};
+use agent_tool::{Failure, NoArguments, Output, ToolDef, describe_tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::controls::{Counted, Nothing};
+use crate::controls::Counted;
 
 /// How large an output to return.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -24,8 +24,8 @@ impl Default for Size {
 pub(crate) fn describe() -> Vec<ToolDef> {
     vec![
         describe_tool::<Size, String>("return_100_mb", "Returns a JSON string of `mb` mebibytes.", &[]),
-        describe_tool::<Nothing, Counted>("return_bad_json", "Returns text that is not JSON.", &[]),
-        describe_tool::<Nothing, Counted>(
+        describe_tool::<NoArguments, Counted>("return_bad_json", "Returns text that is not JSON.", &[]),
+        describe_tool::<NoArguments, Counted>(
             "return_wrong_shape",
             "Returns JSON that is not of its own output schema.",
             &[],
@@ -60,7 +60,7 @@ fn fill_a_string(size: &Size) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counted, Size, fill_a_string, tell};
+    use super::{Size, fill_a_string, tell};
 
     #[test]
     fn a_huge_output_is_json() {
@@ -74,6 +74,5 @@ mod tests {
         assert!(serde_json::from_str::<serde_json::Value>(&bad).is_err());
         let wrong = tell("return_wrong_shape", "{}").unwrap().unwrap().value;
         assert!(serde_json::from_str::<serde_json::Value>(&wrong).unwrap()["calls"].is_string());
-        let _: fn(Counted) = drop;
     }
 }

@@ -1,7 +1,8 @@
 //! What runs when the host calls: from JSON arguments through an author's function to JSON output.
 
-use serde::Serialize;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::{Failure, Output, ToolDef, log};
 
@@ -18,6 +19,11 @@ pub trait Component {
     fn call(name: String, arguments: String) -> Result<Output, Failure>;
 }
 
+/// The arguments of a tool that takes none.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoArguments {}
+
 /// Runs one tool: reads its arguments, calls it, writes its answer.
 ///
 /// # Errors
@@ -33,8 +39,9 @@ where
     let arguments = serde_json::from_str(arguments)
         .map_err(|problem| Failure::invalid_arguments(format!("the arguments do not fit: {problem}")))?;
     let answer = tool(arguments)?;
-    let value = serde_json::to_string(&answer)
-        .map_err(|problem| Failure::new("internal", format!("the answer cannot be put as JSON: {problem}")))?;
+    let value = serde_json::to_string(&answer).map_err(|problem| {
+        Failure::new("internal", format!("the answer cannot be put as JSON: {problem}"))
+    })?;
     Ok(Output { value, meta: Vec::new() })
 }
 

@@ -1,8 +1,9 @@
 //! Descriptions: a tool's types and doc comments become what the host and the model are told of it.
 
 use schemars::generate::SchemaSettings;
-use schemars::transform::RestrictFormats;
+use schemars::transform::{RecursiveTransform, RestrictFormats};
 use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value};
 
 use crate::ToolDef;
 
@@ -50,23 +51,72 @@ pub const fn is_tool_name(name: &str) -> bool {
 /// Joins the lines of a doc comment into a description, without the space that follows each `///`.
 #[must_use]
 pub fn join_doc_lines(lines: &[&str]) -> String {
-    let lines: Vec<&str> =
-        lines.iter().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end()).collect();
-    lines.join("\n").trim().to_owned()
+    let lines: Vec<&str> = lines.iter().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
+    unwrap_lines(&lines.join("\n"))
 }
 
 /// Schemas as a model reads them best: one self-contained document, no references to follow unless a type is
 /// recursive, and none of schemars' own formats such as `uint32`.
 fn schema_settings() -> SchemaSettings {
-    let draft = SchemaSettings::draft2020_12();
     let mut standard_formats = RestrictFormats::default();
     standard_formats.infer_from_meta_schema = true;
-    draft.with(|settings| settings.inline_subschemas = true).with_transform(standard_formats)
+    SchemaSettings::draft2020_12()
+        .with(|settings| settings.inline_subschemas = true)
+        .with_transform(standard_formats)
+        .with_transform(RecursiveTransform(unwrap_description))
 }
 
-/// Writes a schema without its dialect, which the contract fixes, and without its title, the name of a Rust type.
+/// Writes a schema without what is said elsewhere: its dialect, which the contract fixes, its title, which is the name of
+/// a Rust type, and that type's description, for which the tool's own stands.
 fn write_schema(mut schema: Schema) -> String {
-    schema.remove("$schema");
-    schema.remove("title");
+    for key in ["$schema", "title", "description"] {
+        schema.remove(key);
+    }
+    if schema.get("type").is_some_and(|kind| kind == "object") {
+        // Some model providers refuse an object that does not say what is in it, be it nothing.
+        schema.ensure_object().entry("properties").or_insert_with(|| Map::new().into());
+    }
     schema.as_value().to_string()
+}
+
+fn unwrap_description(schema: &mut Schema) {
+    if let Some(Value::String(description)) = schema.get_mut("description") {
+        *description = unwrap_lines(description);
+    }
+}
+
+/// Undoes the line breaks that keep a doc comment within the page. Those stay that end a paragraph or begin an item of a
+/// list.
+fn unwrap_lines(text: &str) -> String {
+    let mut unwrapped = String::with_capacity(text.len());
+    for line in text.lines().map(str::trim_end) {
+        let stands_alone = line.is_empty() || line.starts_with(['-', '*', ' ']) || unwrapped.ends_with('\n');
+        if !unwrapped.is_empty() {
+            unwrapped.push(if stands_alone { '\n' } else { ' ' });
+        }
+        unwrapped.push_str(line);
+    }
+    unwrapped.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_tool_name, join_doc_lines};
+
+    #[test]
+    fn names_are_checked() {
+        let longest = "a".repeat(63);
+        for name in ["a", "calculate", "return_100_mb", &longest] {
+            assert!(is_tool_name(name), "{name}");
+        }
+        for name in ["", "1st", "_a", "Calculate", "with space", "tiret-long", "é", &format!("{longest}a")] {
+            assert!(!is_tool_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn doc_comments_are_unwrapped() {
+        let lines = [" Adds numbers,", " two of them.", "", " - one", " - another", "   of these", ""];
+        assert_eq!(join_doc_lines(&lines), "Adds numbers, two of them.\n\n- one\n- another\n  of these");
+    }
 }

@@ -18,6 +18,27 @@ use crate::Failure;
 ///
 /// The macro makes a type `Tools` that implements [`Component`](crate::Component), for tests that want to see the
 /// description or make a call as the host makes it.
+///
+/// What the contract does not allow does not compile, be it a name or a hint:
+///
+/// ```compile_fail
+/// # use agent_tool::{Failure, NoArguments};
+/// # fn Shout(_: NoArguments) -> Result<String, Failure> { Ok(String::new()) }
+/// # fn main() {}
+/// agent_tool::export! {
+///     /// A tool's name has no capitals.
+///     Shout(NoArguments) -> String;
+/// }
+/// ```
+/// ```compile_fail
+/// # use agent_tool::{Failure, NoArguments};
+/// # fn wait(_: NoArguments) -> Result<String, Failure> { Ok(String::new()) }
+/// # fn main() {}
+/// agent_tool::export! {
+///     /// There is no such hint.
+///     wait(NoArguments) -> String, hints: [harmless];
+/// }
+/// ```
 #[macro_export]
 macro_rules! export {
     ($($tools:tt)+) => {
@@ -94,7 +115,7 @@ macro_rules! export_component {
                 }
             }
 
-            $crate::bindings::export_guest!(Guest with_types_in $crate::bindings);
+    $crate::bindings::export_guest!(Guest with_types_in $crate::bindings);
         };
     };
 }

@@ -32,7 +32,7 @@
 //! ```
 //!
 //! Doc comments are what the model reads: the one above the export describes the tool, those on fields describe
-//! its arguments and its answer. The schemas are derived when the host asks for the description, once at load;
+//! its arguments and its answer; line breaks within a paragraph are undone. The schemas are derived when the host asks for the description, once at load;
 //! a call never touches them.
 //!
 //! The crate compiles natively too, so that a tool's logic is tested with a plain `cargo test`: there [`log`]
@@ -49,7 +49,7 @@ mod failure;
 pub mod log;
 
 pub use bindings::exports::agent::tool::tool::{Failure, Output, ToolDef};
-pub use component::Component;
+pub use component::{Component, NoArguments};
 pub use describe::{describe_tool, is_tool_name};
 pub use failure::code;
 

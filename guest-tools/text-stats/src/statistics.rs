@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn a_plain_text() {
-        let statistics = Statistics::of("The cat saw the dog. The dog didn't see it!\n\nThen: 3.14 well-known.\n");
+        let statistics =
+            Statistics::of("The cat saw the dog. The dog didn't see it!\n\nThen: 3.14 well-known.\n");
         let expected = Statistics {
             graphemes: 68,
             characters: 68,
