@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use crate::transport::ERROR_LIMIT;
+
 /// The provider's own words for what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Complaint {
@@ -15,8 +17,12 @@ pub(crate) struct Complaint {
 }
 
 impl Complaint {
-    /// The complaint in a body, if it holds one.
+    /// The complaint in a body, if it holds one. A body too long for an error is a reply, however bad, and as
+    /// a tree of values would take up many times its size.
     pub(crate) fn read(body: &[u8]) -> Option<Self> {
+        if body.len() > ERROR_LIMIT {
+            return None;
+        }
         let body: Value = serde_json::from_slice(body).ok()?;
         let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(&body);
         let message = match error {
@@ -57,6 +63,14 @@ mod tests {
             let message = Complaint::read(body.as_bytes()).map(|complaint| complaint.message);
             assert_eq!(message.as_deref(), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn a_body_too_long_for_an_error_is_not_taken_apart() {
+        let body = |padding: usize| format!(r#"{{"error":"no"}}{}"#, " ".repeat(padding));
+        let longest = ERROR_LIMIT - body(0).len();
+        assert!(Complaint::read(body(longest).as_bytes()).is_some());
+        assert!(Complaint::read(body(longest + 1).as_bytes()).is_none());
     }
 
     #[test]

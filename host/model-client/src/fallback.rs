@@ -7,8 +7,12 @@ use tracing::warn;
 
 /// Asks a second model whenever the first one gives no reply, whatever the reason, as long as there is time.
 ///
-/// The two are asked with the same request, so each should do its own retries: `Fallback` goes around
-/// `Retry`, and the first one's circuit breaker goes inside.
+/// The two are asked with the same request but for its deadline, so each should do its own retries:
+/// `Fallback` goes around `Retry`, and the first one's circuit breaker goes inside.
+///
+/// The first one, its retries included, gets at most two thirds of the time that is left. A call may take as
+/// long as a whole run by default, so that a first provider which hangs would use up all the time, and the
+/// second one would never be asked in the very case it is there for.
 ///
 /// Refusals (4xx) are included on purpose. Most are the first provider's alone: a revoked key, an empty
 /// account, a retired model, a conversation longer than its context. If it is the request that is wrong, the
@@ -37,7 +41,10 @@ impl<P: Model, S: Model> Model for Fallback<P, S> {
     }
 
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
-        let error = match self.primary.complete(request).await {
+        let left = Instant::from_std(request.deadline).saturating_duration_since(Instant::now());
+        // Not `now` plus a share: a deadline that has passed must not be put off.
+        let deadline = request.deadline.checked_sub(left / 3).unwrap_or(request.deadline);
+        let error = match self.primary.complete(ModelRequest { deadline, ..request }).await {
             Ok(reply) => return Ok(reply),
             Err(error) => error,
         };
@@ -59,8 +66,27 @@ impl<P: Model, S: Model> Model for Fallback<P, S> {
 mod tests {
     use std::time::Duration;
 
+    use tokio::time::sleep_until;
+
     use super::*;
+    use crate::retry::Retry;
     use crate::scripted::{self, Scripted};
+
+    /// Takes all the time it is given.
+    #[derive(Debug)]
+    struct Hanging;
+
+    #[async_trait]
+    impl Model for Hanging {
+        fn name(&self) -> &str {
+            "hanging"
+        }
+
+        async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+            sleep_until(Instant::from_std(request.deadline)).await;
+            Err(scripted::timeout())
+        }
+    }
 
     #[tokio::test]
     async fn the_second_model_is_asked_after_any_failure_of_the_first() {
@@ -92,6 +118,26 @@ mod tests {
         let (timeout, limited) = (scripted::timeout(), scripted::rate_limited(None));
         let both = Fallback::new(Scripted::failing("a", &timeout), Scripted::failing("b", &limited));
         assert_eq!(both.complete(scripted::request()).await, Err(limited));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_first_model_that_hangs_leaves_time_for_the_second() {
+        let second = Scripted::new("b", vec![Ok(scripted::reply("b"))]);
+        let both = Fallback::new(Retry::new(Hanging), second);
+        let start = Instant::now();
+        let request = scripted::request_until(start + Duration::from_secs(30));
+        assert_eq!(both.complete(request).await, Ok(scripted::reply("b")));
+        // The timer counts whole milliseconds and rounds up.
+        assert!((20_000..=20_002).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_second_model_gets_all_the_time_that_is_left() {
+        let both = Fallback::new(Scripted::failing("a", &scripted::refused()), Hanging);
+        let start = Instant::now();
+        let request = scripted::request_until(start + Duration::from_secs(30));
+        assert_eq!(both.complete(request).await, Err(scripted::timeout()));
+        assert!(start.elapsed() >= Duration::from_secs(30));
     }
 
     #[tokio::test(start_paused = true)]

@@ -67,7 +67,8 @@ impl Model for HttpModel {
             }
             let complaint = Complaint::read(&answer.body);
             let about_the_request = complaint.as_ref().filter(|_| answer.status == StatusCode::BAD_REQUEST);
-            let Some(better) = about_the_request.and_then(|complaint| shape.corrected_by(complaint)) else {
+            let better = |refusal| shape.corrected_by(refusal, request.max_tokens);
+            let Some(better) = about_the_request.and_then(better) else {
                 return Err(self.faults.status(
                     answer.status,
                     &answer,
@@ -122,7 +123,8 @@ impl HttpModel {
             request_id = request.request_id,
             temperature = shape.temperature,
             max_completion_tokens = shape.completion_tokens,
-            "the model does not take a parameter; requests are shaped differently from now on",
+            most_tokens = shape.most_tokens,
+            "the model does not take a parameter or its value; requests are shaped differently from now on",
         );
         self.shape.store(Arc::new(shape));
     }

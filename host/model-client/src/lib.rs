@@ -13,6 +13,7 @@
 //! - `openai`, `anthropic`: conversation to JSON and back, each beside a wire file that says what
 //!   the JSON looks like. Pure.
 //! - `identifiers`, `shape`, `tool_cache`: what both protocols need for a conversation to be accepted.
+//! - `bounds`: what both believe of a reply.
 //! - `transport`: bytes out, bytes in, bounded in time and size. Knows no JSON.
 //! - `fault`, `complaint`: a bad answer becomes an error that says what happened, and no secrets.
 //!
@@ -22,6 +23,7 @@
 
 mod anthropic;
 mod api_key;
+mod bounds;
 mod complaint;
 mod connect_error;
 mod demo;

@@ -46,7 +46,7 @@ pub(crate) struct Prompt<'a> {
     pub(crate) request: &'a ModelRequest<'a>,
     /// The request's tools in the provider's form; absent when there are none.
     pub(crate) tools: Option<&'a RawValue>,
-    /// Which parameters this model takes.
+    /// Which parameters this model takes, and how many tokens.
     pub(crate) shape: Shape,
 }
 

@@ -1,15 +1,23 @@
-//! Which of the parameters that not every model takes a request may hold.
+//! Which of the parameters that not every model takes a request may hold, and how many tokens it may ask for.
 //!
-//! Reasoning models refuse any temperature, and some servers that speak OpenAI's protocol want OpenAI's new
-//! name for the most tokens of a reply. No list of models stays true for long and a server behind another
-//! address may serve any of them, so the refusal itself is read: it names the parameter, the request is
-//! sent again without it, and the client remembers. This is not a retry: that would be the same request.
+//! Reasoning models refuse any temperature, some servers that speak OpenAI's protocol want OpenAI's new
+//! name for the most tokens of a reply, and every model has its own bound for them: a caller without a wish
+//! is given all that its budget leaves, which may be more. No list of models stays true for long and a
+//! server behind another address may serve any of them, so the refusal itself is read: it names the
+//! parameter, the request is sent again without it, under its other name or with less, and the client
+//! remembers. This is not a retry: that would be the same request.
 
 use crate::complaint::Complaint;
 
 /// A mention of a parameter counts only this early in a refusal without a `param` field. Further on it may
 /// be a quotation of the conversation, and what a caller writes must not change how others are served.
 const EARLY: usize = 120;
+
+/// A bound counts only among so many first characters of a refusal, for the same reason.
+const BOUND_WITHIN: usize = 200;
+
+/// No model's bound is lower. A smaller number counts something else: a version, a position.
+const LEAST_BOUND: u32 = 16;
 
 /// How requests to one model are shaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,17 +29,26 @@ pub(crate) struct Shape {
     /// Ids of tool calls are short. Elsewhere they go back as they came, however long: some gateways keep
     /// a model's state in them.
     pub(crate) short_ids: bool,
+    /// The most tokens of a reply that a request may ask for, once the model has refused more.
+    pub(crate) most_tokens: Option<u32>,
 }
 
 impl Shape {
     /// What OpenAI itself takes: its own servers know nothing but the new name.
-    pub(crate) const OPENAI: Self = Self { temperature: true, completion_tokens: true, short_ids: true };
+    pub(crate) const OPENAI: Self =
+        Self { temperature: true, completion_tokens: true, short_ids: true, most_tokens: None };
     /// What everybody else takes: the many servers that imitate OpenAI know the old name for sure.
-    pub(crate) const OTHER: Self = Self { temperature: true, completion_tokens: false, short_ids: false };
+    pub(crate) const OTHER: Self =
+        Self { temperature: true, completion_tokens: false, short_ids: false, most_tokens: None };
 
-    /// The shape that a refused request should have had, if the refusal is about that. Every step goes one
-    /// way, so that asking again ends.
-    pub(crate) fn corrected_by(self, refusal: &Complaint) -> Option<Self> {
+    /// The most tokens that are asked for when the request's own bound is `wanted`.
+    pub(crate) fn tokens(self, wanted: u32) -> u32 {
+        self.most_tokens.map_or(wanted, |most| most.min(wanted))
+    }
+
+    /// The shape that a refused request, which `wanted` so many tokens, should have had, if the refusal is
+    /// about that. Every step goes one way, and the bound only down, so that asking again ends.
+    pub(crate) fn corrected_by(self, refusal: &Complaint, wanted: u32) -> Option<Self> {
         let about = |parameter: &str| match &refusal.parameter {
             Some(named) => named == parameter,
             None => refusal.message.find(parameter).is_some_and(|place| place < EARLY),
@@ -40,17 +57,42 @@ impl Shape {
         let unsupported = ["support", "deprecated", "unrecognized", "not permitted", "not allowed"]
             .iter()
             .any(|word| message.contains(word));
-        if !unsupported {
-            None
-        } else if self.temperature && about("temperature") {
+        let renamed = message.contains("max_completion_tokens");
+        if unsupported && self.temperature && about("temperature") {
             Some(Self { temperature: false, ..self })
-        } else if !self.completion_tokens && about("max_tokens") && message.contains("max_completion_tokens")
-        {
+        } else if unsupported && renamed && !self.completion_tokens && about("max_tokens") {
             Some(Self { completion_tokens: true, ..self })
+        } else if about("max_tokens") || about("max_completion_tokens") {
+            let most_tokens = Some(bound(&message, self.tokens(wanted))?);
+            Some(Self { most_tokens, ..self })
         } else {
             None
         }
     }
+}
+
+/// The bound below `sent` that a refusal, in lower case, names: the largest number that can be one, because
+/// what else is counted beside it is either `sent` itself or small.
+///
+/// A refusal that counts the conversation too is about its length, which is no other conversation's.
+fn bound(refusal: &str, sent: u32) -> Option<u32> {
+    let end = refusal.char_indices().nth(BOUND_WITHIN).map_or(refusal.len(), |(end, _)| end);
+    let said = &refusal[..end];
+    let about_the_conversation = ["context length", "context limit", "input length", "input token", "prompt"]
+        .iter()
+        .any(|words| said.contains(words));
+    // What is part of a name (`haiku-20240307`) is no number.
+    let words = said.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.,".contains(c));
+    let numbers = words.flat_map(|word| ungrouped(word.trim_matches(['.', ',', '-', '_'])));
+    numbers.filter(|number| !about_the_conversation && (LEAST_BOUND..sent).contains(number)).max()
+}
+
+/// The whole numbers in a word: one, perhaps with commas between its thousands, or several with commas
+/// between them.
+fn ungrouped(word: &str) -> Vec<u32> {
+    let thousands = word.split(',').skip(1).all(|group| group.len() == 3);
+    let joined = if thousands { word.replace(',', "") } else { word.to_owned() };
+    joined.split(',').filter_map(|number| number.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -59,7 +101,7 @@ mod tests {
 
     fn corrected(shape: Shape, message: &str, parameter: Option<&str>) -> Option<Shape> {
         let parameter = parameter.map(str::to_owned);
-        shape.corrected_by(&Complaint { message: message.into(), status: None, parameter })
+        shape.corrected_by(&Complaint { message: message.into(), status: None, parameter }, 20_000)
     }
 
     #[test]
@@ -76,7 +118,6 @@ mod tests {
             ("`temperature` is deprecated for this model.", None, cold),
             (openai_tokens, Some("max_tokens"), renamed),
             (openai_tokens, None, renamed),
-            ("max_tokens is too large: 20000. This model supports at most 16384.", None, None),
             ("temperature: Input should be less than or equal to 1", None, None),
             ("Invalid schema for function 'f': 'temperature' is not supported", Some("tools[0]"), None),
             ("The model `x` does not exist", None, None),
@@ -86,9 +127,67 @@ mod tests {
     }
 
     #[test]
+    fn the_bound_of_a_models_tokens_is_understood() {
+        let openai = "max_tokens is too large: 20000. This model supports at most 16384 completion tokens, \
+                      whereas you provided 20000.";
+        let anthropic = "invalid_request_error: max_tokens: 20000 > 4096, which is the maximum allowed \
+                         number of output tokens for claude-3-haiku-20240307";
+        let groq = "`max_completion_tokens` must be less than or equal to `8192`, the maximum value for \
+                    `max_completion_tokens` is less than the `context_window` for this model";
+        for (message, parameter, expected) in [
+            (openai, Some("max_tokens"), Some(16_384)),
+            (openai, Some("max_completion_tokens"), Some(16_384)),
+            (openai, None, Some(16_384)),
+            (openai, Some("messages"), None),
+            (anthropic, None, Some(4096)),
+            (groq, None, Some(8192)),
+            ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", None, Some(8192)),
+            ("max_tokens not in [1,8192]", None, Some(8192)),
+            ("max_tokens: Input should be less than or equal to 4096.", None, Some(4096)),
+            ("max_tokens: 20,000 is more than 16,384", None, Some(16_384)),
+            ("At most 4096.", Some("max_tokens"), Some(4096)),
+            ("max_tokens: 20000 is too large for gpt-4-0613", None, None),
+            ("max_tokens: 20000 is too large, see section 15", None, None),
+            ("max_tokens: 20000 < 32000, the least this model takes", None, None),
+            ("max_tokens: 99999999999999999999 is no number", None, None),
+        ] {
+            let expected = expected.map(|most| Shape { most_tokens: Some(most), ..Shape::OTHER });
+            assert_eq!(corrected(Shape::OTHER, message, parameter), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_that_is_too_long_is_no_bound_for_others() {
+        for message in [
+            "'max_tokens' or 'max_completion_tokens' is too large: 20000. This model's maximum context length \
+             is 8192 tokens and your request has 150 input tokens (20000 > 8192 - 150).",
+            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input \
+             length or `max_tokens` and try again",
+        ] {
+            assert_eq!(corrected(Shape::OTHER, message, None), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn the_bound_only_ever_falls() {
+        let bounded = |most| Shape { most_tokens: Some(most), ..Shape::OTHER };
+        let refusal = "max_tokens must be between 16 and 4096";
+        assert_eq!(corrected(bounded(8192), refusal, None), Some(bounded(4096)));
+        assert_eq!(corrected(bounded(4096), refusal, None), Some(bounded(16)));
+        assert_eq!(corrected(bounded(16), refusal, None), None);
+        assert_eq!([1, 4096, 9000].map(|wanted| bounded(4096).tokens(wanted)), [1, 4096, 4096]);
+    }
+
+    #[test]
     fn a_quotation_of_the_conversation_changes_nothing() {
-        let message = format!("prompt refused: {} temperature is deprecated", "x".repeat(EARLY));
-        assert_eq!(corrected(Shape::OTHER, &message, None), None);
+        let long = "x".repeat(EARLY);
+        for message in [
+            format!("refused: {long} temperature is deprecated"),
+            format!("refused: {long} max_tokens is at most 17"),
+            format!("max_tokens refused: {long} {long} at most 17"),
+        ] {
+            assert_eq!(corrected(Shape::OTHER, &message, None), None);
+        }
     }
 
     #[test]

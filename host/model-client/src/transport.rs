@@ -14,8 +14,8 @@ use crate::connect_error::ConnectError;
 /// that sends without end must not fill our memory.
 const REPLY_LIMIT: usize = 16 << 20;
 
-/// The most that is read of an answer that is only going to be quoted.
-const ERROR_LIMIT: usize = 64 << 10;
+/// The most that is read of an answer that is only going to be quoted, and the longest error.
+pub(crate) const ERROR_LIMIT: usize = 64 << 10;
 
 /// How long finding, reaching and greeting a provider may take. An address that does not answer at all is
 /// not worth the whole time of a call: a second try may get another one.

@@ -10,6 +10,7 @@ use agent_core::ports::{Finish, ModelReply, ModelRequest};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
+use crate::bounds;
 use crate::identifiers::{CallIds, portable_id, portable_name};
 use crate::provider::{Prompt, Unreadable};
 use wire::{Block, Role, Said, Turn};
@@ -31,7 +32,7 @@ pub(crate) fn render(prompt: Prompt<'_>) -> wire::Request<'_> {
     let Prompt { model, request, tools, shape } = prompt;
     wire::Request {
         model,
-        max_tokens: request.max_tokens,
+        max_tokens: shape.tokens(request.max_tokens),
         temperature: shape.temperature.then_some(request.temperature.min(HOTTEST)),
         tools,
         messages: turns(request.messages),
@@ -42,6 +43,7 @@ pub(crate) fn render(prompt: Prompt<'_>) -> wire::Request<'_> {
 pub(crate) fn read(body: &[u8], request: &ModelRequest<'_>, who: &str) -> Result<ModelReply, Unreadable> {
     let response: wire::Response = serde_json::from_slice(body)?;
     let blocks = response.content.ok_or_else(|| Unreadable::because("it holds no content"))?;
+    bounds::calls(blocks.iter().filter(|block| matches!(block, Said::ToolUse { .. })).count())?;
     let (mut content, mut tool_calls) = (String::new(), Vec::new());
     let mut ids = CallIds::after(request.messages);
     for block in blocks {
@@ -65,8 +67,8 @@ pub(crate) fn read(body: &[u8], request: &ModelRequest<'_>, who: &str) -> Result
             let cached = [usage.cache_creation_input_tokens, usage.cache_read_input_tokens];
             let cached = cached.into_iter().flatten().fold(0, u64::saturating_add);
             Usage {
-                input_tokens: usage.input_tokens.saturating_add(cached),
-                output_tokens: usage.output_tokens,
+                input_tokens: bounds::tokens(usage.input_tokens.saturating_add(cached)),
+                output_tokens: bounds::tokens(usage.output_tokens),
             }
         }),
         finish: match response.stop_reason.as_deref() {

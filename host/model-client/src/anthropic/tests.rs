@@ -101,7 +101,10 @@ fn parameters_are_within_bounds() {
     assert_eq!(temperature(0.7, Shape::OTHER), 0.7);
     assert_eq!(temperature(2.0, Shape::OTHER), 1.0);
     assert_eq!(temperature(2.0, Shape { temperature: false, ..Shape::OTHER }), Value::Null);
-    assert_eq!(rendered(&scripted::request(), Shape::OTHER)["max_tokens"], 100);
+    let tokens = |most_tokens| {
+        rendered(&scripted::request(), Shape { most_tokens, ..Shape::OTHER })["max_tokens"].take()
+    };
+    assert_eq!([None, Some(64), Some(4096)].map(tokens), [100, 64, 100]);
 }
 
 #[test]
@@ -159,6 +162,25 @@ fn finish_and_usage_are_read() {
     let usage = json!({"input_tokens": 3, "cache_creation_input_tokens": null, "output_tokens": 4});
     let counted = reply(&json!({"content": [], "usage": usage})).usage;
     assert_eq!(counted, Some(Usage { input_tokens: 3, output_tokens: 4 }));
+}
+
+#[test]
+fn what_a_provider_counts_is_kept_plausible() {
+    let usage = json!({"input_tokens": 1, "cache_read_input_tokens": u64::MAX, "output_tokens": u64::MAX});
+    let reply = reply(&json!({"content": [], "usage": usage}));
+    assert_eq!(reply.usage, Some(Usage { input_tokens: 10_000_000, output_tokens: 10_000_000 }));
+}
+
+#[test]
+fn a_reply_holds_no_more_than_128_calls() {
+    let asking = |count| {
+        let mut blocks = vec![json!({"type": "tool_use", "name": "add"}); count];
+        // Other blocks do not count.
+        blocks.push(json!({"type": "text", "text": "a"}));
+        json!({ "content": blocks })
+    };
+    assert_eq!(reply(&asking(128)).tool_calls.len(), 128);
+    insta::assert_snapshot!(problem(&asking(129).to_string()), @"it holds more than 128 tool calls");
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn next(messages: &[Message], tools: &Catalog) -> (String, Vec<ToolCall>) {
 fn call(wish: Wish, tools: &Catalog) -> Option<(String, Value)> {
     let (tool, names, value) = match wish {
         Wish::Calculate(expression) => ("calculate", ["expression", "expr"], Some(expression)),
-        Wish::Time(zone) => ("current_time", ["zone", "timezone"], zone),
+        Wish::Time(zone) => ("current_time", ["time_zone", "zone"], zone),
         Wish::Statistics(text) => ("text_stats", ["text", "input"], Some(text)),
     };
     let spec = tools.get(tool)?;

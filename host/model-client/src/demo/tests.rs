@@ -12,7 +12,7 @@ fn tool(name: &str, property: &str, required: bool) -> ToolSpec {
 fn toolbox() -> Catalog {
     let tools = vec![
         tool("calculate", "expression", true),
-        tool("current_time", "zone", false),
+        tool("current_time", "time_zone", false),
         tool("text_stats", "text", true),
         tool("fetch", "url", true),
     ];
@@ -62,7 +62,7 @@ async fn two_wishes_are_two_calls() {
         calls("1+1, and the time in Tokyo?", &toolbox()).await,
         [
             ("calculate".into(), json!({"expression": "1+1"})),
-            ("current_time".into(), json!({"zone": "Asia/Tokyo"})),
+            ("current_time".into(), json!({"time_zone": "Asia/Tokyo"})),
         ]
     );
     assert_eq!(calls("What time is it?", &toolbox()).await, [("current_time".into(), json!({}))]);

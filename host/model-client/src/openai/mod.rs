@@ -11,6 +11,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use url::Url;
 
+use crate::bounds;
 use crate::identifiers::{CallIds, LONGEST_ID, portable_id, portable_name};
 use crate::provider::{Prompt, Unreadable};
 use crate::shape::Shape;
@@ -29,7 +30,7 @@ pub(crate) fn render_tools(tools: &Catalog) -> serde_json::Result<Box<RawValue>>
 /// The body of a request.
 pub(crate) fn render(prompt: Prompt<'_>) -> wire::Request<'_> {
     let Prompt { model, request, tools, shape } = prompt;
-    let max_tokens = Some(request.max_tokens);
+    let max_tokens = Some(shape.tokens(request.max_tokens));
     wire::Request {
         model,
         messages: request.messages.iter().map(|said| message(said, shape)).collect(),
@@ -48,7 +49,9 @@ pub(crate) fn read(body: &[u8], request: &ModelRequest<'_>, who: &str) -> Result
     let said = choice.message.ok_or_else(|| Unreadable::because("its choice holds no message"))?;
     let content = said.content.map(text).unwrap_or_default();
     let mut ids = CallIds::after(request.messages);
-    let tool_calls = said.tool_calls.into_iter().flatten().map(|asked| {
+    let asked = said.tool_calls.unwrap_or_default();
+    bounds::calls(asked.len())?;
+    let tool_calls = asked.into_iter().map(|asked| {
         let id = ids.claim(asked.id);
         let wire::AskedFunction { name, arguments } = asked.function;
         match arguments.unwrap_or_default() {
@@ -61,9 +64,10 @@ pub(crate) fn read(body: &[u8], request: &ModelRequest<'_>, who: &str) -> Result
     Ok(ModelReply {
         tool_calls: tool_calls.collect(),
         content: if content.is_empty() { said.refusal.unwrap_or_default() } else { content },
-        usage: response
-            .usage
-            .map(|usage| Usage { input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens }),
+        usage: response.usage.map(|usage| Usage {
+            input_tokens: bounds::tokens(usage.prompt_tokens),
+            output_tokens: bounds::tokens(usage.completion_tokens),
+        }),
         finish: match choice.finish_reason.as_deref() {
             Some("length") => Finish::Length,
             _ => Finish::Done,

@@ -74,6 +74,9 @@ fn the_shape_decides_about_parameters_and_ids() {
     let sent = &own["messages"][0]["tool_calls"][0]["id"];
     assert!(sent.as_str().unwrap().len() <= 40);
     assert_eq!(*sent, own["messages"][1]["tool_call_id"]);
+    let capped = |most| rendered(&messages, Shape { most_tokens: Some(most), ..Shape::OPENAI });
+    assert_eq!(capped(64)["max_completion_tokens"], 64);
+    assert_eq!(capped(4096)["max_completion_tokens"], 100);
     let other = rendered(&messages, Shape::OTHER);
     assert_eq!(other["messages"][0]["tool_calls"][0]["id"], long);
 }
@@ -141,6 +144,21 @@ fn usage_and_finish_are_read() {
         let reply = reply(&body(finish, usage));
         assert_eq!((reply.finish, reply.usage), (Finish::Done, None));
     }
+}
+
+#[test]
+fn what_a_provider_counts_is_kept_plausible() {
+    let usage = json!({"prompt_tokens": u64::MAX, "completion_tokens": u64::MAX});
+    let reply = reply(&json!({"choices": [{"message": {"content": "a"}}], "usage": usage}));
+    assert_eq!(reply.usage, Some(Usage { input_tokens: 10_000_000, output_tokens: 10_000_000 }));
+}
+
+#[test]
+fn a_reply_holds_no_more_than_128_calls() {
+    let asking = |count| json!({"tool_calls": vec![json!({"function": {"name": "add"}}); count]});
+    assert_eq!(message(&asking(128)).tool_calls.len(), 128);
+    let body = json!({"choices": [{"message": asking(129)}]}).to_string();
+    insta::assert_snapshot!(problem(&body), @"it holds more than 128 tool calls");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use agent_core::ports::ModelError;
 use model_client::Provider;
+use serde_json::json;
 
 use crate::call::{BOTH, ask, model, retrying};
 use crate::provider::{Answer, KEY, ScriptedProvider};
@@ -13,6 +14,18 @@ async fn a_reply_without_end_is_given_up() {
         let provider = ScriptedProvider::start(Provider::OpenAi, [answer]).await;
         let error = ask(&retrying(Provider::OpenAi, &provider)).await.unwrap_err();
         assert!(matches!(error, ModelError::Malformed { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_reply_with_too_many_calls_is_malformed_and_not_asked_for_again() {
+    let calls = vec![json!({"type": "tool_use", "name": "a", "function": {"name": "a"}}); 10_000];
+    let body = json!({"choices": [{"message": {"tool_calls": calls}}], "content": calls});
+    for protocol in BOTH {
+        let provider = ScriptedProvider::start(protocol, [Answer::json(&body)]).await;
+        let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
+        let ModelError::Malformed { detail, .. } = error else { panic!("{error}") };
+        assert_eq!(detail, "it holds more than 128 tool calls");
     }
 }
 

@@ -141,3 +141,36 @@ async fn a_server_that_wants_the_new_name_of_the_token_limit_gets_it() {
     assert_eq!(ask(&model(Provider::OpenAi, &provider)).await.unwrap().content, "3");
     assert_eq!(provider.requests()[1].body["max_completion_tokens"], 100);
 }
+
+#[tokio::test]
+async fn a_model_that_writes_less_is_asked_again_for_less_and_remembered() {
+    for (protocol, refusal, most) in [
+        (
+            Provider::OpenAi,
+            {
+                "max_tokens is too large: 20000. This model supports at most 16384 completion tokens, whereas you \
+             provided 20000."
+            },
+            16_384,
+        ),
+        (
+            Provider::Anthropic,
+            {
+                "max_tokens: 20000 > 4096, which is the maximum allowed number of output tokens for \
+             claude-3-haiku-20240307"
+            },
+            4096,
+        ),
+    ] {
+        let reply = Answer::reply(protocol, "3");
+        let script = [Answer::error(400, refusal), reply.clone(), reply.clone(), reply];
+        let provider = ScriptedProvider::start(protocol, script).await;
+        let model = model(protocol, &provider);
+        for max_tokens in [20_000, 30_000, 100] {
+            model.complete(ModelRequest { max_tokens, ..request() }).await.unwrap();
+        }
+        let requests = provider.requests();
+        let sent: Vec<_> = requests.iter().map(|request| &request.body["max_tokens"]).collect();
+        assert_eq!(sent, [20_000, most, most, 100]);
+    }
+}
