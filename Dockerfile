@@ -1,4 +1,4 @@
-# The service and its tools in one image. The build runs the commands that CI runs; nothing is built another way.
+# The service and its tools in one image, built by the command that CI runs too.
 #
 #   docker build -t agent-host .
 #   docker run -p 3000:3000 -e LLM_API_KEY=… agent-host
@@ -6,10 +6,9 @@
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
 COPY . .
-# The tools are compiled for a target of their own; `cargo xtask guests` finds it.
+# The tools are compiled for a target of their own.
 RUN rustup target add wasm32-unknown-unknown
-RUN cargo xtask guests
-RUN cargo build --release --locked
+RUN cargo xtask dist
 
 FROM debian:bookworm-slim
 # Certificates to reach the model provider with, and curl for the health check.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::run::{cargo, run};
-use crate::{guests, test};
+use crate::{dist, test};
 
 /// Runs every check, and stops at the first that fails.
 pub(crate) fn check_all(repository: &Path) -> anyhow::Result<()> {
@@ -17,6 +17,7 @@ pub(crate) fn check_all(repository: &Path) -> anyhow::Result<()> {
     }
     let arguments = ["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"];
     run(cargo(repository, arguments).env("RUSTDOCFLAGS", "-D warnings"))?;
-    guests::build(repository, &guests::Arguments::default())?;
+    dist::build(repository)?;
+    // Last, so that what it says of the tests is the last word.
     test::run_all(repository, &test::Arguments::default())
 }

@@ -40,7 +40,8 @@ pub(crate) fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<
             Placed::New => "written",
             Placed::Same => "unchanged",
         };
-        println!("guests: {size:>7.1} KiB  {news:<9}  {}", target.display());
+        let shown = target.strip_prefix(repository).unwrap_or(&target).display();
+        println!("guests: {size:>7.1} KiB  {news:<9}  {shown}");
     }
     Ok(())
 }

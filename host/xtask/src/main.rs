@@ -4,6 +4,7 @@
 mod bench;
 mod ci;
 mod dev;
+mod dist;
 mod guests;
 mod run;
 mod test;
@@ -27,6 +28,8 @@ enum Command {
     Test(test::Arguments),
     /// Build the tools of guest-tools/ into target/tools and target/tools-misbehaving.
     Guests(guests::Arguments),
+    /// Build what is shipped: the tools into target/tools, the binary into target/release.
+    Dist,
     /// Build for release and print the numbers: cost of a tool call, latency, throughput, memory, start-up.
     Bench(bench::Arguments),
     /// What every change has to pass: formatting, lints, documentation, guests and tests.
@@ -39,6 +42,7 @@ fn main() -> anyhow::Result<()> {
         Command::Dev(arguments) => dev::serve(&repository, &arguments),
         Command::Test(arguments) => test::run_all(&repository, &arguments),
         Command::Guests(arguments) => guests::build(&repository, &arguments),
+        Command::Dist => dist::build(&repository),
         Command::Bench(arguments) => bench::print_numbers(&repository, &arguments),
         Command::Ci => ci::check_all(&repository),
     }

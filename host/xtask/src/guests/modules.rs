@@ -28,7 +28,17 @@ pub(super) fn build(workspace: &Path, compiler: &Compiler) -> anyhow::Result<Vec
     let mut cargo = Command::new("cargo");
     cargo
         .current_dir(workspace)
-        .args(["build", "--quiet", "--release", "--workspace", "--lib", "--example", EXAMPLES, "--target", TARGET])
+        .args([
+            "build",
+            "--quiet",
+            "--release",
+            "--workspace",
+            "--lib",
+            "--example",
+            EXAMPLES,
+            "--target",
+            TARGET,
+        ])
         .arg("--message-format=json-render-diagnostics")
         .env("CARGO_TARGET_DIR", workspace.join("target"))
         .env("CARGO_ENCODED_RUSTFLAGS", hide_paths(workspace))
