@@ -1,1 +1,44 @@
-//! Harness.
+//! What the acceptance tests are written with: the real binary, started as a user would start it, and
+//! everything around it.
+//!
+//! - [`Service`]: a running `agent-host` with a folder of tools, and a method per endpoint ([`Caller`]).
+//! - [`Model`]: a fake provider that plays a script and holds every request against its protocol's rules.
+//! - [`Component`]: the tools we ship, those that misbehave, and files that are no tools.
+//! - [`Socket`]: for requests that no HTTP client would send. [`Exposition`]: metrics, read.
+//! - [`Postgres`]: a real server of our own, which can be stopped.
+//! - [`Process`], [`Log`], [`Task`], [`eventually`]: running things and waiting for them.
+//!
+//! Whatever is started ends when its guard is dropped, and a service whose test fails prints its log. Nothing
+//! here sleeps for a guessed while: waiting is for a condition, and it gives up loudly at a deadline.
+//!
+//! What does not belong here: what the service should do. That is what the tests in `it/` say.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, and so does what it is written with"
+)]
+
+mod artifacts;
+mod caller;
+mod component;
+mod exposition;
+mod log;
+mod model;
+mod postgres;
+mod process;
+mod service;
+mod socket;
+mod waiting;
+
+pub use artifacts::{agent_host, repository};
+pub use caller::{Answer, Caller};
+pub use component::Component;
+pub use exposition::Exposition;
+pub use log::Log;
+pub use model::{Gate, Model, Play, Protocol, Request, asks_for, asks_for_all, order, says};
+pub use postgres::Postgres;
+pub use process::{Ended, Process, Signal};
+pub use service::{Builder, Service};
+pub use socket::{ReservedPort, Socket};
+pub use waiting::{PATIENCE, Task, eventually, within};

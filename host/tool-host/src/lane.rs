@@ -43,6 +43,7 @@ pub(crate) async fn run<T: Send + 'static>(
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a call ends with whoever waits for it, so nobody else has to")]
 fn spawn_on<T: Send + 'static>(
     lane: &Handle,
     call: impl Future<Output = T> + Send + 'static,
