@@ -73,7 +73,7 @@ fn read_module(message: &Value) -> Option<Module> {
     })
 }
 
-/// Flags that keep this machine's folders out of panic messages: the same sources make the same component anywhere.
+/// Flags that keep this machine's folders out of panic messages, which others read in their logs.
 fn hide_paths(workspace: &Path) -> OsString {
     let mut flags = OsString::from("--remap-path-prefix=");
     flags.push(workspace);

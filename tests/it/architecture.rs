@@ -1,0 +1,261 @@
+//! The invariants of host/ARCHITECTURE.md that no manifest can state. Every rule has to find what it is
+//! about, so that renaming a crate or a file cannot disarm it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use acceptance::repository;
+use serde_json::Value;
+
+/// The crates between agent-core and agent-host.
+const MIDDLES: [&str; 4] = ["backends", "http-edge", "model-client", "tool-host"];
+
+/// Longest file of Rust, in lines.
+const MOST_LINES: usize = 500;
+
+/// The packages of the workspace, as cargo knows them.
+struct Workspace(Vec<Value>);
+
+impl Workspace {
+    fn read() -> Self {
+        let output = Command::new(env!("CARGO"))
+            .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+            .current_dir(repository())
+            .output()
+            .expect("cargo can be started");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+        Self(serde_json::from_value(metadata["packages"].take()).unwrap())
+    }
+
+    fn names(&self) -> BTreeSet<&str> {
+        self.0.iter().map(|package| package["name"].as_str().unwrap()).collect()
+    }
+
+    /// What a crate depends on, tests apart.
+    fn dependencies(&self, package: &str) -> BTreeSet<&str> {
+        let found = self.0.iter().find(|one| one["name"] == package);
+        let found = found.unwrap_or_else(|| panic!("there is no crate {package} any more"));
+        let dependencies = found["dependencies"].as_array().unwrap().iter();
+        let normal = dependencies.filter(|dependency| dependency["kind"] != "dev");
+        normal.map(|dependency| dependency["name"].as_str().unwrap()).collect()
+    }
+
+    /// Those that depend on a crate whose name `is_it`, tests apart.
+    fn dependents(&self, is_it: impl Fn(&str) -> bool) -> BTreeSet<&str> {
+        let depends = |package: &&str| self.dependencies(package).into_iter().any(&is_it);
+        self.names().into_iter().filter(depends).collect()
+    }
+}
+
+#[test]
+fn the_middles_know_the_core_and_nobody_else_of_us() {
+    let workspace = Workspace::read();
+    let ours = workspace.names();
+    for middle in MIDDLES {
+        let known: Vec<_> = workspace.dependencies(middle).intersection(&ours).copied().collect();
+        assert_eq!(known, ["agent-core"], "{middle}");
+    }
+    let known: Vec<_> = workspace.dependencies("agent-core").intersection(&ours).copied().collect();
+    assert_eq!(known, [] as [&str; 0], "agent-core");
+    let wired: Vec<_> = workspace.dependencies("agent-host").intersection(&ours).copied().collect();
+    assert_eq!(wired, ["agent-core", "backends", "http-edge", "model-client", "tool-host"]);
+}
+
+#[test]
+fn every_crate_has_a_place_in_the_fan() {
+    let mut known = BTreeSet::from(["acceptance", "agent-core", "agent-host", "xtask"]);
+    known.extend(MIDDLES);
+    assert_eq!(Workspace::read().names(), known);
+}
+
+#[test]
+fn only_the_tool_host_names_wasmtime() {
+    assert_eq!(
+        Workspace::read().dependents(|name| name.starts_with("wasmtime")),
+        BTreeSet::from(["tool-host"])
+    );
+}
+
+#[test]
+fn only_backends_names_a_store() {
+    const STORES: [&str; 5] = ["bullmq-official", "mongodb", "moka", "redis", "sqlx"];
+    assert_eq!(Workspace::read().dependents(|name| STORES.contains(&name)), BTreeSet::from(["backends"]));
+}
+
+#[test]
+fn only_the_model_client_talks_http_to_others() {
+    // agent-host has it too while it is not split off; what matters is that no middle does.
+    let workspace = Workspace::read();
+    let dependents = workspace.dependents(|name| name == "reqwest");
+    assert!(dependents.contains("model-client"), "{dependents:?}");
+    for other in ["agent-core", "backends", "http-edge", "tool-host"] {
+        assert!(!dependents.contains(other), "{other}");
+    }
+}
+
+#[test]
+fn the_core_names_no_driver() {
+    const DRIVERS: [&str; 9] =
+        ["axum", "hyper", "mongodb", "prometheus", "redis", "reqwest", "sqlx", "tower", "wasmtime"];
+    let workspace = Workspace::read();
+    let known = workspace.dependencies("agent-core");
+    assert!(known.contains("serde") && DRIVERS.iter().all(|driver| !known.contains(driver)), "{known:?}");
+}
+
+#[test]
+fn only_the_http_edge_has_handlers() {
+    let workspace = Workspace::read();
+    let dependents = workspace.dependents(|name| name == "axum");
+    assert_eq!(dependents, BTreeSet::from(["acceptance", "agent-host", "http-edge"]));
+    // Whoever owns the socket hands the router on and tells it who is calling, and no more.
+    let uses = lines_of("host/agent-host/src", |line| line.contains("axum::"));
+    assert!(!uses.is_empty());
+    for (place, line) in uses {
+        let allowed = ["axum::Router", "axum::extract::ConnectInfo"].iter().any(|part| line.contains(part));
+        assert!(allowed, "{place}: {line}");
+    }
+}
+
+#[test]
+fn one_file_reads_the_environment() {
+    let reads =
+        |line: &str| ["env::var", "env::vars", "vars_os()", "var_os("].iter().any(|call| line.contains(call));
+    let files: BTreeSet<_> = service_sources()
+        .into_iter()
+        .filter(|file| code_of(file).iter().any(|(_, line)| reads(line)))
+        .map(|file| shown(&file))
+        .collect();
+    assert_eq!(files, BTreeSet::from(["host/agent-host/src/config/vars.rs".to_owned()]));
+}
+
+#[test]
+fn one_file_ends_the_process() {
+    let files: BTreeSet<_> = service_sources()
+        .into_iter()
+        .filter(|file| code_of(file).iter().any(|(_, line)| line.contains("process::exit(")))
+        .map(|file| shown(&file))
+        .collect();
+    assert_eq!(files, BTreeSet::from(["host/agent-host/src/main.rs".to_owned()]));
+}
+
+#[test]
+fn unsafe_code_stands_in_one_place() {
+    let files: BTreeSet<_> = service_sources()
+        .into_iter()
+        .filter(|file| {
+            code_of(file).iter().any(|(_, line)| line.contains("unsafe {") || line.contains("unsafe fn"))
+        })
+        .map(|file| shown(&file))
+        .collect();
+    assert_eq!(files, BTreeSet::from(["host/tool-host/src/compiled.rs".to_owned()]));
+}
+
+#[test]
+fn the_run_and_the_retry_schedule_have_no_async_and_no_clock() {
+    for place in
+        ["host/agent-core/src/run", "host/model-client/src/schedule.rs", "host/agent-host/src/config"]
+    {
+        let pure = lines_of(place, |_| true);
+        assert!(!pure.is_empty(), "there is no {place} any more");
+        for (place, line) in pure {
+            let code = line.split("//").next().unwrap_or_default();
+            let impure = ["async ", ".await", "Instant::now", "SystemTime::now"]
+                .iter()
+                .any(|word| code.contains(word));
+            assert!(!impure, "{place}: {line}");
+        }
+    }
+}
+
+#[test]
+fn no_file_is_longer_than_it_may_be() {
+    let files = every_source();
+    assert!(files.len() > 100, "{}", files.len());
+    let too_long: Vec<_> = files
+        .iter()
+        .map(|file| (shown(file), fs::read_to_string(file).unwrap().lines().count()))
+        .filter(|(_, lines)| *lines > MOST_LINES)
+        .collect();
+    assert_eq!(too_long, []);
+}
+
+#[test]
+fn every_file_says_first_what_it_is() {
+    let silent: Vec<_> = every_source()
+        .iter()
+        .filter(|file| !fs::read_to_string(file).unwrap().trim_start().starts_with("//!"))
+        .map(|file| shown(file))
+        .collect();
+    assert_eq!(silent, [] as [&str; 0]);
+}
+
+#[test]
+fn nothing_is_called_after_what_it_is_not() {
+    const EMPTY_WORDS: [&str; 5] = ["common", "helpers", "manager", "misc", "utils"];
+    let files = every_source();
+    assert!(!files.is_empty());
+    for file in files {
+        let named = shown(&file);
+        let empty = named.split(['/', '.']).any(|part| EMPTY_WORDS.contains(&part));
+        assert!(!empty, "{named}");
+    }
+}
+
+/// The sources of the crates that the service is made of, their unit tests in folders of their own apart.
+fn service_sources() -> Vec<PathBuf> {
+    let crates = ["agent-core", "agent-host"].into_iter().chain(MIDDLES);
+    let sources = crates.flat_map(|name| sources_below(&repository().join("host").join(name).join("src")));
+    sources.filter(|file| !file.ends_with("tests.rs")).collect()
+}
+
+/// Every Rust file of the repository.
+fn every_source() -> Vec<PathBuf> {
+    ["host", "guest-tools", "tests"]
+        .iter()
+        .flat_map(|folder| sources_below(&repository().join(folder)))
+        .collect()
+}
+
+fn sources_below(place: &Path) -> Vec<PathBuf> {
+    if place.is_file() {
+        return vec![place.to_owned()];
+    }
+    let entries = fs::read_dir(place).unwrap_or_else(|error| panic!("{}: {error}", place.display()));
+    let mut found = Vec::new();
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        if path.is_dir() && !path.ends_with("target") {
+            found.extend(sources_below(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Lines outside of the tests at the end of a file, with their numbers.
+fn code_of(file: &Path) -> Vec<(usize, String)> {
+    let text = fs::read_to_string(file).unwrap();
+    let lines = text.lines().take_while(|line| *line != "mod tests {");
+    let code = lines.enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+    code.map(|(index, line)| (index + 1, line.to_owned())).collect()
+}
+
+/// `file:line` and text of the lines of code that `matches`.
+fn lines_of(place: &str, matches: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+    let files = sources_below(&repository().join(place));
+    let files = files.into_iter().filter(|file| !file.ends_with("tests.rs"));
+    let lines = files.flat_map(|file| {
+        let name = shown(&file);
+        code_of(&file).into_iter().map(move |(number, line)| (format!("{name}:{number}"), line))
+    });
+    lines.filter(|(_, line)| matches(line)).collect()
+}
+
+/// A path as it is seen from the root of the repository.
+fn shown(file: &Path) -> String {
+    file.strip_prefix(repository()).unwrap().display().to_string()
+}

@@ -1,0 +1,83 @@
+//! The command line: what it says to people, and `agent-host dev` for those who want to see it work.
+
+use acceptance::{Ended, Model, Service};
+use serde_json::Value;
+
+#[tokio::test]
+async fn help_and_version_are_there_for_whoever_asks() {
+    let Ended { code, stdout, .. } = Service::command(&["--help"]).run().await;
+    assert_eq!(code, Some(0));
+    for word in ["serve", "dev", "tools", "--version"] {
+        assert!(stdout.contains(word), "{word} is not in {stdout}");
+    }
+    let Ended { code, stdout, .. } = Service::command(&["--version"]).run().await;
+    assert_eq!((code, stdout), (Some(0), format!("agent-host {}\n", env!("CARGO_PKG_VERSION"))));
+    for command in ["serve", "dev", "tools"] {
+        let ended = Service::command(&[command, "--help"]).run().await;
+        assert!(ended.code == Some(0) && ended.stdout.contains("Usage"), "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_line_that_makes_no_sense_is_refused_with_a_hint() {
+    for arguments in [&["server"][..], &["serve", "--port", "3000"], &["tools", "extra"], &[]] {
+        let Ended { code, stderr, .. } = Service::command(arguments).run().await;
+        assert_eq!(code, Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains("Usage"), "{arguments:?}: {stderr}");
+    }
+}
+
+/// `agent-host dev` with the tools that the demo model knows.
+async fn dev() -> Service {
+    let builder = Service::command(&["dev"]).tools(["calculator", "clock", "text-stats"]);
+    builder.env("PORT", "0").start().await
+}
+
+#[tokio::test]
+async fn the_dev_command_prints_a_curl_line_that_works() {
+    let service = dev().await;
+    let last = service.log().line_with(&["-d", "input"]).await;
+    assert!(service.address().ip().is_loopback(), "nobody else is invited");
+    let text = service.log().stdout();
+    let first = text.lines().find(|line| line.trim_start().starts_with("curl ")).expect("a curl line");
+    let command = format!("{first}\n{last}");
+    let output = tokio::process::Command::new("/bin/sh").args(["-c", &command]).output().await.unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {command}\n{output:?}"));
+    let result = &answer["result"];
+    assert_eq!(result["toolCalls"][0]["outcome"], "ok", "{answer:#}");
+    let said = result["output"].as_str().unwrap();
+    assert!(said.contains("demo") && said.contains("77.364"), "{said}");
+    assert_eq!(result["model"], "demo/rules");
+    // A demo says in the log that it is one (decisions, "demo/… model").
+    service
+        .log()
+        .find("a warning in the log", |line| {
+            (line.contains("WARN") && line.contains("demo model")).then_some(())
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn the_demo_model_keeps_its_promises() {
+    let service = dev().await;
+    let introduction = service.result_of("Hello").await;
+    let introduction = introduction["output"].as_str().unwrap();
+    // What it offers stands in quotes.
+    let offers: Vec<_> = introduction.split('"').skip(1).step_by(2).collect();
+    assert_eq!(offers.len(), 3, "{introduction}");
+    for offer in offers {
+        let result = service.result_of(offer).await;
+        assert_eq!(result["toolCalls"][0]["outcome"], "ok", "{offer}: {result:#}");
+        assert!(result["output"].as_str().unwrap().contains("demo"), "{result:#}");
+    }
+}
+
+#[tokio::test]
+async fn the_dev_command_uses_the_model_that_is_set() {
+    let model = Model::openai().await;
+    model.says("no demo");
+    let service =
+        Service::command(&["dev"]).model(&model).tools(["calculator"]).env("PORT", "0").start().await;
+    assert_eq!(service.result_of("hi").await["output"], "no demo");
+}

@@ -1,0 +1,24 @@
+//! What the users of agent-host see, one file per promise: the real binary over a real socket, with the real
+//! components, against a provider that plays a script.
+//!
+//! Run with `cargo xtask test`, or, after `cargo build -p agent-host` and `cargo xtask guests`, with
+//! `cargo nextest run -p acceptance`.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod architecture;
+mod bad_input;
+mod command_line;
+mod harness;
+mod health;
+mod invoke;
+mod log;
+mod log_form;
+mod metrics;
+mod misbehaving;
+mod provider;
+mod result;
+mod shipped_tools;
+mod shutdown;
+mod startup;
+mod tools_command;
+mod tools_folder;

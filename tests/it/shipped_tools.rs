@@ -1,0 +1,67 @@
+//! The tools we ship: every one can be called through the service, and none is forgotten here.
+
+use std::collections::BTreeSet;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use acceptance::{Component, Model, PATIENCE, Service, order, repository};
+use serde_json::{Value, json};
+
+/// Component, tool, arguments, and a part of what it returns.
+type Sample = (&'static str, &'static str, Value, &'static str);
+
+fn samples() -> Vec<Sample> {
+    let paris = json!({ "time_zone": "Europe/Paris" });
+    let noon =
+        json!({ "time": "2026-07-14T12:00", "from_time_zone": "Europe/Berlin", "to_time_zone": "UTC" });
+    let month = json!({ "date": "2026-01-31", "duration": "1 month" });
+    let year = json!({ "from": "2026-01-01", "to": "2027-01-01" });
+    let sum = json!({ "json": { "a": [1, 2] }, "query": ".a | add" });
+    vec![
+        ("calculator", "calculate", json!({ "expression": "2^10" }), r#""value":"1024""#),
+        ("clock", "current_time", paris, r#""time_zone":"Europe/Paris""#),
+        ("clock", "convert_time", noon, "2026-07-14T10:00:00"),
+        ("clock", "add_to_date", month, r#""result":"2026-02-28""#),
+        ("clock", "date_difference", year, r#""whole":365"#),
+        ("json-query", "json_query", sum, r#""results":[3]"#),
+        ("text-stats", "text_stats", json!({ "text": "to be or not to be" }), r#""words":6"#),
+    ]
+}
+
+/// What `cargo xtask guests` has built to be shipped.
+fn built() -> BTreeSet<String> {
+    let folder = repository().join("target/tools");
+    let entries = std::fs::read_dir(folder).expect("the folder of built tools").map(Result::unwrap);
+    let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+    names.filter_map(|name| name.strip_suffix(".wasm").map(str::to_owned)).collect()
+}
+
+#[tokio::test]
+async fn every_shipped_tool_can_be_called() {
+    let model = Model::openai().await;
+    model.obeys();
+    let names = built();
+    let service = Service::variant_a().model(&model).tools(names.iter().map(String::as_str)).start().await;
+    let ready = service.ready().await;
+    assert_eq!(ready.json().get("tools"), None, "{ready}");
+    for (component, tool, arguments, part) in samples() {
+        let result = service.result_of(&order(tool, &arguments)).await;
+        let call = &result["toolCalls"][0];
+        assert_eq!(call["outcome"], "ok", "{result:#}");
+        assert_eq!(call["component"], Component::shipped(component).id(), "{result:#}");
+        assert!(result["output"].as_str().unwrap().contains(part), "{result:#}");
+    }
+    let offered: BTreeSet<_> = model.calls()[0].tools().into_iter().map(str::to_owned).collect();
+    let called: BTreeSet<_> = samples().into_iter().map(|(_, tool, ..)| tool.to_owned()).collect();
+    assert_eq!(offered, called, "a tool without a sample here");
+}
+
+#[tokio::test]
+async fn the_clock_tells_the_time_of_the_host() {
+    let model = Model::openai().await;
+    model.obeys();
+    let service = Service::variant_a().model(&model).tools(["clock"]).start().await;
+    let result = service.result_of(&order("current_time", &json!({}))).await;
+    let told: Value = serde_json::from_str(result["output"].as_str().unwrap()).unwrap();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    assert!(now.abs_diff(told["unix_seconds"].as_u64().unwrap()) <= PATIENCE.as_secs(), "{told} {now}");
+}

@@ -1,0 +1,153 @@
+//! `agent-host tools`, and the folder of compiled tools that every start makes use of.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use acceptance::{Component, Service};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn the_tools_command_lists_what_would_be_served() {
+    let ended = Service::command(&["tools"]).tools(["calculator", "text-stats"]).run().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let first_lines: Vec<_> = ended.stdout.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert_eq!(first_lines, ["calculate", "", "text_stats"]);
+    for component in ["calculator", "text-stats"].map(Component::shipped) {
+        assert!(ended.stdout.contains(&component.id()), "{}", ended.stdout);
+    }
+    assert!(ended.stdout.contains("Works out an arithmetic expression"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("read-only=true"), "{}", ended.stdout);
+}
+
+#[tokio::test]
+async fn the_tools_command_lists_them_as_json() {
+    let ended = Service::command(&["tools", "--json"]).tools(["calculator", "text-stats"]).run().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let tools: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let names: Vec<_> = tools.as_array().unwrap().iter().map(|tool| tool["tool"].clone()).collect();
+    assert_eq!(names, ["calculate", "text_stats"]);
+    let calculator = &tools[0];
+    assert_eq!(calculator["component"], "calculator");
+    assert_eq!(calculator["digest"], Component::shipped("calculator").digest());
+    assert_eq!(calculator["inputSchema"]["required"], json!(["expression"]));
+    assert_eq!(
+        calculator["hints"],
+        json!([["read-only", "true"], ["idempotent", "true"], ["timeout-ms", "1000"]])
+    );
+    assert!(calculator["description"].as_str().unwrap().starts_with("Works out"), "{calculator:#}");
+}
+
+#[tokio::test]
+async fn the_tools_command_says_which_files_cannot_serve_and_exits_with_1() {
+    let copy = Component::shipped("calculator").named("abacus");
+    let ended = Service::command(&["tools", "--json"])
+        .tools(["calculator", "text-stats"])
+        .tool(copy)
+        .tool(Component::core_module("core"))
+        .run()
+        .await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let tools: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(tools.as_array().unwrap().len(), 1, "the others are listed all the same");
+    let clash = |file: &str, other: &str| {
+        let of_file = |line: &&str| line.contains(&format!("file=\"{file}.wasm\""));
+        let line = ended.stderr.lines().find(of_file).unwrap_or_default();
+        let names_both = line.contains("offers the tool") && line.contains(&format!("so does {other}.wasm"));
+        assert!(names_both, "{}", ended.stderr);
+    };
+    clash("abacus", "calculator");
+    clash("calculator", "abacus");
+    assert!(ended.stderr.contains("core.wasm") && ended.stderr.contains("core module"), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn the_tools_command_needs_no_model_and_no_tools() {
+    let ended = Service::command(&["tools"]).run().await;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "no tools are loaded\n"), "{ended:?}");
+    let ended = Service::command(&["tools", "--json"]).run().await;
+    assert_eq!((ended.code, ended.stdout.trim()), (Some(0), "[]"), "{ended:?}");
+}
+
+/// Every file of a folder with its inode. Compiled tools are written aside and renamed, so a file that was
+/// written anew has another.
+fn files(folder: &Path) -> BTreeMap<String, u64> {
+    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().ino())).collect()
+}
+
+#[tokio::test]
+async fn a_second_start_compiles_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let cache = home.path().join("made/if/absent");
+    let list = async || {
+        let builder = Service::command(&["tools"]).tools(["calculator"]).env("TOOLS_CACHE_DIR", &cache);
+        let ended = builder.run().await;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        files(&cache)
+    };
+    let first = list().await;
+    let digest = Component::shipped("calculator").digest().replace(':', "-");
+    assert!(first.len() == 1 && first.keys().all(|file| file.starts_with(&digest)), "{first:?}");
+    assert_eq!(list().await, first);
+}
+
+#[tokio::test]
+async fn a_compiled_tool_that_is_damaged_is_compiled_again() {
+    let home = tempfile::tempdir().unwrap();
+    let cache = home.path().join("cache");
+    let list = async || {
+        let builder = Service::command(&["tools"]).tools(["calculator"]).env("TOOLS_CACHE_DIR", &cache);
+        builder.run().await
+    };
+    assert_eq!(list().await.code, Some(0));
+    let file = cache.join(files(&cache).keys().next().unwrap());
+    let whole = fs::read(&file).unwrap();
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 1;
+    for content in [&whole[..whole.len() / 2], &damaged, b""] {
+        fs::write(&file, content).unwrap();
+        let ended = list().await;
+        assert!(ended.code == Some(0) && ended.stdout.starts_with("calculate\n"), "{ended:?}");
+        assert_eq!(fs::read(&file).unwrap(), whole);
+    }
+}
+
+#[tokio::test]
+async fn a_compile_cache_that_cannot_be_used_is_said_and_done_without() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("file");
+    fs::write(&file, "").unwrap();
+    // Below a file not even root can make a folder.
+    let builder =
+        Service::command(&["tools"]).tools(["calculator"]).env("TOOLS_CACHE_DIR", file.join("below"));
+    let ended = builder.run().await;
+    assert!(ended.code == Some(0) && ended.stdout.starts_with("calculate\n"), "{ended:?}");
+    assert!(ended.stderr.contains("TOOLS_CACHE_DIR"), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn a_compile_cache_that_others_can_write_is_not_used() {
+    let cache = tempfile::tempdir().unwrap();
+    fs::set_permissions(cache.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let ended =
+        Service::command(&["tools"]).tools(["calculator"]).env("TOOLS_CACHE_DIR", cache.path()).run().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("others can write it"), "{}", ended.stderr);
+    assert_eq!(files(cache.path()).len(), 0);
+}
+
+#[tokio::test]
+async fn without_a_variable_compiled_tools_go_where_the_platform_keeps_caches() {
+    let home = tempfile::tempdir().unwrap();
+    let list = async |variable: &str, folder: &Path| {
+        let builder = Service::command(&["tools"]).tools(["calculator"]).without_env("TOOLS_CACHE_DIR");
+        let ended = builder.env(variable, folder).run().await;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    };
+    list("XDG_CACHE_HOME", &home.path().join("xdg")).await;
+    assert_eq!(files(&home.path().join("xdg/agent-host")).len(), 1);
+    list("HOME", &home.path().join("home")).await;
+    assert_eq!(files(&home.path().join("home/.cache/agent-host")).len(), 1);
+}

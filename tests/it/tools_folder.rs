@@ -1,0 +1,304 @@
+//! The tools folder while the service runs: what is in it serves, what cannot serve is named, and what is
+//! replaced is replaced for good without a request that fails.
+
+use std::fs;
+
+use acceptance::{Component, Model, Service, Task, asks_for, eventually, order};
+use serde_json::{Value, json};
+
+/// Files that are no tools, and what is said about each.
+fn broken() -> Vec<(Component, &'static str)> {
+    let calculator = || Component::shipped("calculator");
+    vec![
+        (calculator().truncated().named("cut"), "is not a whole WebAssembly file"),
+        (Component::core_module("core"), "is a core module, not a component"),
+        (Component::new("empty", b""), "is empty"),
+        (Component::new("text", b"not wasm at all"), "is not a whole WebAssembly file"),
+        (
+            calculator().of_tomorrow().named("tomorrow"),
+            "is built for agent:tool@0.9.0; this host serves agent:tool@0.1.0",
+        ),
+        (Component::misbehaving("describe-bad-name"), "its name must be"),
+        (Component::misbehaving("describe-bad-schema"), "is not a JSON Schema"),
+        (Component::misbehaving("describe-duplicates"), "two tools of that name"),
+        (Component::misbehaving("describe-floods"), "its describe function failed"),
+        (Component::misbehaving("describe-loops"), "did not return within"),
+        (Component::misbehaving("describe-nothing"), "it describes no tool"),
+        (Component::misbehaving("describe-traps"), "its describe function failed"),
+    ]
+}
+
+#[tokio::test]
+async fn files_that_are_no_tools_are_named_everywhere_and_the_others_serve() {
+    let model = Model::openai().await;
+    model.obeys();
+    let files = broken().into_iter().map(|(component, _)| component);
+    let service = Service::variant_a().model(&model).tools(files).tool("calculator").start().await;
+    let result = service.result_of(&order("calculate", &json!({ "expression": "6 * 7" }))).await;
+    assert_eq!(result["toolCalls"][0]["outcome"], "ok", "{result:#}");
+    assert_eq!(model.calls()[0].tools(), ["calculate"]);
+
+    let ready = service.ready().await;
+    assert_eq!(ready.status, 200, "{ready}");
+    let report = ready.json();
+    assert_eq!((&report["healthy"], &report["status"]), (&json!(true), &json!("healthy")));
+    let failed = report["tools"]["failed"].as_array().expect("a list of files").clone();
+    assert_eq!(failed.len(), broken().len(), "{ready}");
+    let metrics = service.metrics().await;
+    for (component, reason) in broken() {
+        let file = component.file();
+        let fault = failed.iter().find(|fault| fault["file"] == file.as_str());
+        let error = fault.and_then(|fault| fault["error"].as_str()).unwrap_or_default();
+        assert!(error.contains(reason), "{file}: {error}");
+        let logged = |entry: &Value| entry["level"] == "ERROR" && entry["file"] == file.as_str();
+        assert_eq!(service.log().entry(&file, logged).await["error"], error);
+        assert_eq!(metrics.value("agent_tool_component_faults", &[("file", &file)]), Some(1.0), "{file}");
+    }
+    assert_eq!(metrics.values_of("agent_tool_component_faults", "file").len(), broken().len());
+}
+
+#[tokio::test]
+async fn what_is_no_file_at_all_is_named_and_holds_nobody_up() {
+    let model = Model::openai().await;
+    let builder = Service::variant_a().model(&model);
+    let folder = builder.home().join("tools");
+    fs::create_dir(folder.join("folder.wasm")).unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.join("dangling.wasm")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(folder.join("pipe.wasm")).status();
+    assert!(made.unwrap().success());
+    let service = builder.start().await;
+    let failed = service.ready().await.json()["tools"]["failed"].take();
+    let files: Vec<_> = failed.as_array().unwrap().iter().map(|fault| fault["file"].clone()).collect();
+    assert_eq!(files, ["dangling.wasm", "folder.wasm", "pipe.wasm"], "{failed:#}");
+    let metrics = service.metrics().await;
+    let loaded = [("tool", "calculate"), ("component", "calculator")];
+    assert_eq!(metrics.value("agent_tool_loaded_info", &loaded), Some(1.0));
+}
+
+#[tokio::test]
+async fn a_tool_that_is_described_but_not_there_is_an_answer_to_the_model() {
+    let model = Model::openai().await;
+    model.obeys();
+    let lies = Component::misbehaving("describe-lies");
+    let service = Service::variant_a().model(&model).tools([lies]).start().await;
+    let result = service.result_of(&order("promise", &json!({}))).await;
+    assert_eq!(result["toolCalls"][0]["outcome"], "failed", "{result:#}");
+}
+
+#[tokio::test]
+async fn two_files_with_one_tool_name_are_an_error_that_names_both() {
+    let model = Model::openai().await;
+    model.obeys();
+    let copy = Component::shipped("calculator").named("abacus");
+    let service = Service::variant_a().model(&model).tool(copy).tool("text-stats").start().await;
+    let failed = service.ready().await.json()["tools"]["failed"].take();
+    let clash = |file: &str, other: &str| {
+        let error = format!(
+            r#"offers the tool "calculate", and so does {other}.wasm: rename the tool in one of the two or remove one"#
+        );
+        json!({ "file": format!("{file}.wasm"), "error": error })
+    };
+    assert_eq!(failed, json!([clash("abacus", "calculator"), clash("calculator", "abacus")]));
+    service.result_of(&order("text_stats", &json!({ "text": "hi" }))).await;
+    assert_eq!(model.calls()[0].tools(), ["text_stats"]);
+    // As soon as one of them is gone the other serves.
+    fs::remove_file(service.tools_folder().join("abacus.wasm")).unwrap();
+    eventually("the clash to be over", async || {
+        service.ready().await.json().get("tools").is_none().then_some(())
+    })
+    .await;
+    let result = service.result_of(&order("calculate", &json!({ "expression": "1 + 1" }))).await;
+    assert_eq!(result["toolCalls"][0]["outcome"], "ok");
+}
+
+/// Which component answers now.
+async fn serving(service: &Service) -> String {
+    let result = service.result_of(&order("calculate", &json!({ "expression": "6 * 7" }))).await;
+    assert_eq!(result["toolCalls"][0]["outcome"], "ok", "{result:#}");
+    result["toolCalls"][0]["component"].as_str().unwrap().to_owned()
+}
+
+async fn wait_until_serving(service: &Service, component: &Component) {
+    let is_there = async || (serving(service).await == component.id()).then_some(());
+    eventually(&format!("{} to serve", component.id()), is_there).await;
+}
+
+#[tokio::test]
+async fn a_tool_put_in_replaced_and_removed_takes_effect_while_the_service_runs() {
+    let model = Model::openai().await;
+    model.obeys();
+    let service = Service::variant_a().model(&model).tools(["text-stats"]).start().await;
+    let calculator = Component::shipped("calculator");
+    let call = order("calculate", &json!({ "expression": "6 * 7" }));
+    assert_eq!(service.result_of(&call).await["toolCalls"][0]["outcome"], "unknown_tool");
+
+    service.put(&calculator);
+    let outcome = async || service.result_of(&call).await["toolCalls"][0]["outcome"].clone();
+    eventually("the tool to be put in", async || (outcome().await == "ok").then_some(())).await;
+    assert_eq!(serving(&service).await, calculator.id());
+
+    let next = calculator.clone().revision(1);
+    service.put(&next);
+    wait_until_serving(&service, &next).await;
+
+    fs::remove_file(service.tools_folder().join(next.file())).unwrap();
+    eventually("the tool to be gone", async || (outcome().await == "unknown_tool").then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_replacement_that_is_broken_leaves_the_running_version_alone() {
+    let model = Model::openai().await;
+    model.obeys();
+    let service = Service::variant_a().model(&model).start().await;
+    let calculator = Component::shipped("calculator");
+    for (broken, reason) in broken() {
+        service.put(&broken.named("calculator"));
+        let named = async || {
+            let report = service.ready().await.json();
+            let error = report["tools"]["failed"][0]["error"].as_str().unwrap_or_default().to_owned();
+            error.contains(reason).then_some(())
+        };
+        eventually(&format!("the fault {reason:?}"), named).await;
+        assert_eq!(serving(&service).await, calculator.id());
+    }
+    let next = calculator.revision(1);
+    service.put(&next);
+    wait_until_serving(&service, &next).await;
+    let report = service.ready().await;
+    assert_eq!(report.json().get("tools"), None, "{report}");
+}
+
+#[tokio::test]
+async fn a_tool_replaced_a_hundred_times_under_load_fails_no_request() {
+    let model = Model::openai().await;
+    model.obeys();
+    let builder = Service::variant_a().model(&model);
+    // A hundred compiled versions would push those of the other tests out of the shared folder.
+    let cache = builder.home().join("compiled");
+    let service = builder.env("TOOLS_CACHE_DIR", cache).start().await;
+    let last = Component::shipped("calculator").revision(100);
+    let callers: Vec<_> = (0..4)
+        .map(|_| {
+            let (caller, last) = (service.caller(), last.id());
+            Task::begin(async move {
+                let call = order("calculate", &json!({ "expression": "6 * 7" }));
+                let mut seen = Vec::<String>::new();
+                while seen.last() != Some(&last) {
+                    let result = caller.result_of(&call).await;
+                    assert_eq!(result["toolCalls"][0]["outcome"], "ok", "{result:#}");
+                    let component = result["toolCalls"][0]["component"].as_str().unwrap();
+                    if seen.last().is_none_or(|last| last != component) {
+                        seen.push(component.to_owned());
+                    }
+                }
+                seen
+            })
+        })
+        .collect();
+    for n in 1..=100 {
+        let version = Component::shipped("calculator").revision(n);
+        service.put(&version);
+        // Every tenth is waited for, so that the others are replaced while they are being taken in.
+        if n % 10 == 0 {
+            wait_until_serving(&service, &version).await;
+        }
+    }
+    for caller in callers {
+        let seen = caller.ended().await;
+        assert!(seen.len() > 10, "only {} versions in {seen:#?}", seen.len());
+        let unique: std::collections::BTreeSet<_> = seen.iter().collect();
+        assert_eq!(unique.len(), seen.len(), "an old version came back: {seen:#?}");
+    }
+    assert_eq!(serving(&service).await, last.id());
+    assert_eq!(service.ready().await.json().get("tools"), None);
+}
+
+#[tokio::test]
+async fn a_run_keeps_the_tools_it_started_with() {
+    let model = Model::openai().await;
+    let calculator = Component::shipped("calculator");
+    let call = json!({ "expression": "6 * 7" });
+    model.asks_for("calculate", call.clone());
+    let gate = model.holds(asks_for("calculate", call));
+    model.says("42, twice");
+    let service = Service::variant_a().model(&model).start().await;
+    let caller = service.caller();
+    let run = Task::begin(async move { caller.result_of("What is 6 * 7?").await });
+    model.was_asked(2).await;
+    let next = calculator.clone().revision(1);
+    service.put(&next);
+    let digest = next.digest();
+    eventually("the swap", async || {
+        let metrics = service.metrics().await;
+        metrics.value("agent_tool_loaded_info", &[("digest", &digest)]).map(|_| ())
+    })
+    .await;
+    gate.open();
+    let result = run.ended().await;
+    let components: Vec<_> =
+        result["toolCalls"].as_array().unwrap().iter().map(|call| call["component"].clone()).collect();
+    assert_eq!(components, [calculator.id(), calculator.id()]);
+}
+
+#[tokio::test]
+async fn a_tools_folder_that_is_not_there_is_said_and_taken_up_when_it_comes() {
+    let model = Model::openai().await;
+    model.expects_no_tools().says("hello");
+    let builder = Service::variant_a().model(&model).tools([] as [&str; 0]);
+    let folder = builder.home().join("not-yet");
+    let service = builder.env("TOOLS_DIR", &folder).start().await;
+    let report = service.ready().await;
+    assert_eq!(report.status, 200, "{report}");
+    let error = report.json()["tools"]["failed"][0]["error"].take();
+    assert!(error.as_str().unwrap().contains("cannot be read"), "{report}");
+    assert_eq!(service.result_of("hi").await["output"], "hello");
+
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("calculator.wasm"), Component::shipped("calculator").bytes).unwrap();
+    eventually("the folder to be taken up", async || {
+        service.ready().await.json().get("tools").is_none().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_tool_behind_a_symbolic_link_is_replaced_with_the_link() {
+    use std::os::unix::fs::symlink;
+
+    let model = Model::openai().await;
+    model.obeys();
+    let service = Service::variant_a().model(&model).tools(["text-stats"]).start().await;
+    // As Kubernetes lays out a mounted volume: each file is a link through one link that is swapped.
+    let folder = service.tools_folder();
+    let release = |name: &str, component: &Component| {
+        fs::create_dir(folder.join(name)).unwrap();
+        fs::write(folder.join(name).join(component.file()), &component.bytes).unwrap();
+        symlink(name, folder.join("..data_tmp")).unwrap();
+        fs::rename(folder.join("..data_tmp"), folder.join("..data")).unwrap();
+    };
+    let (first, second) = (Component::shipped("calculator"), Component::shipped("calculator").revision(1));
+    release("..first", &first);
+    symlink("..data/calculator.wasm", folder.join("calculator.wasm")).unwrap();
+    let call = order("calculate", &json!({ "expression": "6 * 7" }));
+    let is_there = async || service.result_of(&call).await["toolCalls"][0]["outcome"] == "ok";
+    eventually("the link to be followed", async || is_there().await.then_some(())).await;
+    assert_eq!(serving(&service).await, first.id());
+    release("..second", &second);
+    wait_until_serving(&service, &second).await;
+}
+
+#[tokio::test]
+async fn a_tools_folder_that_goes_away_takes_no_tool_with_it() {
+    let model = Model::openai().await;
+    model.obeys();
+    let service = Service::variant_a().model(&model).start().await;
+    let folder = service.tools_folder();
+    let aside = folder.with_file_name("aside");
+    fs::rename(&folder, &aside).unwrap();
+    eventually("the fault", async || service.ready().await.json().get("tools").map(|_| ())).await;
+    assert_eq!(serving(&service).await, Component::shipped("calculator").id());
+    fs::rename(&aside, &folder).unwrap();
+    let next = Component::shipped("calculator").revision(1);
+    service.put(&next);
+    wait_until_serving(&service, &next).await;
+}

@@ -1,0 +1,124 @@
+//! Whoever calls the service: a method per endpoint, and what it answers.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Once;
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::{Client, Method, RequestBuilder};
+use serde_json::{Value, json};
+
+use crate::exposition::Exposition;
+use crate::waiting::PATIENCE;
+
+/// A client of the service. Clones share their connections.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    client: Client,
+    address: SocketAddr,
+}
+
+/// What the service answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// The body as text.
+    pub body: String,
+}
+
+impl Caller {
+    /// Of the service at that address.
+    pub fn new(address: SocketAddr) -> Self {
+        static CRYPTOGRAPHY: Once = Once::new();
+        // reqwest wants one even where nothing is encrypted.
+        CRYPTOGRAPHY.call_once(|| {
+            let _already = rustls::crypto::ring::default_provider().install_default();
+        });
+        let client = Client::builder().no_proxy().tls_certs_only([]).timeout(PATIENCE).build();
+        Self { client: client.expect("a plain HTTP client"), address }
+    }
+
+    /// `POST /agent/invoke` with that input.
+    pub async fn invoke(&self, input: &str) -> Answer {
+        self.post("/agent/invoke", json!({ "input": input }).to_string()).await
+    }
+
+    /// `POST /agent/invoke`, which must succeed: the agent's result.
+    pub async fn result_of(&self, input: &str) -> Value {
+        let answer = self.invoke(input).await;
+        assert_eq!(answer.status, 200, "{answer}");
+        answer.json()["result"].take()
+    }
+
+    /// `GET /health/live`.
+    pub async fn live(&self) -> Answer {
+        self.get("/health/live").await
+    }
+
+    /// `GET /health/ready`.
+    pub async fn ready(&self) -> Answer {
+        self.get("/health/ready").await
+    }
+
+    /// `GET /metrics`, read.
+    pub async fn metrics(&self) -> Exposition {
+        Exposition::read(&self.get("/metrics").await.body)
+    }
+
+    /// A `GET` request.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(self.request(Method::GET, path)).await
+    }
+
+    /// A `POST` request with a body that says it is JSON.
+    pub async fn post(&self, path: &str, body: impl Into<reqwest::Body>) -> Answer {
+        let request = self.request(Method::POST, path).header(CONTENT_TYPE, "application/json");
+        self.send(request.body(body)).await
+    }
+
+    /// A `POST` request whose length is not announced.
+    pub async fn post_chunked(&self, path: &str, chunks: Vec<Bytes>) -> Answer {
+        let chunks = futures::stream::iter(chunks.into_iter().map(Ok::<_, std::io::Error>));
+        self.post(path, reqwest::Body::wrap_stream(chunks)).await
+    }
+
+    /// Any request, to be completed and [sent](Self::send).
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("http://{}{path}", self.address))
+    }
+
+    /// Sends a request, which must be answered.
+    pub async fn send(&self, request: RequestBuilder) -> Answer {
+        self.try_send(request).await.unwrap_or_else(|error| panic!("there is no answer: {error:?}"))
+    }
+
+    /// Sends a request, which may not be answered.
+    pub async fn try_send(&self, request: RequestBuilder) -> Result<Answer, reqwest::Error> {
+        let response = request.send().await?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Ok(Answer { status, headers, body: response.text().await? })
+    }
+}
+
+impl Answer {
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("not JSON ({error}): {self}"))
+    }
+
+    /// A header as text; empty when it is not there.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().expect("headers are text"))
+    }
+}
+
+/// Status, content type and body.
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}\n{}", self.status, self.header("content-type"), self.body)
+    }
+}

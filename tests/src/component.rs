@@ -1,0 +1,109 @@
+//! Files for a tools folder: the components that were built, other versions of them, and what is none.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::artifacts::built_component;
+
+/// A file for a tools folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Component {
+    /// Its name in the folder, without `.wasm`.
+    pub name: String,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+/// The name and version of the interface that a tool exports, as it stands in the component's bytes.
+const CONTRACT: &[u8] = b"agent:tool/tool@0.1.0";
+const CONTRACT_OF_TOMORROW: &[u8] = b"agent:tool/tool@0.9.0";
+
+impl Component {
+    /// A file of that content.
+    pub fn new(name: &str, bytes: impl Into<Vec<u8>>) -> Self {
+        Self { name: name.to_owned(), bytes: bytes.into() }
+    }
+
+    /// One that we ship: `calculator`, `clock`, `json-query` or `text-stats`.
+    pub fn shipped(name: &str) -> Self {
+        Self::new(name, built_component("tools", name))
+    }
+
+    /// One that misbehaves on purpose.
+    pub fn misbehaving(name: &str) -> Self {
+        Self::new(name, built_component("tools-misbehaving", name))
+    }
+
+    /// The same content in another file.
+    #[must_use]
+    pub fn named(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
+    /// Other bytes that do the same: a custom section more, which nobody reads.
+    #[must_use]
+    pub fn revision(mut self, number: u32) -> Self {
+        const CUSTOM_SECTION: u8 = 0;
+        let name = b"revision";
+        let content =
+            [&[u8::try_from(name.len()).expect("a short name")], &name[..], &number.to_le_bytes()].concat();
+        // Below 128 a length is one byte in LEB128.
+        let length =
+            u8::try_from(content.len()).ok().filter(|length| *length < 128).expect("a short section");
+        self.bytes.extend([CUSTOM_SECTION, length]);
+        self.bytes.extend(content);
+        self
+    }
+
+    /// The first half of it, as a copy that was interrupted leaves it.
+    #[must_use]
+    pub fn truncated(mut self) -> Self {
+        self.bytes.truncate(self.bytes.len() / 2);
+        self
+    }
+
+    /// Built for a version of the contract that does not exist.
+    #[must_use]
+    pub fn of_tomorrow(mut self) -> Self {
+        let places: Vec<_> = (0..=self.bytes.len() - CONTRACT.len())
+            .filter(|place| self.bytes[*place..].starts_with(CONTRACT))
+            .collect();
+        assert!(!places.is_empty(), "{} names another contract than it did", self.name);
+        for place in places {
+            self.bytes[place..place + CONTRACT.len()].copy_from_slice(CONTRACT_OF_TOMORROW);
+        }
+        self
+    }
+
+    /// A WebAssembly module that is no component: the shortest there is.
+    pub fn core_module(name: &str) -> Self {
+        Self::new(name, *b"\0asm\x01\0\0\0")
+    }
+
+    /// The file's name.
+    pub fn file(&self) -> String {
+        format!("{}.wasm", self.name)
+    }
+
+    /// `sha256:…` of the content.
+    pub fn digest(&self) -> String {
+        let digest = Sha256::digest(&self.bytes);
+        digest.iter().fold("sha256:".to_owned(), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("text can be appended");
+            text
+        })
+    }
+
+    /// As it stands in receipts: `name@sha256:…`.
+    pub fn id(&self) -> String {
+        format!("{}@{}", self.name, self.digest())
+    }
+}
+
+/// A shipped component by its name.
+impl From<&str> for Component {
+    fn from(name: &str) -> Self {
+        Self::shipped(name)
+    }
+}

@@ -1,0 +1,203 @@
+//! A fake provider: an HTTP server that speaks a protocol, plays a script, and holds every request against
+//! what the real provider is known to demand.
+//!
+//! Nobody has to ask afterwards whether all was well: dropping it fails the test when a request broke a rule,
+//! when there was one too many, or when a part of the script was not asked for.
+
+mod anthropic;
+mod openai;
+mod play;
+mod request;
+mod rules;
+mod serve;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+pub use play::{Gate, Play, asks_for, asks_for_all, order, says};
+pub use request::Request;
+
+use crate::waiting::within;
+use serve::State;
+
+/// Whose protocol is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// OpenAI chat completions.
+    OpenAi,
+    /// Anthropic Messages.
+    Anthropic,
+}
+
+/// A provider with one model.
+#[derive(Debug)]
+pub struct Model {
+    address: SocketAddr,
+    state: Arc<State>,
+    _serving: JoinSet<()>,
+}
+
+impl Model {
+    /// One that speaks OpenAI's protocol.
+    pub async fn openai() -> Self {
+        Self::start(Protocol::OpenAi).await
+    }
+
+    /// One that speaks Anthropic's protocol.
+    pub async fn anthropic() -> Self {
+        Self::start(Protocol::Anthropic).await
+    }
+
+    async fn start(protocol: Protocol) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("any free port");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        // The port makes keys of two providers in one test differ.
+        let key = format!("sk-never-to-be-seen-{}", address.port());
+        let state = Arc::new(State::new(protocol, key));
+        let mut serving = JoinSet::new();
+        serving.spawn(serve::serve(listener, Arc::clone(&state)));
+        Self { address, state, _serving: serving }
+    }
+
+    /// For `LLM_MODEL`.
+    pub fn name(&self) -> String {
+        let provider = match self.state.protocol {
+            Protocol::OpenAi => "openai",
+            Protocol::Anthropic => "anthropic",
+        };
+        format!("{provider}/{}", lock(&self.state.model))
+    }
+
+    /// Goes by another name than `test-model`.
+    pub fn is_called(&self, model: &str) -> &Self {
+        model.clone_into(&mut lock(&self.state.model));
+        self
+    }
+
+    /// For `LLM_API_KEY`.
+    pub fn key(&self) -> &str {
+        &self.state.key
+    }
+
+    /// For `LLM_BASE_URL`.
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Does this when it is asked next.
+    pub fn plays(&self, play: Play) -> &Self {
+        self.state.script().push_back(play);
+        self
+    }
+
+    /// Says this when it is asked next.
+    pub fn says(&self, text: &str) -> &Self {
+        self.plays(says(text))
+    }
+
+    /// Asks for a tool when it is asked next.
+    pub fn asks_for(&self, tool: &str, arguments: Value) -> &Self {
+        self.plays(asks_for(tool, arguments))
+    }
+
+    /// Answers with this, whatever it is, when it is asked next.
+    pub fn answers(&self, status: u16, headers: &[(&'static str, &str)], body: &str) -> &Self {
+        let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        self.plays(Play::Whole { status, headers, body: body.to_owned() })
+    }
+
+    /// Answers never when it is asked next.
+    pub fn hangs(&self) -> &Self {
+        self.plays(Play::Hang)
+    }
+
+    /// Answers with half a reply and closes the connection when it is asked next.
+    pub fn cuts_body(&self) -> &Self {
+        self.plays(Play::Cut)
+    }
+
+    /// Does this when it is asked next, but only once the gate is open.
+    pub fn holds(&self, play: Play) -> Gate {
+        let gate = Gate::closed();
+        self.plays(Play::Held(gate.opened(), Box::new(play)));
+        gate
+    }
+
+    /// Does what the rule says whenever it is asked and the script has come to its end.
+    pub fn always(&self, rule: impl Fn(&Request) -> Play + Send + Sync + 'static) -> &Self {
+        *lock(&self.state.rule) = Some(Box::new(rule));
+        self
+    }
+
+    /// Does from now on what users tell it: calls the tool of their [`order`] and says what it returns.
+    pub fn obeys(&self) -> &Self {
+        self.always(play::obey)
+    }
+
+    /// Does this when a health check asks next. Without it health checks are answered well.
+    pub fn checks_play(&self, play: Play) -> &Self {
+        lock(&self.state.check_script).push_back(play);
+        self
+    }
+
+    /// Answers a health check with this, but only once the gate is open.
+    pub fn check_holds(&self, play: Play) -> Gate {
+        let gate = Gate::closed();
+        self.checks_play(Play::Held(gate.opened(), Box::new(play)));
+        gate
+    }
+
+    /// Is going to be asked without tools, because the service has none.
+    pub fn expects_no_tools(&self) -> &Self {
+        self.state.expect_no_tools();
+        self
+    }
+
+    /// What it was asked so far, health checks apart.
+    pub fn calls(&self) -> Vec<Request> {
+        self.state.calls.borrow().clone()
+    }
+
+    /// The health checks so far.
+    pub fn checks(&self) -> Vec<Request> {
+        self.state.checks.borrow().clone()
+    }
+
+    /// Waits until it was asked that many times, health checks apart.
+    pub async fn was_asked(&self, times: usize) {
+        wait_for(&self.state.calls, times, "calls of the model").await;
+    }
+
+    /// Waits until that many health checks have come.
+    pub async fn was_checked(&self, times: usize) {
+        wait_for(&self.state.checks, times, "health checks of the model").await;
+    }
+}
+
+async fn wait_for(requests: &watch::Sender<Vec<Request>>, count: usize, what: &str) {
+    let mut received = requests.subscribe();
+    let enough = received.wait_for(|requests| requests.len() >= count);
+    within(&format!("{count} {what}"), enough).await.expect("the model holds the sender");
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let violations = lock(&self.state.violations);
+        assert!(violations.is_empty(), "requests to the provider broke its rules: {violations:#?}");
+        let left = self.state.script().len() + lock(&self.state.check_script).len();
+        assert_eq!(left, 0, "{left} parts of the script were not asked for");
+    }
+}
+
+/// A test that panicked while it held a lock has failed already.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

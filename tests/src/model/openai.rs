@@ -1,0 +1,83 @@
+//! OpenAI chat completions as their server sees them: what it demands, and what it replies.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::request::Request;
+use super::rules::{Violations, is_name};
+
+/// A reply. `calls` are numbered over the whole conversation.
+pub(super) fn reply<'a>(
+    text: &str,
+    calls: impl Iterator<Item = (usize, &'a str, &'a Value)>,
+    usage: Option<(u64, u64)>,
+) -> Value {
+    let calls: Vec<_> = calls
+        .map(|(number, tool, arguments)| {
+            let arguments = arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned);
+            let function = json!({ "name": tool, "arguments": arguments });
+            json!({ "id": format!("call_{number}"), "type": "function", "function": function })
+        })
+        .collect();
+    let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
+    let content = if text.is_empty() { Value::Null } else { text.into() };
+    let mut message = json!({ "role": "assistant", "content": content });
+    if !calls.is_empty() {
+        message["tool_calls"] = calls.into();
+    }
+    let mut reply = json!({
+        "id": "chatcmpl-1", "object": "chat.completion", "model": "test-model-2026-01-01",
+        "choices": [{ "index": 0, "message": message, "finish_reason": finish }],
+    });
+    if let Some((read, written)) = usage {
+        reply["usage"] =
+            json!({ "prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written });
+    }
+    reply
+}
+
+/// What the headers must be.
+pub(super) fn check_headers(request: &Request, key: &str, violations: &mut Violations) {
+    violations.unless(request.line == "POST /v1/chat/completions", &request.line);
+    violations.unless(request.header("authorization") == format!("Bearer {key}"), "authorization");
+    violations.unless(request.header("x-api-key").is_empty(), "the other provider's key header");
+}
+
+/// What the parameters must be.
+pub(super) fn check_parameters(body: &Value, violations: &mut Violations) {
+    let limits = [&body["max_tokens"], &body["max_completion_tokens"]];
+    let given = limits.iter().filter(|limit| limit.as_u64().is_some_and(|limit| limit > 0)).count();
+    violations.unless(given == 1, "exactly one limit of tokens");
+    violations.unless(body.get("stream").is_none_or(|stream| stream == false), "a stream");
+    violations.tools(&body["tools"], |tool| {
+        let function = (tool["type"] == "function").then_some(&tool["function"])?;
+        Some((function, "parameters"))
+    });
+}
+
+/// Every call is answered, by a message of its own, before anybody says anything else.
+pub(super) fn check_messages(messages: &[Value], violations: &mut Violations) {
+    violations.unless(messages.first().is_some_and(|first| first["role"] == "user"), "begins with the user");
+    let (mut open, mut seen) = (HashSet::new(), HashSet::new());
+    for message in messages {
+        if message["role"] == "tool" {
+            let id = message["tool_call_id"].as_str().unwrap_or_default();
+            violations.unless(open.remove(id), "a tool message answers an open call");
+            violations.unless(message["content"].is_string(), "a tool message has content");
+            continue;
+        }
+        violations.unless(open.is_empty(), "every call is answered before anything else is said");
+        let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+        violations.unless(message["content"].is_string() || !calls.is_empty(), "a message has content");
+        for call in calls {
+            let id = call["id"].as_str().unwrap_or_default();
+            violations.unless(!id.is_empty() && seen.insert(id), "ids of calls are unique");
+            open.insert(id);
+            violations.unless(call["type"] == "function", "type of a call");
+            violations.unless(call["function"]["name"].as_str().is_some_and(is_name), "name of a call");
+            violations.unless(call["function"]["arguments"].is_string(), "arguments are text");
+        }
+    }
+    violations.unless(open.is_empty(), "every call is answered");
+}

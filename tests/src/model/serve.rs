@@ -1,0 +1,166 @@
+//! The server of a fake provider: takes requests in and carries the script out.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract;
+use axum::http::{HeaderMap, Method, Uri};
+use axum::response::Response;
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::play::Play;
+use super::request::Request;
+use super::{Protocol, anthropic, lock, openai, rules};
+
+/// Says what to do when the script has come to its end.
+pub(super) type Rule = Box<dyn Fn(&Request) -> Play + Send + Sync>;
+
+/// Everything about a provider that its server and the test share.
+pub(super) struct State {
+    pub(super) protocol: Protocol,
+    pub(super) key: String,
+    pub(super) model: Mutex<String>,
+    script: Mutex<VecDeque<Play>>,
+    pub(super) check_script: Mutex<VecDeque<Play>>,
+    pub(super) rule: Mutex<Option<Rule>>,
+    no_tools: AtomicBool,
+    pub(super) calls: watch::Sender<Vec<Request>>,
+    pub(super) checks: watch::Sender<Vec<Request>>,
+    pub(super) violations: Mutex<Vec<String>>,
+}
+
+impl State {
+    pub(super) fn new(protocol: Protocol, key: String) -> Self {
+        Self {
+            protocol,
+            key,
+            model: Mutex::new("test-model".to_owned()),
+            script: Mutex::default(),
+            check_script: Mutex::default(),
+            rule: Mutex::default(),
+            no_tools: AtomicBool::new(false),
+            calls: watch::Sender::default(),
+            checks: watch::Sender::default(),
+            violations: Mutex::default(),
+        }
+    }
+
+    pub(super) fn script(&self) -> MutexGuard<'_, VecDeque<Play>> {
+        lock(&self.script)
+    }
+
+    pub(super) fn expect_no_tools(&self) {
+        self.no_tools.store(true, Ordering::Relaxed);
+    }
+
+    /// Judges a request and says what to do about it.
+    fn take_in(&self, request: &Request) -> Play {
+        let mut violations = rules::violations(request, &self.key, &lock(&self.model));
+        if request.is_check() {
+            self.checks.send_modify(|checks| checks.push(request.clone()));
+            lock(&self.violations).extend(violations);
+            return lock(&self.check_script).pop_front().unwrap_or_else(|| super::says("pong"));
+        }
+        if request.tools().is_empty() != self.no_tools.load(Ordering::Relaxed) {
+            violations.push(format!("offers the tools {:?}", request.tools()));
+        }
+        let next = self.script().pop_front();
+        let play = next.or_else(|| lock(&self.rule).as_ref().map(|rule| rule(request)));
+        let play = play.unwrap_or_else(|| {
+            violations.push("one request too many".to_owned());
+            Play::Whole { status: 400, headers: Vec::new(), body: "the script is at its end".to_owned() }
+        });
+        lock(&self.violations).extend(violations);
+        self.calls.send_modify(|calls| calls.push(request.clone()));
+        play
+    }
+}
+
+/// Serves until it is dropped.
+pub(super) async fn serve(listener: TcpListener, state: Arc<State>) {
+    let router = Router::new().fallback(answer).with_state(state);
+    axum::serve(listener, router).await.expect("a listener that accepts");
+}
+
+async fn answer(
+    extract::State(state): extract::State<Arc<State>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let request = Request {
+        protocol: state.protocol,
+        line: format!("{method} {uri}"),
+        headers,
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+        came: Instant::now(),
+    };
+    let play = state.take_in(&request);
+    carry_out(play, &request).await
+}
+
+async fn carry_out(mut play: Play, request: &Request) -> Response {
+    loop {
+        match play {
+            Play::Held(mut gate, then) => {
+                let _opened_by_its_drop = gate.wait_for(|open| *open).await;
+                play = *then;
+            }
+            Play::Hang => std::future::pending().await,
+            Play::Cut => return cut(&render(&super::says("a reply that nobody hears to its end"), request)),
+            Play::Endless => return response(200, endless()),
+            Play::Reply { .. } => return response(200, Body::from(render(&play, request))),
+            Play::Whole { status, headers, body } => {
+                let mut response = response(status, Body::from(body));
+                for (name, value) in headers {
+                    response.headers_mut().insert(name, value.parse().expect("a header of the script"));
+                }
+                return response;
+            }
+        }
+    }
+}
+
+/// Announces the whole body and sends half of it.
+fn cut(body: &str) -> Response {
+    let half = Bytes::from(body[..body.len() / 2].to_owned());
+    let broken = stream::iter([Ok(half), Err(std::io::Error::other("the provider's connection broke"))]);
+    let mut response = response(200, Body::from_stream(broken));
+    response.headers_mut().insert("content-length", body.len().into());
+    response
+}
+
+fn endless() -> Body {
+    let chunk = Bytes::from(vec![b'x'; 1 << 16]);
+    Body::from_stream(stream::repeat(chunk).map(Ok::<_, std::io::Error>))
+}
+
+fn response(status: u16, body: Body) -> Response {
+    let builder = Response::builder().status(status).header("content-type", "application/json");
+    builder.body(body).expect("a response of the script")
+}
+
+fn render(reply: &Play, request: &Request) -> String {
+    let Play::Reply { text, calls, usage } = reply else { return String::new() };
+    let first = request.calls_so_far() + 1;
+    let calls = calls.iter().enumerate().map(|(n, (tool, arguments))| (first + n, tool.as_str(), arguments));
+    match request.protocol {
+        Protocol::OpenAi => openai::reply(text, calls, *usage).to_string(),
+        Protocol::Anthropic => anthropic::reply(text, calls, *usage).to_string(),
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State").field("protocol", &self.protocol).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,146 @@
+//! A PostgreSQL server of our own: in a temporary folder, on a free port, without a word to any other.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+
+use crate::waiting::eventually;
+
+/// A server, running or stopped. Dropping it stops it for good.
+#[derive(Debug)]
+pub struct Postgres {
+    programs: PathBuf,
+    home: TempDir,
+    address: SocketAddr,
+    server: Option<Child>,
+}
+
+impl Postgres {
+    /// Makes an empty database and serves it.
+    pub async fn start() -> Self {
+        let programs = find_programs();
+        let home = tempfile::tempdir().expect("a folder for the server");
+        if let Some(user) = other_user() {
+            chown(home.path(), Some(user), Some(user)).expect("root may give its folders away");
+        }
+        let made = command(&programs, "initdb")
+            .args([
+                "--auth=trust",
+                "--username=postgres",
+                "--encoding=UTF8",
+                "--no-locale",
+                "--no-sync",
+                "-D",
+            ])
+            .arg(home.path().join("data"))
+            .output()
+            .expect("initdb can be started");
+        assert!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
+        let mut this = Self { programs, home, address: free_address(), server: None };
+        this.resume().await;
+        this
+    }
+
+    /// For `DATABASE_URL`.
+    pub fn url(&self) -> String {
+        format!("postgres://postgres:hunter2@{}/postgres", self.address)
+    }
+
+    /// Stops the server. Its data stays.
+    pub async fn pause(&mut self) {
+        self.stop();
+        eventually("the server to be gone", async || {
+            TcpStream::connect(self.address).await.is_err().then_some(())
+        })
+        .await;
+    }
+
+    /// Serves, at the same address as ever.
+    pub async fn resume(&mut self) {
+        let log = fs::File::create(self.home.path().join("log")).expect("a file for the server's log");
+        let server = command(&self.programs, "postgres")
+            .arg("-D")
+            .arg(self.home.path().join("data"))
+            .args(["-p", &self.address.port().to_string()])
+            .args(["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off"])
+            .stderr(log)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("postgres can be started");
+        self.server = Some(server);
+        eventually("PostgreSQL to be ready", async || self.is_ready().then_some(())).await;
+    }
+
+    fn is_ready(&mut self) -> bool {
+        let log = fs::read_to_string(self.home.path().join("log")).unwrap_or_default();
+        let ended =
+            self.server.as_mut().is_none_or(|server| server.try_wait().is_ok_and(|status| status.is_some()));
+        assert!(!ended, "PostgreSQL did not start:\n{log}");
+        log.contains("database system is ready to accept connections")
+    }
+
+    fn stop(&mut self) {
+        let Some(mut server) = self.server.take() else { return };
+        if let Some(id) = i32::try_from(server.id()).ok().and_then(Pid::from_raw) {
+            // The quickest way out that takes the server's own children along.
+            let _gone_already = kill_process(id, Signal::QUIT);
+        }
+        let _gone_already = server.wait();
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The folder of the newest server that is installed, or of the one in the search path.
+fn find_programs() -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let version = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let folders = versions.map(|version| version.path());
+    let newest = folders.filter(|path| path.join("bin/initdb").exists()).max_by_key(|path| version(path));
+    if let Some(newest) = newest {
+        return newest.join("bin");
+    }
+    let in_search_path = Command::new("pg_config").arg("--bindir").output().ok();
+    let folder = in_search_path.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+    folder.filter(|folder| folder.join("initdb").exists()).unwrap_or_else(|| {
+        panic!("there is no PostgreSQL server: install the package `postgresql` (apt-get install postgresql)")
+    })
+}
+
+/// Whom to be instead of root, as whom PostgreSQL refuses to run: `postgres` if there is one, else nobody.
+fn other_user() -> Option<u32> {
+    const NOBODY: u32 = 65_534;
+    if !geteuid().is_root() {
+        return None;
+    }
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let postgres =
+        users.lines().find_map(|line| line.strip_prefix("postgres:")?.split(':').nth(1)?.parse().ok());
+    Some(postgres.unwrap_or(NOBODY))
+}
+
+fn command(programs: &Path, program: &str) -> Command {
+    let mut command = Command::new(programs.join(program));
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C").current_dir("/").stdin(Stdio::null());
+    if let Some(user) = other_user() {
+        command.uid(user).gid(user);
+    }
+    command
+}
+
+/// The port is free at this moment, which is all that can be had: the server wants to bind it itself.
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("any free port");
+    listener.local_addr().expect("a bound socket has an address")
+}

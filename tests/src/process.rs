@@ -1,0 +1,70 @@
+//! A child process that does not outlive its guard, with all it writes.
+
+use std::process::{ExitStatus, Stdio};
+
+use rustix::process::{Pid, kill_process};
+use tokio::process::{Child, Command};
+use tokio::task::JoinSet;
+
+pub use rustix::process::Signal;
+
+use crate::log::{Log, Stream};
+use crate::waiting::within;
+
+/// A running process. Dropping it kills it.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    log: Log,
+    readers: JoinSet<()>,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit code; absent when a signal ended it.
+    pub code: Option<i32>,
+    /// All it wrote to standard output.
+    pub stdout: String,
+    /// All it wrote to standard error.
+    pub stderr: String,
+}
+
+impl Process {
+    /// Starts a process and begins to read what it writes.
+    pub fn spawn(command: &mut Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        let log = Log::new();
+        let mut readers = JoinSet::new();
+        readers.spawn(log.clone().read(Stream::Stdout, child.stdout.take().expect("it is piped")));
+        readers.spawn(log.clone().read(Stream::Stderr, child.stderr.take().expect("it is piped")));
+        Self { child, log, readers }
+    }
+
+    /// What it writes.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        let id = self.child.id().expect("a process that was not waited for has an id");
+        let id = i32::try_from(id).ok().and_then(Pid::from_raw).expect("an id of a process");
+        kill_process(id, signal).expect("our own child can be signalled");
+    }
+
+    /// Waits until it has ended and all it wrote has been read.
+    pub async fn ended(&mut self) -> Ended {
+        let status: ExitStatus =
+            within("the process to end", self.child.wait()).await.expect("our own child can be waited for");
+        let read_all = async { while self.readers.join_next().await.is_some() {} };
+        within("the output of a process that ended", read_all).await;
+        Ended { code: status.code(), stdout: self.log.stdout(), stderr: self.log.stderr() }
+    }
+}

@@ -1,0 +1,225 @@
+//! A running `agent-host`: the real binary in an environment of its own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio::process::Command;
+
+use crate::artifacts::{agent_host, shared_compile_cache};
+use crate::caller::Caller;
+use crate::component::Component;
+use crate::log::Log;
+use crate::model::Model;
+use crate::process::{Ended, Process, Signal};
+use crate::waiting::eventually;
+
+/// A service to be started: its environment, its tools, its arguments.
+#[derive(Debug)]
+pub struct Builder {
+    arguments: Vec<String>,
+    variables: BTreeMap<String, String>,
+    components: Vec<Component>,
+    home: TempDir,
+}
+
+/// A service that answers. What a [`Caller`] can do can be done to it directly. Dropping it kills it, and
+/// prints its log when the test fails.
+#[derive(Debug)]
+pub struct Service {
+    process: Process,
+    caller: Caller,
+    address: SocketAddr,
+    home: TempDir,
+}
+
+impl Service {
+    /// Variant A in production, on any free port of the loopback device, with the calculator and no model.
+    pub fn variant_a() -> Builder {
+        Builder::new(&["serve"])
+            .env("NODE_ENV", "production")
+            .env("HOST", "127.0.0.1")
+            .env("PORT", "0")
+            .tools(["calculator"])
+    }
+
+    /// The binary with these arguments and no variables but those of its folders.
+    pub fn command(arguments: &[&str]) -> Builder {
+        Builder::new(arguments)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A client that can be given away.
+    pub fn caller(&self) -> Caller {
+        self.caller.clone()
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> &Log {
+        self.process.log()
+    }
+
+    /// Its tools folder.
+    pub fn tools_folder(&self) -> PathBuf {
+        self.home.path().join("tools")
+    }
+
+    /// Puts a file into the tools folder as operators should: written aside and renamed.
+    pub fn put(&self, component: &Component) {
+        let folder = self.tools_folder();
+        let aside = folder.join(format!(".{}.part", component.name));
+        fs::write(&aside, &component.bytes).expect("the folder can be written");
+        fs::rename(aside, folder.join(component.file())).expect("a file can be renamed within its folder");
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended(&mut self) -> Ended {
+        self.process.ended().await
+    }
+
+    /// Stops it as an orchestrator does. It must end well.
+    pub async fn stop(mut self) {
+        self.signal(Signal::TERM);
+        assert_eq!(self.ended().await.code, Some(0), "a service that is told to stop ends well");
+    }
+}
+
+impl Deref for Service {
+    type Target = Caller;
+
+    fn deref(&self) -> &Caller {
+        &self.caller
+    }
+}
+
+impl Drop for Service {
+    #[expect(clippy::print_stderr, reason = "whoever looks into a failure needs the log")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- log of the service at {} ---\n{}---", self.address, self.log());
+        }
+    }
+}
+
+impl Builder {
+    fn new(arguments: &[&str]) -> Self {
+        let home = tempfile::tempdir().expect("a folder for the service");
+        let tools = home.path().join("tools");
+        fs::create_dir(&tools).expect("a folder for its tools");
+        let this = Self {
+            arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
+            variables: BTreeMap::new(),
+            components: Vec::new(),
+            home,
+        };
+        this.env("TOOLS_DIR", tools).env("TOOLS_CACHE_DIR", shared_compile_cache())
+    }
+
+    /// Asks this model.
+    #[must_use]
+    pub fn model(self, model: &Model) -> Self {
+        self.env("LLM_MODEL", model.name())
+            .env("LLM_API_KEY", model.key())
+            .env("LLM_BASE_URL", model.base_url())
+    }
+
+    /// Asks this model when the first one fails.
+    #[must_use]
+    pub fn second_model(self, model: &Model) -> Self {
+        self.env("ALT_LLM_MODEL", model.name())
+            .env("ALT_LLM_API_KEY", model.key())
+            .env("ALT_LLM_BASE_URL", model.base_url())
+    }
+
+    /// These tools and no others.
+    #[must_use]
+    pub fn tools<C: Into<Component>>(mut self, components: impl IntoIterator<Item = C>) -> Self {
+        self.components = components.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// One tool more.
+    #[must_use]
+    pub fn tool(mut self, component: impl Into<Component>) -> Self {
+        self.components.push(component.into());
+        self
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl AsRef<Path>) -> Self {
+        let value = value.as_ref().to_str().expect("variables of these tests are text");
+        self.variables.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Sets no such variable.
+    #[must_use]
+    pub fn without_env(mut self, name: &str) -> Self {
+        self.variables.remove(name);
+        self
+    }
+
+    /// A folder of the service's own.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Starts it and waits until it listens.
+    pub async fn start(self) -> Service {
+        let (process, home) = self.spawn();
+        let address = process.log().find("the address it listens on", address_in).await;
+        Service { process, caller: Caller::new(address), address, home }
+    }
+
+    /// Starts it and waits until it accepts connections at an address that is known beforehand.
+    pub async fn start_at(self, address: SocketAddr) -> Service {
+        let (process, home) = self.spawn();
+        let accepts = async || TcpStream::connect(address).await.ok();
+        eventually(&format!("{address} to accept connections"), accepts).await;
+        Service { process, caller: Caller::new(address), address, home }
+    }
+
+    /// Runs it to its end, which must come by itself.
+    pub async fn run(self) -> Ended {
+        let (mut process, _home) = self.spawn();
+        process.ended().await
+    }
+
+    fn spawn(self) -> (Process, TempDir) {
+        for component in &self.components {
+            let file = self.home.path().join("tools").join(component.file());
+            fs::write(file, &component.bytes).expect("the folder can be written");
+        }
+        let mut command = Command::new(agent_host());
+        command
+            .args(&self.arguments)
+            // Nothing of the environment of the tests may decide what they find.
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", self.home.path())
+            .envs(&self.variables)
+            .current_dir(self.home.path());
+        (Process::spawn(&mut command), self.home)
+    }
+}
+
+/// The address in the line of the log that says where the service listens, JSON or text.
+fn address_in(line: &str) -> Option<SocketAddr> {
+    let (_, fields) = line.split_once("serving")?;
+    let texts = fields.split(|c: char| !(c.is_ascii_hexdigit() || ".:[]".contains(c)));
+    texts.filter_map(|text| text.parse().ok()).next()
+}
