@@ -242,6 +242,20 @@ async fn the_second_provider_takes_over_from_one_that_refuses_or_is_down() {
 }
 
 #[tokio::test]
+async fn a_first_provider_that_hangs_leaves_time_for_the_second() {
+    let (first, second) = (Model::openai().await, Model::anthropic().await);
+    first.hangs();
+    second.says("hello");
+    let service = Service::variant_a()
+        .model(&first)
+        .second_model(&second)
+        .env("AGENT_TIMEOUT_MS", "3000")
+        .start()
+        .await;
+    assert_eq!(service.result_of("hi").await["output"], "hello");
+}
+
+#[tokio::test]
 async fn two_providers_that_both_fail_are_a_500() {
     let (first, second) = (Model::openai().await, Model::openai().await);
     first.answers(401, &[], "");

@@ -1,9 +1,10 @@
-//! The calculator as native code, for the host's benchmark. Reads lines of a number and the arguments of a call
-//! as JSON; makes that call so many times and answers with the nanoseconds it took.
+//! The calculator as native code, for the host's benchmark. Reads lines of a number and the arguments of a
+//! call as JSON; makes that call so many times and answers with the nanoseconds it took.
 #![expect(clippy::unwrap_used, reason = "a benchmark that goes wrong may end at once")]
 
-// The component's sources, not a library of them: cargo optimises a `cdylib` across crates only when it is not a library
-// too, and without that the component takes half as long again. So its modules name one another by `super`.
+// The component's sources, not a library of them: cargo optimises a `cdylib` across crates only when it is
+// not a library too, and without that the component takes half as long again. So its modules name one another
+// by `super`.
 #[path = "../src/lib.rs"]
 mod calculator;
 

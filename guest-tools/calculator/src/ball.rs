@@ -1,5 +1,6 @@
-//! Ball arithmetic: real numbers known to within a radius. Every operation widens the radius by whatever it may have
-//! lost, so that the true value never leaves the ball, and what is printed of one is known to be right.
+//! Ball arithmetic: real numbers known to within a radius. Every operation widens the radius by whatever it
+//! may have lost, so that the true value never leaves the ball, and what is printed of one is known to be
+//! right.
 
 use num_bigint::{BigInt, BigUint, Sign};
 use num_integer::Integer as _;
@@ -118,7 +119,8 @@ impl Ball {
     }
 
     pub(crate) fn add(&self, other: &Self) -> Result<Self, Obstacle> {
-        // Where one is so small that the other's blur covers it, there is no need to write out all the zeros between.
+        // Where one is so small that the other's blur covers it, there is no need to write out all the zeros
+        // between.
         let coarse = self.top().max(other.top()) - 2 * PRECISION as i64;
         let exponent = self.exponent.min(other.exponent).max(coarse);
         let (middle, radius) = self.in_units_of(exponent);
@@ -293,7 +295,8 @@ impl Ball {
         (middle >= self.radius).then(|| middle - &self.radius)
     }
 
-    /// Middle and radius in other units. Cutting off bits moves the middle by less than one unit, and the radius too.
+    /// Middle and radius in other units. Cutting off bits moves the middle by less than one unit, and the
+    /// radius too.
     fn in_units_of(&self, exponent: i64) -> (BigInt, BigUint) {
         let shift = self.exponent - exponent;
         if shift >= 0 {

@@ -51,18 +51,18 @@ fn evaluate(expression: &str) -> Result<Answer, Refusal> {
 }
 
 agent_tool::export! {
-    /// Works out an arithmetic expression, exactly: 0.1 + 0.2 is 0.3. Use it for every calculation whose result
-    /// matters.
+    /// Works out an arithmetic expression, exactly: 0.1 + 0.2 is 0.3. Use it for every calculation whose
+    /// result matters.
     ///
-    /// Operators: + - * / % (remainder, with the sign of the divisor), ^ or ** (power, binds tighter than a sign
-    /// before it and to the right: -2^2 is -4, 2^3^2 is 512), parentheses. Numbers: 12, 0.5, .5, 6.02e23. Constants:
-    /// pi, e. Functions: sqrt(x), cbrt(x), abs(x), round(x) or round(x, decimals) (halves away from zero), floor(x),
-    /// ceil(x), trunc(x), min(x, …), max(x, …), exp(x), ln(x), log10(x), log2(x), sin(x), cos(x), tan(x), asin(x),
-    /// acos(x), atan(x); angles are in radians. Nothing else: no variables, no percent sign, no separators within
-    /// numbers, no multiplication without *.
+    /// Operators: + - * / % (remainder, with the sign of the divisor), ^ or ** (power, binds tighter than a
+    /// sign before it and to the right: -2^2 is -4, 2^3^2 is 512), parentheses. Numbers: 12, 0.5, .5,
+    /// 6.02e23. Constants: pi, e. Functions: sqrt(x), cbrt(x), abs(x), round(x) or round(x, decimals) (halves
+    /// away from zero), floor(x), ceil(x), trunc(x), min(x, …), max(x, …), exp(x), ln(x), log10(x), log2(x),
+    /// sin(x), cos(x), tan(x), asin(x), acos(x), atan(x); angles are in radians. Nothing else: no variables,
+    /// no percent sign, no separators within numbers, no multiplication without *.
     ///
-    /// `value` is exact, whole numbers to 2000 digits and decimals to 100, when `exact` is true; otherwise it is
-    /// rounded to at most 34 significant digits, and `fraction` gives the exact value where there is a short one.
-    /// Results beyond 10^±10000 are refused.
+    /// `value` is exact, whole numbers to 2000 digits and decimals to 100, when `exact` is true; otherwise it
+    /// is rounded to at most 34 significant digits, and `fraction` gives the exact value where there is a
+    /// short one. Results beyond 10^±10000 are refused.
     calculate(Question) -> Answer, hints: [read_only, idempotent], timeout_ms: 1000;
 }

@@ -11,7 +11,8 @@ use super::number::Number;
 
 /// The most significant digits of a rounded value: those of IEEE 754's decimal128.
 const ROUNDED_DIGITS: usize = 34;
-/// The most significant digits of an exact value with a fractional part, and the most trailing zeros written out.
+/// The most significant digits of an exact value with a fractional part, and the most trailing zeros written
+/// out.
 const EXACT_DIGITS: usize = 100;
 /// The most zeros written between the point and the first digit.
 const LEADING_ZEROS: i64 = 6;
@@ -61,8 +62,8 @@ impl Decimal {
         Self { is_negative: number.is_negative(), digits, exponent }
     }
 
-    /// Writes the digits with a point, or in scientific notation where they would take too many zeros: more than six
-    /// after the point, or more before it than make up `width`.
+    /// Writes the digits with a point, or in scientific notation where they would take too many zeros: more
+    /// than six after the point, or more before it than make up `width`.
     fn write(&self, width: usize) -> String {
         let digits = &self.digits;
         let sign = if self.is_negative { "-" } else { "" };
@@ -94,11 +95,13 @@ fn write_exactly(ratio: &BigRational) -> Option<String> {
     is_short.then(|| decimal.write(decimal.digits.len().max(ROUNDED_DIGITS) + EXACT_DIGITS))
 }
 
-/// How many decimals a fraction with this denominator has, if they come to an end: the denominator is then 2^a 5^b.
+/// How many decimals a fraction with this denominator has, if they come to an end: the denominator is then
+/// 2^a 5^b.
 fn count_decimals(denominator: &BigInt) -> Option<u32> {
     let twos = denominator.trailing_zeros()?;
     let rest = denominator >> twos;
-    // 5^b has between (bits - 1) / log2(5) and bits / log2(5) factors, and there is room for one whole number there.
+    // 5^b has between (bits - 1) / log2(5) and bits / log2(5) factors, and there is room for one whole number
+    // there.
     let fives = ((rest.bits() - 1) as f64 / 5_f64.log2()).ceil() as u32;
     (BigInt::from(5).pow(fives) == rest).then_some(fives.max(u32::try_from(twos).ok()?))
 }

@@ -30,7 +30,7 @@ impl fmt::Display for Obstacle {
             Self::TooLarge => "the value is beyond 10^10000, the most this calculator works with",
             Self::TooSmall => "the value is nearer to zero than 10^-10000, the least this calculator works with",
             Self::TooCloseToCall => {
-                "the value is irrational, or was rounded, and lies too close to a whole number to say on which side"
+                "the value is irrational, or was rounded, and lies too close to a whole number to tell the side"
             }
             Self::TooUncertain => "the argument is not known precisely enough",
         })

@@ -1,5 +1,5 @@
-//! A parsed expression: steps for a stack machine. There is no tree to walk, so a long expression takes no deep
-//! recursion.
+//! A parsed expression: steps for a stack machine. There is no tree to walk, so a long expression takes no
+//! deep recursion.
 
 use num_rational::BigRational;
 

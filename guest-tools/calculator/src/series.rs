@@ -1,13 +1,13 @@
 //! The power series, in fixed point: a whole number `x` with a `scale` stands for x / 2^scale.
 //!
-//! Each function is off by less than [`error`] units, for arguments such as its callers in [`super::ball`] reduce
-//! theirs to: there are fewer than 500 terms, each cut off by a unit or two.
+//! Each function is off by less than [`error`] units, for arguments such as its callers in [`super::ball`]
+//! reduce theirs to: there are fewer than 500 terms, each cut off by a unit or two.
 
 use num_bigint::{BigInt, BigUint};
 use num_traits::{One as _, Signed as _, Zero as _};
 
-/// What any of these may be off by, in units: some hundred terms of a unit or two each, times eight for those that are
-/// multiplied, and then some.
+/// What any of these may be off by, in units: some hundred terms of a unit or two each, times eight for those
+/// that are multiplied, and then some.
 pub(crate) fn error() -> BigUint {
     BigUint::from(1_u32 << 14)
 }

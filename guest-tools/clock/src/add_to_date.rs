@@ -18,8 +18,8 @@ pub(crate) struct Addition {
     date: String,
     /// How much to add: `1 year 2 months`, `90 days`, `-3 weeks`, `36h`, or in ISO 8601 `P1Y2M` and `-P3W`.
     duration: String,
-    /// The time zone to calculate in: an IANA name such as `Europe/Berlin`. It is that of a `date` without an offset, and
-    /// makes clock changes count. Without it, a `date` without an offset is taken as anywhere.
+    /// The time zone to calculate in: an IANA name such as `Europe/Berlin`. It is that of a `date` without an
+    /// offset, and makes clock changes count. Without it, a `date` without an offset is taken as anywhere.
     time_zone: Option<String>,
 }
 

@@ -13,10 +13,11 @@ use crate::zone;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Conversion {
-    /// The date and time: `2026-07-14T09:30` with `from_time_zone`, `2026-07-14T09:30+02:00`, `@1784000000` (Unix seconds),
-    /// or `now`.
+    /// The date and time: `2026-07-14T09:30` with `from_time_zone`, `2026-07-14T09:30+02:00`, `@1784000000`
+    /// (Unix seconds), or `now`.
     time: String,
-    /// The time zone `time` is in, when it does not say so itself: an IANA name such as `Europe/Berlin`, or an offset.
+    /// The time zone `time` is in, when it does not say so itself: an IANA name such as `Europe/Berlin`, or
+    /// an offset.
     from_time_zone: Option<String>,
     /// The time zone to convert to.
     to_time_zone: String,
@@ -29,7 +30,8 @@ pub(crate) struct Converted {
     from: Moment,
     /// The time in the zone asked for.
     to: Moment,
-    /// Present when the time given does not exist or comes twice, because clocks change then: how it was understood.
+    /// Present when the time given does not exist or comes twice, because clocks change then: how it was
+    /// understood.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }

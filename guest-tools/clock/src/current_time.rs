@@ -13,8 +13,8 @@ use crate::when::read_zone;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Place {
-    /// The time zone to tell it in: an IANA name such as `Europe/Berlin`, or an offset such as `+02:00`. UTC if it is not
-    /// given.
+    /// The time zone to tell it in: an IANA name such as `Europe/Berlin`, or an offset such as `+02:00`. UTC
+    /// if it is not given.
     time_zone: Option<String>,
 }
 

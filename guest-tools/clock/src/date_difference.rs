@@ -21,8 +21,8 @@ pub(crate) struct Difference {
     /// The unit to measure in.
     #[serde(default)]
     unit: Unit,
-    /// The time zone to calculate in: an IANA name such as `Europe/Berlin`. It is that of times without an offset, and
-    /// makes clock changes count.
+    /// The time zone to calculate in: an IANA name such as `Europe/Berlin`. It is that of times without an
+    /// offset, and makes clock changes count.
     time_zone: Option<String>,
 }
 
@@ -50,9 +50,11 @@ pub(crate) struct Distance {
     total: f64,
     /// The whole units in it.
     whole: i64,
-    /// What is left after the whole units, as an ISO 8601 duration: `P3DT4H` is 3 days and 4 hours, `PT0S` nothing.
+    /// What is left after the whole units, as an ISO 8601 duration: `P3DT4H` is 3 days and 4 hours, `PT0S`
+    /// nothing.
     rest: String,
-    /// Present when a time given does not exist or comes twice, because clocks change then: how it was understood.
+    /// Present when a time given does not exist or comes twice, because clocks change then: how it was
+    /// understood.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -79,8 +81,8 @@ pub(crate) fn measure(difference: &Difference, now: Timestamp) -> Result<Distanc
     Ok(Distance { unit, total, whole, rest: rest.to_string(), note })
 }
 
-/// The zone to calculate in: the one asked for, or else that of one of the two. There is none if both are dates, or times
-/// without an offset; those are as far apart anywhere.
+/// The zone to calculate in: the one asked for, or else that of one of the two. There is none if both are
+/// dates, or times without an offset; those are as far apart anywhere.
 fn common_zone(asked: Option<TimeZone>, from: &When, to: &When) -> Option<TimeZone> {
     let zone_of = |when: &When| match when {
         When::Instant(instant) => Some(instant.time_zone().clone()),

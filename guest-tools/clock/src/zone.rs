@@ -43,7 +43,8 @@ pub(crate) fn name_of(zone: &TimeZone) -> String {
     }
 }
 
-/// Names that the one given may stand for: those of which it is a part, such as the city, or else those most like it.
+/// Names that the one given may stand for: those of which it is a part, such as the city, or else those most
+/// like it.
 fn suggest(zones: &TimeZoneDatabase, written: &str) -> Vec<String> {
     let written = written.to_lowercase();
     let mut likely: Vec<(f64, String)> = zones

@@ -1,7 +1,7 @@
 //! The `json-query` component: the tool `json_query`, which runs a query in the jq language.
 //!
-//! The language is jaq's; `query` compiles and runs, `library` says which functions there are, `outcome` turns
-//! what comes out into JSON, and `refusal` turns what goes wrong into words.
+//! The language is jaq's; `query` compiles and runs, `library` says which functions there are, `outcome`
+//! turns what comes out into JSON, and `refusal` turns what goes wrong into words.
 
 mod library;
 mod outcome;
@@ -33,12 +33,13 @@ fn json_query(Question { json, query }: Question) -> Result<Results, Failure> {
 }
 
 agent_tool::export! {
-    /// Selects from a JSON value and reshapes it, in the jq language. Use it to pick, filter, sort, group, count or add
-    /// up what a large JSON value holds, rather than reading through it.
+    /// Selects from a JSON value and reshapes it, in the jq language. Use it to pick, filter, sort, group,
+    /// count or add up what a large JSON value holds, rather than reading through it.
     ///
     /// `results` holds every value the query yields, in order: `.items[].name` yields one per item, and
-    /// `[.items[].name]` yields one array. All of jq's usual functions are there (map, select, group_by, sort_by,
-    /// to_entries, test, sub, tonumber, todate, …). There is one input and no file, module or environment: input,
-    /// include and import are not there, and $ENV is empty. Text that holds JSON is taken apart with fromjson.
+    /// `[.items[].name]` yields one array. jq's usual functions are there (map, select, group_by, sort_by,
+    /// to_entries, test, sub, tonumber, todate, …), but there is one input and no file, module, environment or
+    /// clock: no input, include, import or now, and $ENV is empty. Text that holds JSON is taken apart with
+    /// fromjson.
     json_query(Question) -> Results, hints: [read_only, idempotent], timeout_ms: 2000;
 }

@@ -1,10 +1,10 @@
 //! Which functions a query may use: jaq's, less those that would ask the system.
 //!
-//! Those written in Rust are taken from jaq's crates. Those written in jq would have to be parsed and compiled for every
-//! call, 170 of them, which takes thirty times as long as a usual query: so the folder `library` has the texts of jaq's
-//! crates, and only what a query needs is read from them. A test compares them with jaq's own.
+//! Those written in Rust are taken from jaq's crates. Those written in jq would have to be parsed and
+//! compiled for every call, 170 of them, which takes thirty times as long as a usual query: so the folder
+//! `library` has the texts of jaq's crates, and only what a query needs is read from them. A test compares
+//! them with jaq's own.
 
-use agent_tool::clock;
 use jaq_core::box_iter::box_once;
 use jaq_core::data::JustLut;
 use jaq_core::load::{self, parse::Def};
@@ -14,26 +14,24 @@ use jaq_json::{Map, Val};
 /// What jaq's machinery is instantiated with: JSON values, and no data beside them.
 pub(crate) type Kind = JustLut<Val>;
 
-/// The texts of `jaq_core::defs`, `jaq_std::defs` and `jaq_json::defs`, in the order in which they build on one another.
+/// The texts of `jaq_core::defs`, `jaq_std::defs` and `jaq_json::defs`, in the order in which they build on
+/// one another.
 static TEXTS: [&str; 3] =
     [include_str!("library/core.jq"), include_str!("library/std.jq"), include_str!("library/json.jq")];
 
-/// The functions written in Rust.
+/// The functions written in Rust. `env` stands for an empty environment, and `now` is not there: what a query
+/// yields depends on nothing but the query and its input, which is what the tool's hints promise.
 pub(crate) fn functions() -> impl Iterator<Item = Fun<Kind>> {
-    let stand_ins: [Fun<Kind>; 2] = [
-        run(("env", v(0), |_| box_once(Ok(Val::obj(Map::default()))))),
-        run(("now", v(0), |_| box_once(Ok(Val::from(clock::now_ms() as f64 / 1000.0))))),
-    ];
-    let names = stand_ins.each_ref().map(|(name, _, _)| *name);
+    let env: Fun<Kind> = run(("env", v(0), |_| box_once(Ok(Val::obj(Map::default())))));
     jaq_core::funs()
         .chain(jaq_std::funs())
         .chain(jaq_json::funs())
-        .filter(move |(name, _, _)| !names.contains(name))
-        .chain(stand_ins)
+        .filter(|(name, _, _)| !["env", "now"].contains(name))
+        .chain([env])
 }
 
-/// The functions written in jq that `query` needs: those whose names are in its text, those whose names are in theirs,
-/// and so on. A name in a text or a comment may bring one too many, which does no harm.
+/// The functions written in jq that `query` needs: those whose names are in its text, those whose names are
+/// in theirs, and so on. A name in a text or a comment may bring one too many, which does no harm.
 pub(crate) fn definitions(query: &str) -> impl Iterator<Item = Def<&'static str>> {
     let known: Vec<(&str, &str)> = TEXTS.iter().flat_map(|text| split_definitions(text)).collect();
     let mut needed = vec![false; known.len()];
@@ -52,8 +50,8 @@ pub(crate) fn definitions(query: &str) -> impl Iterator<Item = Def<&'static str>
     needed.filter_map(|((_, definition), _)| load::parse(definition, |parser| parser.defs())).flatten()
 }
 
-/// The definitions of a text, each after its name. Those within others are indented, so a `def` at the start of a line
-/// is where one ends and the next one starts.
+/// The definitions of a text, each after its name. Those within others are indented, so a `def` at the start
+/// of a line is where one ends and the next one starts.
 fn split_definitions(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let starts = text.match_indices("def ").map(|(start, _)| start);
     let starts = starts.filter(|&start| start == 0 || text.as_bytes()[start - 1] == b'\n');

@@ -1,5 +1,5 @@
-//! What a query yields, as JSON. jaq's values are more than JSON's: what has no place in JSON is brought into it as jq
-//! does, or refused.
+//! What a query yields, as JSON. jaq's values are more than JSON's: what has no place in JSON is brought into
+//! it as jq does, or refused.
 
 use agent_tool::Failure;
 use jaq_core::{Exn, ValX};
@@ -21,7 +21,8 @@ pub(crate) struct Results {
     /// The values that the query yields, in order.
     #[schemars(with = "Vec<serde_json::Value>")]
     results: Vec<Box<RawValue>>,
-    /// Present and true when there were more results than are returned: more than 1000, or more than 128 KiB of them.
+    /// Present and true when there were more results than are returned: more than 1000, or more than 128 KiB
+    /// of them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
 }

@@ -67,7 +67,8 @@ fn refuse(query: &str, problems: &[(&str, String)]) -> Failure {
     Failure::invalid_arguments(format!("the query cannot be read: {}", problems.join("; ")))
 }
 
-/// Says where in the query a problem is. What is found there is a part of the query's own text, so its address tells.
+/// Says where in the query a problem is. What is found there is a part of the query's own text, so its
+/// address tells.
 fn place(query: &str, found: &str, problem: &str) -> String {
     let offset = (found.as_ptr() as usize).wrapping_sub(query.as_ptr() as usize);
     match query.get(..offset) {

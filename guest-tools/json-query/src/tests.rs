@@ -62,12 +62,16 @@ fn numbers_keep_their_digits_and_stay_json() {
 #[test]
 fn nothing_reaches_out_of_the_sandbox() {
     check("env, $ENV, $ENV.PATH", "null", "[{},{},null]");
-    check("now > 1.7e9", "null", "[true]");
+    check("0 | localtime | mktime", "null", "[0]");
     check("[debug, stderr]", "1", "[[1,1]]");
     for (query, message) in [
         (
             "input",
             "the query cannot be read: at character 1 (`input`): there is no function `input` without arguments",
+        ),
+        (
+            "now",
+            "the query cannot be read: at character 1 (`now`): there is no function `now` without arguments",
         ),
         (
             "include \"a\"; 1",

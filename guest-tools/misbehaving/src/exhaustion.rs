@@ -40,7 +40,8 @@ pub(crate) fn recurse_forever(_: NoArguments) -> Result<Never, Failure> {
     Err(Failure::new("surfaced", format!("came back from depth {depth}")))
 }
 
-/// Calls itself for ever. The condition is there for the compiler only, and the sum so that it is no tail call.
+/// Calls itself for ever. The condition is there for the compiler only, and the sum so that it is no tail
+/// call.
 fn descend(depth: u64) -> u64 {
     if black_box(depth) == u64::MAX { depth } else { descend(depth + 1).wrapping_add(black_box(1)) }
 }
@@ -84,7 +85,8 @@ fn abort() -> ! {
 
 fn write_out_of_bounds() -> ! {
     let beyond = black_box(usize::MAX - PAGE) as *mut u8;
-    // SAFETY: not safe at all, and the point of it: in a sandbox, the last page of the address space is not there.
+    // SAFETY: not safe at all, and the point of it: in a sandbox, the last page of the address space is not
+    // there.
     unsafe { beyond.write_volatile(1) };
     abort()
 }

@@ -1,7 +1,8 @@
-//! The `misbehaving` component: tools that do on purpose what a sandbox must survive, each named by what it does,
-//! and a few well-behaved ones to compare them with. Never shipped.
+//! The `misbehaving` component: tools that do on purpose what a sandbox must survive, each named by what it
+//! does, and a few well-behaved ones to compare them with. Never shipped.
 //!
-//! A description that misbehaves spoils its whole component, so those are components of their own: `examples/`.
+//! A description that misbehaves spoils its whole component, so those are components of their own:
+//! `examples/`.
 
 mod controls;
 mod exhaustion;

@@ -47,8 +47,8 @@ pub(crate) fn tell(name: &str, arguments: &str) -> Option<Result<Output, Failure
     Some(Ok(Output { value, meta: Vec::new() }))
 }
 
-/// A JSON string in one allocation of its own size, so that a limit on outputs can be tested apart from one on
-/// memory.
+/// A JSON string in one allocation of its own size, so that a limit on outputs can be tested apart from one
+/// on memory.
 fn fill_a_string(size: &Size) -> String {
     let length = size.mb << 20;
     let mut json = String::with_capacity(length + 2);

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Failure, Output, ToolDef, log};
 
-/// A component as the host sees it. [`export!`](crate::export!) implements it; write it by hand, and pass it to
-/// [`export_component!`](crate::export_component!), only for what plain functions cannot say.
+/// A component as the host sees it. [`export!`](crate::export!) implements it; write it by hand, and pass it
+/// to [`export_component!`](crate::export_component!), only for what plain functions cannot say.
 pub trait Component {
     /// The tools of this component. The host asks once, when it loads the component.
     fn describe() -> Vec<ToolDef>;
@@ -45,8 +45,8 @@ where
     Ok(Output { value, meta: Vec::new() })
 }
 
-/// Has a panic say its message in the operator's log before it traps: all that the host can see of a panic is an
-/// `unreachable` instruction.
+/// Has a panic say its message in the operator's log before it traps: all that the host can see of a panic is
+/// an `unreachable` instruction.
 pub fn watch_for_panics() {
     #[cfg(target_arch = "wasm32")]
     std::panic::set_hook(Box::new(|panic| log::error(&panic.to_string())));

@@ -66,8 +66,8 @@ fn schema_settings() -> SchemaSettings {
         .with_transform(RecursiveTransform(unwrap_description))
 }
 
-/// Writes a schema without what is said elsewhere: its dialect, which the contract fixes, its title, which is the name of
-/// a Rust type, and that type's description, for which the tool's own stands.
+/// Writes a schema without what is said elsewhere: its dialect, which the contract fixes, its title, which is
+/// the name of a Rust type, and that type's description, for which the tool's own stands.
 fn write_schema(mut schema: Schema) -> String {
     for key in ["$schema", "title", "description"] {
         schema.remove(key);
@@ -85,8 +85,8 @@ fn unwrap_description(schema: &mut Schema) {
     }
 }
 
-/// Undoes the line breaks that keep a doc comment within the page. Those stay that end a paragraph or begin an item of a
-/// list.
+/// Undoes the line breaks that keep a doc comment within the page. Those stay that end a paragraph or begin
+/// an item of a list.
 fn unwrap_lines(text: &str) -> String {
     let mut unwrapped = String::with_capacity(text.len());
     for line in text.lines().map(str::trim_end) {

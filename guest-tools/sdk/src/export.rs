@@ -1,5 +1,5 @@
-//! The export macros: `export!` for functions is all that most tools need. It is made of `tools!`, which turns
-//! functions into a [`Component`], and `export_component!`, which shows a component to the host.
+//! The export macros: `export!` for functions is all that most tools need. It is made of `tools!`, which
+//! turns functions into a [`Component`], and `export_component!`, which shows a component to the host.
 //!
 //! [`Component`]: crate::Component
 
@@ -11,13 +11,17 @@ use crate::Failure;
 /// `hints: […]` and `timeout_ms: …`. The function's name is the tool's name and is checked when it compiles;
 /// its shape is `fn(Args) -> Result<Answer, Failure>`.
 ///
-/// * `read_only`: changes nothing. Calls may run in parallel, and their results may be cached.
-/// * `idempotent`: doing it twice is doing it once. The host may retry it.
-/// * `destructive`: may lose something. The host never retries it.
-/// * `timeout_ms: N`: interrupt the call after N milliseconds. It can shorten the host's limit, never lengthen it.
+/// Hints are promises that the host acts on:
 ///
-/// The macro makes a type `Tools` that implements [`Component`](crate::Component), for tests that want to see the
-/// description or make a call as the host makes it.
+/// * `read_only`: a call changes nothing, so it may run beside others and be repeated.
+/// * `idempotent`: the same call again changes nothing more, so it may be repeated. With `read_only` it promises
+///   the same result too, which may then be kept: so neither a clock nor a search is both.
+/// * `destructive`: a call may lose something, so it is never repeated.
+/// * `timeout_ms: N`: a call is done after N milliseconds or may be interrupted. It can shorten the host's limit,
+///   never lengthen it.
+///
+/// The macro makes a type `Tools` that implements [`Component`](crate::Component), for tests that want to see
+/// the description or make a call as the host makes it.
 ///
 /// What the contract does not allow does not compile, be it a name or a hint:
 ///
@@ -47,7 +51,8 @@ macro_rules! export {
     };
 }
 
-/// Turns functions into a type `Tools` that implements [`Component`](crate::Component), written as for [`export!`].
+/// Turns functions into a type `Tools` that implements [`Component`](crate::Component), written as for
+/// [`export!`].
 ///
 /// For a component that adds to what functions can say: it can hand on to `Tools`, and goes to
 /// [`export_component!`](crate::export_component!) in its place.

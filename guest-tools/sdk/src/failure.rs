@@ -15,8 +15,8 @@ pub mod code {
 }
 
 impl Failure {
-    /// A failure with a code of the tool's own. The message is read by the model: say what is wrong and what would
-    /// do instead.
+    /// A failure with a code of the tool's own. The message is read by the model: say what is wrong and what
+    /// would do instead.
     #[must_use]
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into(), meta: Vec::new() }

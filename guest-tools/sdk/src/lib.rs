@@ -31,9 +31,9 @@
 //! # fn main() {}
 //! ```
 //!
-//! Doc comments are what the model reads: the one above the export describes the tool, those on fields describe
-//! its arguments and its answer; line breaks within a paragraph are undone. The schemas are derived when the host asks for the description, once at load;
-//! a call never touches them.
+//! Doc comments are what the model reads: the one above the export describes the tool, those on fields
+//! describe its arguments and its answer; line breaks within a paragraph are undone. The schemas are derived
+//! when the host asks for the description, once at load; a call never touches them.
 //!
 //! The crate compiles natively too, so that a tool's logic is tested with a plain `cargo test`: there [`log`]
 //! writes to standard error, [`clock`] reads the machine's, and [`context`] tells of an unhurried call.

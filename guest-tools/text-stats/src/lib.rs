@@ -21,10 +21,12 @@ fn text_stats(Text { text }: Text) -> Result<Statistics, Failure> {
 }
 
 agent_tool::export! {
-    /// Counts what a text is made of: characters, words, sentences, lines and bytes, and names its longest and its most
-    /// frequent words. Use it rather than counting yourself, for example to check a text against a length limit.
+    /// Counts what a text is made of: characters, words, sentences, lines and bytes, and names its longest
+    /// and its most frequent words. Use it rather than counting yourself, for example to check a text against
+    /// a length limit.
     ///
-    /// What counts as a character, a word or a sentence is as in Unicode (UAX #29), for any language written with
-    /// blanks between words; where the count a user means is in doubt, several are given and each says what it counts.
+    /// What counts as a character, a word or a sentence is as in Unicode (UAX #29), for any language written
+    /// with blanks between words; where the count a user means is in doubt, several are given and each says
+    /// what it counts.
     text_stats(Text) -> Statistics, hints: [read_only, idempotent], timeout_ms: 1000;
 }

@@ -12,8 +12,8 @@ const FREQUENT_WORDS: usize = 5;
 /// What a text is made of.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Statistics {
-    /// Characters as a reader sees them, blanks and line breaks included: `é` and a flag emoji are one each, however
-    /// they are coded (extended grapheme clusters; \r\n is one).
+    /// Characters as a reader sees them, blanks and line breaks included: `é` and a flag emoji are one each,
+    /// however they are coded (extended grapheme clusters; \r\n is one).
     graphemes: usize,
     /// Unicode code points: what most length limits count.
     characters: usize,
@@ -32,8 +32,8 @@ pub(crate) struct Statistics {
     /// The word with the most characters, the first of them if there are several; absent without words.
     #[serde(skip_serializing_if = "Option::is_none")]
     longest_word: Option<String>,
-    /// The up to five words that occur most often, among those that occur more than once; upper and lower case count as
-    /// the same. The most frequent comes first, then the alphabet decides.
+    /// The up to five words that occur most often, among those that occur more than once; upper and lower
+    /// case count as the same. The most frequent comes first, then the alphabet decides.
     frequent_words: Vec<Frequency>,
 }
 

@@ -46,8 +46,8 @@ impl Default for Settings {
         Self {
             // The limit of the Node stack's body parser (decisions, "Body limit").
             max_body_bytes: 102_400,
-            // At the body limit that is 3 KiB/s: slower than any network, faster than any slow-loris.
-            body_time_limit: Duration::from_secs(30),
+            // At the body limit that is 5 KiB/s: slower than any network, faster than any slow-loris.
+            body_time_limit: Duration::from_secs(20),
             // Half the interval at which orchestrators ask (interface, Limits, "Container probes").
             probe_time_limit: Duration::from_secs(5),
             // Decisions, "Client address".

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
+use wasmtime::Trap;
 
 use crate::bindings::SandboxedToolPre;
 use crate::bindings::exports::agent::tool::tool::ToolDef;
@@ -106,14 +107,16 @@ async fn describe(
         let instance = pre.instantiate_async(&mut store).await?;
         instance.agent_tool_tool().call_describe(&mut store).await
     };
-    match lane::run(&lane, deadline, gone, call).await {
-        Ok(Ok(described)) => Ok(described),
-        Ok(Err(error)) => Err(LoadError::Describe(detail(&error))),
-        Err(lane::Lost::Deadline) => {
-            Err(LoadError::Describe(format!("it did not return within {} ms", DESCRIBE_TIMEOUT.as_millis())))
+    let reason = match lane::run(&lane, deadline, gone, call).await {
+        Ok(Ok(described)) => return Ok(described),
+        Ok(Err(error)) if error.downcast_ref() != Some(&Trap::Interrupt) => detail(&error),
+        // Whoever notices the deadline first, the clock that interrupts the guest or the one that waits for it.
+        Ok(Err(_)) | Err(lane::Lost::Deadline) => {
+            format!("it did not return within {} ms", DESCRIBE_TIMEOUT.as_millis())
         }
-        Err(lane::Lost::Host(error)) => Err(LoadError::Describe(error.to_string())),
-    }
+        Err(lane::Lost::Host(error)) => error.to_string(),
+    };
+    Err(LoadError::Describe(reason))
 }
 
 fn define(described: Vec<ToolDef>) -> Result<Vec<Arc<Definition>>, LoadError> {

@@ -50,7 +50,11 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Wants, LoadError> {
 
 /// Names of the exports and imports of the outermost component.
 fn outer_names(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), LoadError> {
-    let broken = |error: wasmparser::BinaryReaderError| LoadError::NotWasm(error.to_string());
+    let broken = |error: wasmparser::BinaryReaderError| {
+        // Its text goes on over many lines of hexadecimal digits.
+        let text = error.to_string();
+        LoadError::NotWasm(printable(text.lines().next().unwrap_or_default(), NAME_BYTES))
+    };
     let (mut exports, mut imports, mut depth) = (Vec::new(), Vec::new(), 0_u32);
     for payload in Parser::new(0).parse_all(bytes) {
         match payload.map_err(broken)? {

@@ -88,7 +88,7 @@ impl context::Host for CallState {
     }
 
     fn cancelled(&mut self) -> bool {
-        self.gone.load(Ordering::Relaxed) || Instant::now() >= self.deadline
+        self.gone.load(Ordering::Relaxed)
     }
 }
 
@@ -108,6 +108,7 @@ impl log::Host for CallState {
         self.log.lines_left = left;
         let (message, fields) = self.log.bound(&message, &fields);
         let (request_id, component, tool) = (self.request_id.as_str(), &*self.log.component, &*self.log.tool);
+        let fields = (!fields.is_empty()).then_some(fields.as_str());
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(target: "tool", request_id, component, tool, fields, "{message}")

@@ -1,7 +1,8 @@
 //! `cargo xtask guests`: every tool of `guest-tools/`, built from source into a component.
 //!
 //! cargo makes a core module of each tool ([`modules`]) with whichever compiler this machine has or can get
-//! ([`compiler`]); [`component`] makes components of them, and refuses those that want more than the contract gives.
+//! ([`compiler`]); [`component`] makes components of them, and refuses those that want more than the contract
+//! gives.
 
 mod compiler;
 mod component;
@@ -13,8 +14,8 @@ use anyhow::Context as _;
 
 use component::Placed;
 
-/// The package whose tools misbehave on purpose. They are kept apart from the shipped ones, so that no host serves
-/// them by accident.
+/// The package whose tools misbehave on purpose. They are kept apart from the shipped ones, so that no host
+/// serves them by accident.
 const MISBEHAVING: &str = "misbehaving";
 
 #[derive(Default, clap::Args)]
@@ -24,7 +25,8 @@ pub(crate) struct Arguments {
     compiler: Option<compiler::Choice>,
 }
 
-/// Builds every tool. Files whose content would be the same are left alone, so that a running host sees no change.
+/// Builds every tool. Files whose content would be the same are left alone, so that a running host sees no
+/// change.
 pub(crate) fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let workspace = repository.join("guest-tools").canonicalize().context("finding guest-tools/")?;
     let compiler = compiler::find(arguments.compiler)?;

@@ -52,7 +52,7 @@ fn main() {
         report(connections, &contenders.each_ref().map(|(name, _)| *name), &mut loads);
     }
     println!(
-        "\nresident memory: {idle:.1} MiB idle (aim: 40), {:.1} MiB at most under load",
+        "\nresident memory: {idle:.1} MiB idle (aim: 40), {:.1} MiB at most under load,\n  {compiled:.1} MiB after a start that had to compile all tools",
         service.peak_mib()
     );
     service.stop();

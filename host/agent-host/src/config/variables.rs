@@ -46,8 +46,8 @@ variables! {
     PORT = number(0, 65_535).or("3000");
     /// Most bytes a request body may have.
     MAX_BODY_BYTES = bytes(1, 100 * MIB).or("102400");
-    /// How long a client may take to send a request body.
-    BODY_TIMEOUT_MS = milliseconds(1, HOUR).or("30000");
+    /// How long a client may take to send a request body. Well below the 30 s after which a shutdown is forced.
+    BODY_TIMEOUT_MS = milliseconds(1, HOUR).or("20000");
     /// How many proxies stand in front of the service and append to X-Forwarded-For. 0 believes none of it.
     TRUST_PROXY = number(0, 32).or("0");
     /// How long connections are still accepted after a signal to stop, while readiness is already denied.

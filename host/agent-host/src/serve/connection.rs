@@ -62,11 +62,12 @@ pub(super) async fn serve(
         };
         tokio::select! {
             biased;
-            ended = connection.as_mut() => ended,
+            // First, so that an answer which is ready now already says that it is the last.
             () = last_look => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
+            ended = connection.as_mut() => ended,
         }
     };
     tokio::select! {

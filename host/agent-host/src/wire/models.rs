@@ -20,8 +20,7 @@ pub(crate) struct Connected {
 /// Sets the models up. Nothing is sent yet.
 pub(crate) fn connect(config: &Models, metrics: &Metrics) -> Result<Connected, WireError> {
     let schedule = Schedule { retries: config.retries, ..Schedule::default() };
-    let patient =
-        |model: &Arc<dyn Model>| Retry::with_schedule(metrics.metered_model(model.clone()), schedule);
+    let patient = |model: &Arc<dyn Model>| Retry::with_schedule(model.clone(), schedule);
     // Metered inside the retries and for the health check too: every call that is made may be billed.
     let connect = |access, variable| -> Result<Arc<dyn Model>, WireError> {
         Ok(Arc::new(metrics.metered_model(connect_one(config, access, variable)?)))

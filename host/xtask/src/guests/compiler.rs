@@ -20,6 +20,8 @@ const RUSTUP_POLL: Duration = Duration::from_millis(50);
 
 /// Where Debian puts its compiler, beside rustup's.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+/// The linker that Debian's compiler looks for, a link into a package of its own.
+const DEBIAN_LINKER: &str = "/usr/bin/rust-lld";
 /// Debian's packages of a compiler recent enough to build browsers, and of the standard library's source.
 const DEBIAN_PACKAGES: &str = "rustc-web rust-web-src";
 
@@ -80,7 +82,8 @@ impl Compiler {
     /// Makes cargo use this compiler.
     pub(super) fn equip(&self, cargo: &mut Command) {
         let Self::FromSource { rustc, linker } = self else { return };
-        // It is cargo's part in building the standard library that is unstable; rustc needs nothing unstable for it.
+        // It is cargo's part in building the standard library that is unstable; rustc needs nothing unstable
+        // for it.
         cargo
             .arg("-Zbuild-std=std,panic_abort")
             .env("RUSTC_BOOTSTRAP", "1")
@@ -109,7 +112,11 @@ fn find_debian() -> Result<Compiler, String> {
             "no {DEBIAN_RUSTC} with its library's source: apt-get install {DEBIAN_PACKAGES}"
         ));
     }
-    let linker = find_linker().ok_or("no linker for wasm beside Debian's compiler: apt-get install lld")?;
+    let linker = find_linker().ok_or_else(|| {
+        // Debian's link names the package that it leads to when that is installed.
+        let package = fs::read_link(DEBIAN_LINKER).unwrap_or_else(|_| "lld".into());
+        format!("no linker for wasm beside Debian's compiler: apt-get install {}", package.display())
+    })?;
     Ok(Compiler::FromSource { rustc: DEBIAN_RUSTC.into(), linker })
 }
 
@@ -142,8 +149,7 @@ fn fetch_debian() -> Result<Compiler, String> {
 fn find_linker() -> Option<PathBuf> {
     let of_rustup = ask("rustc", &["--print", "target-libdir"])
         .and_then(|libraries| Some(Path::new(&libraries).parent()?.join("bin/rust-lld")));
-    let of_debian = ["/usr/bin/rust-lld", "/usr/bin/wasm-ld"].map(PathBuf::from);
-    of_rustup.into_iter().chain(of_debian).find(|linker| linker.exists())
+    of_rustup.into_iter().chain([DEBIAN_LINKER.into()]).find(|linker| linker.exists())
 }
 
 /// What a program answers, if it does.

@@ -26,7 +26,8 @@ pub(super) fn encode(module: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(component)
 }
 
-/// A tool is sandboxed by what it cannot name, so one that imports more than the contract is not written at all.
+/// A tool is sandboxed by what it cannot name, so one that imports more than the contract is not written at
+/// all.
 fn refuse_foreign_imports(component: &[u8]) -> anyhow::Result<()> {
     let mut depth = 0_u32;
     for payload in Parser::new(0).parse_all(component) {
@@ -47,8 +48,8 @@ fn refuse_foreign_imports(component: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Puts a component in its place, written aside and renamed, so that a host that watches the folder never reads half
-/// of it; and not at all when it is there already.
+/// Puts a component in its place, written aside and renamed, so that a host that watches the folder never
+/// reads half of it; and not at all when it is there already.
 pub(super) fn place(component: &[u8], target: &Path) -> anyhow::Result<Placed> {
     if fs::read(target).is_ok_and(|present| present == component) {
         return Ok(Placed::Same);
