@@ -61,7 +61,7 @@ fn what_is_not_set_has_the_default_of_the_interface() {
             host: "0.0.0.0",
             port: 3000,
             max_body_bytes: 102400,
-            body_timeout: 30s,
+            body_timeout: 20s,
             trusted_proxies: 0,
             drain: 0ns,
         },
