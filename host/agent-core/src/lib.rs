@@ -6,7 +6,7 @@
 //! - [`ports`]: one trait and its error per file: what the core needs from the outside.
 //! - [`invoke`]: the one entry to an agent run, and the wrappers around it.
 //! - [`health`]: runs probes side by side and collects a report.
-//! - [`testing`]: scripted fakes behind the feature of that name.
+//! - `testing`: scripted fakes behind the feature of that name.
 //!
 //! What does not belong here: HTTP, WebAssembly, databases, environment variables, status codes.
 

@@ -1,10 +1,10 @@
 //! Runs tools that are WebAssembly components: sandboxed, measured, and swapped while it serves.
 //!
 //! The only crate that names wasmtime. In reading order:
-//! - [`contract`], [`compiled`], [`component`], [`definition`], [`schema`]: from a file to something that can be called.
-//! - [`folder`], [`watch`], [`snapshot`]: the tools folder and the tool set made of it.
-//! - [`call`], [`lane`], [`state`], [`limits`]: one call, its thread, what the guest may ask for and use up.
-//! - [`engine`], [`runtime`]: what all of them share.
+//! - `contract`, `compiled`, `component`, `definition`, `schema`: from a file to something that can be called.
+//! - `folder`, `watch`, `snapshot`: the tools folder and the tool set made of it.
+//! - `call`, `lane`, `state`, `limits`: one call, its thread, what the guest may ask for and use up.
+//! - `engine`, `runtime`: what all of them share.
 //!
 //! What does not belong here: which tool a model should call, and what an operator may read.
 
