@@ -102,22 +102,12 @@ fn load(engine: &Engine, code: &[u8]) -> Option<Component> {
 /// The code in a file, if the file is whole.
 fn read_intact(path: &Path) -> Option<Vec<u8>> {
     let mut content = fs::read(path).ok()?;
-    let code = content.split_off_checked(DIGEST_BYTES)?;
+    let code = (content.len() >= DIGEST_BYTES).then(|| content.split_off(DIGEST_BYTES))?;
     if Sha256::digest(&code).as_slice() == content {
         return Some(code);
     }
     tracing::warn!(file = %path.display(), "a compiled tool is damaged and is compiled again");
     None
-}
-
-trait SplitOffChecked: Sized {
-    fn split_off_checked(&mut self, at: usize) -> Option<Self>;
-}
-
-impl SplitOffChecked for Vec<u8> {
-    fn split_off_checked(&mut self, at: usize) -> Option<Self> {
-        (self.len() >= at).then(|| self.split_off(at))
-    }
 }
 
 /// The oldest files are pruned first; this one is in use.

@@ -87,7 +87,7 @@ impl ToolHost {
         let path = config.folder.clone();
         let runtime = Runtime::new(config).map_err(|error| EngineError(format!("{error:#}")))?;
         let runtime = Arc::new(runtime);
-        let snapshot = Arc::new(Snapshot::new(runtime.clone(), &[]));
+        let snapshot = Arc::new(Snapshot::new(runtime.clone(), vec![]));
         let host = Self {
             folder: Mutex::new(Folder::new(path.clone())),
             published: ArcSwap::from_pointee(Published { snapshot, faults: vec![] }),
@@ -103,16 +103,19 @@ impl ToolHost {
     pub async fn reload(&self) {
         let mut folder = self.folder.lock().await;
         let scan = folder.scan(&self.runtime).await;
-        let snapshot = Arc::new(Snapshot::new(self.runtime.clone(), &scan.components));
         let before = self.published.load_full();
-        let swapped = snapshot.catalog().digest() != before.snapshot.catalog().digest();
+        let swapped = !before.snapshot.is_of(&scan.components);
         if !swapped && scan.faults == before.faults {
             return;
         }
         for fault in scan.faults.iter().filter(|fault| !before.faults.contains(fault)) {
             tracing::error!(file = fault.file, error = fault.error, "a tool component cannot be loaded");
         }
-        let snapshot = if swapped { snapshot } else { before.snapshot.clone() };
+        let snapshot = if swapped {
+            Arc::new(Snapshot::new(self.runtime.clone(), scan.components))
+        } else {
+            before.snapshot.clone()
+        };
         let tools = snapshot.list();
         if swapped {
             let names: Vec<_> = tools.iter().map(|tool| tool.tool.as_str()).collect();

@@ -19,15 +19,16 @@ pub(crate) struct Snapshot {
     runtime: Arc<Runtime>,
     catalog: Arc<Catalog>,
     tools: HashMap<Arc<str>, Arc<Tool>>,
+    components: Vec<Arc<Component>>,
 }
 
 impl Snapshot {
     /// The tools of these components, whose names must not clash.
-    pub(crate) fn new(runtime: Arc<Runtime>, components: &[Arc<Component>]) -> Self {
+    pub(crate) fn new(runtime: Arc<Runtime>, components: Vec<Arc<Component>>) -> Self {
         let mut tools = HashMap::new();
         let mut specs = Vec::new();
         let mut hasher = Sha256::new();
-        for component in components {
+        for component in &components {
             hasher.update(component.id.as_bytes());
             for definition in &component.tools {
                 let name: Arc<str> = definition.spec.name.as_str().into();
@@ -38,7 +39,12 @@ impl Snapshot {
             }
         }
         let digest = format!("sha256:{:x}", hasher.finalize());
-        Self { runtime, catalog: Arc::new(Catalog::new(specs, digest)), tools }
+        Self { runtime, catalog: Arc::new(Catalog::new(specs, digest)), tools, components }
+    }
+
+    /// Whether it is the tool set of these components.
+    pub(crate) fn is_of(&self, components: &[Arc<Component>]) -> bool {
+        self.components.iter().map(|own| &own.id).eq(components.iter().map(|other| &other.id))
     }
 
     /// Every tool, sorted by name.

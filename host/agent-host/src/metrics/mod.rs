@@ -28,7 +28,7 @@ use tokio::runtime::Handle;
 
 pub use invocations::Metered;
 pub use models::MeteredModel;
-pub use tools::{EndedCall, ToolMetrics};
+pub use tools::ToolMetrics;
 
 use crate::config::Environment;
 use invocations::Invocations;

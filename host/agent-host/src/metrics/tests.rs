@@ -10,6 +10,7 @@ use agent_core::result::{AgentResult, ToolOutcome};
 use agent_core::testing::{ScriptedModel, says};
 use async_trait::async_trait;
 use futures::FutureExt as _;
+use tool_host::{CallReport, Cost};
 
 use super::*;
 
@@ -156,8 +157,9 @@ async fn model_calls_are_counted_with_their_tokens_and_their_end() {
     "#);
 }
 
-fn call<'a>(tool: &'a str, component: &'a str, outcome: ToolOutcome) -> EndedCall<'a> {
-    EndedCall { tool, component, outcome, duration: Duration::from_micros(30), peak_memory_bytes: 65_536 }
+fn call<'a>(tool: &'a str, component: &'a str, outcome: ToolOutcome) -> CallReport<'a> {
+    let cost = Cost { peak_memory_bytes: 65_536, ..Cost::default() };
+    CallReport { tool, component, outcome, duration: Duration::from_micros(30), cost }
 }
 
 const ADD: (&str, &str, &str) = ("add", "calculator", "sha256:1");
@@ -170,7 +172,7 @@ async fn tool_calls_are_counted_by_tool_component_and_outcome() {
     tools.call_ended(&call("add", "calculator", ToolOutcome::Ok));
     tools.call_ended(&call("add", "calculator", ToolOutcome::Ok));
     let refused =
-        EndedCall { peak_memory_bytes: 0, ..call("add", "calculator", ToolOutcome::InvalidArguments) };
+        CallReport { cost: Cost::default(), ..call("add", "calculator", ToolOutcome::InvalidArguments) };
     tools.call_ended(&refused);
 
     insta::assert_snapshot!(lines(&metrics, "agent_tool_calls_total"), @r#"

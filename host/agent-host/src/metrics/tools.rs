@@ -6,7 +6,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use agent_core::ports::ToolFault;
 use agent_core::result::ToolOutcome;
@@ -14,6 +13,7 @@ use arc_swap::ArcSwap;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
+use tool_host::CallReport;
 
 use super::family::{Family, Kind};
 
@@ -67,21 +67,6 @@ pub struct ToolMetrics {
     changing: Mutex<()>,
 }
 
-/// A call that ended, however it did.
-#[derive(Debug, Clone, Copy)]
-pub struct EndedCall<'a> {
-    /// The tool.
-    pub tool: &'a str,
-    /// Name of its component, without the digest.
-    pub component: &'a str,
-    /// How it ended.
-    pub outcome: ToolOutcome,
-    /// From the host's acceptance of the call to its answer.
-    pub duration: Duration,
-    /// Most memory the guest had; 0 when none ran.
-    pub peak_memory_bytes: u64,
-}
-
 struct Series {
     calls: IntCounterVec,
     seconds: HistogramVec,
@@ -130,7 +115,7 @@ impl ToolMetrics {
     }
 
     /// Counts a call.
-    pub fn call_ended(&self, call: &EndedCall<'_>) {
+    pub fn call_ended(&self, call: &CallReport<'_>) {
         let known = self.known.load();
         let components = known.get(call.tool).map(Vec::as_slice).unwrap_or_default();
         let counters = match components.iter().find(|(component, _)| component == call.component) {
@@ -141,8 +126,8 @@ impl ToolMetrics {
             calls.inc();
         }
         counters.seconds.observe(call.duration.as_secs_f64());
-        if call.peak_memory_bytes > 0 {
-            counters.memory.observe(call.peak_memory_bytes as f64);
+        if call.cost.peak_memory_bytes > 0 {
+            counters.memory.observe(call.cost.peak_memory_bytes as f64);
         }
     }
 

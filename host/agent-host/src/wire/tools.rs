@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 use tool_host::{CallReport, EngineError, Limits, Observer, SetReport, ToolHost};
 
 use crate::config::Tools;
-use crate::metrics::{EndedCall, ToolMetrics};
+use crate::metrics::ToolMetrics;
 
 /// Starts the tool host. Components that cannot be loaded are its faults, not its errors.
 pub async fn start(config: &Tools, lane: Handle, metrics: Arc<ToolMetrics>) -> Result<ToolHost, EngineError> {
@@ -31,13 +31,7 @@ struct Counted(Arc<ToolMetrics>);
 
 impl Observer for Counted {
     fn call_ended(&self, call: &CallReport<'_>) {
-        self.0.call_ended(&EndedCall {
-            tool: call.tool,
-            component: call.component,
-            outcome: call.outcome,
-            duration: call.duration,
-            peak_memory_bytes: call.cost.peak_memory_bytes as u64,
-        });
+        self.0.call_ended(call);
     }
 
     fn set_changed(&self, change: &SetReport<'_>) {
