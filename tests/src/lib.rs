@@ -5,7 +5,7 @@
 //! - [`Model`]: a fake provider that plays a script and holds every request against its protocol's rules.
 //! - [`Component`]: the tools we ship, those that misbehave, and files that are no tools.
 //! - [`Socket`]: for requests that no HTTP client would send. [`Exposition`]: metrics, read.
-//! - [`Postgres`]: a real server of our own, which can be stopped.
+//! - [`Postgres`], [`Redis`]: real servers of our own, which can be stopped (`servers/`).
 //! - [`Process`], [`Log`], [`Task`], [`eventually`]: running things and waiting for them.
 //!
 //! Whatever is started ends when its guard is dropped, and a service whose test fails prints its log. Nothing
@@ -25,11 +25,9 @@ mod component;
 mod exposition;
 mod log;
 mod model;
-mod postgres;
 mod process;
 mod service;
 mod socket;
-mod waiting;
 
 pub use artifacts::{agent_host, repository};
 pub use caller::{Answer, Caller};
@@ -37,8 +35,7 @@ pub use component::Component;
 pub use exposition::Exposition;
 pub use log::Log;
 pub use model::{Gate, Model, Play, Protocol, Request, asks_for, asks_for_all, order, says};
-pub use postgres::Postgres;
 pub use process::{Ended, Process, Signal};
 pub use service::{Builder, Service};
 pub use socket::{ReservedPort, Socket};
-pub use waiting::{PATIENCE, Task, eventually, within};
+pub use test_servers::{PATIENCE, Postgres, Redis, Task, eventually, within};

@@ -28,7 +28,7 @@ pub struct Driver<'a> {
 }
 
 /// Why a run has no result.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum DriveError {
     /// The model gave no reply.
     #[error("the model call failed")]

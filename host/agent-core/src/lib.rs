@@ -6,6 +6,7 @@
 //! - [`ports`]: one trait and its error per file: what the core needs from the outside.
 //! - [`invoke`]: the one entry to an agent run, and the wrappers around it.
 //! - [`health`]: runs probes side by side and collects a report.
+//! - [`jobs`]: what callers do with jobs, and the worker that works them off.
 //! - `testing`: scripted fakes behind the feature of that name.
 //!
 //! What does not belong here: HTTP, WebAssembly, databases, environment variables, status codes.
@@ -14,6 +15,7 @@ pub mod catalog;
 pub mod drive;
 pub mod health;
 pub mod invoke;
+pub mod jobs;
 pub mod message;
 pub mod ports;
 pub mod result;

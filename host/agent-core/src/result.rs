@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::message::{Message, Usage};
 
 /// The agent's result. Variant A wraps it in `{"result": …}`, Variant B returns it bare.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentResult {
     /// Id of the run, `run_…`.

@@ -4,12 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use uuid::Uuid;
 
-use super::{Ask, Invoke, InvokeError};
+use super::{Answer, Ask, Invoke, InvokeError};
 use crate::drive::Driver;
 use crate::ports::{Journal, Model, Toolbox};
-use crate::result::AgentResult;
 use crate::run::{Limits, Task};
 
 /// How long a run may take when nobody set a deadline: long enough to be none.
@@ -29,10 +27,10 @@ pub struct Agent {
 
 #[async_trait]
 impl Invoke for Agent {
-    async fn invoke(&self, ask: Ask) -> Result<AgentResult, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
         let tools = self.toolbox.current();
         let task = Task {
-            id: format!("run_{}", Uuid::now_v7().simple()),
+            id: ask.run_id,
             input: ask.input,
             options: ask.options,
             limits: self.limits,
@@ -45,7 +43,8 @@ impl Invoke for Agent {
             tools: &*tools,
             journal: &*self.journal,
         };
-        driver.start(task).await.map_err(InvokeError::Run)
+        let result = driver.start(task).await.map_err(InvokeError::Run)?;
+        Ok(Answer { result: Arc::new(result), cached: None })
     }
 }
 

@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-use super::{Ask, Invoke, InvokeError};
-use crate::result::AgentResult;
+use super::{Answer, Ask, Invoke, InvokeError};
 
 /// Gives every run the same time.
 #[derive(Debug)]
@@ -23,12 +22,12 @@ impl<I> Deadline<I> {
 
 #[async_trait]
 impl<I: Invoke> Invoke for Deadline<I> {
-    async fn invoke(&self, mut ask: Ask) -> Result<AgentResult, InvokeError> {
+    async fn invoke(&self, mut ask: Ask) -> Result<Answer, InvokeError> {
         // The run knows its deadline as well: a retry that could not end before it is not begun.
         ask.deadline = Some(Instant::now() + self.limit);
         match tokio::time::timeout(self.limit, self.inner.invoke(ask)).await {
             Ok(result) => result,
-            Err(_elapsed) => Err(InvokeError::TimedOut(self.limit)),
+            Err(_elapsed) => Err(InvokeError::TimedOut { limit: self.limit, retry_after: None }),
         }
     }
 }
@@ -36,13 +35,12 @@ impl<I: Invoke> Invoke for Deadline<I> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Options;
 
     struct Endless;
 
     #[async_trait]
     impl Invoke for Endless {
-        async fn invoke(&self, ask: Ask) -> Result<AgentResult, InvokeError> {
+        async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
             assert!(ask.deadline.is_some());
             std::future::pending().await
         }
@@ -50,8 +48,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_run_that_takes_too_long_is_ended() {
-        let ask =
-            Ask { request_id: "r".into(), input: "hi".into(), options: Options::default(), deadline: None };
+        let ask = Ask::new("r".into(), "hi".into());
         let error = Deadline::new(Endless, Duration::from_secs(30)).invoke(ask).await.unwrap_err();
         assert_eq!(error.to_string(), "the agent run took longer than 30000 ms");
     }

@@ -5,7 +5,11 @@
 mod agent;
 mod deadline;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use async_trait::async_trait;
+use uuid::Uuid;
 
 pub use agent::Agent;
 pub use deadline::Deadline;
@@ -18,7 +22,7 @@ use crate::result::AgentResult;
 #[async_trait]
 pub trait Invoke: Send + Sync {
     /// Runs the agent. Dropping the future stops the run.
-    async fn invoke(&self, ask: Ask) -> Result<AgentResult, InvokeError>;
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError>;
 }
 
 /// What a caller wants.
@@ -26,6 +30,10 @@ pub trait Invoke: Send + Sync {
 pub struct Ask {
     /// Id of the HTTP request or job.
     pub request_id: String,
+    /// Id of the run that it takes, `run_…`.
+    pub run_id: String,
+    /// Who asks; absent where callers are not known.
+    pub user_id: Option<String>,
     /// The caller's text.
     pub input: String,
     /// The caller's wishes for every model call.
@@ -34,13 +42,53 @@ pub struct Ask {
     pub deadline: Option<std::time::Instant>,
 }
 
+impl Ask {
+    /// A text from nobody in particular, without wishes.
+    pub fn new(request_id: String, input: String) -> Self {
+        Self {
+            request_id,
+            run_id: format!("run_{}", Uuid::now_v7().simple()),
+            user_id: None,
+            input,
+            options: Options::default(),
+            deadline: None,
+        }
+    }
+}
+
+/// What a caller gets.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The agent's result, shared with everybody who gets the same one.
+    pub result: Arc<AgentResult>,
+    /// Whether it came from the cache; absent where none is in use.
+    pub cached: Option<bool>,
+}
+
 /// Why there is no answer. What a client may read of it is decided by each variant's error table.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum InvokeError {
     /// The run broke off.
     #[error("the agent run failed")]
     Run(#[source] DriveError),
     /// The run took longer than it may.
-    #[error("the agent run took longer than {} ms", .0.as_millis())]
-    TimedOut(std::time::Duration),
+    #[error("the agent run took longer than {} ms", .limit.as_millis())]
+    TimedOut {
+        /// How long it may take.
+        limit: Duration,
+        /// When to ask again, if anything is known about it.
+        retry_after: Option<Duration>,
+    },
+    /// As many agents run as may, and none became free in time.
+    #[error("no agent became free within {} ms", .waited.as_millis())]
+    Busy {
+        /// How long the caller waited.
+        waited: Duration,
+    },
+    /// The circuit is open: the agent failed too often of late.
+    #[error("the circuit breaker is open")]
+    CircuitOpen {
+        /// How long until one run is tried again.
+        retry_after: Duration,
+    },
 }

@@ -16,7 +16,7 @@ pub trait Journal: Send + Sync {
 }
 
 /// Why a journal could not be written or read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
     /// The store failed.
     #[error("the run journal failed: {detail}")]

@@ -2,12 +2,25 @@
 //!
 //! Every method takes `&self`, so that an implementation is shared behind an `Arc<dyn …>`.
 
+pub mod cache;
+pub mod cluster;
 pub mod journal;
 pub mod model;
 pub mod probe;
+pub mod queue;
+pub mod rates;
+pub mod runs;
 pub mod toolbox;
 
+pub use cache::{CacheError, ResultCache};
+pub use cluster::{Cluster, ClusterAnswer, ClusterError, Forwarded};
 pub use journal::{Journal, JournalError};
 pub use model::{Finish, Model, ModelError, ModelReply, ModelRequest};
 pub use probe::{Probe, ProbeError};
+pub use queue::{
+    AttemptEnd, Cancelling, Claim, Depth, Job, JobData, JobPage, JobQueue, JobStatus, QueueError, Renewal,
+    Wanted,
+};
+pub use rates::{Hits, RateError, RateWindows, Window};
+pub use runs::{RunOutcome, RunRecord, RunStore};
 pub use toolbox::{ToolFault, ToolRequest, ToolReturn, ToolSet, Toolbox};

@@ -2,8 +2,7 @@
 
 use std::time::Instant;
 
-use agent_core::invoke::{Ask, Invoke, InvokeError};
-use agent_core::result::AgentResult;
+use agent_core::invoke::{Answer, Ask, Invoke, InvokeError};
 use async_trait::async_trait;
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Opts, Registry};
 
@@ -76,7 +75,7 @@ impl<I> Metered<I> {
 
 #[async_trait]
 impl<I: Invoke> Invoke for Metered<I> {
-    async fn invoke(&self, ask: Ask) -> Result<AgentResult, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
         let _active = self.series.begin();
         self.inner.invoke(ask).await
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use agent_core::catalog::Catalog;
-use agent_core::invoke::{Ask, Invoke, InvokeError};
+use agent_core::invoke::{Answer, Ask, Invoke, InvokeError};
 use agent_core::message::Options;
 use agent_core::ports::{ModelError, ModelReply, ModelRequest, ToolFault};
 use agent_core::result::{AgentResult, ToolOutcome};
@@ -33,9 +33,9 @@ struct Obedient;
 
 #[async_trait]
 impl Invoke for Obedient {
-    async fn invoke(&self, ask: Ask) -> Result<AgentResult, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
         match ask.input.as_str() {
-            "fail" => Err(InvokeError::TimedOut(Duration::ZERO)),
+            "fail" => Err(InvokeError::TimedOut { limit: Duration::ZERO, retry_after: None }),
             "panic" => panic!("as it was told"),
             _ => std::future::pending().await,
         }
@@ -43,7 +43,7 @@ impl Invoke for Obedient {
 }
 
 fn ask(input: &str) -> Ask {
-    Ask { request_id: "r".into(), input: input.into(), options: Options::default(), deadline: None }
+    Ask::new("r".into(), input.into())
 }
 
 #[tokio::test]

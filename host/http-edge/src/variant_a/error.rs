@@ -29,9 +29,12 @@ impl Error {
                 (StatusCode::BAD_REQUEST, "Invalid input")
             }
             // "500 | Variant A: agent throws" (interface, Errors), for whatever reason.
-            Self::Invoke(InvokeError::Run(_) | InvokeError::TimedOut(_)) => {
-                (StatusCode::INTERNAL_SERVER_ERROR, answer::INTERNAL_ERROR)
-            }
+            Self::Invoke(
+                InvokeError::Run(_)
+                | InvokeError::TimedOut { .. }
+                | InvokeError::Busy { .. }
+                | InvokeError::CircuitOpen { .. },
+            ) => (StatusCode::INTERNAL_SERVER_ERROR, answer::INTERNAL_ERROR),
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use agent_core::invoke::Ask;
-use agent_core::message::Options;
 use agent_core::result::AgentResult;
 use axum::body::Body;
 use axum::extract::State;
@@ -27,14 +26,13 @@ pub(super) async fn invoke_agent(
 ) -> Result<Response, Error> {
     let body = read_body(body, &edge.settings).await?;
     let input = take_input(json::parse(&body)?)?;
-    let ask = Ask { request_id: request_id.to_string(), input, options: Options::default(), deadline: None };
-    let result = edge.invoke.invoke(ask).await?;
-    Ok(answer::json(StatusCode::OK, &Success { result }))
+    let answer = edge.invoke.invoke(Ask::new(request_id.to_string(), input)).await?;
+    Ok(answer::json(StatusCode::OK, &Success { result: &answer.result }))
 }
 
 #[derive(Serialize)]
-struct Success {
-    result: AgentResult,
+struct Success<'a> {
+    result: &'a AgentResult,
 }
 
 /// What is wrong with a request that is JSON.

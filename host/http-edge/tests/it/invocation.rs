@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use agent_core::invoke::{Ask, Invoke, InvokeError};
+use agent_core::invoke::{Answer, Ask, Invoke, InvokeError};
 use agent_core::ports::ModelError;
-use agent_core::result::AgentResult;
 use agent_core::testing::{asks_for, says};
 use async_trait::async_trait;
 use http::StatusCode;
@@ -94,8 +93,8 @@ async fn an_agent_that_takes_too_long_is_a_500_as_well() {
     struct TimesOut;
     #[async_trait]
     impl Invoke for TimesOut {
-        async fn invoke(&self, _ask: Ask) -> Result<AgentResult, InvokeError> {
-            Err(InvokeError::TimedOut(Duration::from_secs(30)))
+        async fn invoke(&self, _ask: Ask) -> Result<Answer, InvokeError> {
+            Err(InvokeError::TimedOut { limit: Duration::from_secs(30), retry_after: None })
         }
     }
     let answer = Service::with_invoke(TimesOut).invoke(r#"{"input":"hi"}"#).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::invoke::{Ask, Invoke, InvokeError};
+use agent_core::invoke::{Answer, Ask, Invoke, InvokeError};
 use agent_core::message::{Message, Usage};
 use agent_core::ports::{Probe, ProbeError};
 use agent_core::result::{AgentResult, StopReason};
@@ -15,8 +15,8 @@ pub(crate) struct Answers;
 
 #[async_trait]
 impl Invoke for Answers {
-    async fn invoke(&self, ask: Ask) -> Result<AgentResult, InvokeError> {
-        Ok(AgentResult {
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+        let result = AgentResult {
             id: "run_1".into(),
             output: ask.request_id,
             stop_reason: StopReason::Completed,
@@ -25,7 +25,8 @@ impl Invoke for Answers {
             iterations: 1,
             model: "test/answers".into(),
             tool_calls: vec![],
-        })
+        };
+        Ok(Answer { result: Arc::new(result), cached: None })
     }
 }
 
@@ -38,7 +39,7 @@ pub(crate) struct Hangs {
 
 #[async_trait]
 impl Invoke for Hangs {
-    async fn invoke(&self, _ask: Ask) -> Result<AgentResult, InvokeError> {
+    async fn invoke(&self, _ask: Ask) -> Result<Answer, InvokeError> {
         struct SaysStopped(Arc<Notify>);
         impl Drop for SaysStopped {
             fn drop(&mut self) {
@@ -56,7 +57,7 @@ pub(crate) struct Panics;
 
 #[async_trait]
 impl Invoke for Panics {
-    async fn invoke(&self, ask: Ask) -> Result<AgentResult, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
         tokio::task::yield_now().await;
         panic!("cannot answer: {}", ask.input)
     }

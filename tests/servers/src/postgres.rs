@@ -1,16 +1,18 @@
 //! A PostgreSQL server of our own: in a temporary folder, on a free port, without a word to any other.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+use rustix::process::{Signal, geteuid};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
+use crate::address::free_address;
+use crate::child::Server;
 use crate::waiting::eventually;
 
 /// A server, running or stopped. Dropping it stops it for good.
@@ -19,7 +21,7 @@ pub struct Postgres {
     programs: PathBuf,
     home: TempDir,
     address: SocketAddr,
-    server: Option<Child>,
+    server: Option<Server>,
 }
 
 impl Postgres {
@@ -48,6 +50,11 @@ impl Postgres {
         this
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// For `DATABASE_URL`.
     pub fn url(&self) -> String {
         format!("postgres://postgres:hunter2@{}/postgres", self.address)
@@ -55,7 +62,7 @@ impl Postgres {
 
     /// Stops the server. Its data stays.
     pub async fn pause(&mut self) {
-        self.stop();
+        self.server = None;
         eventually("the server to be gone", async || {
             TcpStream::connect(self.address).await.is_err().then_some(())
         })
@@ -74,31 +81,16 @@ impl Postgres {
             .stdout(Stdio::null())
             .spawn()
             .expect("postgres can be started");
-        self.server = Some(server);
+        // The quickest way out that takes the server's own children along.
+        self.server = Some(Server::new(server, Signal::QUIT));
         eventually("PostgreSQL to be ready", async || self.is_ready().then_some(())).await;
     }
 
     fn is_ready(&mut self) -> bool {
         let log = fs::read_to_string(self.home.path().join("log")).unwrap_or_default();
-        let ended =
-            self.server.as_mut().is_none_or(|server| server.try_wait().is_ok_and(|status| status.is_some()));
+        let ended = self.server.as_mut().is_none_or(Server::has_ended);
         assert!(!ended, "PostgreSQL did not start:\n{log}");
         log.contains("database system is ready to accept connections")
-    }
-
-    fn stop(&mut self) {
-        let Some(mut server) = self.server.take() else { return };
-        if let Some(id) = i32::try_from(server.id()).ok().and_then(Pid::from_raw) {
-            // The quickest way out that takes the server's own children along.
-            let _gone_already = kill_process(id, Signal::QUIT);
-        }
-        let _gone_already = server.wait();
-    }
-}
-
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        self.stop();
     }
 }
 
@@ -137,10 +129,4 @@ fn command(programs: &Path, program: &str) -> Command {
         command.uid(user).gid(user);
     }
     command
-}
-
-/// The port is free at this moment, which is all that can be had: the server wants to bind it itself.
-fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("any free port");
-    listener.local_addr().expect("a bound socket has an address")
 }

@@ -1,0 +1,37 @@
+//! Results that are kept and given again to the same question.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::result::AgentResult;
+
+/// Keeps results under keys.
+#[async_trait]
+pub trait ResultCache: Send + Sync {
+    /// What is kept under that key; a value that cannot be read any more is a miss.
+    async fn get(&self, key: &str) -> Result<Option<Arc<AgentResult>>, CacheError>;
+
+    /// Keeps a result for that long.
+    async fn put(
+        &self,
+        key: &str,
+        result: &Arc<AgentResult>,
+        time_to_live: Duration,
+    ) -> Result<(), CacheError>;
+
+    /// Deletes every key that matches a pattern in the glob style of Redis (`*`, `?`, `[…]`, `\` before a
+    /// character that is meant literally) and says how many they were. Keys of others that live in the same
+    /// store are never touched: only those that begin with [`NAMESPACE`] are looked at.
+    async fn delete_matching(&self, pattern: &str) -> Result<u64, CacheError>;
+}
+
+/// What every key begins with (interface, Variant B, rule 2, "prefixed with an agent namespace"; decisions,
+/// "Cache key").
+pub const NAMESPACE: &str = "agent:";
+
+/// Why a cache could not do it. It holds no address and no secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the result cache failed: {0}")]
+pub struct CacheError(pub String);

@@ -1,0 +1,43 @@
+//! The dedicated agent cluster that takes requests of high priority.
+
+use async_trait::async_trait;
+
+/// Answers a query elsewhere (interface, "Gateway request (hybrid variant)").
+#[async_trait]
+pub trait Cluster: Send + Sync {
+    /// Forwards a query and brings back the answer, whatever it says.
+    async fn forward(&self, query: Forwarded<'_>) -> Result<ClusterAnswer, ClusterError>;
+}
+
+/// A query on its way to the cluster.
+#[derive(Clone, Copy)]
+pub struct Forwarded<'a> {
+    /// The text to process: the only field of the JSON body that is sent.
+    pub query: &'a str,
+    /// The caller's `Authorization` header, unchanged. Never printed.
+    pub authorization: &'a [u8],
+    /// Goes along as `X-Request-Id`.
+    pub request_id: &'a str,
+}
+
+/// What the cluster answered, to be given back unchanged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterAnswer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The `Content-Type`, if it had one.
+    pub content_type: Option<Vec<u8>>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Why there is no answer. It holds no address and no secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the agent cluster could not be reached: {0}")]
+pub struct ClusterError(pub String);
+
+impl std::fmt::Debug for Forwarded<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Forwarded").field("request_id", &self.request_id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,47 @@
+//! Windows in which the requests of one caller are counted.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+/// Counts requests in fixed windows. A window begins with its key's first hit and ends after its period,
+/// whatever comes in between (wire 1.1, "Window").
+#[async_trait]
+pub trait RateWindows: Send + Sync {
+    /// Counts one hit in each of the windows, in their order, up to and including the first one that is
+    /// thereby exceeded: a request that the first window turns away is not counted in the second. The answer
+    /// has one entry per window that was counted in. A store does this in one round trip.
+    async fn hit(&self, windows: &[Window<'_>]) -> Result<Vec<Hits>, RateError>;
+}
+
+/// A window to be counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window<'a> {
+    /// Whose window it is, such as `ip:192.0.2.1` or `user:u1`.
+    pub key: &'a str,
+    /// How many hits are allowed: the one after that exceeds it.
+    pub limit: u64,
+    /// How long the window lasts.
+    pub period: Duration,
+}
+
+/// A window after a hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hits {
+    /// Hits so far, this one and those that were turned away included.
+    pub count: u64,
+    /// How long until the window ends.
+    pub resets_in: Duration,
+}
+
+impl Hits {
+    /// Whether a window with that limit turns the request away.
+    pub fn exceed(self, limit: u64) -> bool {
+        self.count > limit
+    }
+}
+
+/// Why hits could not be counted. It holds no address and no secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the rate windows failed: {0}")]
+pub struct RateError(pub String);

@@ -1,0 +1,24 @@
+//! Real servers for tests: each a process of our own, on a free port of the loopback, with its data in a
+//! temporary folder, gone when its guard is dropped. One that is not installed is a failure that says what to
+//! install; `cargo xtask test` installs what is missing.
+//!
+//! - [`Postgres`], [`Redis`]: they can be stopped and brought back with their data.
+//! - [`eventually`], [`within`], [`Task`]: waiting for something to happen, and not for ever.
+//!
+//! What does not belong here: anything of agent-host.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, and so does what it is written with"
+)]
+
+mod address;
+mod child;
+mod postgres;
+mod redis;
+mod waiting;
+
+pub use postgres::Postgres;
+pub use redis::Redis;
+pub use waiting::{PATIENCE, Task, eventually, within};

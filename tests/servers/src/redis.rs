@@ -1,0 +1,90 @@
+//! A Redis server of our own.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+
+use crate::address::free_address;
+use crate::child::Server;
+use crate::waiting::eventually;
+
+/// A server, running or stopped. Dropping it stops it for good.
+#[derive(Debug)]
+pub struct Redis {
+    home: TempDir,
+    address: SocketAddr,
+    server: Option<Server>,
+}
+
+impl Redis {
+    /// Serves an empty store that flushes every write to its append-only file.
+    pub async fn start() -> Self {
+        let home = tempfile::tempdir().expect("a folder for the server");
+        let mut this = Self { home, address: free_address(), server: None };
+        this.resume().await;
+        this
+    }
+
+    /// For `REDIS_URL`.
+    pub fn url(&self) -> String {
+        format!("redis://{}", self.address)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops the server. Its data stays.
+    pub async fn pause(&mut self) {
+        self.server = None;
+        eventually("Redis to be gone", async || {
+            TcpStream::connect(self.address).await.is_err().then_some(())
+        })
+        .await;
+    }
+
+    /// Serves, at the same address as ever.
+    pub async fn resume(&mut self) {
+        let log = fs::File::create(self.home.path().join("log")).expect("a file for the server's log");
+        let child = Command::new("redis-server")
+            .args(["--bind", "127.0.0.1", "--port", &self.address.port().to_string()])
+            .args(["--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no"])
+            .arg("--dir")
+            .arg(self.home.path())
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("redis-server cannot be started ({error}): install it (apt-get install redis-server)")
+            });
+        self.server = Some(Server::new(child, Signal::KILL));
+        eventually("Redis to be ready", async || self.is_ready().then_some(())).await;
+    }
+
+    /// Lets it hold its connections and answer nothing, until [`Self::thaw`].
+    pub fn freeze(&self) {
+        if let Some(server) = &self.server {
+            server.signal(Signal::STOP);
+        }
+    }
+
+    /// Lets it go on after [`Self::freeze`].
+    pub fn thaw(&self) {
+        if let Some(server) = &self.server {
+            server.signal(Signal::CONT);
+        }
+    }
+
+    fn is_ready(&mut self) -> bool {
+        let log = fs::read_to_string(self.home.path().join("log")).unwrap_or_default();
+        let ended = self.server.as_mut().is_none_or(Server::has_ended);
+        assert!(!ended, "Redis did not start:\n{log}");
+        log.contains("Ready to accept connections")
+    }
+}
