@@ -8,6 +8,7 @@
 mod architecture;
 mod bad_input;
 mod command_line;
+mod documents;
 mod harness;
 mod health;
 mod invoke;

@@ -11,6 +11,7 @@
 
 mod accept;
 mod connection;
+pub mod lambda;
 mod signal;
 #[cfg(test)]
 mod tests;

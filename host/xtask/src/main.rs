@@ -5,6 +5,7 @@ mod bench;
 mod ci;
 mod dev;
 mod dist;
+mod docs;
 mod guests;
 mod run;
 mod test;
@@ -32,6 +33,8 @@ enum Command {
     Dist,
     /// Build for release and print the numbers: cost of a tool call, latency, throughput, memory, start-up.
     Bench(bench::Arguments),
+    /// Write what is made from code: the table of variables in README.md, and .env.example.
+    Docs,
     /// What every change has to pass: formatting, lints, documentation, guests and tests.
     Ci,
 }
@@ -44,6 +47,7 @@ fn main() -> anyhow::Result<()> {
         Command::Guests(arguments) => guests::build(&repository, &arguments),
         Command::Dist => dist::build(&repository),
         Command::Bench(arguments) => bench::print_numbers(&repository, &arguments),
+        Command::Docs => docs::write(&repository),
         Command::Ci => ci::check_all(&repository),
     }
 }

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
+use http_edge::{Claims, Tokens};
 use tokio::runtime::Handle;
+use uuid::Uuid;
 
 use super::{Exit, serve};
 use crate::config::{Env, Vars};
@@ -13,27 +16,44 @@ use crate::config::{Env, Vars};
 /// Where `cargo xtask guests` puts the tools, seen from the root of the repository.
 const BUILT_TOOLS: &str = "target/tools";
 
+/// How long the token that is printed is valid.
+const TOKEN_LIFETIME: Duration = Duration::from_hours(24);
+
 pub(crate) async fn run(lane: Handle) -> anyhow::Result<Exit> {
     let vars = DevVars::over(Env);
     let demo = vars.defaults.contains_key("LLM_MODEL");
-    serve::run(&vars, lane, |address| introduce(address, demo)).await
+    let secret = vars.defaults.get("JWT_SECRET");
+    let token = secret.map(|secret| sign(secret)).transpose()?;
+    serve::run(&vars, lane, |address| introduce(address, token.as_deref(), demo)).await
 }
 
 /// The environment, and beneath it what it leaves open.
 struct DevVars<V> {
     set: V,
-    defaults: BTreeMap<&'static str, &'static str>,
+    defaults: BTreeMap<&'static str, String>,
 }
 
 impl<V: Vars> DevVars<V> {
     fn over(set: V) -> Self {
-        let mut defaults = BTreeMap::from([("NODE_ENV", "development"), ("HOST", "127.0.0.1")]);
-        if Path::new(BUILT_TOOLS).is_dir() {
-            defaults.insert("TOOLS_DIR", BUILT_TOOLS);
-        }
+        let mut defaults = BTreeMap::new();
+        let mut default = |name, value: &str| defaults.insert(name, value.to_owned());
         let is_open = |name| set.get(name).is_none_or(|value| value.is_empty());
+        default("NODE_ENV", "development");
+        default("HOST", "127.0.0.1");
+        default("SERVICE_VARIANT", "both");
+        default("REDIS_URL", "memory://");
+        let built_here = Path::new(BUILT_TOOLS).is_dir();
+        default("DATABASE_URL", if built_here { "sqlite://target/dev.db" } else { "sqlite://dev.db" });
+        if built_here {
+            default("TOOLS_DIR", BUILT_TOOLS);
+        }
+        if is_open("JWT_SECRET") {
+            // Made anew at every start: whoever can reach this service must not be able to guess it.
+            default("JWT_SECRET", &Uuid::new_v4().to_string());
+        }
         if is_open("LLM_API_KEY") && is_open("LLM_MODEL") {
-            defaults.extend([("LLM_MODEL", "demo/rules"), ("LLM_API_KEY", "demo")]);
+            default("LLM_MODEL", "demo/rules");
+            default("LLM_API_KEY", "demo");
         }
         Self { set, defaults }
     }
@@ -46,16 +66,29 @@ impl<V: Vars> Vars for DevVars<V> {
     }
 }
 
+fn sign(secret: &str) -> anyhow::Result<String> {
+    let claims = Claims { id: "dev".into(), tier: Some("premium".into()), role: Some("admin".into()) };
+    Ok(Tokens::new(secret.as_bytes()).issue(&claims, TOKEN_LIFETIME, SystemTime::now())?)
+}
+
 #[expect(clippy::print_stdout, reason = "dev speaks to a person at a terminal")]
-fn introduce(address: SocketAddr, demo: bool) {
+fn introduce(address: SocketAddr, token: Option<&str>, demo: bool) {
     println!("\nagent-host serves on http://{address}");
-    println!("  POST /agent/invoke   GET /health/live   GET /health/ready   GET /metrics");
+    println!("  Variant A: POST /agent/invoke   GET /health/live   GET /health/ready   GET /metrics");
+    println!(
+        "  Variant B: POST /api/agent   POST /api/agent/async   GET /api/agent/jobs   GET /health   GET /ready"
+    );
     if demo {
         println!("The demo model answers: rules, not a language model. Set LLM_API_KEY for a real one.");
     }
     println!("Try:\n");
     println!("  curl -s http://{address}/agent/invoke -H 'Content-Type: application/json' \\");
     println!("    -d '{{\"input\": \"What is (19.99 * 3 + 4.50) * 1.2?\"}}'\n");
+    if let Some(token) = token {
+        println!("  TOKEN={token}");
+        println!("  curl -s http://{address}/api/agent -H \"Authorization: Bearer $TOKEN\" \\");
+        println!("    -d '{{\"query\": \"What is (19.99 * 3 + 4.50) * 1.2?\"}}'\n");
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! The command line: one file per command.
 
+mod cache;
 mod dev;
 mod serve;
+mod token;
 mod tools;
+mod variables;
 
 use clap::{Parser, Subcommand};
 use tokio::runtime::Handle;
@@ -12,7 +15,7 @@ use tokio::runtime::Handle;
 #[command(
     version,
     arg_required_else_help = true,
-    after_help = "All settings are environment variables; README.md lists them. To try it out: agent-host dev"
+    after_help = "All settings are environment variables: agent-host variables lists them. To try it out: agent-host dev"
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -35,6 +38,12 @@ enum Command {
     ///
     /// Exits with 1 when a component of TOOLS_DIR cannot be loaded, and says why.
     Tools(tools::Arguments),
+    /// Sign a bearer token for Variant B with JWT_SECRET
+    Token(token::Arguments),
+    /// Forget kept results of Variant B
+    Cache(cache::Arguments),
+    /// List every setting: what it holds, its default, who needs it
+    Variables(variables::Arguments),
 }
 
 /// Carries a command out. `lane` is where guests go on that take long.
@@ -43,6 +52,9 @@ pub async fn run(arguments: Arguments, lane: Handle) -> anyhow::Result<Exit> {
         Command::Serve => serve::run(&crate::config::Env, lane, |_| {}).await,
         Command::Dev => dev::run(lane).await,
         Command::Tools(arguments) => tools::run(&arguments, lane).await,
+        Command::Token(arguments) => token::run(arguments),
+        Command::Cache(arguments) => cache::run(arguments).await,
+        Command::Variables(arguments) => variables::run(&arguments),
     }
 }
 

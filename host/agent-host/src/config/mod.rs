@@ -5,11 +5,13 @@
 //! - `service`, `http`, `observe`, `model`, `agent`, `tools`, `stores`: one struct per concern, beside the
 //!   parser of its values.
 //! - `reader`: how a variable becomes a value or a problem. `problem`: what is said of it.
+//! - [`document`]: the table as people read it.
 //! - [`Vars`]: where variables come from. Only [`Env`] reads the environment of the process.
 //!
 //! What does not belong here: opening, connecting or checking anything that a variable names.
 
 mod agent;
+pub mod document;
 mod http;
 mod http_url;
 mod model;
@@ -107,6 +109,11 @@ impl Config {
 }
 
 impl VariantB {
+    /// Reads nothing but `JWT_SECRET`, for the command that signs.
+    pub fn jwt_secret(vars: &impl Vars) -> Result<Secret, Problems> {
+        reader::collect(vars, |reader| reader.needed(&variables::JWT_SECRET, |text| Some(Secret::new(text))))
+    }
+
     fn from(variant: Variant, jwt_secret: Option<Secret>, stores: &Stores) -> Option<Self> {
         if !variant.serves_b() {
             return None;

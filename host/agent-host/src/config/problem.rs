@@ -33,6 +33,11 @@ impl Problem {
         Self::because(variable, format!("{found}, {why}"))
     }
 
+    /// Nothing, and the command that asks needs it.
+    pub(super) fn missing_for_command(variable: &Variable) -> Self {
+        Self::because(variable, "not set, but needed by this command".to_owned())
+    }
+
     /// Needed because of another variable.
     pub(super) fn missing_beside(variable: &Variable, other: &Variable) -> Self {
         Self::because(variable, format!("not set, but needed because {} is", other.name))

@@ -115,6 +115,16 @@ impl Reader<'_> {
         }
     }
 
+    /// A value that a command cannot do without, whatever the variant.
+    pub(super) fn needed<T>(
+        &mut self,
+        variable: &Variable,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, Reported> {
+        let value = self.optional(variable, parse)?;
+        value.ok_or_else(|| self.report(Problem::missing_for_command(variable)))
+    }
+
     /// A value with a default, where less is allowed than the table says.
     pub(super) fn narrowed<T>(
         &mut self,

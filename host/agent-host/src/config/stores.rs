@@ -2,9 +2,11 @@
 
 use url::Url;
 
-use super::reader::{Reader, Reported};
+use super::problem::Problems;
+use super::reader::{self, Reader, Reported};
 use super::secret::Secret;
 use super::variables::{DATABASE_URL, MONGODB_URL, REDIS_URL};
+use super::vars::Vars;
 
 /// Where things are kept. The addresses are whole, as they were set.
 #[derive(Debug, Clone)]
@@ -60,6 +62,11 @@ impl Database {
 }
 
 impl KeyValue {
+    /// Reads nothing but `REDIS_URL`, for the command that works on the cache.
+    pub fn from_vars(vars: &impl Vars) -> Result<Self, Problems> {
+        reader::collect(vars, |reader| reader.needed(&REDIS_URL, Self::parse))
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if text == "memory://" {

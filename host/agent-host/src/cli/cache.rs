@@ -1,0 +1,47 @@
+//! `agent-host cache invalidate`: forgets kept results, as `DELETE /api/agent/cache` does.
+
+use std::io::{self, Write as _};
+
+use agent_core::ports::ResultCache as _;
+use anyhow::{Context as _, bail};
+use backends::redis::{Redis, RedisCache};
+use clap::{Args, Subcommand};
+
+use super::Exit;
+use crate::config::{Env, KeyValue};
+
+/// Works on the result cache.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Delete every kept result whose key matches, and say how many they were
+    ///
+    /// Needs REDIS_URL. A cache that lives in a serving process (REDIS_URL=memory://) can only be reached
+    /// through it: DELETE /api/agent/cache?pattern=… with the token of an admin.
+    Invalidate {
+        /// In the glob style of Redis, for example agent:*
+        pattern: String,
+    },
+}
+
+pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+    let Command::Invalidate { pattern } = arguments.command;
+    let url = match KeyValue::from_vars(&Env)? {
+        KeyValue::Redis(url) => url,
+        KeyValue::Memory => bail!(
+            "REDIS_URL=memory:// keeps the cache in the serving process: ask it, with \
+             DELETE /api/agent/cache?pattern=… and the token of an admin"
+        ),
+    };
+    // There is one TLS backend in this process; only a second call could fail.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let cache = RedisCache::new(Redis::open(url.expose()).context("REDIS_URL cannot be used")?);
+    let deleted = cache.delete_matching(&pattern).await?;
+    writeln!(io::stdout(), "{deleted}")?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,33 @@
+//! `agent-host variables`: every setting, from the table that the parser is made from.
+
+use std::io::{self, Write as _};
+
+use clap::{Args, ValueEnum};
+
+use super::Exit;
+use crate::config::document;
+
+/// Lists the settings.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// How to write them
+    #[arg(long, value_enum, default_value = "env")]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    /// A file of variables to copy and fill in
+    Env,
+    /// A table in Markdown
+    Markdown,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let text = match arguments.format {
+        Format::Env => document::env_file(),
+        Format::Markdown => document::markdown(),
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(Exit::Success)
+}
