@@ -226,7 +226,7 @@ fn sources_below(place: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(place).unwrap_or_else(|error| panic!("{}: {error}", place.display()));
     let mut found = Vec::new();
     for path in entries.map(|entry| entry.unwrap().path()) {
-        if path.is_dir() && !path.ends_with("target") {
+        if path.is_dir() && !path.ends_with("target") && !path.ends_with("node_modules") {
             found.extend(sources_below(&path));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(path);

@@ -10,7 +10,8 @@ use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 
 use crate::exposition::Exposition;
-use crate::waiting::PATIENCE;
+use crate::user::User;
+use test_servers::PATIENCE;
 
 /// A client of the service. Clones share their connections.
 #[derive(Debug, Clone)]
@@ -62,6 +63,21 @@ impl Caller {
     /// `GET /health/ready`.
     pub async fn ready(&self) -> Answer {
         self.get("/health/ready").await
+    }
+
+    /// `GET /health`, Variant B's report.
+    pub async fn health(&self) -> Answer {
+        self.get("/health").await
+    }
+
+    /// `GET /ready`, Variant B's report.
+    pub async fn readiness(&self) -> Answer {
+        self.get("/ready").await
+    }
+
+    /// The same client for whoever has that token.
+    pub fn user(&self, token: impl fmt::Display) -> User {
+        User::new(self.clone(), token.to_string())
     }
 
     /// `GET /metrics`, read.

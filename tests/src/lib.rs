@@ -2,8 +2,11 @@
 //! everything around it.
 //!
 //! - [`Service`]: a running `agent-host` with a folder of tools, and a method per endpoint ([`Caller`]).
+//! - [`User`] and [`Token`]: callers of Variant B, and what they identify themselves with.
+//! - [`Peer`]: the Node deployment that clients use today (`peers/`).
 //! - [`Model`]: a fake provider that plays a script and holds every request against its protocol's rules.
 //! - [`Component`]: the tools we ship, those that misbehave, and files that are no tools.
+//! - [`Upstream`]: an HTTP server that is neither, and remembers what it was sent.
 //! - [`Socket`]: for requests that no HTTP client would send. [`Exposition`]: metrics, read.
 //! - [`Postgres`], [`Redis`]: real servers of our own, which can be stopped (`servers/`).
 //! - [`Process`], [`Log`], [`Task`], [`eventually`]: running things and waiting for them.
@@ -25,9 +28,13 @@ mod component;
 mod exposition;
 mod log;
 mod model;
+mod peer;
 mod process;
 mod service;
 mod socket;
+mod token;
+mod upstream;
+mod user;
 
 pub use artifacts::{agent_host, repository};
 pub use caller::{Answer, Caller};
@@ -35,7 +42,11 @@ pub use component::Component;
 pub use exposition::Exposition;
 pub use log::Log;
 pub use model::{Gate, Model, Play, Protocol, Request, asks_for, asks_for_all, order, says};
+pub use peer::{Peer, PeerServer, PeerWorker};
 pub use process::{Ended, Process, Signal};
 pub use service::{Builder, Service};
 pub use socket::{ReservedPort, Socket};
 pub use test_servers::{PATIENCE, Postgres, Redis, Task, eventually, within};
+pub use token::{SECRET, Token, claims, now};
+pub use upstream::{Received, Upstream};
+pub use user::User;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::sync::watch;
 
-use crate::waiting::within;
+use test_servers::within;
 
 /// The output of one process. Clones are the same output.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 pub use rustix::process::Signal;
 
 use crate::log::{Log, Stream};
-use crate::waiting::within;
+use test_servers::within;
 
 /// A running process. Dropping it kills it.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
+use test_servers::{Postgres, Redis, eventually};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
@@ -16,7 +17,7 @@ use crate::component::Component;
 use crate::log::Log;
 use crate::model::Model;
 use crate::process::{Ended, Process, Signal};
-use crate::waiting::eventually;
+use crate::token::SECRET;
 
 /// A service to be started: its environment, its tools, its arguments.
 #[derive(Debug)]
@@ -45,6 +46,23 @@ impl Service {
             .env("HOST", "127.0.0.1")
             .env("PORT", "0")
             .tools(["calculator"])
+    }
+
+    /// Variant B in production, on any free port of the loopback device, with embedded stores in a folder of
+    /// its own, with the calculator and no model.
+    pub fn variant_b() -> Builder {
+        let builder = Self::variant_a();
+        let database = builder.home().join("agent.db");
+        builder
+            .env("SERVICE_VARIANT", "b")
+            .env("JWT_SECRET", SECRET)
+            .env("DATABASE_URL", format!("sqlite://{}", database.display()))
+            .env("REDIS_URL", "memory://")
+    }
+
+    /// Both variants, as [`Self::variant_b`].
+    pub fn both_variants() -> Builder {
+        Self::variant_b().env("SERVICE_VARIANT", "both")
     }
 
     /// The binary with these arguments and no variables but those of its folders.
@@ -142,6 +160,24 @@ impl Builder {
         self.env("ALT_LLM_MODEL", model.name())
             .env("ALT_LLM_API_KEY", model.key())
             .env("ALT_LLM_BASE_URL", model.base_url())
+    }
+
+    /// Keeps cache, rate windows and queue on this server.
+    #[must_use]
+    pub fn redis(self, redis: &Redis) -> Self {
+        self.env("REDIS_URL", redis.url())
+    }
+
+    /// Keeps its records on this server.
+    #[must_use]
+    pub fn postgres(self, postgres: &Postgres) -> Self {
+        self.env("DATABASE_URL", postgres.url())
+    }
+
+    /// Keeps its records in that folder, so that another service can go on with them.
+    #[must_use]
+    pub fn sqlite_in(self, folder: &Path) -> Self {
+        self.env("DATABASE_URL", format!("sqlite://{}", folder.join("agent.db").display()))
     }
 
     /// These tools and no others.

@@ -1,5 +1,6 @@
 //! A server's process.
 
+use std::fs;
 use std::process::Child;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -20,18 +21,41 @@ impl Server {
         self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
-        if let Some(id) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            let _gone_already = kill_process(id, signal);
+    /// Stops the process and those it has started: it keeps its sockets and answers nothing.
+    pub(crate) fn freeze(&self) {
+        // The parent first, so that it starts no other while its children are counted.
+        signal(self.child.id(), Signal::STOP);
+        for child in children_of(self.child.id()) {
+            signal(child, Signal::STOP);
         }
+    }
+
+    /// Undoes [`Self::freeze`].
+    pub(crate) fn thaw(&self) {
+        for child in children_of(self.child.id()) {
+            signal(child, Signal::CONT);
+        }
+        signal(self.child.id(), Signal::CONT);
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.signal(self.last_word);
+        signal(self.child.id(), self.last_word);
         // One that was frozen has to be thawed to hear it.
-        self.signal(Signal::CONT);
+        self.thaw();
         let _gone_already = self.child.wait();
     }
+}
+
+fn signal(process: u32, signal: Signal) {
+    if let Some(id) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+        let _gone_already = kill_process(id, signal);
+    }
+}
+
+/// The processes that this one has started, as Linux lists them; elsewhere none are known.
+fn children_of(process: u32) -> Vec<u32> {
+    let listed = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    listed.split_whitespace().filter_map(|id| id.parse().ok()).collect()
 }

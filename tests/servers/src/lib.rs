@@ -2,7 +2,8 @@
 //! temporary folder, gone when its guard is dropped. One that is not installed is a failure that says what to
 //! install; `cargo xtask test` installs what is missing.
 //!
-//! - [`Postgres`], [`Redis`]: they can be stopped and brought back with their data.
+//! - [`Postgres`], [`Redis`], [`Mongo`]: they can be stopped and brought back with their data, and frozen.
+//! - [`Proxy`]: the network between the host and a store, which can fail in more ways than a server.
 //! - [`eventually`], [`within`], [`Task`]: waiting for something to happen, and not for ever.
 //!
 //! What does not belong here: anything of agent-host.
@@ -15,10 +16,14 @@
 
 mod address;
 mod child;
+mod mongo;
 mod postgres;
+mod proxy;
 mod redis;
 mod waiting;
 
+pub use mongo::Mongo;
 pub use postgres::Postgres;
+pub use proxy::Proxy;
 pub use redis::Redis;
 pub use waiting::{PATIENCE, Task, eventually, within};

@@ -86,6 +86,20 @@ impl Postgres {
         eventually("PostgreSQL to be ready", async || self.is_ready().then_some(())).await;
     }
 
+    /// Lets it hold its connections, their processes frozen too, and answer nothing, until [`Self::thaw`].
+    pub fn freeze(&self) {
+        if let Some(server) = &self.server {
+            server.freeze();
+        }
+    }
+
+    /// Lets it go on after [`Self::freeze`].
+    pub fn thaw(&self) {
+        if let Some(server) = &self.server {
+            server.thaw();
+        }
+    }
+
     fn is_ready(&mut self) -> bool {
         let log = fs::read_to_string(self.home.path().join("log")).unwrap_or_default();
         let ended = self.server.as_mut().is_none_or(Server::has_ended);

@@ -70,14 +70,14 @@ impl Redis {
     /// Lets it hold its connections and answer nothing, until [`Self::thaw`].
     pub fn freeze(&self) {
         if let Some(server) = &self.server {
-            server.signal(Signal::STOP);
+            server.freeze();
         }
     }
 
     /// Lets it go on after [`Self::freeze`].
     pub fn thaw(&self) {
         if let Some(server) = &self.server {
-            server.signal(Signal::CONT);
+            server.thaw();
         }
     }
 

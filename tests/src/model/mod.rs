@@ -22,8 +22,8 @@ use tokio::task::JoinSet;
 pub use play::{Gate, Play, asks_for, asks_for_all, order, says};
 pub use request::Request;
 
-use crate::waiting::within;
 use serve::State;
+use test_servers::within;
 
 /// Whose protocol is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +155,18 @@ impl Model {
     /// Is going to be asked without tools, because the service has none.
     pub fn expects_no_tools(&self) -> &Self {
         self.state.expect_no_tools();
+        self
+    }
+
+    /// Is going to be asked by a client that is not agent-host and has no tools.
+    pub fn expects_a_peer(&self) -> &Self {
+        self.state.expect_peer();
+        self
+    }
+
+    /// Is going to be asked with temperatures that callers chose.
+    pub fn expects_any_temperature(&self) -> &Self {
+        self.state.expect_any_temperature();
         self
     }
 

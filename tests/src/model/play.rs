@@ -1,6 +1,7 @@
 //! What a fake provider does when it is asked: replies, errors, and everything that goes wrong on a wire.
 
 use serde_json::{Value, json};
+use test_servers::within;
 use tokio::sync::watch;
 
 use super::request::Request;
@@ -90,6 +91,11 @@ impl Gate {
 
     pub(super) fn opened(&self) -> watch::Receiver<bool> {
         self.0.subscribe()
+    }
+
+    /// Waits until whoever waited for the answer has gone away.
+    pub async fn is_abandoned(&self) {
+        within("whoever waits at the gate to go away", self.0.closed()).await;
     }
 
     /// Lets the answer go.

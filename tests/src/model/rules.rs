@@ -6,24 +6,40 @@ use serde_json::Value;
 use super::request::Request;
 use super::{Protocol, anthropic, openai};
 
+/// What a provider demands beyond its protocol.
+#[derive(Debug)]
+pub(super) struct Demands<'a> {
+    /// The key it gave out.
+    pub(super) key: &'a str,
+    /// The model it has.
+    pub(super) model: String,
+    /// What the client's `User-Agent` begins with.
+    pub(super) client: &'static str,
+    /// Whether the temperature is 0 (interface, Limits, "Model call"). Variant A has no option that could
+    /// change it, Variant B has.
+    pub(super) zero_temperature: bool,
+}
+
 /// Every rule that a request breaks, in words.
-pub(super) fn violations(request: &Request, key: &str, model: &str) -> Vec<String> {
+pub(super) fn violations(request: &Request, demands: &Demands<'_>) -> Vec<String> {
     let mut violations = Violations(Vec::new());
     let body = &request.body;
     violations.unless(request.header("content-type") == "application/json", "content type");
-    violations.unless(request.header("user-agent").starts_with("agent-host/"), "user agent");
-    violations.unless(body["model"] == model, "model");
-    // Interface, Limits, "Model call": temperature 0. Variant A has no option that could change it.
-    violations.unless(body["temperature"].as_f64() == Some(0.0), "temperature");
+    violations.unless(request.header("user-agent").starts_with(demands.client), "user agent");
+    violations.unless(body["model"] == demands.model.as_str(), "model");
+    violations.unless(
+        body["temperature"].as_f64().is_some_and(|value| value == 0.0 || !demands.zero_temperature),
+        "temperature",
+    );
     let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     match request.protocol {
         Protocol::OpenAi => {
-            openai::check_headers(request, key, &mut violations);
+            openai::check_headers(request, demands.key, &mut violations);
             openai::check_parameters(body, &mut violations);
             openai::check_messages(messages, &mut violations);
         }
         Protocol::Anthropic => {
-            anthropic::check_headers(request, key, &mut violations);
+            anthropic::check_headers(request, demands.key, &mut violations);
             anthropic::check_parameters(body, &mut violations);
             anthropic::check_turns(messages, &mut violations);
         }

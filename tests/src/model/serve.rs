@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::play::Play;
 use super::request::Request;
+use super::rules::Demands;
 use super::{Protocol, anthropic, lock, openai, rules};
 
 /// Says what to do when the script has come to its end.
@@ -32,6 +33,8 @@ pub(super) struct State {
     pub(super) check_script: Mutex<VecDeque<Play>>,
     pub(super) rule: Mutex<Option<Rule>>,
     no_tools: AtomicBool,
+    peer: AtomicBool,
+    any_temperature: AtomicBool,
     pub(super) calls: watch::Sender<Vec<Request>>,
     pub(super) checks: watch::Sender<Vec<Request>>,
     pub(super) violations: Mutex<Vec<String>>,
@@ -46,7 +49,9 @@ impl State {
             script: Mutex::default(),
             check_script: Mutex::default(),
             rule: Mutex::default(),
-            no_tools: AtomicBool::new(false),
+            no_tools: AtomicBool::default(),
+            peer: AtomicBool::default(),
+            any_temperature: AtomicBool::default(),
             calls: watch::Sender::default(),
             checks: watch::Sender::default(),
             violations: Mutex::default(),
@@ -61,9 +66,27 @@ impl State {
         self.no_tools.store(true, Ordering::Relaxed);
     }
 
+    pub(super) fn expect_peer(&self) {
+        self.peer.store(true, Ordering::Relaxed);
+        self.expect_no_tools();
+    }
+
+    pub(super) fn expect_any_temperature(&self) {
+        self.any_temperature.store(true, Ordering::Relaxed);
+    }
+
+    fn demands(&self) -> Demands<'_> {
+        Demands {
+            key: &self.key,
+            model: lock(&self.model).clone(),
+            client: if self.peer.load(Ordering::Relaxed) { "reference-peer/" } else { "agent-host/" },
+            zero_temperature: !self.any_temperature.load(Ordering::Relaxed),
+        }
+    }
+
     /// Judges a request and says what to do about it.
     fn take_in(&self, request: &Request) -> Play {
-        let mut violations = rules::violations(request, &self.key, &lock(&self.model));
+        let mut violations = rules::violations(request, &self.demands());
         if request.is_check() {
             self.checks.send_modify(|checks| checks.push(request.clone()));
             lock(&self.violations).extend(violations);

@@ -1,0 +1,195 @@
+//! The Node deployment that clients use today (`peers/`): its server, its worker and its producer as processes.
+//! How what it answers is compared with ours does not belong here.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Deref;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use test_servers::{Postgres, Redis};
+use tokio::process::Command;
+
+use crate::artifacts::repository;
+use crate::caller::Caller;
+use crate::model::Model;
+use crate::process::{Process, Signal};
+use crate::token::SECRET;
+
+/// Processes to be started, and the environment they share.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    variables: BTreeMap<&'static str, String>,
+}
+
+/// A running server. What a [`Caller`] can do can be done to it directly. Dropping it kills it.
+#[derive(Debug)]
+pub struct PeerServer {
+    process: Process,
+    caller: Caller,
+    address: SocketAddr,
+}
+
+/// A running worker. Dropping it kills it.
+#[derive(Debug)]
+pub struct PeerWorker {
+    process: Process,
+}
+
+impl Peer {
+    /// In production, on that Redis, with a database that is not there.
+    pub fn on(redis: &Redis) -> Self {
+        let variables = BTreeMap::from([
+            ("REDIS_URL", redis.url()),
+            ("DATABASE_URL", "postgres://nobody@127.0.0.1:1/nothing".to_owned()),
+            ("NODE_ENV", "production".to_owned()),
+            ("JWT_SECRET", SECRET.to_owned()),
+            ("PORT", "0".to_owned()),
+        ]);
+        Self { variables }
+    }
+
+    /// Asks this model, which from now on [expects](Model::expects_a_peer) it.
+    #[must_use]
+    pub fn model(self, model: &Model) -> Self {
+        model.expects_a_peer();
+        self.env("LLM_MODEL", &model.name())
+            .env("LLM_API_KEY", model.key())
+            .env("LLM_BASE_URL", &model.base_url())
+    }
+
+    /// Uses this database.
+    #[must_use]
+    pub fn postgres(self, postgres: &Postgres) -> Self {
+        self.env("DATABASE_URL", &postgres.url())
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn env(mut self, name: &'static str, value: &str) -> Self {
+        self.variables.insert(name, value.to_owned());
+        self
+    }
+
+    /// Starts `server.mjs` and waits until it listens.
+    pub async fn serve(&self) -> PeerServer {
+        let process = self.start("server.mjs", &[]);
+        let port =
+            process.log().entry("the port of the reference server", |line| line["port"].is_u64()).await;
+        let port = port["port"].as_u64().and_then(|port| u16::try_from(port).ok()).expect("a port");
+        let address = (Ipv4Addr::LOCALHOST, port).into();
+        PeerServer { process, caller: Caller::new(address), address }
+    }
+
+    /// Starts `worker.mjs` and waits until it takes jobs.
+    pub async fn work(&self) -> PeerWorker {
+        let process = self.start("worker.mjs", &[]);
+        process.log().entry("the reference worker to be ready", |line| line["event"] == "ready").await;
+        PeerWorker { process }
+    }
+
+    /// Adds that many equal jobs through BullMQ's own producer: their ids.
+    pub async fn add(&self, query: &str, user: &str, count: usize) -> Vec<String> {
+        let added = self.produce(&["add", query, user, &count.to_string()]).await;
+        added.iter().map(|job| job["jobId"].as_str().expect("the id of a job").to_owned()).collect()
+    }
+
+    /// Waits, as BullMQ's own producer would, until a job has ended: `{jobId, returnvalue}` or
+    /// `{jobId, failedReason}`.
+    pub async fn wait(&self, id: &str) -> Value {
+        self.produce(&["wait", id]).await.remove(0)
+    }
+
+    /// A job as BullMQ reads it: `{jobId, state, job}`.
+    pub async fn show(&self, id: &str) -> Value {
+        self.produce(&["show", id]).await.remove(0)
+    }
+
+    /// How many jobs there are in each state, as BullMQ counts them.
+    pub async fn counts(&self) -> Value {
+        self.produce(&["counts"]).await.remove(0)["counts"].take()
+    }
+
+    /// Runs `producer.mjs` to its end: what it printed.
+    async fn produce(&self, arguments: &[&str]) -> Vec<Value> {
+        let mut process = self.start("producer.mjs", arguments);
+        let ended = process.ended().await;
+        assert_eq!(ended.code, Some(0), "producer.mjs {arguments:?}: {}{}", ended.stdout, ended.stderr);
+        process.log().entries()
+    }
+
+    fn start(&self, program: &str, arguments: &[&str]) -> Process {
+        let folder = folder();
+        let mut command = Command::new("node");
+        command
+            .arg(folder.join(program))
+            .args(arguments)
+            .env_clear()
+            // Node stands in other places on other machines.
+            .env("PATH", search_path())
+            .envs(&self.variables)
+            .current_dir(folder);
+        Process::spawn(&mut command)
+    }
+}
+
+/// The folder of the peers. What they need has to be there.
+fn folder() -> PathBuf {
+    let folder = repository().join("tests/peers");
+    assert!(
+        folder.join("node_modules/bullmq").is_dir(),
+        "there are no packages in {}/node_modules: run `npm ci` there (`cargo xtask test` does)",
+        folder.display()
+    );
+    let node = std::process::Command::new("node").arg("--version").output();
+    assert!(
+        node.is_ok_and(|output| output.status.success()),
+        "there is no `node`: install Node 20 or newer (`cargo xtask test` says how)"
+    );
+    folder
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is no service, and it starts what the user has installed"
+)]
+fn search_path() -> String {
+    std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned())
+}
+
+impl PeerServer {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops it as an orchestrator does.
+    pub async fn stop(mut self) {
+        self.process.signal(Signal::TERM);
+        self.process.ended().await;
+    }
+}
+
+impl Deref for PeerServer {
+    type Target = Caller;
+
+    fn deref(&self) -> &Caller {
+        &self.caller
+    }
+}
+
+impl PeerWorker {
+    /// Waits until it has completed that job.
+    pub async fn completes(&self, id: &str) {
+        let completed = |line: &Value| line["event"] == "completed" && line["jobId"] == id;
+        self.process
+            .log()
+            .entry(&format!("job {id} to be completed by the reference worker"), completed)
+            .await;
+    }
+
+    /// Ends it without a word to anybody.
+    pub fn kill(self) {
+        drop(self);
+    }
+}

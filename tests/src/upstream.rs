@@ -1,0 +1,82 @@
+//! An HTTP server that answers everything alike and remembers what it was sent.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::IntoResponse;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// A server. Dropping it stops it.
+#[derive(Debug)]
+pub struct Upstream {
+    address: SocketAddr,
+    state: Arc<Answering>,
+    _serving: JoinSet<()>,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// Method and path.
+    pub line: String,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// The body as text.
+    pub body: String,
+}
+
+#[derive(Debug)]
+struct Answering {
+    status: u16,
+    content_type: &'static str,
+    body: &'static str,
+    received: watch::Sender<Vec<Received>>,
+}
+
+impl Upstream {
+    /// One that answers everything with this.
+    pub async fn answering(status: u16, content_type: &'static str, body: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("any free port");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let state = Arc::new(Answering { status, content_type, body, received: watch::Sender::default() });
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&state));
+        let mut serving = JoinSet::new();
+        serving.spawn(async move { axum::serve(listener, router).await.expect("a listener that accepts") });
+        Self { address, state, _serving: serving }
+    }
+
+    /// The address of a path on it.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Every request so far.
+    pub fn received(&self) -> Vec<Received> {
+        self.state.received.borrow().clone()
+    }
+}
+
+impl Received {
+    /// A header as text; empty when it is not there.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap_or("(not text)"))
+    }
+}
+
+async fn answer(
+    State(state): State<Arc<Answering>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: String,
+) -> impl IntoResponse {
+    let line = format!("{method} {uri}");
+    state.received.send_modify(|received| received.push(Received { line, headers, body }));
+    let status = StatusCode::from_u16(state.status).expect("a status of the test");
+    (status, [(header::CONTENT_TYPE, state.content_type)], state.body)
+}

@@ -1,0 +1,126 @@
+//! Whoever calls Variant B with a token: a method per endpoint.
+
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+
+use crate::caller::{Answer, Caller};
+
+/// How long one question for a job is held back, in seconds: well below what a client waits for any answer.
+const HOLD_SECONDS: u32 = 20;
+
+/// How often a job is asked for, each time for [`HOLD_SECONDS`], before the test gives it up.
+const QUESTIONS: u32 = 5;
+
+/// A client with a token. Clones share their connections.
+#[derive(Debug, Clone)]
+pub struct User {
+    caller: Caller,
+    token: String,
+}
+
+impl User {
+    pub(crate) fn new(caller: Caller, token: String) -> Self {
+        Self { caller, token }
+    }
+
+    /// The token, as it is sent.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// `POST /api/agent` with that query and no options.
+    pub async fn agent(&self, query: &str) -> Answer {
+        self.agent_with(json!({ "query": query })).await
+    }
+
+    /// `POST /api/agent` with that body.
+    pub async fn agent_with(&self, body: Value) -> Answer {
+        self.post("/api/agent", body.to_string()).await
+    }
+
+    /// `POST /api/agent`, which must succeed: the agent's result.
+    pub async fn result_of(&self, query: &str) -> Value {
+        let answer = self.agent(query).await;
+        assert_eq!(answer.status, 200, "{answer}");
+        answer.json()
+    }
+
+    /// `POST /api/agent/async` with that query.
+    pub async fn submit(&self, query: &str) -> Answer {
+        self.post("/api/agent/async", json!({ "query": query }).to_string()).await
+    }
+
+    /// `POST /api/agent/async`, which must be accepted: the id of the job.
+    pub async fn job_for(&self, query: &str) -> String {
+        let answer = self.submit(query).await;
+        assert_eq!(answer.status, 202, "{answer}");
+        let id = answer.json()["jobId"].take();
+        id.as_str().unwrap_or_else(|| panic!("the id of a job is text: {answer}")).to_owned()
+    }
+
+    /// `GET /api/agent/jobs/{id}`.
+    pub async fn job(&self, id: &str) -> Answer {
+        self.get(&format!("/api/agent/jobs/{id}")).await
+    }
+
+    /// `GET /api/agent/jobs/{id}?wait=…`, again and again until the job has ended: the job.
+    pub async fn ended_job(&self, id: &str) -> Value {
+        for _ in 0..QUESTIONS {
+            let answer = self.job(&format!("{id}?wait={HOLD_SECONDS}")).await;
+            assert_eq!(answer.status, 200, "{answer}");
+            let job = answer.json();
+            let status = job["status"].as_str().unwrap_or_else(|| panic!("a job has a status: {answer}"));
+            if ["completed", "failed", "cancelled"].contains(&status) {
+                return job;
+            }
+        }
+        panic!("waited {} s in vain for the job {id} to end", HOLD_SECONDS * QUESTIONS);
+    }
+
+    /// `GET /api/agent/jobs` with those parameters, such as `?limit=2`.
+    pub async fn jobs(&self, parameters: &str) -> Answer {
+        self.get(&format!("/api/agent/jobs{parameters}")).await
+    }
+
+    /// `POST /api/agent/jobs/{id}/cancel`.
+    pub async fn cancel(&self, id: &str) -> Answer {
+        self.send(self.request(Method::POST, &format!("/api/agent/jobs/{id}/cancel"))).await
+    }
+
+    /// `DELETE /api/agent/cache?pattern=…`. The pattern may hold no `#`, `&`, `%` or `+`.
+    pub async fn invalidate(&self, pattern: &str) -> Answer {
+        self.send(self.request(Method::DELETE, &format!("/api/agent/cache?pattern={pattern}"))).await
+    }
+
+    /// `POST /api/gateway` with that body.
+    pub async fn gateway(&self, body: Value) -> Answer {
+        self.post("/api/gateway", body.to_string()).await
+    }
+
+    /// `POST /api/serverless` with that query.
+    pub async fn serverless(&self, query: &str) -> Answer {
+        self.post("/api/serverless", json!({ "query": query }).to_string()).await
+    }
+
+    /// A `GET` request.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(self.request(Method::GET, path)).await
+    }
+
+    /// A `POST` request with a body that says it is JSON.
+    pub async fn post(&self, path: &str, body: impl Into<reqwest::Body>) -> Answer {
+        let request = self.request(Method::POST, path).header(CONTENT_TYPE, "application/json");
+        self.send(request.body(body)).await
+    }
+
+    /// Any request with the token, to be completed and [sent](Self::send).
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.caller.request(method, path).header(AUTHORIZATION, format!("Bearer {}", self.token))
+    }
+
+    /// Sends a request, which must be answered.
+    pub async fn send(&self, request: RequestBuilder) -> Answer {
+        self.caller.send(request).await
+    }
+}
