@@ -18,8 +18,10 @@ mod layers;
 mod metrics;
 mod readiness;
 mod router;
+mod tokens;
 mod variant_a;
 
 pub use edge::{Edge, RenderMetrics, Settings};
 pub use readiness::{Latch, Readiness};
 pub use router::variant_a;
+pub use tokens::{Claims, IssueError, Tokens};

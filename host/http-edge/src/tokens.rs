@@ -1,0 +1,161 @@
+//! Bearer tokens: JSON web tokens, accepted as the Node stack's `jsonwebtoken` accepts them (wire 1.3).
+//!
+//! Where a token stands in a request and what a client is told of a bad one is not known here.
+
+mod provider;
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, SystemTime};
+
+use jsonwebtoken::errors::Error as JwtError;
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use serde::Serialize;
+use serde_json::Value;
+
+/// What a string secret can have signed (wire 1.3).
+const ALGORITHMS: [Algorithm; 3] = [Algorithm::HS256, Algorithm::HS384, Algorithm::HS512];
+
+/// Issues and verifies tokens with one secret.
+#[derive(Debug)]
+pub struct Tokens {
+    signing: EncodingKey,
+    verifying: DecodingKey,
+    rules: Validation,
+}
+
+/// What a token says of its bearer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Claims {
+    /// The user. A numeric `id` is written as its decimal text: 5 and "5" are one user.
+    pub id: String,
+    /// `premium` means a larger window of requests; anything else, or nothing, the smaller one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
+    /// `admin` may invalidate the cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+}
+
+/// Why a token is not accepted. It quotes nothing of the token.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TokenError {
+    /// It is no token, or it was not signed with our secret.
+    #[error("the token cannot be verified")]
+    Unverified(#[source] JwtError),
+    /// It expires at a time that is no number.
+    #[error("the token's `{0}` is not a number")]
+    NotATime(&'static str),
+    /// Its time is over.
+    #[error("the token has expired")]
+    Expired,
+    /// Its time has not come.
+    #[error("the token is not valid yet")]
+    NotYet,
+    /// Nobody can be told apart by it.
+    #[error("the token has no usable `id`")]
+    Nobody,
+}
+
+/// Why a token cannot be issued.
+#[derive(Debug, thiserror::Error)]
+pub enum IssueError {
+    /// A token for nobody would be refused.
+    #[error("the id is empty or holds control characters")]
+    Id,
+    /// The claims cannot be signed.
+    #[error("the token cannot be signed")]
+    Unsigned(#[source] JwtError),
+}
+
+impl Tokens {
+    /// Tokens of that secret (`JWT_SECRET`).
+    pub fn new(secret: &[u8]) -> Self {
+        provider::install();
+        let mut rules = Validation::default();
+        rules.algorithms = ALGORITHMS.to_vec();
+        rules.required_spec_claims.clear();
+        // The library would round a fraction of a second and ask the clock itself: see `check_times`.
+        rules.validate_exp = false;
+        rules.validate_nbf = false;
+        rules.validate_aud = false;
+        Self {
+            signing: EncodingKey::from_secret(secret),
+            verifying: DecodingKey::from_secret(secret),
+            rules,
+        }
+    }
+
+    /// A token that is accepted from `now` until `time_to_live` has passed, in whole seconds.
+    pub fn issue(
+        &self,
+        claims: &Claims,
+        time_to_live: Duration,
+        now: SystemTime,
+    ) -> Result<String, IssueError> {
+        #[derive(Serialize)]
+        struct Payload<'a> {
+            #[serde(flatten)]
+            claims: &'a Claims,
+            iat: u64,
+            exp: u64,
+        }
+        if !is_usable(&claims.id) {
+            return Err(IssueError::Id);
+        }
+        let iat = seconds(now);
+        let payload = Payload { claims, iat, exp: iat.saturating_add(time_to_live.as_secs()) };
+        jsonwebtoken::encode(&Header::new(Algorithm::HS256), &payload, &self.signing)
+            .map_err(IssueError::Unsigned)
+    }
+
+    /// Who bears this token, at that time.
+    pub(crate) fn verify(&self, token: &[u8], now: SystemTime) -> Result<Claims, TokenError> {
+        let token = jsonwebtoken::decode::<Value>(token, &self.verifying, &self.rules);
+        let payload = token.map_err(TokenError::Unverified)?.claims;
+        check_times(&payload, seconds(now))?;
+        let id = payload.get("id").and_then(read_id).ok_or(TokenError::Nobody)?;
+        let text = |name: &str| payload.get(name).and_then(Value::as_str).map(str::to_owned);
+        Ok(Claims { id, tier: text("tier"), role: text("role") })
+    }
+}
+
+/// As in Node: whole seconds of the clock against whatever number the token holds, no leeway, and a token
+/// that expires now has expired.
+fn check_times(payload: &Value, now: u64) -> Result<(), TokenError> {
+    let time = |name: &'static str| match payload.get(name) {
+        None => Ok(None),
+        Some(time) => time.as_f64().map(Some).ok_or(TokenError::NotATime(name)),
+    };
+    let now = now as f64;
+    if time("nbf")?.is_some_and(|not_before| not_before > now) {
+        return Err(TokenError::NotYet);
+    }
+    if time("exp")?.is_some_and(|expires| now >= expires) {
+        return Err(TokenError::Expired);
+    }
+    Ok(())
+}
+
+/// Strings and numbers tell users apart, everything else does not (decisions, "A token with no usable `id`").
+fn read_id(id: &Value) -> Option<String> {
+    match id {
+        Value::String(text) => is_usable(text).then(|| text.clone()),
+        Value::Number(number) => Some(match number.as_f64() {
+            // 5.0 and 5 are one number in JSON, and one text in JavaScript.
+            Some(float) if !number.is_i64() && !number.is_u64() => float.to_string(),
+            Some(_) | None => number.to_string(),
+        }),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// An id becomes part of keys, of rows and of log lines.
+fn is_usable(id: &str) -> bool {
+    !id.is_empty() && !id.contains(char::is_control)
+}
+
+/// Whole seconds since the epoch; a clock before it is at it.
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
