@@ -1,5 +1,10 @@
 //! Stores that live in the process and end with it.
 
+mod cache;
+mod glob;
 pub mod journal;
+mod rates;
 
+pub use cache::MemoryCache;
 pub use journal::MemoryJournal;
+pub use rates::MemoryWindows;

@@ -1,0 +1,178 @@
+//! Reading jobs: by their ids, and a user's, the newest first.
+
+use agent_core::ports::{Job, JobPage, QueueError, Wanted};
+
+use super::official::KEPT_FOR;
+use super::ours::user_key;
+use super::record::{Record, read_job};
+use super::{Store, store_error};
+
+/// How many of a user's jobs are listed. Older ones can still be read by their ids.
+const MOST_LISTED: isize = 1000;
+
+/// How many jobs are read at once.
+const BATCH: usize = 100;
+
+/// Where a job stands in a user's list: the newest, which has the highest score, first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    score: u64,
+    job_id: String,
+}
+
+impl Store {
+    /// Reads jobs; there is one entry for each id.
+    pub(super) async fn read_all(&self, job_ids: &[&str]) -> Result<Vec<Option<Job>>, QueueError> {
+        let records: Vec<Option<(String, Vec<Option<Vec<u8>>>)>> = self.run(&self.ours.read(job_ids)).await?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let texts = |(state, fields): (String, Vec<Option<Vec<u8>>>)| -> Record {
+            (state, fields.into_iter().map(|field| field.map(text)).collect())
+        };
+        let jobs = job_ids.iter().zip(records);
+        Ok(jobs.map(|(id, record)| read_job(id, record.map(texts)?)).collect())
+    }
+
+    /// Puts a job into its owner's list.
+    pub(super) async fn list_for(&self, user_id: &str, job_id: &str, created: u64) -> Result<(), QueueError> {
+        let key = user_key(user_id);
+        let mut list = redis::pipe();
+        list.zadd(&key, job_id, Place::new(job_id, created).score).ignore();
+        list.zremrangebyrank(&key, 0, -MOST_LISTED - 1).ignore();
+        list.cmd("EXPIRE").arg(&key).arg(KEPT_FOR.as_secs()).ignore();
+        let list = &list;
+        self.redis
+            .ask(|mut redis| async move { list.query_async(&mut redis).await })
+            .await
+            .map_err(store_error)
+    }
+
+    pub(super) async fn list(&self, wanted: &Wanted<'_>) -> Result<JobPage, QueueError> {
+        let key = user_key(wanted.user_id);
+        let mut after = wanted.cursor.map(Place::parse).transpose()?;
+        let (mut found, mut gone) = (Vec::new(), Vec::new());
+        // One more than wanted, to know whether there are more.
+        while found.len() <= wanted.limit {
+            let (places, is_last) = self.places(&key, after.as_ref()).await?;
+            let ids: Vec<&str> = places.iter().map(|place| &*place.job_id).collect();
+            let jobs = if ids.is_empty() { vec![] } else { self.read_all(&ids).await? };
+            after = places.last().cloned();
+            for (place, job) in places.into_iter().zip(jobs) {
+                match job.filter(|job| job.user_id == wanted.user_id) {
+                    Some(job) if wanted.status.is_none_or(|status| status == job.status) => {
+                        found.push((place, job));
+                    }
+                    Some(_) => {}
+                    None => gone.push(place.job_id),
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        self.unlist(&key, &gone).await?;
+        let more = found.len() > wanted.limit;
+        found.truncate(wanted.limit);
+        let next_cursor = found.last().filter(|_| more).map(|(place, _)| place.to_string());
+        Ok(JobPage { jobs: found.into_iter().map(|(_, job)| job).collect(), next_cursor })
+    }
+
+    /// Some places of a list, and whether there are no more behind them.
+    async fn places(&self, key: &str, after: Option<&Place>) -> Result<(Vec<Place>, bool), QueueError> {
+        let mut offset = 0;
+        loop {
+            let mut range = redis::cmd("ZREVRANGEBYSCORE");
+            range.arg(key).arg(after.map_or("+inf".to_owned(), |after| after.score.to_string())).arg("-inf");
+            range.arg("WITHSCORES").arg("LIMIT").arg(offset).arg(BATCH);
+            let range = &range;
+            let asked = self.redis.ask(|mut redis| async move { range.query_async(&mut redis).await }).await;
+            let places: Vec<(String, f64)> = asked.map_err(store_error)?;
+            let is_last = places.len() < BATCH;
+            let places = places.into_iter().map(Place::from);
+            let places: Vec<_> = places.filter(|place| after.is_none_or(|after| place < after)).collect();
+            if is_last || !places.is_empty() {
+                return Ok((places, is_last));
+            }
+            offset += BATCH;
+        }
+    }
+
+    /// Forgets places of jobs that are not kept any more.
+    async fn unlist(&self, key: &str, job_ids: &[String]) -> Result<(), QueueError> {
+        if job_ids.is_empty() {
+            return Ok(());
+        }
+        let unlist =
+            |mut redis| async move { redis::cmd("ZREM").arg(key).arg(job_ids).query_async(&mut redis).await };
+        self.redis.ask(unlist).await.map_err(store_error)
+    }
+}
+
+impl Place {
+    /// Jobs of one millisecond are told apart by the end of their numbers. A score holds 53 bits.
+    fn new(job_id: &str, created: u64) -> Self {
+        let number: u64 = job_id.parse().unwrap_or(0);
+        let score = (created.min((1 << 41) - 1) << 12) | (number & 0xfff);
+        Self { score, job_id: job_id.to_owned() }
+    }
+
+    /// The place of a cursor: the score and the id, in hexadecimal digits so that it stands in any URL.
+    fn parse(cursor: &str) -> Result<Self, QueueError> {
+        Self::parse_hex(cursor).ok_or(QueueError::BadCursor)
+    }
+
+    fn parse_hex(cursor: &str) -> Option<Self> {
+        let (score, id) = cursor.split_once('-')?;
+        let score = u64::from_str_radix(score, 16).ok()?;
+        let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let id: Option<Vec<u8>> = id.as_bytes().chunks(2).map(digits).collect();
+        let place = Self { score, job_id: String::from_utf8(id?).ok()? };
+        (place.to_string() == cursor).then_some(place)
+    }
+}
+
+impl From<(String, f64)> for Place {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "scores are whole and of 53 bits"
+    )]
+    fn from((job_id, score): (String, f64)) -> Self {
+        Self { score: score as u64, job_id }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:x}-", self.score)?;
+        self.job_id.bytes().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn jobs_of_one_millisecond_stand_in_the_order_they_were_added_in() {
+        let place = |id: &str| Place::new(id, 1_700_000_000_000);
+        assert!(place("9") < place("10"));
+        assert!(Place::new("4096", 1_700_000_000_001) > place("4095"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_cursor_is_read_as_it_was_written(score in 0u64..1 << 53, job_id in ".*") {
+            let place = Place { score, job_id };
+            prop_assert_eq!(Place::parse(&place.to_string()), Ok(place));
+        }
+
+        #[test]
+        fn what_is_no_cursor_is_refused(text in any::<String>()) {
+            if let Ok(place) = Place::parse(&text) {
+                prop_assert_eq!(place.to_string(), text);
+            }
+        }
+    }
+}

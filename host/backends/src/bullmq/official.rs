@@ -1,0 +1,251 @@
+//! BullMQ's own scripts, from its official Rust port (`build.rs` brings them), and their arguments.
+//!
+//! The port's `Queue` and `Worker` are not used. A job that is taken by hand can only be completed there with
+//! a string, not with JSON; a failure cannot be counted as an attempt and tried again; what has ended is kept
+//! for ever; connecting holds up the start, and after an outage nothing works for up to five seconds. The
+//! scripts are what makes us speak the same protocol, and they are run over our own connection.
+
+use std::time::Duration;
+
+use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, JOB, LEASE};
+use bullmq::types::{BackoffStrategy, KeepJobs, RemoveOnFinish};
+use bullmq::{JobOptions, QueueKeys};
+use redis::{Script, ScriptInvocation};
+use serde::Serialize;
+
+/// How long a job that has ended is kept for whoever asks for its result.
+pub(super) const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// How many jobs that have ended are kept of each kind.
+pub(super) const MOST_KEPT: usize = 10_000;
+
+macro_rules! script {
+    ($name:literal) => {
+        Script::new(include_str!(concat!(env!("OUT_DIR"), "/", $name)))
+    };
+}
+
+/// The scripts, and the keys they are given.
+pub(super) struct Official {
+    keys: QueueKeys,
+    add: Script,
+    take: Script,
+    finish: Script,
+    delay: Script,
+    hand_back: Script,
+    remove: Script,
+}
+
+/// How a job ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum End<'a> {
+    /// With a result as JSON.
+    Completed(&'a str),
+    /// With a reason.
+    Failed(&'a str),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TakeOptions<'a> {
+    token: &'a str,
+    lock_duration: u64,
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FinishOptions<'a> {
+    token: &'a str,
+    keep_jobs: Keep,
+    lock_duration: u64,
+    attempts: u32,
+    /// Of BullMQ's own metrics, which we do not keep.
+    max_metrics_size: &'static str,
+}
+
+/// Which ended jobs stay. None of them means all.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+struct Keep {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<usize>,
+}
+
+/// What cannot be packed would be a mistake of ours: only words and numbers are.
+type Packed = Result<Vec<u8>, rmp_serde::encode::Error>;
+
+impl Official {
+    pub(super) fn new(keys: QueueKeys) -> Self {
+        Self {
+            keys,
+            add: script!("addStandardJob-9.lua"),
+            take: script!("moveToActive-11.lua"),
+            finish: script!("moveToFinished-14.lua"),
+            delay: script!("moveToDelayed-11.lua"),
+            hand_back: script!("moveJobFromActiveToWait-9.lua"),
+            remove: script!("removeJob-2.lua"),
+        }
+    }
+
+    /// Adds a job at the end of the queue. Answers its id.
+    pub(super) fn add(&self, data: &str, now: u64) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+        let keys = &self.keys;
+        let nothing: Option<&str> = None;
+        let arguments = (keys.key_prefix(), "", JOB, now, nothing, nothing, nothing, nothing, nothing);
+        let kept = || {
+            RemoveOnFinish::Options(KeepJobs {
+                age: Some(KEPT_FOR.as_secs()),
+                count: Some(MOST_KEPT),
+                limit: None,
+            })
+        };
+        let options = JobOptions::new()
+            .attempts(ATTEMPTS)
+            .backoff(BackoffStrategy::Exponential(millis(FIRST_BACKOFF)))
+            .remove_on_complete(kept())
+            .remove_on_fail(kept());
+        let mut add = self.add.prepare_invoke();
+        for key in [keys.wait(), keys.paused(), keys.meta(), keys.id(), keys.completed(), keys.delayed()] {
+            add.key(key);
+        }
+        add.key(keys.active()).key(keys.events()).key(keys.marker());
+        add.arg(rmp_serde::to_vec(&arguments)?).arg(data).arg(pack(&options)?);
+        Ok(add)
+    }
+
+    /// Takes the next job and locks it for [`LEASE`]. Answers `[job or 0, id or 0, wait, next]`.
+    pub(super) fn take(
+        &self,
+        token: &str,
+        worker: &str,
+        now: u64,
+    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+        let keys = &self.keys;
+        let mut take = self.take.prepare_invoke();
+        for key in [keys.wait(), keys.active(), keys.prioritized(), keys.events(), keys.stalled()] {
+            take.key(key);
+        }
+        for key in [keys.limiter(), keys.delayed(), keys.paused(), keys.meta(), keys.pc(), keys.marker()] {
+            take.key(key);
+        }
+        let options = TakeOptions { token, lock_duration: millis(LEASE), name: worker };
+        take.arg(keys.key_prefix()).arg(now).arg(pack(&options)?);
+        Ok(take)
+    }
+
+    /// Ends a job for good. Answers 0, or below 0 why not.
+    pub(super) fn finish(
+        &self,
+        (job_id, token): (&str, &str),
+        end: End<'_>,
+        options: &JobOptions,
+        now: u64,
+    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+        let keys = &self.keys;
+        let (field, value, target, set, metrics, kept) = match end {
+            End::Completed(result) => (
+                "returnvalue",
+                result,
+                "completed",
+                keys.completed(),
+                "metrics:completed",
+                &options.remove_on_complete,
+            ),
+            End::Failed(reason) => {
+                ("failedReason", reason, "failed", keys.failed(), "metrics:failed", &options.remove_on_fail)
+            }
+        };
+        let mut finish = self.finish.prepare_invoke();
+        for key in [keys.wait(), keys.active(), keys.prioritized(), keys.events(), keys.stalled()] {
+            finish.key(key);
+        }
+        for key in [keys.limiter(), keys.delayed(), keys.paused(), keys.meta(), keys.pc(), set] {
+            finish.key(key);
+        }
+        finish.key(keys.job_key(job_id)).key(keys.get(metrics)).key(keys.marker());
+        let packed = pack(&FinishOptions {
+            token,
+            keep_jobs: Keep::from(kept.as_ref()),
+            lock_duration: millis(LEASE),
+            attempts: options.attempts.unwrap_or_default(),
+            max_metrics_size: "",
+        })?;
+        finish.arg(job_id).arg(now).arg(field).arg(value).arg(target);
+        finish.arg("0").arg(keys.key_prefix()).arg(packed).arg("");
+        Ok(finish)
+    }
+
+    /// Ends an attempt; the next one is due after `delay`. Answers 0, or below 0 why not.
+    pub(super) fn delay(
+        &self,
+        (job_id, token): (&str, &str),
+        reason: &str,
+        delay: Duration,
+        now: u64,
+    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+        let keys = &self.keys;
+        let mut retry = self.delay.prepare_invoke();
+        for key in [keys.marker(), keys.active(), keys.prioritized(), keys.delayed(), keys.job_key(job_id)] {
+            retry.key(key);
+        }
+        for key in [keys.events(), keys.meta(), keys.stalled(), keys.wait(), keys.limiter(), keys.pc()] {
+            retry.key(key);
+        }
+        let count_the_attempt = "0";
+        retry.arg(keys.key_prefix()).arg(now).arg(job_id).arg(token).arg(millis(delay));
+        retry.arg(count_the_attempt).arg(pack(&["failedReason", reason])?);
+        retry.arg("0").arg(pack(&TakeOptions { token, lock_duration: millis(LEASE), name: "" })?);
+        Ok(retry)
+    }
+
+    /// Puts a job back to the front of the queue. Answers below 0 why not.
+    pub(super) fn hand_back(&self, job_id: &str, token: &str) -> ScriptInvocation<'_> {
+        let keys = &self.keys;
+        let mut hand_back = self.hand_back.prepare_invoke();
+        for key in [keys.active(), keys.wait(), keys.stalled(), keys.paused(), keys.meta(), keys.limiter()] {
+            hand_back.key(key);
+        }
+        hand_back.key(keys.prioritized()).key(keys.marker()).key(keys.events());
+        hand_back.arg(job_id).arg(token).arg(keys.job_key(job_id));
+        hand_back
+    }
+
+    /// Removes what is stored of a job and of its children, wherever it stands. Answers 1 if it is gone.
+    pub(super) fn remove(&self, job_id: &str) -> ScriptInvocation<'_> {
+        let keys = &self.keys;
+        let mut remove = self.remove.prepare_invoke();
+        let with_children = "1";
+        remove.key(keys.job_key(job_id)).key(keys.get("repeat"));
+        remove.arg(job_id).arg(with_children).arg(keys.key_prefix());
+        remove
+    }
+}
+
+impl From<Option<&RemoveOnFinish>> for Keep {
+    /// What whoever added the job asked for, else our own bounds.
+    fn from(asked: Option<&RemoveOnFinish>) -> Self {
+        let count = |count: usize| i64::try_from(count).ok();
+        match asked {
+            Some(RemoveOnFinish::Bool(true)) => Self { count: Some(0), ..Self::default() },
+            Some(RemoveOnFinish::Bool(false)) => Self { count: Some(-1), ..Self::default() },
+            Some(RemoveOnFinish::Count(most)) => Self { count: count(*most), ..Self::default() },
+            Some(RemoveOnFinish::Options(keep)) => {
+                Self { age: keep.age, count: keep.count.and_then(count), limit: keep.limit }
+            }
+            None => Self { age: Some(KEPT_FOR.as_secs()), count: count(MOST_KEPT), limit: None },
+        }
+    }
+}
+
+fn pack(value: &impl Serialize) -> Packed {
+    rmp_serde::to_vec_named(value)
+}
+
+/// BullMQ counts in whole milliseconds.
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

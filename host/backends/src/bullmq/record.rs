@@ -1,0 +1,186 @@
+//! What BullMQ stores of a job, read as the core's words. Node puts things there as well, so nothing is
+//! certain about any of it.
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent_core::ports::{Claim, Job, JobData, JobStatus};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Number, Value};
+use sha2::{Digest, Sha256};
+
+/// Fields of a job's hash that a [`Job`] is made of.
+pub(super) const FIELDS: [&str; 7] =
+    ["data", "timestamp", "processedOn", "finishedOn", "returnvalue", "failedReason", "atm"];
+
+/// One job, as `read.lua` answers it: where it stands, and [`FIELDS`].
+pub(super) type Record = (String, Vec<Option<String>>);
+
+/// The job of a record.
+pub(super) fn read_job(id: &str, (state, fields): Record) -> Option<Job> {
+    let status = JobStatus::parse(&state)?;
+    let [data, created, started, finished, result, error, attempts] =
+        <[Option<String>; FIELDS.len()]>::try_from(fields).ok()?;
+    let time = |field: Option<String>| field.and_then(|text| text.parse().ok()).map(from_millis);
+    Some(Job {
+        id: id.to_owned(),
+        user_id: data.as_deref().map(read_user).unwrap_or_default(),
+        status,
+        result: result.filter(|_| status == JobStatus::Completed).and_then(read_result),
+        error: error.filter(|error| !error.is_empty() && status != JobStatus::Completed),
+        attempts_made: number(attempts.as_deref()),
+        created_at: time(created).unwrap_or(UNIX_EPOCH),
+        started_at: time(started),
+        finished_at: time(finished).filter(|_| status.has_ended()),
+    })
+}
+
+/// The claim of a job that was taken, of which `hash` is all that BullMQ stores.
+pub(super) fn read_claim(job_id: String, token: String, hash: &HashMap<String, String>) -> Claim {
+    let field = |name: &str| hash.get(name).map(String::as_str);
+    let data = match (field("defa"), field("data")) {
+        // BullMQ fails it when it is taken, such as the parent of a job that failed.
+        (Some(reason), _) => Err(reason.to_owned()),
+        (None, Some(data)) => read_data(data),
+        (None, None) => Err("the job has no data".into()),
+    };
+    let created = field("timestamp").unwrap_or("0");
+    Claim {
+        run_id: run_id(&job_id, created),
+        data,
+        attempts_made: number(field("atm")),
+        created_at: from_millis(created.parse().unwrap_or(0)),
+        job_id,
+        token,
+    }
+}
+
+/// The payload of a job: `{query, userId}`.
+pub(super) fn read_data(text: &str) -> Result<JobData, String> {
+    let value: Value = serde_json::from_str(text).map_err(|_quotes_it| "the job's data is not JSON")?;
+    let object = value.as_object().ok_or("the job's data is not an object")?;
+    match object.get("query") {
+        Some(Value::String(query)) if !query.is_empty() => {
+            Ok(JobData { query: query.clone(), user_id: user_of(&value) })
+        }
+        _ => Err("the job's data has no query".into()),
+    }
+}
+
+/// Whose job it is, also when there is nothing to be done with the rest of its data.
+fn read_user(text: &str) -> String {
+    serde_json::from_str(text).map(|value| user_of(&value)).unwrap_or_default()
+}
+
+/// A job of nobody is worked off like any other, and nobody can read it.
+fn user_of(data: &Value) -> String {
+    match data.get("userId") {
+        Some(Value::String(id)) => id.clone(),
+        Some(Value::Number(id)) => decimal(id),
+        _ => String::new(),
+    }
+}
+
+/// A number as JavaScript writes it, who knows no whole ones: `5.0` is `5`.
+fn decimal(number: &Number) -> String {
+    match number.as_f64() {
+        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 1e21 => format!("{float:.0}"),
+        _ => number.to_string(),
+    }
+}
+
+/// A result that is no JSON is shown as a text.
+fn read_result(text: String) -> Option<Box<RawValue>> {
+    RawValue::from_string(text.clone()).or_else(|_| to_raw_value(&text)).ok()
+}
+
+/// The same for every attempt of a job. BullMQ counts ids from 1 again when Redis was emptied, so the time
+/// is part of it.
+fn run_id(job_id: &str, created: &str) -> String {
+    let digest = Sha256::digest(format!("{}\0{job_id}\0{created}", agent_core::ports::queue::QUEUE));
+    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("run_{hex}")
+}
+
+fn number(text: Option<&str>) -> u32 {
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+pub(super) fn from_millis(millis: u64) -> SystemTime {
+    UNIX_EPOCH.checked_add(Duration::from_millis(millis)).unwrap_or(UNIX_EPOCH)
+}
+
+/// The time as BullMQ counts it.
+pub(super) fn to_millis(time: SystemTime) -> u64 {
+    super::official::millis(time.duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_numeric_user_is_read_as_its_decimal_text() {
+        for (id, text) in [(json!(5), "5"), (json!(5.0), "5"), (json!(-7), "-7"), (json!(1.5), "1.5")] {
+            let data = read_data(&json!({"query": "q", "userId": id}).to_string()).unwrap();
+            assert_eq!(data.user_id, text);
+        }
+    }
+
+    #[test]
+    fn data_without_a_query_says_so() {
+        for (data, error) in [
+            ("", "the job's data is not JSON"),
+            ("[]", "the job's data is not an object"),
+            ("{}", "the job's data has no query"),
+            (r#"{"query": 5}"#, "the job's data has no query"),
+            (r#"{"query": ""}"#, "the job's data has no query"),
+        ] {
+            assert_eq!(read_data(data), Err(error.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_run_id_differs_when_the_ids_begin_again() {
+        assert_eq!(run_id("1", "1700000000000"), run_id("1", "1700000000000"));
+        assert_ne!(run_id("1", "1700000000000"), run_id("1", "1700000000001"));
+        assert_eq!(run_id("1", "1700000000000").len(), "run_".len() + 32);
+    }
+
+    #[test]
+    fn a_result_is_json_whatever_stands_there() {
+        for (text, shown) in [(r#"{"a":1}"#, r#"{"a":1}"#), ("null", "null"), ("not json", r#""not json""#)] {
+            let fields = [None, None, None, None, Some(text.to_owned()), None, None];
+            let job = read_job("1", ("completed".into(), fields.into())).unwrap();
+            assert_eq!(job.result.unwrap().get(), shown);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn data_that_we_wrote_is_read_as_it_was(query in ".+", user_id in ".*") {
+            let data = JobData { query, user_id };
+            prop_assert_eq!(read_data(&serde_json::to_string(&data).unwrap()), Ok(data));
+        }
+
+        #[test]
+        fn no_data_breaks_the_reader(text in any::<String>()) {
+            let _either_way = read_data(&text);
+            let _either_way = read_user(&text);
+        }
+
+        #[test]
+        fn no_hash_breaks_the_reader(hash in proptest::collection::hash_map("data|defa|timestamp|atm", ".*", 0..4)) {
+            let claim = read_claim("1".into(), "w:t".into(), &hash);
+            prop_assert!(claim.run_id.starts_with("run_"));
+        }
+
+        #[test]
+        fn no_record_breaks_the_reader(state in ".*", fields in proptest::collection::vec(proptest::option::of(".*"), 0..9)) {
+            let _either_way = read_job("1", (state, fields));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+-- Cancels a job that nobody works on, or that its worker has stopped working on, or asks the worker to stop.
+--
+-- KEYS     completed, failed, delayed, prioritized, active, wait, paused, waiting-children, stalled,
+--          the job, its lock, the record of its being cancelled, the wish to cancel it
+-- ARGV     id, token of the worker that has stopped (empty: it is the owner who asks), now (ms),
+--          how long to keep record and wish (s), fields to record…
+-- Returns  'done', 'asked', 'ended', 'unknown', or 'lost' when another worker has the job
+--
+-- 'done' leaves the job's hash, which BullMQ's own script removes with all that hangs on it. From then on
+-- nobody can take the job and reading it says that it is cancelled.
+local completed, failed, delayed, prioritized, active, wait, paused, children, stalled = unpack(KEYS, 1, 9)
+local job, lock, record, wish = unpack(KEYS, 10)
+local id, token, now, kept = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local function record_it()
+  for i = 5, #ARGV do
+    local value = redis.call('HGET', job, ARGV[i])
+    if value then redis.call('HSET', record, ARGV[i], value) end
+  end
+  redis.call('HSET', record, 'finishedOn', now)
+  redis.call('EXPIRE', record, kept)
+  redis.call('DEL', wish)
+  return 'done'
+end
+
+if token ~= '' then
+  local holder = redis.call('GET', lock)
+  if holder and holder ~= token then return 'lost' end
+  if redis.call('LREM', active, 1, id) == 0 then return 'lost' end
+  redis.call('DEL', lock)
+  redis.call('SREM', stalled, id)
+  return record_it()
+end
+
+if redis.call('EXISTS', job) == 1 then
+  if redis.call('ZSCORE', completed, id) or redis.call('ZSCORE', failed, id) then return 'ended' end
+  if redis.call('EXISTS', lock) == 1 and redis.call('LPOS', active, id) then
+    redis.call('SET', wish, 1, 'EX', kept)
+    return 'asked'
+  end
+  local removed = redis.call('ZREM', delayed, id) + redis.call('ZREM', prioritized, id)
+    + redis.call('ZREM', children, id) + redis.call('LREM', wait, -1, id) + redis.call('LREM', paused, -1, id)
+    -- A job whose lease has run out: whoever held it learns from its next renewal that it is gone.
+    + redis.call('LREM', active, 1, id)
+  if removed > 0 then
+    redis.call('SREM', stalled, id)
+    return record_it()
+  end
+end
+return redis.call('EXISTS', record) == 1 and 'ended' or 'unknown'

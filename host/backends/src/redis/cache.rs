@@ -1,0 +1,93 @@
+//! Results in Redis: `agent:… -> JSON`, each with its time to live.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::ports::cache::NAMESPACE;
+use agent_core::ports::{CacheError, ResultCache};
+use agent_core::result::AgentResult;
+use async_trait::async_trait;
+
+use super::{Failure, Redis};
+
+/// How many keys Redis looks at per step of an invalidation. It answers nobody else meanwhile.
+const SCAN_STEP: usize = 1000;
+
+/// Keeps results in Redis, where every replica finds them.
+#[derive(Debug)]
+pub struct RedisCache(Redis);
+
+impl RedisCache {
+    /// Results in that Redis.
+    pub fn new(redis: Redis) -> Self {
+        Self(redis)
+    }
+
+    /// One step through all keys: where to go on (0 at the end) and keys that match. They are of everybody:
+    /// a pattern can be wider than the namespace.
+    async fn scan(&self, cursor: u64, pattern: &str) -> Result<(u64, Vec<Vec<u8>>), Failure> {
+        let mut step = redis::cmd("SCAN");
+        step.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_STEP);
+        let step = &step;
+        self.0.ask(|mut redis| async move { step.query_async(&mut redis).await }).await
+    }
+
+    async fn unlink(&self, keys: &[Vec<u8>]) -> Result<u64, Failure> {
+        self.0
+            .ask(|mut redis| async move { redis::cmd("UNLINK").arg(keys).query_async(&mut redis).await })
+            .await
+    }
+}
+
+#[async_trait]
+impl ResultCache for RedisCache {
+    async fn get(&self, key: &str) -> Result<Option<Arc<AgentResult>>, CacheError> {
+        let get = |mut redis| async move { redis::cmd("GET").arg(key).query_async(&mut redis).await };
+        let value: Option<Vec<u8>> = self.0.ask(get).await.map_err(cache_error)?;
+        Ok(value.and_then(|value| read_leniently(key, &value)))
+    }
+
+    async fn put(
+        &self,
+        key: &str,
+        result: &Arc<AgentResult>,
+        time_to_live: Duration,
+    ) -> Result<(), CacheError> {
+        let value = serde_json::to_vec(&**result).map_err(|error| CacheError(error.to_string()))?;
+        let mut set = redis::cmd("SET");
+        set.arg(key).arg(value).arg("PX").arg(millis(time_to_live));
+        let set = &set;
+        self.0.ask(|mut redis| async move { set.query_async(&mut redis).await }).await.map_err(cache_error)
+    }
+
+    async fn delete_matching(&self, pattern: &str) -> Result<u64, CacheError> {
+        let (mut cursor, mut deleted) = (0, 0);
+        loop {
+            let (next, mut keys) = self.scan(cursor, pattern).await.map_err(cache_error)?;
+            keys.retain(|key| key.starts_with(NAMESPACE.as_bytes()));
+            if !keys.is_empty() {
+                deleted += self.unlink(&keys).await.map_err(cache_error)?;
+            }
+            if next == 0 {
+                return Ok(deleted);
+            }
+            cursor = next;
+        }
+    }
+}
+
+/// What cannot be read, by an older version of this program or by nobody, is as good as absent.
+fn read_leniently(key: &str, value: &[u8]) -> Option<Arc<AgentResult>> {
+    let read = serde_json::from_slice(value);
+    read.inspect_err(|error| tracing::debug!(key, error = %error, "a kept result cannot be read")).ok()
+}
+
+/// Redis takes whole milliseconds, and at least one.
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).clamp(1, i64::MAX as u64 / 2)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
+fn cache_error(failure: Failure) -> CacheError {
+    CacheError(failure.to_string())
+}

@@ -1,0 +1,200 @@
+//! The connection: made when it is first needed, shared by everybody, thrown away when it fails.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, RedisResult};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+use super::Failure;
+use super::gate::{Gate, Pass};
+
+/// How long connecting may take. It is what the interface grants the database (Limits, "Database pool").
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long an answer may take. Whoever asks serves a request and can do without: results are computed
+/// again, hits are counted in the process.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// A Redis server. Clones share one connection.
+///
+/// It is not the `ConnectionManager` of the crate `redis`: that one keeps a connection whose answers do not
+/// come, and needs a failed call to notice that a restarted server is back.
+#[derive(Clone)]
+pub struct Redis(Arc<Shared>);
+
+struct Shared {
+    client: Client,
+    patience: Duration,
+    /// Held while connecting, so that one does it and the others wait for it.
+    link: Mutex<Link>,
+    gate: Gate,
+}
+
+#[derive(Default)]
+struct Link {
+    connection: Option<MultiplexedConnection>,
+    /// Counts connections: a failure ends the one it happened on and not its successor.
+    number: u64,
+}
+
+/// An address that names no Redis server. It is not quoted: it may hold a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("REDIS_URL cannot be used: it is not an address of a Redis server")]
+pub struct AddressError;
+
+impl Redis {
+    /// The server at `redis://…` or `rediss://…`. Nothing is connected yet: a Redis that is down at start-up
+    /// is a matter of health, not of configuration.
+    pub fn open(url: &str) -> Result<Self, AddressError> {
+        Self::with_patience(url, ANSWER_TIMEOUT)
+    }
+
+    /// The same with another limit for an answer.
+    pub(crate) fn with_patience(url: &str, patience: Duration) -> Result<Self, AddressError> {
+        let client = Client::open(url).map_err(|_quotes_it| AddressError)?;
+        Ok(Self(Arc::new(Shared { client, patience, link: Mutex::default(), gate: Gate::default() })))
+    }
+
+    /// Asks, unless Redis did not answer a moment ago. A question that found a connection dead is asked once
+    /// more on a new one, so it has to bear being asked twice.
+    pub(crate) async fn ask<T, F>(
+        &self,
+        question: impl Fn(MultiplexedConnection) -> F + Send,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = RedisResult<T>> + Send,
+        T: Send,
+    {
+        let longest = CONNECT_TIMEOUT + self.0.patience;
+        let pass = self.0.gate.enter(Instant::now(), longest).ok_or(Failure::Down)?;
+        self.ask_with(pass, self.0.patience, question).await
+    }
+
+    /// Asks without a look at how it went the last time, for what asks rarely and wants to know.
+    pub(crate) async fn ask_anyway<T, F>(
+        &self,
+        question: impl Fn(MultiplexedConnection) -> F + Send,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = RedisResult<T>> + Send,
+        T: Send,
+    {
+        self.ask_with(Pass::Scout, self.0.patience, question).await
+    }
+
+    /// Asks what Redis may take `wait` to answer.
+    pub(crate) async fn ask_and_wait<T, F>(
+        &self,
+        wait: Duration,
+        question: impl Fn(MultiplexedConnection) -> F + Send,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = RedisResult<T>> + Send,
+        T: Send,
+    {
+        let longest = CONNECT_TIMEOUT + self.0.patience + wait;
+        let pass = self.0.gate.enter(Instant::now(), longest).ok_or(Failure::Down)?;
+        self.ask_with(pass, self.0.patience + wait, question).await
+    }
+
+    /// Lets go of the connection; the next question makes a new one.
+    pub(crate) async fn disconnect(&self) {
+        self.0.link.lock().await.connection = None;
+    }
+
+    async fn ask_with<T, F>(
+        &self,
+        pass: Pass,
+        patience: Duration,
+        question: impl Fn(MultiplexedConnection) -> F + Send,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = RedisResult<T>> + Send,
+        T: Send,
+    {
+        let mut tried = false;
+        loop {
+            let (connection, number, is_new) = self.connect(pass).await?;
+            let answer = match timeout(patience, question(connection)).await {
+                Ok(answer) => answer.map_err(Failure::from),
+                Err(_elapsed) => Err(Failure::Late(patience)),
+            };
+            match answer {
+                // One that was kept may have died with its server, long ago and unnoticed.
+                Err(Failure::Broken(_)) if !is_new && !tried => {
+                    self.drop_link(number).await;
+                    tried = true;
+                }
+                Err(failure) if failure.means_down() => {
+                    self.0.gate.close(Instant::now());
+                    self.drop_link(number).await;
+                    return Err(failure);
+                }
+                answered => {
+                    self.0.gate.open();
+                    return answered;
+                }
+            }
+        }
+    }
+
+    /// The connection with its number, and whether it was made just now.
+    async fn connect(&self, pass: Pass) -> Result<(MultiplexedConnection, u64, bool), Failure> {
+        let mut link = self.0.link.lock().await;
+        if let Some(connection) = &link.connection {
+            return Ok((connection.clone(), link.number, false));
+        }
+        // Whoever had the lock before has tried in vain: one such wait is enough for all.
+        if pass == Pass::Free && self.0.gate.is_closed() {
+            return Err(Failure::Down);
+        }
+        let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        let connecting = self.0.client.get_multiplexed_async_connection_with_config(&config);
+        let connected = match timeout(CONNECT_TIMEOUT, connecting).await {
+            Ok(connected) => connected.map_err(Failure::from),
+            Err(_elapsed) => Err(Failure::Late(CONNECT_TIMEOUT)),
+        };
+        match connected {
+            Ok(connection) => {
+                link.number += 1;
+                link.connection = Some(connection.clone());
+                Ok((connection, link.number, true))
+            }
+            Err(failure) => {
+                self.0.gate.close(Instant::now());
+                Err(failure)
+            }
+        }
+    }
+
+    async fn drop_link(&self, number: u64) {
+        let mut link = self.0.link.lock().await;
+        if link.number == number {
+            link.connection = None;
+        }
+    }
+}
+
+impl fmt::Debug for Redis {
+    /// Without the address, which may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redis").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unusable_address_is_not_quoted() {
+        for url in ["redis://:hunter2@host:99999", "http://hunter2", "hunter2"] {
+            let error = Redis::open(url).unwrap_err();
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+    }
+}

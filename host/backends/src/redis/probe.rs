@@ -1,0 +1,24 @@
+//! Whether Redis answers.
+
+use std::time::Duration;
+
+use agent_core::ports::{Probe, ProbeError};
+use async_trait::async_trait;
+
+use super::Redis;
+
+/// Pings (interface, Variant B, rule 1; the check named `redis` in `/health` and `cache` in `/ready`).
+#[derive(Debug)]
+pub struct RedisProbe(pub Redis);
+
+#[async_trait]
+impl Probe for RedisProbe {
+    fn name(&self) -> &'static str {
+        "redis"
+    }
+
+    async fn check(&self) -> Result<Option<Duration>, ProbeError> {
+        let ping = |mut redis| async move { redis::cmd("PING").query_async::<()>(&mut redis).await };
+        self.0.ask_anyway(ping).await.map(|()| None).map_err(|failure| ProbeError(failure.to_string()))
+    }
+}
