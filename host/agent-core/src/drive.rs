@@ -1,16 +1,23 @@
 //! Carries a run's steps out: asks the model, calls the tools, and journals every event before the next step.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Instant;
 
-use futures::future::join_all;
+use futures::future::try_join;
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
+use uuid::Uuid;
 
-use crate::message::ToolCall;
+use crate::ports::queue::ATTEMPTS;
 use crate::ports::{
     Journal, JournalError, Model, ModelError, ModelRequest, ToolRequest, ToolReturn, ToolSet,
 };
 use crate::result::AgentResult;
-use crate::run::{Event, Run, Step, Task, UnexpectedEvent};
+use crate::run::{Event, OpenCall, Run, Step, Task, UnexpectedEvent, attempts_without_progress};
 
 /// What a run is driven with.
 #[derive(Clone, Copy)]
@@ -25,6 +32,8 @@ pub struct Driver<'a> {
     pub tools: &'a dyn ToolSet,
     /// Where the run's history goes.
     pub journal: &'a dyn Journal,
+    /// Tells the run to stop before its next step; absent where nobody ever will.
+    pub stop: Option<&'a CancellationToken>,
 }
 
 /// Why a run has no result.
@@ -33,12 +42,24 @@ pub enum DriveError {
     /// The model gave no reply.
     #[error("the model call failed")]
     Model(#[source] ModelError),
-    /// The history could not be written, so the run must not go on.
+    /// The history could not be written or read, so the run must not go on.
     #[error("the run could not be recorded")]
     Journal(#[source] JournalError),
     /// The run was told something it did not ask for: a bug or a damaged journal.
     #[error("the run was driven wrongly")]
     Driver(#[source] UnexpectedEvent),
+    /// The run was told to stop and did so between two steps. Its journal says where it can be taken up.
+    #[error("the run was stopped between two steps")]
+    Stopped,
+    /// The run stopped whoever drove it too often, without any progress, and is not taken up again.
+    #[error("the run stopped its worker {attempts} times without making progress")]
+    Stuck {
+        /// How often in a row.
+        attempts: u32,
+    },
+    /// The run panicked: a bug. Where is said by the panic's own line in the log.
+    #[error("the run broke off")]
+    Panicked,
 }
 
 impl Driver<'_> {
@@ -48,30 +69,47 @@ impl Driver<'_> {
         let started = Event::Started { task: task.clone(), tools: catalog.digest().to_owned() };
         self.journal.append(&task.id, 0, &started).await.map_err(DriveError::Journal)?;
         let (run, step) = Run::start(task, catalog.clone());
-        self.go_on(run, step, 1).await
+        self.go_on(Journaled { run, next: 1 }, step).await
     }
 
     /// Takes up a run that stopped after `events`, which are its journal.
     pub async fn resume(&self, events: Vec<Event>) -> Result<AgentResult, DriveError> {
-        let sequence = events.len() as u64;
+        let attempts = attempts_without_progress(&events);
+        let next = events.len() as u64;
         let (run, step) = Run::resume(events, self.tools.catalog().clone()).map_err(DriveError::Driver)?;
-        self.go_on(run, step, sequence).await
+        let mut run = Journaled { run, next };
+        if let Step::Done(result) = step {
+            return Ok(*result);
+        }
+        if attempts >= ATTEMPTS {
+            return Err(DriveError::Stuck { attempts });
+        }
+        let by = Uuid::now_v7().simple().to_string();
+        let step = self.note(&mut run, Event::TakenUp { by }).await?;
+        self.go_on(run, step).await
     }
 
-    async fn go_on(&self, mut run: Run, mut step: Step, first: u64) -> Result<AgentResult, DriveError> {
-        let mut sequence = first;
+    async fn go_on(&self, mut run: Journaled, mut step: Step) -> Result<AgentResult, DriveError> {
         loop {
-            let event = match step {
+            step = match step {
                 Step::Done(result) => return Ok(*result),
-                Step::AskModel { max_tokens, temperature } => {
-                    self.ask_model(&run, max_tokens, temperature).await?
+                _ if self.stop.is_some_and(CancellationToken::is_cancelled) => {
+                    return Err(DriveError::Stopped);
                 }
-                Step::CallTools(calls) => Event::ToolsReturned { returns: self.call_tools(&calls).await },
+                Step::AskModel { max_tokens, temperature } => {
+                    let event = self.ask_model(&run.run, max_tokens, temperature).await?;
+                    self.note(&mut run, event).await?
+                }
+                Step::CallTools(calls) => self.call_tools(&mut run, calls).await?,
             };
-            self.journal.append(run.id(), sequence, &event).await.map_err(DriveError::Journal)?;
-            sequence += 1;
-            step = run.on(event).map_err(DriveError::Driver)?;
         }
+    }
+
+    /// Journals an event, then lets the run take note of it.
+    async fn note(&self, run: &mut Journaled, event: Event) -> Result<Step, DriveError> {
+        self.journal.append(run.run.id(), run.next, &event).await.map_err(DriveError::Journal)?;
+        run.next += 1;
+        run.run.on(event).map_err(DriveError::Driver)
     }
 
     async fn ask_model(&self, run: &Run, max_tokens: u32, temperature: f64) -> Result<Event, DriveError> {
@@ -88,107 +126,48 @@ impl Driver<'_> {
         Ok(Event::ModelReplied { reply })
     }
 
-    /// All calls of one reply at once, answered in the order asked.
-    async fn call_tools(&self, calls: &[ToolCall]) -> Vec<ToolReturn> {
-        join_all(calls.iter().map(|call| {
-            let request = ToolRequest { request_id: self.request_id, call, deadline: self.deadline };
-            let span = tracing::debug_span!("execute_tool", tool = %call.name);
-            self.tools.call(request).instrument(span)
-        }))
-        .await
+    /// All calls at once. Each answer is journaled as soon as it is there, so that no call that was answered
+    /// is ever made again; the calls go on while that is written.
+    async fn call_tools(&self, run: &mut Journaled, calls: Vec<OpenCall>) -> Result<Step, DriveError> {
+        let (sender, mut answered) = mpsc::unbounded_channel();
+        let call_all = async {
+            let sender = sender;
+            let mut answers: FuturesUnordered<_> = calls.iter().map(|open| self.answer(open)).collect();
+            while let Some(answer) = answers.next().await {
+                // Nobody listens only once the journal has failed, which ends this future as well.
+                let _ = sender.send(answer);
+            }
+            Ok(())
+        };
+        let note_all = async {
+            let mut step = None;
+            while let Some((index, answer)) = answered.recv().await {
+                step = Some(self.note(run, Event::ToolReturned { index, answer }).await?);
+            }
+            Ok::<_, DriveError>(step)
+        };
+        let ((), step) = try_join(call_all, note_all).await?;
+        Ok(step.unwrap_or(Step::CallTools(calls)))
     }
+
+    async fn answer(&self, open: &OpenCall) -> (usize, ToolReturn) {
+        if let Some(refusal) = &open.refusal {
+            return (open.index, refusal.clone());
+        }
+        let request = ToolRequest { request_id: self.request_id, call: &open.call, deadline: self.deadline };
+        let span = tracing::debug_span!("execute_tool", tool = %open.call.name);
+        (open.index, self.tools.call(request).instrument(span).await)
+    }
+}
+
+/// A run and the number of its next event in the journal.
+struct Journaled {
+    run: Run,
+    next: u64,
 }
 
 impl std::fmt::Debug for Driver<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Driver").field("request_id", &self.request_id).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use serde_json::json;
-
-    use super::*;
-    use crate::message::Options;
-    use crate::run::Limits;
-    use crate::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, says};
-
-    fn task() -> Task {
-        Task {
-            id: "run_1".into(),
-            input: "hello".into(),
-            options: Options::default(),
-            limits: Limits::default(),
-            model: "test/scripted".into(),
-        }
-    }
-
-    fn driver<'a>(model: &'a ScriptedModel, tools: &'a EchoTools, journal: &'a TestJournal) -> Driver<'a> {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        Driver { request_id: "req-1", deadline, model, tools, journal }
-    }
-
-    fn script() -> [Result<crate::ports::ModelReply, ModelError>; 3] {
-        [
-            Ok(asks_for(&[("1", "echo", json!({"n": 1})), ("2", "nope", json!({}))])),
-            Ok(asks_for(&[("3", "echo", json!({"n": 3}))])),
-            Ok(says("done")),
-        ]
-    }
-
-    #[tokio::test]
-    async fn a_run_is_driven_to_its_end_and_every_event_is_journaled() {
-        let (model, tools, journal) =
-            (ScriptedModel::new(script()), EchoTools::new(&["echo"]), TestJournal::default());
-        let result = driver(&model, &tools, &journal).start(task()).await.unwrap();
-        assert_eq!((result.output.as_str(), result.iterations), ("done", 3));
-        let names: Vec<_> = journal
-            .events()
-            .iter()
-            .map(|event| serde_json::to_value(event).unwrap()["event"].as_str().unwrap().to_owned())
-            .collect();
-        assert_eq!(
-            names,
-            [
-                "started",
-                "model_replied",
-                "tools_returned",
-                "model_replied",
-                "tools_returned",
-                "model_replied"
-            ]
-        );
-    }
-
-    #[tokio::test]
-    async fn a_run_resumed_after_any_event_repeats_no_model_call() {
-        let (model, tools, journal) =
-            (ScriptedModel::new(script()), EchoTools::new(&["echo"]), TestJournal::default());
-        let whole = driver(&model, &tools, &journal).start(task()).await.unwrap();
-        let events = journal.events();
-        for kept in 1..=events.len() {
-            let replies_kept =
-                events[..kept].iter().filter(|event| matches!(event, Event::ModelReplied { .. })).count();
-            let model = ScriptedModel::new(script().into_iter().skip(replies_kept));
-            let journal = TestJournal::default();
-            for (sequence, event) in (0..).zip(&events[..kept]) {
-                journal.append("run_1", sequence, event).await.unwrap();
-            }
-            let resumed = driver(&model, &tools, &journal).resume(events[..kept].to_vec()).await.unwrap();
-            assert_eq!(resumed, whole, "resumed after {kept} events");
-            assert_eq!(model.asked().len(), 3 - replies_kept);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_run_that_cannot_be_recorded_does_not_go_on() {
-        let (model, tools, journal) =
-            (ScriptedModel::new(script()), EchoTools::new(&["echo"]), TestJournal::failing_at(1));
-        let error = driver(&model, &tools, &journal).start(task()).await.unwrap_err();
-        assert!(matches!(error, DriveError::Journal(_)), "{error:?}");
-        assert_eq!(model.asked().len(), 1, "no second model call after the journal failed");
     }
 }

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 
 use super::{Answer, Ask, Invoke, InvokeError};
-use crate::drive::Driver;
+use crate::drive::{DriveError, Driver};
 use crate::ports::{Journal, Model, Toolbox};
 use crate::run::{Limits, Task};
 
 /// How long a run may take when nobody set a deadline: long enough to be none.
 const NO_DEADLINE: Duration = Duration::from_hours(24);
 
-/// Runs the agent.
+/// Runs the agent. The run of a job goes on where its journal ends.
 pub struct Agent {
     /// Who is asked.
     pub model: Arc<dyn Model>,
@@ -42,8 +42,15 @@ impl Invoke for Agent {
             model: &*self.model,
             tools: &*tools,
             journal: &*self.journal,
+            stop: ask.stop.as_ref(),
         };
-        let result = driver.start(task).await.map_err(InvokeError::Run)?;
+        // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it.
+        let history = match &ask.job_id {
+            Some(_) => self.journal.read(&task.id).await.map_err(DriveError::Journal)?,
+            None => Vec::new(),
+        };
+        let result =
+            if history.is_empty() { driver.start(task).await? } else { driver.resume(history).await? };
         Ok(Answer { result: Arc::new(result), cached: None })
     }
 }

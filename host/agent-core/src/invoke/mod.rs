@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use agent::Agent;
@@ -40,6 +41,10 @@ pub struct Ask {
     pub options: Options,
     /// When the answer must be there. [`Deadline`] sets it.
     pub deadline: Option<std::time::Instant>,
+    /// The job that is worked off, whose run may have begun before; absent for a request.
+    pub job_id: Option<String>,
+    /// Tells the run to stop before its next step; absent where nobody ever will.
+    pub stop: Option<CancellationToken>,
 }
 
 impl Ask {
@@ -52,6 +57,8 @@ impl Ask {
             input,
             options: Options::default(),
             deadline: None,
+            job_id: None,
+            stop: None,
         }
     }
 }
@@ -70,7 +77,11 @@ pub struct Answer {
 pub enum InvokeError {
     /// The run broke off.
     #[error("the agent run failed")]
-    Run(#[source] DriveError),
+    Run(
+        #[source]
+        #[from]
+        DriveError,
+    ),
     /// The run took longer than it may.
     #[error("the agent run took longer than {} ms", .limit.as_millis())]
     TimedOut {

@@ -8,80 +8,23 @@
 //!
 //! The rules of a run live here and nowhere else: how many model calls it may make, what it may spend, and
 //! what a model is told about a tool that does not exist. Carrying steps out is [`crate::drive`]'s business.
+//!
+//! What happened is taken from the events alone, and the rules are asked only for what comes next. So a
+//! journal folds to the same history with whatever tools are loaded when it is read.
 
 mod budget;
+mod event;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+pub use event::{DEFAULT_TOKEN_BUDGET, Event, Limits, MAX_ITERATIONS, Task, attempts_without_progress};
 
 use crate::catalog::Catalog;
-use crate::message::{Message, Options, ToolCall, Usage};
+use crate::message::{Message, ToolCall, Usage};
 use crate::ports::{Finish, ModelReply, ToolReturn};
 use crate::result::{AgentResult, StopReason, ToolOutcome, ToolReceipt};
-
-/// Most model calls of one run (interface, Limits, "Agent iterations").
-pub const MAX_ITERATIONS: u32 = 10;
-
-/// Default of `TOKEN_BUDGET_PER_REQUEST` (interface, Limits).
-pub const DEFAULT_TOKEN_BUDGET: u64 = 10_000;
-
-/// What a run may use up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
-    /// Most model calls.
-    pub iterations: u32,
-    /// Most tokens of all model calls together.
-    pub tokens: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { iterations: MAX_ITERATIONS, tokens: DEFAULT_TOKEN_BUDGET }
-    }
-}
-
-/// What a run is to do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Task {
-    /// Id of the run, `run_…`.
-    pub id: String,
-    /// The caller's text; it becomes the one user message.
-    pub input: String,
-    /// The caller's wishes for every model call.
-    pub options: Options,
-    /// What the run may use up.
-    pub limits: Limits,
-    /// `provider/model` that is asked; stands in the result when no reply came to say better.
-    pub model: String,
-}
-
-/// Something that happened to a run. A run is the fold of its events.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
-    /// The run began. Always and only the first event.
-    Started {
-        /// What it is to do.
-        task: Task,
-        /// Digest of the tool set it began with.
-        tools: String,
-    },
-    /// The model replied to [`Step::AskModel`].
-    ModelReplied {
-        /// What it said.
-        reply: ModelReply,
-    },
-    /// The tools of [`Step::CallTools`] returned, in the order they were asked for.
-    ToolsReturned {
-        /// One answer per call.
-        returns: Vec<ToolReturn>,
-    },
-    /// Somebody cancelled the run.
-    Cancelled,
-}
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,10 +36,22 @@ pub enum Step {
         /// Sampling temperature.
         temperature: f64,
     },
-    /// Call these tools, all at once.
-    CallTools(Vec<ToolCall>),
+    /// Answer these calls, all at once: those of the last reply that are still open, in its order.
+    CallTools(Vec<OpenCall>),
     /// The run is over.
     Done(Box<AgentResult>),
+}
+
+/// A tool call that waits for its answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenCall {
+    /// Its place in the reply, counted from 0.
+    pub index: usize,
+    /// What the model asked for.
+    pub call: Arc<ToolCall>,
+    /// The answer, when it is known without calling a tool: there is none of that name, or the arguments are
+    /// not a JSON object.
+    pub refusal: Option<ToolReturn>,
 }
 
 /// An event that does not answer the step the run waits for, or a journal that does not begin a run.
@@ -116,37 +71,31 @@ pub struct Run {
     usage: Usage,
     /// Usage of the last reply and how many messages there were with it: what the next call will read.
     last: Option<(Usage, usize)>,
-    input_estimate: u64,
     iterations: u32,
     model: String,
     receipts: Vec<ToolReceipt>,
     waiting: Waiting,
 }
 
+/// The calls of a reply in its order, each with its answer once there is one.
+type Calls = Vec<(Arc<ToolCall>, Option<ToolReturn>)>;
+
 /// What a run waits for.
 #[derive(Debug)]
 enum Waiting {
     Model,
-    /// The reply's calls in its order, each with its answer if the run could give it without a tool.
-    Tools(Vec<(ToolCall, Option<ToolReturn>)>),
-    Nothing,
+    /// At least one of them has no answer.
+    Tools(Calls),
+    /// For somebody to take its result.
+    Nothing(StopReason),
+    /// It has ended and its result was given away.
+    Over,
 }
 
 impl Run {
     /// Begins a run with the tools of `catalog`.
     pub fn start(task: Task, catalog: Arc<Catalog>) -> (Self, Step) {
-        let mut run = Self {
-            messages: vec![Message::User { content: task.input.clone() }],
-            model: task.model.clone(),
-            task,
-            catalog,
-            usage: Usage::default(),
-            last: None,
-            input_estimate: 0,
-            iterations: 0,
-            receipts: Vec::new(),
-            waiting: Waiting::Nothing,
-        };
+        let mut run = Self::begin(task, catalog);
         let step = run.ask_model();
         (run, step)
     }
@@ -160,32 +109,19 @@ impl Run {
         let Some(Event::Started { task, .. }) = events.next() else {
             return Err(UnexpectedEvent { run_id: String::new(), expected: "has not started" });
         };
-        let (mut run, mut step) = Self::start(task, catalog);
+        let mut run = Self::begin(task, catalog);
         for event in events {
-            step = run.on(event)?;
+            run.take_note(event)?;
         }
+        let step = run.next_step()?;
         Ok((run, step))
     }
 
-    /// Takes note of what happened and says what to do next.
+    /// Takes note of what happened and says what to do next: what is still open of the last step, or the
+    /// next one.
     pub fn on(&mut self, event: Event) -> Result<Step, UnexpectedEvent> {
-        let waiting = std::mem::replace(&mut self.waiting, Waiting::Nothing);
-        match (waiting, event) {
-            (Waiting::Model, Event::ModelReplied { reply }) => Ok(self.on_reply(reply)),
-            (Waiting::Tools(calls), Event::ToolsReturned { returns }) => self.on_returns(calls, returns),
-            (Waiting::Model, Event::Cancelled) => Ok(self.finish(StopReason::Cancelled)),
-            (Waiting::Tools(calls), Event::Cancelled) => {
-                self.leave_unanswered(calls, "the run was cancelled");
-                Ok(self.finish(StopReason::Cancelled))
-            }
-            (Waiting::Model, Event::Started { .. } | Event::ToolsReturned { .. }) => {
-                Err(self.unexpected("waits for the model"))
-            }
-            (Waiting::Tools(_), Event::Started { .. } | Event::ModelReplied { .. }) => {
-                Err(self.unexpected("waits for tools"))
-            }
-            (Waiting::Nothing, _) => Err(self.unexpected("has ended")),
-        }
+        self.take_note(event)?;
+        self.next_step()
     }
 
     /// Id of the run.
@@ -203,95 +139,129 @@ impl Run {
         &self.catalog
     }
 
+    fn begin(task: Task, catalog: Arc<Catalog>) -> Self {
+        Self {
+            messages: vec![Message::User { content: task.input.clone() }],
+            model: task.model.clone(),
+            task,
+            catalog,
+            usage: Usage::default(),
+            last: None,
+            iterations: 0,
+            receipts: Vec::new(),
+            waiting: Waiting::Model,
+        }
+    }
+
+    fn take_note(&mut self, event: Event) -> Result<(), UnexpectedEvent> {
+        if let Event::TakenUp { .. } | Event::HandedBack = event {
+            return Ok(());
+        }
+        match (std::mem::replace(&mut self.waiting, Waiting::Over), event) {
+            (Waiting::Model, Event::ModelReplied { reply }) => self.waiting = self.on_reply(reply),
+            (Waiting::Tools(calls), Event::ToolReturned { index, answer }) => {
+                self.waiting = self.on_return(calls, index, answer)?;
+            }
+            (Waiting::Model, Event::Cancelled) => self.waiting = Waiting::Nothing(StopReason::Cancelled),
+            (Waiting::Tools(calls), Event::Cancelled) => {
+                self.leave_unanswered(calls, "the run was cancelled");
+                self.waiting = Waiting::Nothing(StopReason::Cancelled);
+            }
+            (Waiting::Model, _) => return Err(self.unexpected("waits for the model")),
+            (Waiting::Tools(_), _) => return Err(self.unexpected("waits for tools")),
+            (Waiting::Nothing(_) | Waiting::Over, _) => return Err(self.unexpected("has ended")),
+        }
+        Ok(())
+    }
+
+    fn next_step(&mut self) -> Result<Step, UnexpectedEvent> {
+        match &self.waiting {
+            Waiting::Model => Ok(self.ask_model()),
+            Waiting::Tools(calls) => Ok(Step::CallTools(self.open_calls(calls))),
+            Waiting::Nothing(reason) => Ok(self.finish(*reason)),
+            Waiting::Over => Err(self.unexpected("has ended")),
+        }
+    }
+
     fn ask_model(&mut self) -> Step {
         if self.iterations >= self.task.limits.iterations {
             return self.finish(StopReason::MaxIterations);
         }
-        let input = match self.last {
-            None => budget::estimate_first_input(self.catalog.prompt_bytes(), &self.messages),
-            Some((usage, seen)) => {
-                budget::estimate_next_input(usage, self.messages.get(seen..).unwrap_or_default())
-            }
-        };
+        let input = self.estimate_input();
         let wanted = self.task.options.max_tokens;
         let allowance = budget::reply_allowance(self.task.limits.tokens, self.usage.total(), input, wanted);
         let Some(max_tokens) = allowance else {
             return self.finish(StopReason::TokenBudget);
         };
-        self.input_estimate = input;
-        self.waiting = Waiting::Model;
         Step::AskModel { max_tokens, temperature: self.task.options.temperature.unwrap_or(0.0) }
     }
 
-    fn on_reply(&mut self, reply: ModelReply) -> Step {
+    /// About how many tokens a model call reads that is made now.
+    fn estimate_input(&self) -> u64 {
+        match self.last {
+            None => budget::estimate_first_input(self.catalog.prompt_bytes(), &self.messages),
+            Some((usage, seen)) => {
+                budget::estimate_next_input(usage, self.messages.get(seen..).unwrap_or_default())
+            }
+        }
+    }
+
+    fn open_calls(&self, calls: &[(Arc<ToolCall>, Option<ToolReturn>)]) -> Vec<OpenCall> {
+        let open = calls.iter().enumerate().filter(|(_, (_, answer))| answer.is_none());
+        open.map(|(index, (call, _))| OpenCall { index, call: call.clone(), refusal: self.refuse(call) })
+            .collect()
+    }
+
+    fn on_reply(&mut self, reply: ModelReply) -> Waiting {
         self.iterations += 1;
         self.model = reply.model;
-        let calls = reply.tool_calls.clone();
+        let calls: Calls = reply.tool_calls.iter().cloned().map(|call| (Arc::new(call), None)).collect();
         let message = Message::Assistant { content: reply.content, tool_calls: reply.tool_calls };
-        let usage = reply.usage.unwrap_or_else(|| budget::estimate_usage(self.input_estimate, &message));
+        let usage = reply.usage.unwrap_or_else(|| budget::estimate_usage(self.estimate_input(), &message));
         self.usage = self.usage.plus(usage);
         self.messages.push(message);
         self.last = Some((usage, self.messages.len()));
 
         if reply.finish == Finish::Length {
             // The last of the calls may be cut in half, so none of them is made.
-            self.leave_unanswered(unanswered(calls), "the reply that asked for it was cut off");
-            return self.finish(self.reason_for_cut_off());
+            self.leave_unanswered(calls, "the reply that asked for it was cut off");
+            return Waiting::Nothing(self.reason_for_cut_off());
         }
         if calls.is_empty() {
-            return self.finish(StopReason::Completed);
+            return Waiting::Nothing(StopReason::Completed);
         }
         if self.iterations >= self.task.limits.iterations {
             // No model call is left that could read what the tools say.
-            self.leave_unanswered(unanswered(calls), "the run reached its limit of model calls");
-            return self.finish(StopReason::MaxIterations);
+            self.leave_unanswered(calls, "the run reached its limit of model calls");
+            return Waiting::Nothing(StopReason::MaxIterations);
         }
-        self.call_tools(calls)
+        Waiting::Tools(calls)
     }
 
-    fn call_tools(&mut self, calls: Vec<ToolCall>) -> Step {
-        let calls: Vec<_> = calls
-            .into_iter()
-            .map(|call| {
-                let refusal = self.refuse(&call);
-                (call, refusal)
-            })
-            .collect();
-        let callable: Vec<_> =
-            calls.iter().filter(|(_, refusal)| refusal.is_none()).map(|(call, _)| call.clone()).collect();
-        if callable.is_empty() {
-            self.take_answers(calls, Vec::new());
-            return self.ask_model();
-        }
-        self.waiting = Waiting::Tools(calls);
-        Step::CallTools(callable)
-    }
-
-    fn on_returns(
+    fn on_return(
         &mut self,
-        calls: Vec<(ToolCall, Option<ToolReturn>)>,
-        returns: Vec<ToolReturn>,
-    ) -> Result<Step, UnexpectedEvent> {
-        let open = calls.iter().filter(|(_, answer)| answer.is_none()).count();
-        if open != returns.len() {
-            return Err(self.unexpected("waits for another number of tools"));
+        mut calls: Calls,
+        index: usize,
+        answer: ToolReturn,
+    ) -> Result<Waiting, UnexpectedEvent> {
+        match calls.get_mut(index) {
+            Some((_, open @ None)) => *open = Some(answer),
+            Some(_) | None => return Err(self.unexpected("waits for other tools")),
         }
-        self.take_answers(calls, returns);
-        Ok(self.ask_model())
+        if calls.iter().any(|(_, answer)| answer.is_none()) {
+            return Ok(Waiting::Tools(calls));
+        }
+        for (call, answer) in calls {
+            self.answer(&call, answer);
+        }
+        Ok(Waiting::Model)
     }
 
-    /// Answers every call, in the order asked, with its own answer or the next of `returns`.
-    fn take_answers(&mut self, calls: Vec<(ToolCall, Option<ToolReturn>)>, returns: Vec<ToolReturn>) {
-        let mut returns = returns.into_iter();
-        for (call, answer) in calls {
-            let Some(answer) = answer.or_else(|| returns.next()) else { return };
-            self.messages.push(Message::Tool {
-                tool_call_id: call.id,
-                name: call.name,
-                content: answer.content,
-            });
-            self.receipts.push(answer.receipt);
-        }
+    fn answer(&mut self, call: &ToolCall, answer: Option<ToolReturn>) {
+        let Some(ToolReturn { content, receipt }) = answer else { return };
+        let (tool_call_id, name) = (call.id.clone(), call.name.clone());
+        self.messages.push(Message::Tool { tool_call_id, name, content });
+        self.receipts.push(receipt);
     }
 
     /// The answer to a call that no tool can take.
@@ -310,16 +280,12 @@ impl Run {
     }
 
     /// Answers calls that will not be made any more, so that the transcript stays whole.
-    fn leave_unanswered(&mut self, calls: Vec<(ToolCall, Option<ToolReturn>)>, why: &str) {
-        let calls = calls
-            .into_iter()
-            .map(|(call, answer)| {
-                let text = format!("Error: not run, because {why}.");
-                let answer = answer.or_else(|| Some(without_running(&call, text, ToolOutcome::NotRun)));
-                (call, answer)
-            })
-            .collect();
-        self.take_answers(calls, Vec::new());
+    fn leave_unanswered(&mut self, calls: Calls, why: &str) {
+        for (call, answer) in calls {
+            let text = format!("Error: not run, because {why}.");
+            let answer = answer.unwrap_or_else(|| without_running(&call, text, ToolOutcome::NotRun));
+            self.answer(&call, Some(answer));
+        }
     }
 
     /// Whose limit a reply ran into: the caller's or the provider's, or what the budget had left.
@@ -335,7 +301,7 @@ impl Run {
     }
 
     fn finish(&mut self, stop_reason: StopReason) -> Step {
-        self.waiting = Waiting::Nothing;
+        self.waiting = Waiting::Over;
         let output = self.messages.iter().rev().find_map(|message| match message {
             Message::Assistant { content, .. } => Some(content.clone()),
             Message::User { .. } | Message::Tool { .. } => None,
@@ -355,10 +321,6 @@ impl Run {
     fn unexpected(&self, expected: &'static str) -> UnexpectedEvent {
         UnexpectedEvent { run_id: self.task.id.clone(), expected }
     }
-}
-
-fn unanswered(calls: Vec<ToolCall>) -> Vec<(ToolCall, Option<ToolReturn>)> {
-    calls.into_iter().map(|call| (call, None)).collect()
 }
 
 fn without_running(call: &ToolCall, content: String, outcome: ToolOutcome) -> ToolReturn {

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::catalog::ToolSpec;
+use crate::message::Options;
 use crate::testing::{asks_for, check_conversation, says};
 
 fn catalog() -> Arc<Catalog> {
@@ -34,17 +35,30 @@ fn replied(reply: ModelReply) -> Event {
     Event::ModelReplied { reply }
 }
 
-fn returned(names: &[&str]) -> Event {
-    let one = |name: &&str| ToolReturn {
-        content: format!("{name} says hi"),
-        receipt: ToolReceipt {
-            name: (*name).into(),
-            component: Some("c@sha256:1".into()),
-            duration_ms: 1.0,
-            outcome: ToolOutcome::Ok,
-        },
+fn returned(index: usize, name: &str) -> Event {
+    let receipt = ToolReceipt {
+        name: name.into(),
+        component: Some("c@sha256:1".into()),
+        duration_ms: 1.0,
+        outcome: ToolOutcome::Ok,
     };
-    Event::ToolsReturned { returns: names.iter().map(one).collect() }
+    Event::ToolReturned { index, answer: ToolReturn { content: format!("{name} says hi"), receipt } }
+}
+
+/// What a driver does with an open call.
+fn answer(open: &OpenCall) -> Event {
+    match &open.refusal {
+        Some(refusal) => Event::ToolReturned { index: open.index, answer: refusal.clone() },
+        None => returned(open.index, &open.call.name),
+    }
+}
+
+/// Answers every open call, the last one first.
+fn answer_all(run: &mut Run, mut step: Step) -> Step {
+    while let Step::CallTools(calls) = &step {
+        step = run.on(answer(calls.last().unwrap())).unwrap();
+    }
+    step
 }
 
 fn done(step: Step) -> AgentResult {
@@ -78,7 +92,7 @@ fn the_callers_options_reach_every_model_call() {
     let options = Options { max_tokens: Some(150), temperature: Some(0.7) };
     let (mut run, first) = Run::start(Task { options, ..task(Limits::default()) }, catalog());
     run.on(replied(asks_for(&[("1", "echo", json!({}))]))).unwrap();
-    let second = run.on(returned(&["echo"])).unwrap();
+    let second = run.on(returned(0, "echo")).unwrap();
     let wanted = Step::AskModel { max_tokens: 150, temperature: 0.7 };
     assert_eq!((first, second), (wanted.clone(), wanted));
 }
@@ -99,14 +113,21 @@ fn a_reply_without_tool_calls_ends_the_run() {
 }
 
 #[test]
-fn tool_calls_are_answered_in_the_order_asked() {
+fn tool_calls_are_answered_in_the_order_asked_whichever_returns_first() {
     let (mut run, _) = start(Limits::default());
     let calls = [("1", "echo", json!({})), ("2", "add", json!({"a": 1})), ("3", "echo", json!({}))];
-    let Step::CallTools(asked) = run.on(replied(asks_for(&calls))).unwrap() else { panic!() };
-    assert_eq!(asked.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["1", "2", "3"]);
-    run.on(returned(&["echo", "add", "echo"])).unwrap();
+    let mut step = run.on(replied(asks_for(&calls))).unwrap();
+    for (index, left) in [(2, vec!["1", "2"]), (0, vec!["2"]), (1, vec![])] {
+        step = run.on(returned(index, ["first", "second", "third"][index])).unwrap();
+        let open = match &step {
+            Step::CallTools(open) => open.iter().map(|open| open.call.id.as_str()).collect(),
+            Step::AskModel { .. } | Step::Done(_) => vec![],
+        };
+        assert_eq!(open, left);
+    }
+    assert!(matches!(step, Step::AskModel { .. }), "{step:?}");
     let result = done(run.on(replied(says("done"))).unwrap());
-    assert_eq!(answers(&result), [("1", "echo says hi"), ("2", "add says hi"), ("3", "echo says hi")]);
+    assert_eq!(answers(&result), [("1", "first says hi"), ("2", "second says hi"), ("3", "third says hi")]);
     assert_eq!(result.tool_calls.len(), 3);
 }
 
@@ -114,9 +135,11 @@ fn tool_calls_are_answered_in_the_order_asked() {
 fn an_unknown_tool_is_an_answer_to_the_model_and_the_known_ones_still_run() {
     let (mut run, _) = start(Limits::default());
     let calls = [("1", "rm_rf", json!({})), ("2", "add", json!({})), ("3", "echo", json!("{bad"))];
-    let Step::CallTools(asked) = run.on(replied(asks_for(&calls))).unwrap() else { panic!() };
-    assert_eq!(asked.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(), ["add"]);
-    run.on(returned(&["add"])).unwrap();
+    let step = run.on(replied(asks_for(&calls))).unwrap();
+    let Step::CallTools(open) = &step else { panic!("{step:?}") };
+    let refused: Vec<_> = open.iter().map(|open| open.refusal.is_some()).collect();
+    assert_eq!(refused, [true, false, true]);
+    answer_all(&mut run, step);
     let result = done(run.on(replied(says("done"))).unwrap());
     assert_eq!(
         answers(&result),
@@ -131,10 +154,70 @@ fn an_unknown_tool_is_an_answer_to_the_model_and_the_known_ones_still_run() {
 }
 
 #[test]
-fn a_reply_with_only_unknown_tools_goes_straight_back_to_the_model() {
+fn a_journal_folds_to_the_same_history_when_other_tools_are_loaded() {
     let (mut run, _) = start(Limits::default());
-    let step = run.on(replied(asks_for(&[("1", "nope", json!({}))]))).unwrap();
-    assert!(matches!(step, Step::AskModel { .. }), "{step:?}");
+    let calls = [("1", "echo", json!({})), ("2", "new", json!({})), ("3", "add", json!({}))];
+    let step = run.on(replied(asks_for(&calls))).unwrap();
+    let Step::CallTools(open) = &step else { panic!("{step:?}") };
+    // The journal knows the answers of the first two calls.
+    let mut journal = vec![
+        Event::Started { task: task(Limits::default()), tools: "sha256:test".into() },
+        replied(asks_for(&calls)),
+        answer(&open[0]),
+        answer(&open[1]),
+    ];
+    let spec = |name: &str| ToolSpec {
+        name: name.into(),
+        description: "a".repeat(100_000),
+        input_schema: json!({"type": "object"}),
+    };
+    let swapped = || Arc::new(Catalog::new(vec![spec("new")], "sha256:swapped".into()));
+    let (_, step) = Run::resume(journal.clone(), swapped()).unwrap();
+    let Step::CallTools(open) = step else { panic!("{step:?}") };
+    assert_eq!(open.iter().map(|open| open.index).collect::<Vec<_>>(), [2]);
+    assert!(open[0].refusal.is_some(), "the tool is gone");
+    journal.push(answer(&open[0]));
+    journal.push(replied(says("done")));
+    let result = done(Run::resume(journal, swapped()).unwrap().1);
+    assert_eq!(result.stop_reason, StopReason::Completed);
+}
+
+#[test]
+fn being_taken_up_and_handed_back_changes_nothing() {
+    let (mut run, first) = start(Limits::default());
+    assert_eq!(run.on(Event::TakenUp { by: "b".into() }).unwrap(), first);
+    let calls = run.on(replied(asks_for(&[("1", "echo", json!({}))]))).unwrap();
+    assert_eq!(run.on(Event::HandedBack).unwrap(), calls);
+    run.on(returned(0, "echo")).unwrap();
+    let markers = [Event::HandedBack, Event::TakenUp { by: "c".into() }];
+    let journal = [
+        vec![Event::Started { task: task(Limits::default()), tools: String::new() }],
+        markers.to_vec(),
+        vec![replied(says("4"))],
+        // Nobody is to write these after the end, but whoever does harms nothing.
+        markers.to_vec(),
+    ];
+    let (_, step) = Run::resume(journal.concat(), catalog()).unwrap();
+    assert_eq!(done(step).output, "4");
+}
+
+#[test]
+fn attempts_without_progress_are_counted_since_the_last_event_that_says_something() {
+    let started = || Event::Started { task: task(Limits::default()), tools: String::new() };
+    let taken = || Event::TakenUp { by: "b".into() };
+    let (reply, back) = (replied(says("4")), Event::HandedBack);
+    for (events, count) in [
+        (vec![], 0),
+        (vec![started()], 1),
+        (vec![started(), taken()], 2),
+        (vec![started(), taken(), taken()], 3),
+        (vec![started(), taken(), reply.clone()], 0),
+        (vec![started(), taken(), reply, taken(), taken()], 2),
+        (vec![started(), taken(), taken(), back.clone()], 0),
+        (vec![started(), taken(), back, taken()], 1),
+    ] {
+        assert_eq!(attempts_without_progress(&events), count, "{events:?}");
+    }
 }
 
 #[test]
@@ -147,7 +230,7 @@ fn the_tenth_reply_is_the_last() {
                 model_calls += 1;
                 replied(asks_for(&[("1", "echo", json!({}))]))
             }
-            Step::CallTools(_) => returned(&["echo"]),
+            Step::CallTools(calls) => answer(&calls[0]),
             Step::Done(_) => break done(step),
         };
         step = run.on(event).unwrap();
@@ -165,7 +248,7 @@ fn a_model_call_that_does_not_fit_into_the_budget_is_not_made() {
     let reply = ModelReply { usage, ..asks_for(&[("1", "echo", json!({}))]) };
     run.on(replied(reply)).unwrap();
     // 1,200 are used; the next call would read those 1,200 again.
-    let result = done(run.on(returned(&["echo"])).unwrap());
+    let result = done(run.on(returned(0, "echo")).unwrap());
     assert_eq!(result.stop_reason, StopReason::TokenBudget);
     assert_eq!(result.usage.total(), 1_200);
     assert_eq!(result.iterations, 1);
@@ -213,25 +296,34 @@ fn usage_is_estimated_when_the_provider_does_not_say() {
 #[test]
 fn a_cancelled_run_ends_with_what_it_has() {
     let (mut run, _) = start(Limits::default());
-    run.on(replied(asks_for(&[("1", "echo", json!({}))]))).unwrap();
+    run.on(replied(asks_for(&[("1", "echo", json!({})), ("2", "add", json!({}))]))).unwrap();
+    run.on(returned(0, "echo")).unwrap();
     let result = done(run.on(Event::Cancelled).unwrap());
     assert_eq!(result.stop_reason, StopReason::Cancelled);
-    assert_eq!(answers(&result), [("1", "Error: not run, because the run was cancelled.")]);
+    assert_eq!(
+        answers(&result),
+        [("1", "echo says hi"), ("2", "Error: not run, because the run was cancelled.")]
+    );
 }
 
 #[test]
 fn an_event_that_answers_nothing_is_refused() {
     let (mut run, _) = start(Limits::default());
     assert_eq!(
-        run.on(returned(&["echo"])).unwrap_err().to_string(),
+        run.on(returned(0, "echo")).unwrap_err().to_string(),
         "run run_1 cannot go on with this event: it waits for the model"
     );
     let (mut run, _) = start(Limits::default());
-    run.on(replied(asks_for(&[("1", "echo", json!({}))]))).unwrap();
-    assert!(run.on(returned(&["echo", "add"])).is_err(), "one call, two answers");
+    run.on(replied(asks_for(&[("1", "echo", json!({})), ("2", "add", json!({}))]))).unwrap();
+    assert!(run.on(returned(2, "echo")).is_err(), "there is no third call");
+    let (mut run, _) = start(Limits::default());
+    run.on(replied(asks_for(&[("1", "echo", json!({})), ("2", "add", json!({}))]))).unwrap();
+    run.on(returned(1, "add")).unwrap();
+    assert!(run.on(returned(1, "add")).is_err(), "one call, two answers");
     let (mut run, _) = start(Limits::default());
     run.on(replied(says("4"))).unwrap();
     assert!(run.on(replied(says("5"))).is_err(), "the run has ended");
+    assert!(run.on(Event::HandedBack).is_err(), "its result was given away");
     assert!(Run::resume([], catalog()).is_err(), "an empty journal begins no run");
 }
 
@@ -241,9 +333,9 @@ fn any_reply() -> impl Strategy<Value = ModelReply> {
         let arguments = if good { json!({"a": 1}) } else { json!("{") };
         ("id", ["echo", "add", "nope"][tool], arguments)
     });
-    (prop::collection::vec(call, 0..4), 0..500_u64, prop::bool::weighted(0.05)).prop_map(
+    (prop::collection::vec(call, 0..4), prop::option::of(0..500_u64), prop::bool::weighted(0.05)).prop_map(
         |(calls, output_tokens, cut)| ModelReply {
-            usage: Some(Usage { input_tokens: 10, output_tokens }),
+            usage: output_tokens.map(|output_tokens| Usage { input_tokens: 10, output_tokens }),
             finish: if cut { Finish::Length } else { Finish::Done },
             ..asks_for(&calls)
         },
@@ -251,29 +343,33 @@ fn any_reply() -> impl Strategy<Value = ModelReply> {
 }
 
 proptest! {
-    /// Whatever a model says, a run ends within its limits with a whole transcript, and folding its journal
-    /// at any point gives the very same run.
+    /// Whatever a model says and in whatever order tools return, a run ends within its limits with a whole
+    /// transcript, and folding its journal at any point gives the very same run, markers or not.
     #[test]
     fn every_run_ends_and_can_be_resumed_after_every_event(
         replies in prop::collection::vec(any_reply(), 10),
+        order in prop::collection::vec(0..4_usize, 40),
         tokens in 0..20_000_u64,
     ) {
         let limits = Limits { tokens, ..Limits::default() };
         let (mut run, mut step) = start(limits);
         let mut journal = vec![Event::Started { task: task(limits), tools: "sha256:test".into() }];
-        let mut replies = replies.into_iter();
+        let (mut replies, mut order) = (replies.into_iter(), order.into_iter());
         while !matches!(step, Step::Done(_)) {
             let event = match &step {
                 Step::AskModel { .. } => replied(replies.next().expect("at most ten model calls")),
-                Step::CallTools(calls) => {
-                    returned(&calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>())
-                }
+                Step::CallTools(calls) => answer(&calls[order.next().unwrap() % calls.len()]),
                 Step::Done(_) => unreachable!(),
             };
             journal.push(event.clone());
             step = run.on(event).unwrap();
             let text = serde_json::to_string(&journal).unwrap();
-            let read: Vec<Event> = serde_json::from_str(&text).unwrap();
+            let mut read: Vec<Event> = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(&read, &journal);
+            let (_, resumed) = Run::resume(read.clone(), catalog()).unwrap();
+            prop_assert_eq!(&resumed, &step);
+            read.insert(1 + read.len() / 2, Event::TakenUp { by: "b".into() });
+            read.push(Event::HandedBack);
             let (_, resumed) = Run::resume(read, catalog()).unwrap();
             prop_assert_eq!(&resumed, &step);
         }
@@ -281,5 +377,8 @@ proptest! {
         prop_assert!(result.iterations <= 10);
         // Every answer to a call has a receipt.
         prop_assert_eq!(answers(&result).len(), result.tool_calls.len());
+        // A result is read from a cache as it was stored.
+        let stored: AgentResult = serde_json::from_str(&serde_json::to_string(&result).unwrap()).unwrap();
+        prop_assert_eq!(stored, result);
     }
 }

@@ -1,0 +1,85 @@
+//! What a run is to do and what may happen to it, as it stands in journals.
+//!
+//! What does not belong here: what follows from an event. That is [`super::Run`]'s business.
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::Options;
+use crate::ports::{ModelReply, ToolReturn};
+
+/// Most model calls of one run (interface, Limits, "Agent iterations").
+pub const MAX_ITERATIONS: u32 = 10;
+
+/// Default of `TOKEN_BUDGET_PER_REQUEST` (interface, Limits).
+pub const DEFAULT_TOKEN_BUDGET: u64 = 10_000;
+
+/// What a run may use up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Most model calls.
+    pub iterations: u32,
+    /// Most tokens of all model calls together.
+    pub tokens: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { iterations: MAX_ITERATIONS, tokens: DEFAULT_TOKEN_BUDGET }
+    }
+}
+
+/// What a run is to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// Id of the run, `run_…`.
+    pub id: String,
+    /// The caller's text; it becomes the one user message.
+    pub input: String,
+    /// The caller's wishes for every model call.
+    pub options: Options,
+    /// What the run may use up.
+    pub limits: Limits,
+    /// `provider/model` that is asked; stands in the result when no reply came to say better.
+    pub model: String,
+}
+
+/// Something that happened to a run. A run is the fold of its events.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The run began. Always and only the first event.
+    Started {
+        /// What it is to do.
+        task: Task,
+        /// Digest of the tool set it began with.
+        tools: String,
+    },
+    /// The model replied to [`super::Step::AskModel`].
+    ModelReplied {
+        /// What it said.
+        reply: ModelReply,
+    },
+    /// One call of [`super::Step::CallTools`] was answered. The answers of one reply come in any order.
+    ToolReturned {
+        /// Which call of the reply, counted from 0.
+        index: usize,
+        /// Its answer.
+        answer: ToolReturn,
+    },
+    /// Somebody cancelled the run.
+    Cancelled,
+    /// Another worker took the run up where its journal ended. Changes nothing about the run.
+    TakenUp {
+        /// Names the taking, so that those of two workers are never taken for one.
+        by: String,
+    },
+    /// Whoever drove the run let go of it in good order, to be taken up again. Changes nothing about the run.
+    HandedBack,
+}
+
+/// How often in a row a run was begun or taken up without any progress since, from its journal. A run that
+/// kills its worker every time would otherwise kill one worker after another.
+pub fn attempts_without_progress(events: &[Event]) -> u32 {
+    let idle = |event: &&Event| matches!(event, Event::Started { .. } | Event::TakenUp { .. });
+    u32::try_from(events.iter().rev().take_while(idle).count()).unwrap_or(u32::MAX)
+}
