@@ -23,3 +23,4 @@ mod shutdown;
 mod startup;
 mod tools_command;
 mod tools_folder;
+mod variant_b;

@@ -1,0 +1,19 @@
+//! Variant B as its users see it: who may ask, how often, what is a question, and what becomes of it.
+//! How it compares with the Node deployment stands in `node_peer/`, how it shares a queue in `bullmq.rs`.
+
+mod cache;
+mod cache_stores;
+mod failures;
+mod gateway;
+mod health;
+mod job_list;
+mod jobs;
+mod limits;
+mod limits_redis;
+mod serverless;
+mod single_flight;
+mod startup;
+mod token_command;
+mod tokens;
+mod validation;
+mod variants;
