@@ -35,8 +35,10 @@ pub(super) fn read_wait(query: Option<&str>) -> Result<Duration, Issues> {
     const PATH: Path = &["wait"];
     let Some(text) = find(query, "wait") else { return Ok(Duration::ZERO) };
     let seconds = read_number(&text, PATH)?;
-    let range = [0, LONGEST_WAIT];
-    Ok(Issue::out_of_range(seconds, range, PATH).map_or(Ok(Duration::from_secs_f64(seconds.abs())), Err)?)
+    match Issue::out_of_range(seconds, [0, LONGEST_WAIT], PATH) {
+        None => Ok(Duration::from_secs_f64(seconds.abs())),
+        Some(issue) => Err(issue.into()),
+    }
 }
 
 /// `status`, `limit` and `cursor`, all of them optional.
