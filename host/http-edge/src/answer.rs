@@ -34,11 +34,16 @@ pub(crate) fn json_bytes(status: StatusCode, bytes: impl Into<Body>) -> Response
 
 /// `{"error": text}`. `text` is all that the client learns.
 pub(crate) fn refuse(status: StatusCode, text: &'static str) -> Response {
+    refuse_with(status, text)
+}
+
+/// `{"error": reason}`, where the reason is more than a fixed text.
+pub(crate) fn refuse_with<T: Serialize + ?Sized>(status: StatusCode, reason: &T) -> Response {
     #[derive(Serialize)]
-    struct Refusal {
-        error: &'static str,
+    struct Refusal<'a, T: ?Sized> {
+        error: &'a T,
     }
-    let mut response = json(status, &Refusal { error: text });
+    let mut response = json(status, &Refusal { error: reason });
     if matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
         // The rest of the body is not going to be read, so the connection cannot carry another request.
         // Without this header a client would learn that only by losing the next one.
@@ -64,12 +69,25 @@ pub(crate) struct Failure(Arc<dyn Error + Send + Sync>);
 
 impl Failure {
     pub(crate) fn new(error: impl Error + Send + Sync + 'static) -> Self {
-        Self(Arc::new(error))
+        Self::shared(Arc::new(error))
+    }
+
+    pub(crate) fn shared(error: Arc<dyn Error + Send + Sync>) -> Self {
+        Self(error)
     }
 }
 
-/// The error and its sources, the outermost first.
 impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Chain(&*self.0).fmt(f)
+    }
+}
+
+/// An error and its sources, the outermost first.
+#[derive(Debug)]
+pub(crate) struct Chain<'a>(pub(crate) &'a (dyn Error + 'static));
+
+impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)?;
         let mut source = self.0.source();

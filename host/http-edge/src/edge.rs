@@ -2,27 +2,61 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agent_core::invoke::Invoke;
-use agent_core::ports::{Probe, Toolbox};
+use agent_core::jobs::Jobs;
+use agent_core::ports::{Cluster, Probe, RateWindows, ResultCache, Toolbox};
 
 use crate::readiness::Readiness;
+use crate::tokens::Tokens;
 
-/// The dependencies of the handlers.
+/// The dependencies of the handlers: those of each variant that is served, and what all of them share.
 pub struct Edge {
-    /// Answers the callers.
-    pub invoke: Arc<dyn Invoke>,
-    /// Asked only which components could not be loaded.
-    pub toolbox: Arc<dyn Toolbox>,
-    /// What the service depends on, in the order of the health report.
-    pub probes: Vec<Arc<dyn Probe>>,
+    /// The dependencies of Variant A, if it is served.
+    pub a: Option<VariantA>,
+    /// The dependencies of Variant B, if it is served.
+    pub b: Option<VariantB>,
     /// Writes the metrics in the text exposition format 0.0.4.
     pub metrics: RenderMetrics,
     /// Whether requests are still wanted.
     pub readiness: Readiness,
     /// Limits and such.
     pub settings: Settings,
+}
+
+/// What Variant A needs.
+pub struct VariantA {
+    /// Answers the callers.
+    pub invoke: Arc<dyn Invoke>,
+    /// Asked only which components could not be loaded.
+    pub toolbox: Arc<dyn Toolbox>,
+    /// What the service depends on, in the order of the health report.
+    pub probes: Vec<Arc<dyn Probe>>,
+}
+
+/// What Variant B needs.
+pub struct VariantB {
+    /// Answers the callers.
+    pub invoke: Arc<dyn Invoke>,
+    /// Takes the work that nobody waits for.
+    pub jobs: Jobs,
+    /// What an administrator may invalidate; absent when no results are kept.
+    pub cache: Option<Arc<dyn ResultCache>>,
+    /// Counts requests. It has its own way out when a store fails, so that an error is a surprise.
+    pub windows: Arc<dyn RateWindows>,
+    /// Takes gateway requests of high priority; absent when they are handled here.
+    pub cluster: Option<Arc<dyn Cluster>>,
+    /// Verifies who is calling.
+    pub tokens: Tokens,
+    /// Runs a trivial query.
+    pub database: Arc<dyn Probe>,
+    /// Pings the key-value store.
+    pub key_value: Arc<dyn Probe>,
+    /// Sends a short message to the model.
+    pub llm: Arc<dyn Probe>,
+    /// Whether `NODE_ENV` is `production`: then clients learn nothing of what goes wrong in here.
+    pub production: bool,
 }
 
 /// Writes all metrics as they are now. It runs on a thread that serves requests, so it must not wait.
@@ -39,6 +73,15 @@ pub struct Settings {
     pub probe_time_limit: Duration,
     /// How many proxies stand in front of the service and append to `X-Forwarded-For` (`TRUST_PROXY`).
     pub trusted_proxies: usize,
+}
+
+/// One variant's share of the [`Edge`]: the state of its handlers.
+pub(crate) struct Served<V> {
+    pub(crate) variant: V,
+    pub(crate) readiness: Readiness,
+    pub(crate) settings: Settings,
+    /// When the edge was made, which is when the process began as far as clients can tell.
+    pub(crate) began: Instant,
 }
 
 impl Default for Settings {
@@ -58,11 +101,28 @@ impl Default for Settings {
 
 impl fmt::Debug for Edge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let probes: Vec<_> = self.probes.iter().map(|probe| probe.name()).collect();
         f.debug_struct("Edge")
-            .field("probes", &probes)
+            .field("a", &self.a)
+            .field("b", &self.b)
             .field("readiness", &self.readiness)
             .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for VariantA {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let probes: Vec<_> = self.probes.iter().map(|probe| probe.name()).collect();
+        f.debug_struct("VariantA").field("probes", &probes).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for VariantB {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VariantB")
+            .field("cache", &self.cache.is_some())
+            .field("cluster", &self.cluster.is_some())
+            .field("production", &self.production)
             .finish_non_exhaustive()
     }
 }

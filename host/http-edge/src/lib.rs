@@ -3,7 +3,9 @@
 //! - `router`: every route of every variant on one screen.
 //! - `layers`: what happens around every request, its order written down once.
 //! - [`Edge`]: everything a handler may use. [`Latch`] and [`Readiness`]: how it learns of the shutdown.
-//! - `variant_a/`: one file per route, and the variant's error table. A variant is nothing else.
+//! - `variant_a/`, `variant_b/`: one file per route, and the variant's error table. Variant B has a gate as
+//!   well: who may come in, and how often.
+//! - [`Tokens`]: who is who.
 //! - `body`, `json`, `answer`, `fallback`, `metrics`: what the variants share.
 //!
 //! What does not belong here: anything that knows how an answer comes about (the model, the tools, a
@@ -19,9 +21,11 @@ mod metrics;
 mod readiness;
 mod router;
 mod tokens;
+mod unhealthy;
 mod variant_a;
+mod variant_b;
 
-pub use edge::{Edge, RenderMetrics, Settings};
+pub use edge::{Edge, RenderMetrics, Settings, VariantA, VariantB};
 pub use readiness::{Latch, Readiness};
-pub use router::variant_a;
+pub use router::router;
 pub use tokens::{Claims, IssueError, Tokens};

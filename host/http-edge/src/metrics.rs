@@ -1,7 +1,5 @@
 //! `GET /metrics` of every variant. Which metrics there are is decided by whoever renders them.
 
-use std::sync::Arc;
-
 use axum::Extension;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -9,11 +7,11 @@ use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 
 use crate::answer::Routine;
-use crate::edge::Edge;
+use crate::edge::RenderMetrics;
 
 /// As `prom-client` reports it (wire 1.5); the Rust registry's own constant lacks the charset.
 const EXPOSITION_FORMAT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-pub(crate) async fn show_metrics(State(edge): State<Arc<Edge>>) -> impl IntoResponse {
-    (Extension(Routine), [(CONTENT_TYPE, EXPOSITION_FORMAT)], (edge.metrics)())
+pub(crate) async fn show_metrics(State(render): State<RenderMetrics>) -> impl IntoResponse {
+    (Extension(Routine), [(CONTENT_TYPE, EXPOSITION_FORMAT)], render())
 }

@@ -2,24 +2,32 @@
 //! is in `layers.rs`.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::routing::get;
 
-use crate::edge::Edge;
-use crate::{fallback, layers, metrics};
+use crate::edge::{Edge, Served};
+use crate::variant_b::Gate;
+use crate::{fallback, layers, metrics, variant_a, variant_b};
 
-/// The endpoints of Variant A.
-pub fn variant_a(edge: Edge) -> Router {
-    assemble(crate::variant_a::routes(), edge)
-}
-
-fn assemble(routes: Router<Arc<Edge>>, edge: Edge) -> Router {
-    let settings = edge.settings;
+/// The endpoints of the variants that the edge has the dependencies of. Their paths are disjoint.
+pub fn router(edge: Edge) -> Router {
+    let Edge { a, b, metrics, readiness, settings } = edge;
+    let began = Instant::now();
+    let mut routes = Router::new().route("/metrics", get(metrics::show_metrics)).with_state(metrics);
+    if let Some(variant) = a {
+        let served = Served { variant, readiness: readiness.clone(), settings, began };
+        routes = routes.merge(variant_a::routes().with_state(Arc::new(served)));
+    }
+    let mut gate = None;
+    if let Some(variant) = b {
+        let served = Arc::new(Served { variant, readiness, settings, began });
+        gate = Some(Gate::new(served.clone()));
+        routes = routes.merge(variant_b::routes().with_state(served));
+    }
     let routes = routes
-        .route("/metrics", get(metrics::show_metrics))
         .fallback(fallback::answer_unknown_path)
-        .method_not_allowed_fallback(fallback::answer_wrong_method)
-        .with_state(Arc::new(edge));
-    layers::wrap(routes, settings)
+        .method_not_allowed_fallback(fallback::answer_wrong_method);
+    layers::wrap(routes, settings, gate)
 }

@@ -79,11 +79,7 @@ impl Tokens {
         rules.validate_exp = false;
         rules.validate_nbf = false;
         rules.validate_aud = false;
-        Self {
-            signing: EncodingKey::from_secret(secret),
-            verifying: DecodingKey::from_secret(secret),
-            rules,
-        }
+        Self { signing: EncodingKey::from_secret(secret), verifying: DecodingKey::from_secret(secret), rules }
     }
 
     /// A token that is accepted from `now` until `time_to_live` has passed, in whole seconds.

@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -25,6 +26,10 @@ const TARGET: &str = "http_edge::request";
 
 /// Stands in the log where an answer's status would: nginx's number for a client that did not wait.
 const CLIENT_GONE: u16 = 499;
+
+/// Whose request it was, in the answer's extensions.
+#[derive(Debug, Clone)]
+pub(crate) struct UserId(pub(crate) Arc<str>);
 
 /// The service behind this layer.
 #[derive(Debug, Clone)]
@@ -123,10 +128,11 @@ impl Line {
             (false, false) => Level::INFO,
             (false, true) => Level::DEBUG,
         };
-        self.write(level, response.status().as_u16(), failure);
+        let user = response.extensions().get::<UserId>();
+        self.write(level, response.status().as_u16(), user, failure);
     }
 
-    fn write(&self, level: Level, status: u16, error: Option<impl Display>) {
+    fn write(&self, level: Level, status: u16, user: Option<&UserId>, error: Option<impl Display>) {
         use tracing::field::display;
 
         let duration_ms = self.began.elapsed().as_micros() as f64 / 1000.0;
@@ -134,13 +140,14 @@ impl Line {
         let path = OneLine { text: self.uri.path(), limit: 512 };
         let request_id = self.request_id.as_ref().map(display);
         let client = self.client.map(|ClientAddress(address)| display(address));
+        let user_id = user.map(|UserId(text)| display(OneLine { text, limit: 256 }));
         let error = error.map(|text| display(OneLine { text, limit: 4096 }));
         // The level of an event is a constant of its place in the source, so every level has a place.
         macro_rules! write_at {
             ($level:expr) => {
                 tracing::event!(
                     target: TARGET, $level,
-                    %method, %path, status, duration_ms, request_id, client, error,
+                    %method, %path, status, duration_ms, request_id, client, user_id, error,
                     "{method} {path} {status} in {duration_ms} ms"
                 )
             };
@@ -158,7 +165,12 @@ impl Drop for Line {
     fn drop(&mut self) {
         if !self.written {
             // Only a shutdown that has lost its patience looks the same from here.
-            self.write(Level::INFO, CLIENT_GONE, Some("the client went away before its answer was ready"));
+            self.write(
+                Level::INFO,
+                CLIENT_GONE,
+                None,
+                Some("the client went away before its answer was ready"),
+            );
         }
     }
 }

@@ -14,19 +14,19 @@ use serde_json::Value;
 use super::error::Error;
 use crate::answer;
 use crate::body::read_body;
-use crate::edge::Edge;
+use crate::edge::{Served, VariantA};
 use crate::json;
 use crate::layers::RequestId;
 
 /// The handler may be dropped at any await when the client goes away; the run stops with it.
 pub(super) async fn invoke_agent(
-    State(edge): State<Arc<Edge>>,
+    State(edge): State<Arc<Served<VariantA>>>,
     request_id: RequestId,
     body: Body,
 ) -> Result<Response, Error> {
     let body = read_body(body, &edge.settings).await?;
     let input = take_input(json::parse(&body)?)?;
-    let answer = edge.invoke.invoke(Ask::new(request_id.to_string(), input)).await?;
+    let answer = edge.variant.invoke.invoke(Ask::new(request_id.to_string(), input)).await?;
     Ok(answer::json(StatusCode::OK, &Success { result: &answer.result }))
 }
 

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 
-use crate::edge::Edge;
+use crate::edge::{Served, VariantA};
 
-pub(crate) fn routes() -> Router<Arc<Edge>> {
+pub(crate) fn routes() -> Router<Arc<Served<VariantA>>> {
     Router::new()
         .route("/agent/invoke", post(invoke::invoke_agent))
         .route("/health/live", get(live::report_liveness))

@@ -11,19 +11,20 @@ use http::StatusCode;
 use serde::{Serialize, Serializer};
 
 use crate::answer::{self, Failure, Routine};
-use crate::edge::Edge;
+use crate::edge::{Served, VariantA};
+use crate::unhealthy::Unhealthy;
 
-pub(super) async fn report_readiness(State(edge): State<Arc<Edge>>) -> impl IntoResponse {
-    let mut checks = check_all(&edge.probes, edge.settings.probe_time_limit).await;
+pub(super) async fn report_readiness(State(edge): State<Arc<Served<VariantA>>>) -> impl IntoResponse {
+    let mut checks = check_all(&edge.variant.probes, edge.settings.probe_time_limit).await;
     if edge.readiness.is_shutting_down() {
         let outcome = Err(ProbeError("the service is shutting down".into()));
         checks.push(Check { name: "shutdown", outcome });
     }
-    let report = Report::new(&checks, edge.toolbox.faults());
+    let report = Report::new(&checks, edge.variant.toolbox.faults());
     let status = if report.healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut response = answer::json(status, &report);
     if !report.healthy {
-        response.extensions_mut().insert(Failure::new(NotReady::because_of(&checks)));
+        response.extensions_mut().insert(Failure::new(Unhealthy::because_of(&checks)));
     }
     (Extension(Routine), response)
 }
@@ -71,19 +72,4 @@ fn as_map<S: Serializer>(checks: &[Check], serializer: S) -> Result<S::Ok, S::Er
         };
         (check.name, result)
     }))
-}
-
-/// For the log: which checks failed, and why.
-#[derive(Debug, thiserror::Error)]
-#[error("not ready: {0}")]
-struct NotReady(String);
-
-impl NotReady {
-    fn because_of(checks: &[Check]) -> Self {
-        let reasons: Vec<_> = checks
-            .iter()
-            .filter_map(|check| check.outcome.as_ref().err().map(|error| format!("{}: {error}", check.name)))
-            .collect();
-        Self(reasons.join("; "))
-    }
 }

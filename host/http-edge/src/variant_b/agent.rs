@@ -1,0 +1,55 @@
+//! `POST /api/agent`: `{query, options?}` in, the agent's result out.
+
+use agent_core::invoke::{Answer, Ask, InvokeError};
+use agent_core::message::Options;
+use agent_core::result::AgentResult;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Serialize;
+
+use super::caller::Caller;
+use super::error::Error;
+use super::{Shared, schema};
+use crate::answer;
+use crate::edge::VariantB;
+use crate::layers::RequestId;
+
+/// The handler may be dropped at any await when the client goes away; the run stops with it.
+pub(super) async fn invoke_agent(
+    State(edge): State<Shared>,
+    caller: Caller,
+    request_id: RequestId,
+    body: Body,
+) -> Result<Response, Error> {
+    let body = schema::read_json(body, &edge.settings).await?;
+    let request = schema::read_agent_request(body)?;
+    let answer = ask(&edge.variant, &caller, &request_id, request.query, request.options).await?;
+    Ok(show(&answer))
+}
+
+/// Runs the agent on behalf of that user.
+pub(super) async fn ask(
+    variant: &VariantB,
+    caller: &Caller,
+    request_id: &RequestId,
+    query: String,
+    options: Options,
+) -> Result<Answer, InvokeError> {
+    let ask = Ask { user_id: Some(caller.id().into()), options, ..Ask::new(request_id.to_string(), query) };
+    variant.invoke.invoke(ask).await
+}
+
+/// "The response body is the agent result object itself", with `cached` beside its fields when results are
+/// kept (interface, "Invocation response (Variant B)").
+pub(super) fn show(answer: &Answer) -> Response {
+    #[derive(Serialize)]
+    struct Success<'a> {
+        #[serde(flatten)]
+        result: &'a AgentResult,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cached: Option<bool>,
+    }
+    answer::json(StatusCode::OK, &Success { result: &answer.result, cached: answer.cached })
+}

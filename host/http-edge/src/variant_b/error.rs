@@ -1,0 +1,217 @@
+//! Variant B's error table: what a client is told of what goes wrong.
+//!
+//! An error becomes its answer in the gate, which knows whether this is production. Two rows of the interface
+//! are missing, because nothing here raises what they name: `UnauthorizedError` (a missing token is the 401
+//! with an empty body) and, beside the body that is not JSON, `ValidationError` (the schema's 400 has a list).
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::drive::DriveError;
+use agent_core::invoke::InvokeError;
+use agent_core::ports::{CacheError, ClusterError, ModelError, QueueError};
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_TYPE, ETAG, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+
+use super::issue::{Issue, Issues};
+use super::windows::whole_seconds;
+use crate::answer::{self, Chain, Failure};
+use crate::body::BodyError;
+use crate::json::NotJson;
+use crate::tokens::TokenError;
+
+/// Everything that can go wrong in a route of Variant B.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("the address has sent too many requests")]
+    AddressLimited { retry_after: Duration },
+    #[error("there is no token")]
+    NoToken,
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error("the user has sent too many requests")]
+    UserLimited { retry_after: Duration },
+    #[error("the user is no administrator")]
+    NotAdmin,
+    #[error(transparent)]
+    Body(#[from] BodyError),
+    #[error(transparent)]
+    Json(#[from] NotJson),
+    #[error(transparent)]
+    Schema(#[from] Issues),
+    #[error(transparent)]
+    Invoke(#[from] InvokeError),
+    /// The same, of a route whose every failure is a 500 with a message (interface, Variant B, rule 5).
+    #[error(transparent)]
+    Serverless(InvokeError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    #[error("the user has no such job")]
+    UnknownJob,
+    #[error("the job had ended")]
+    JobHadEnded,
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+}
+
+/// What a client is told.
+struct Told<'a> {
+    status: StatusCode,
+    words: Words<'a>,
+    retry_after: Option<Duration>,
+}
+
+enum Words<'a> {
+    /// An empty body.
+    None,
+    /// The bare text that the Node stack's limiter sends.
+    Page(&'static str),
+    /// `{"error": text}`.
+    Text(Cow<'static, str>),
+    /// `{"error": [issue, …]}`.
+    List(&'a [Issue]),
+}
+
+const RATE_LIMITED: &str = "Rate limit exceeded";
+const UNAVAILABLE: &str = "Service temporarily unavailable";
+
+/// The body of the address limiter's 429, and its tag: that of Express for these very bytes (wire 1.1). Other
+/// answers carry none: nobody asks again for an answer to a `POST`, and hashing each one costs something.
+const TOO_MANY: &str = "Too many requests from this IP";
+const TOO_MANY_TAG: HeaderValue = HeaderValue::from_static(r#"W/"1e-roKLuvUqeFZ1+vMntDcNHW9otjw""#);
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+
+/// When to try again what fails for reasons that nobody knows the end of.
+const SOON: Duration = Duration::from_secs(1);
+
+impl Error {
+    /// The table. It has no catch-all arm, so that whoever adds an error has to decide what clients see of it.
+    fn told(&self, production: bool) -> Told<'_> {
+        let text = |status, text: &'static str| Told::new(status, Words::Text(text.into()));
+        let unavailable = |after| text(StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE).after(Some(after));
+        match self {
+            Self::AddressLimited { retry_after } => {
+                Told::new(StatusCode::TOO_MANY_REQUESTS, Words::Page(TOO_MANY)).after(Some(*retry_after))
+            }
+            Self::NoToken => Told::new(StatusCode::UNAUTHORIZED, Words::None),
+            Self::Token(
+                TokenError::Unverified(_)
+                | TokenError::NotATime(_)
+                | TokenError::Expired
+                | TokenError::NotYet
+                | TokenError::Nobody,
+            ) => Told::new(StatusCode::FORBIDDEN, Words::None),
+            Self::UserLimited { retry_after } => {
+                text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(Some(*retry_after))
+            }
+            Self::NotAdmin => text(StatusCode::FORBIDDEN, "Forbidden"),
+            Self::Body(BodyError::TooLarge { .. }) => {
+                text(StatusCode::PAYLOAD_TOO_LARGE, "Payload too large")
+            }
+            Self::Body(BodyError::TooSlow { .. }) => text(StatusCode::REQUEST_TIMEOUT, "Request timeout"),
+            Self::Body(BodyError::Broken(_)) | Self::Json(_) => {
+                text(StatusCode::BAD_REQUEST, "Invalid input")
+            }
+            Self::Schema(issues) => Told::new(StatusCode::BAD_REQUEST, Words::List(&issues.0)),
+            Self::Invoke(InvokeError::Run(DriveError::Model(ModelError::RateLimited {
+                retry_after,
+                ..
+            }))) => text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(*retry_after),
+            Self::Invoke(InvokeError::Run(
+                DriveError::Model(
+                    ModelError::Timeout { .. }
+                    | ModelError::Unreachable { .. }
+                    | ModelError::Unavailable { .. }
+                    | ModelError::Refused { .. }
+                    | ModelError::Malformed { .. },
+                )
+                | DriveError::Journal(_)
+                | DriveError::Driver(_),
+            )) => self.internal(production),
+            Self::Invoke(InvokeError::TimedOut { retry_after, .. }) => {
+                unavailable(retry_after.unwrap_or(SOON))
+            }
+            Self::Invoke(InvokeError::Busy { .. }) => unavailable(SOON),
+            Self::Invoke(InvokeError::CircuitOpen { retry_after }) => unavailable(*retry_after),
+            // The outermost text alone: what is below it quotes a provider.
+            Self::Serverless(
+                error @ (InvokeError::Run(_)
+                | InvokeError::TimedOut { .. }
+                | InvokeError::Busy { .. }
+                | InvokeError::CircuitOpen { .. }),
+            ) => Told::new(StatusCode::INTERNAL_SERVER_ERROR, Words::Text(error.to_string().into())),
+            Self::Queue(QueueError::Store { .. }) | Self::Cache(_) | Self::Cluster(_) => unavailable(SOON),
+            Self::Queue(QueueError::BadCursor) => {
+                Told::new(StatusCode::BAD_REQUEST, Words::List(Issue::BAD_CURSOR))
+            }
+            // Callers hold no leases.
+            Self::Queue(QueueError::LeaseLost { .. }) => self.internal(production),
+            Self::UnknownJob => text(StatusCode::NOT_FOUND, "Not found"),
+            Self::JobHadEnded => text(StatusCode::CONFLICT, "The job has already ended"),
+        }
+    }
+
+    /// "500 | Variant B: any other error" (interface, Errors).
+    fn internal(&self, production: bool) -> Told<'_> {
+        let text = match production {
+            true => answer::INTERNAL_ERROR.into(),
+            false => Chain(self).to_string().into(),
+        };
+        Told::new(StatusCode::INTERNAL_SERVER_ERROR, Words::Text(text))
+    }
+}
+
+impl<'a> Told<'a> {
+    fn new(status: StatusCode, words: Words<'a>) -> Self {
+        Self { status, words, retry_after: None }
+    }
+
+    fn after(mut self, retry_after: Option<Duration>) -> Self {
+        self.retry_after = retry_after;
+        self
+    }
+
+    fn into_response(self) -> Response {
+        let mut response = match self.words {
+            Words::None => self.status.into_response(),
+            Words::Page(text) => {
+                (self.status, [(CONTENT_TYPE, HTML), (ETAG, TOO_MANY_TAG)], text).into_response()
+            }
+            Words::Text(text) => answer::refuse_with(self.status, &*text),
+            Words::List(issues) => answer::refuse_with(self.status, issues),
+        };
+        if let Some(duration) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, whole_seconds(duration).max(1).into());
+        }
+        response
+    }
+}
+
+/// An error on its way to the gate, in an answer's extensions.
+#[derive(Debug, Clone)]
+pub(super) struct Untold(Arc<Error>);
+
+impl Untold {
+    /// The answer that a client gets, with the error beside it for the log.
+    pub(super) fn tell(self, production: bool) -> Response {
+        let mut response = self.0.told(production).into_response();
+        response.extensions_mut().insert(Failure::shared(self.0));
+        response
+    }
+}
+
+/// Not yet what a client gets: see [`Untold`].
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        response.extensions_mut().insert(Untold(Arc::new(self)));
+        response
+    }
+}

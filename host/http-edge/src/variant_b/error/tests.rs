@@ -1,0 +1,180 @@
+//! The table, row by row, as clients see it in production and elsewhere.
+
+use agent_core::ports::JournalError;
+use axum::BoxError;
+use insta::assert_snapshot;
+
+use super::*;
+
+/// The whole answer: status, headers that are a promise, and the body.
+async fn show(error: Error, production: bool) -> String {
+    let response = Untold(Arc::new(error)).tell(production);
+    let (parts, body) = response.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+    let headers = ["connection", "content-type", "etag", "retry-after"].iter().filter_map(|name| {
+        let value = parts.headers.get(*name)?.to_str().unwrap();
+        // That of nearly every answer.
+        (value != answer::JSON).then(|| format!("; {name}: {value}"))
+    });
+    let headers: String = headers.collect();
+    format!("{}{headers} | {}", parts.status, str::from_utf8(&body).unwrap())
+}
+
+/// An error that everybody is told of in the same way.
+async fn everywhere(make: impl Fn() -> Error) -> String {
+    let (production, elsewhere) = (show(make(), true).await, show(make(), false).await);
+    assert_eq!(production, elsewhere);
+    production
+}
+
+/// An error that is explained to developers.
+async fn two_ways(make: impl Fn() -> Error) -> String {
+    format!("{}\n{}", show(make(), true).await, show(make(), false).await)
+}
+
+fn model(error: ModelError) -> InvokeError {
+    InvokeError::Run(DriveError::Model(error))
+}
+
+fn provider() -> String {
+    "openai/gpt".into()
+}
+
+const HALF: Duration = Duration::from_millis(500);
+const MORE: Duration = Duration::from_millis(29_001);
+
+#[tokio::test]
+async fn limiters_answer_429() {
+    let address = everywhere(|| Error::AddressLimited { retry_after: MORE }).await;
+    assert_snapshot!(address, @r#"429 Too Many Requests; content-type: text/html; charset=utf-8; etag: W/"1e-roKLuvUqeFZ1+vMntDcNHW9otjw"; retry-after: 30 | Too many requests from this IP"#);
+    let user = everywhere(|| Error::UserLimited { retry_after: Duration::ZERO }).await;
+    assert_snapshot!(user, @r#"429 Too Many Requests; retry-after: 1 | {"error":"Rate limit exceeded"}"#);
+}
+
+#[tokio::test]
+async fn a_missing_token_is_401_and_a_bad_one_403_without_a_word() {
+    assert_snapshot!(everywhere(|| Error::NoToken).await, @"401 Unauthorized |");
+    for make in [
+        || TokenError::NotATime("exp"),
+        || TokenError::Expired,
+        || TokenError::NotYet,
+        || TokenError::Nobody,
+        || TokenError::Unverified(jsonwebtoken::errors::ErrorKind::InvalidToken.into()),
+    ] {
+        assert_eq!(everywhere(|| make().into()).await, "403 Forbidden | ");
+    }
+}
+
+#[tokio::test]
+async fn a_role_that_is_missing_is_403_with_a_word() {
+    assert_snapshot!(everywhere(|| Error::NotAdmin).await, @r#"403 Forbidden | {"error":"Forbidden"}"#);
+}
+
+#[tokio::test]
+async fn bodies_that_cannot_be_read_are_mistakes_of_the_client() {
+    let large = everywhere(|| BodyError::TooLarge { limit: 1 }.into()).await;
+    assert_snapshot!(large, @r#"413 Payload Too Large; connection: close | {"error":"Payload too large"}"#);
+    let slow = everywhere(|| BodyError::TooSlow { limit: HALF }.into()).await;
+    assert_snapshot!(slow, @r#"408 Request Timeout; connection: close | {"error":"Request timeout"}"#);
+    let broken = everywhere(|| BodyError::Broken(BoxError::from("reset")).into()).await;
+    assert_snapshot!(broken, @r#"400 Bad Request | {"error":"Invalid input"}"#);
+    let no_json = everywhere(|| crate::json::parse(b"{").unwrap_err().into()).await;
+    assert_snapshot!(no_json, @r#"400 Bad Request | {"error":"Invalid input"}"#);
+    let issues = everywhere(|| Issues::from(Issue::required("string", &["query"])).into()).await;
+    assert_snapshot!(issues, @r#"400 Bad Request | {"error":[{"code":"invalid_type","expected":"string","received":"undefined","path":["query"],"message":"Required"}]}"#);
+}
+
+#[tokio::test]
+async fn a_provider_that_limits_our_rate_is_429() {
+    let limited = |retry_after| {
+        let detail = "slow down".to_owned();
+        Error::Invoke(model(ModelError::RateLimited { provider: provider(), detail, retry_after }))
+    };
+    assert_snapshot!(everywhere(|| limited(None)).await, @r#"429 Too Many Requests | {"error":"Rate limit exceeded"}"#);
+    assert_snapshot!(everywhere(|| limited(Some(HALF))).await, @r#"429 Too Many Requests; retry-after: 1 | {"error":"Rate limit exceeded"}"#);
+}
+
+#[tokio::test]
+async fn an_agent_that_is_not_to_be_had_is_503_and_says_when_to_come_back() {
+    let busy = everywhere(|| InvokeError::Busy { waited: MORE }.into()).await;
+    assert_snapshot!(busy, @r#"503 Service Unavailable; retry-after: 1 | {"error":"Service temporarily unavailable"}"#);
+    let open = everywhere(|| InvokeError::CircuitOpen { retry_after: MORE }.into()).await;
+    assert_snapshot!(open, @r#"503 Service Unavailable; retry-after: 30 | {"error":"Service temporarily unavailable"}"#);
+    let late = everywhere(|| InvokeError::TimedOut { limit: MORE, retry_after: Some(HALF) }.into()).await;
+    assert_snapshot!(late, @r#"503 Service Unavailable; retry-after: 1 | {"error":"Service temporarily unavailable"}"#);
+    let late = everywhere(|| InvokeError::TimedOut { limit: MORE, retry_after: None }.into()).await;
+    assert_snapshot!(late, @r#"503 Service Unavailable; retry-after: 1 | {"error":"Service temporarily unavailable"}"#);
+}
+
+#[tokio::test]
+async fn an_agent_that_fails_is_500_and_is_explained_outside_of_production() {
+    let detail = || "no such model".to_owned();
+    let rows = [
+        ModelError::Timeout { provider: provider() },
+        ModelError::Unreachable { provider: provider(), detail: detail() },
+        ModelError::Unavailable { provider: provider(), detail: detail(), retry_after: None },
+        ModelError::Refused { provider: provider(), detail: detail() },
+        ModelError::Malformed { provider: provider(), detail: detail() },
+    ];
+    let mut told = vec![];
+    for error in rows {
+        told.push(two_ways(|| model(error.clone()).into()).await);
+    }
+    assert_snapshot!(told.join("\n"), @r#"
+    500 Internal Server Error | {"error":"Internal server error"}
+    500 Internal Server Error | {"error":"the agent run failed: the model call failed: the model provider openai/gpt did not answer in time"}
+    500 Internal Server Error | {"error":"Internal server error"}
+    500 Internal Server Error | {"error":"the agent run failed: the model call failed: the model provider openai/gpt could not be reached: no such model"}
+    500 Internal Server Error | {"error":"Internal server error"}
+    500 Internal Server Error | {"error":"the agent run failed: the model call failed: the model provider openai/gpt is unavailable: no such model"}
+    500 Internal Server Error | {"error":"Internal server error"}
+    500 Internal Server Error | {"error":"the agent run failed: the model call failed: the model provider openai/gpt refused the request: no such model"}
+    500 Internal Server Error | {"error":"Internal server error"}
+    500 Internal Server Error | {"error":"the agent run failed: the model call failed: the model provider openai/gpt sent a reply that cannot be read: no such model"}
+    "#);
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_go_on_is_500_as_well() {
+    let journal = || JournalError::Store { detail: "the disk is full".into() };
+    let told = two_ways(|| InvokeError::Run(DriveError::Journal(journal())).into()).await;
+    assert_snapshot!(told, @r#"
+    500 Internal Server Error | {"error":"Internal server error"}
+    500 Internal Server Error | {"error":"the agent run failed: the run could not be recorded: the run journal failed: the disk is full"}
+    "#);
+}
+
+#[tokio::test]
+async fn serverless_failures_are_500_with_their_outermost_text_everywhere() {
+    let failed = || model(ModelError::Timeout { provider: provider() });
+    assert_snapshot!(everywhere(|| Error::Serverless(failed())).await, @r#"500 Internal Server Error | {"error":"the agent run failed"}"#);
+    let open = || InvokeError::CircuitOpen { retry_after: MORE };
+    assert_snapshot!(everywhere(|| Error::Serverless(open())).await, @r#"500 Internal Server Error | {"error":"the circuit breaker is open"}"#);
+    let busy = || InvokeError::Busy { waited: HALF };
+    assert_snapshot!(everywhere(|| Error::Serverless(busy())).await, @r#"500 Internal Server Error | {"error":"no agent became free within 500 ms"}"#);
+    let late = || InvokeError::TimedOut { limit: HALF, retry_after: None };
+    assert_snapshot!(everywhere(|| Error::Serverless(late())).await, @r#"500 Internal Server Error | {"error":"the agent run took longer than 500 ms"}"#);
+}
+
+#[tokio::test]
+async fn a_store_or_a_cluster_that_is_down_is_503() {
+    let queue = || QueueError::Store { detail: "connection refused".into() }.into();
+    assert_snapshot!(everywhere(queue).await, @r#"503 Service Unavailable; retry-after: 1 | {"error":"Service temporarily unavailable"}"#);
+    let cache = || CacheError("connection refused".into()).into();
+    assert_snapshot!(everywhere(cache).await, @r#"503 Service Unavailable; retry-after: 1 | {"error":"Service temporarily unavailable"}"#);
+    let cluster = || ClusterError("connection refused".into()).into();
+    assert_snapshot!(everywhere(cluster).await, @r#"503 Service Unavailable; retry-after: 1 | {"error":"Service temporarily unavailable"}"#);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_jobs_has_its_rows() {
+    assert_snapshot!(everywhere(|| Error::UnknownJob).await, @r#"404 Not Found | {"error":"Not found"}"#);
+    assert_snapshot!(everywhere(|| Error::JobHadEnded).await, @r#"409 Conflict | {"error":"The job has already ended"}"#);
+    let cursor = everywhere(|| QueueError::BadCursor.into()).await;
+    assert_snapshot!(cursor, @r#"400 Bad Request | {"error":[{"code":"custom","message":"Invalid cursor","path":["cursor"]}]}"#);
+    let lease = two_ways(|| QueueError::LeaseLost { job_id: "7".into() }.into()).await;
+    assert_snapshot!(lease, @r#"
+    500 Internal Server Error | {"error":"Internal server error"}
+    500 Internal Server Error | {"error":"the lease of job 7 was lost"}
+    "#);
+}

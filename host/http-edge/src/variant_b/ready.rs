@@ -1,0 +1,36 @@
+//! `GET /ready`: whether requests should come here.
+
+use agent_core::health::{Check, check_all};
+use agent_core::ports::ProbeError;
+use axum::Extension;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde::Serialize;
+
+use super::Shared;
+use super::health::{Checks, answer};
+use crate::answer::Routine;
+
+/// Interface, "Readiness report (Variant B, `/ready`)".
+#[derive(Serialize)]
+struct Report<'a> {
+    initialized: bool,
+    /// `database` and `cache`.
+    #[serde(flatten)]
+    checks: Checks<'a>,
+}
+
+/// An agent that answers requests has been set up, so `initialized` is true until the shutdown begins
+/// (decisions, "Shutdown": readiness turns 503 at once).
+pub(super) async fn report_readiness(State(edge): State<Shared>) -> impl IntoResponse {
+    let probes = [edge.variant.database.clone(), edge.variant.key_value.clone()];
+    let mut checks = check_all(&probes, edge.settings.probe_time_limit).await;
+    let initialized = !edge.readiness.is_shutting_down();
+    if !initialized {
+        let outcome = Err(ProbeError("the service is shutting down".into()));
+        checks.push(Check { name: "shutdown", outcome });
+    }
+    let ready = checks.iter().all(|check| check.outcome.is_ok());
+    let report = Report { initialized, checks: Checks(&["database", "cache"], &checks) };
+    (Extension(Routine), answer(ready, &report, &checks))
+}

@@ -1,0 +1,119 @@
+//! What a valid request body is. All issues are collected, in the order of the fields here (decisions, "400
+//! list of Variant B"); keys that nobody asked for are ignored. What the issues look like is in `issue`.
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::message::Options;
+use axum::body::Body;
+use serde_json::{Map, Value};
+
+use super::error::Error;
+use super::issue::{Issue, Issues, Path};
+use crate::body::read_body;
+use crate::edge::Settings;
+use crate::json;
+
+/// Most characters of a query; the fewest are 1 (interface, Limits, "query length").
+const MOST_CHARACTERS: u32 = 1_000;
+
+/// Interface, Limits, "options.maxTokens".
+const MAX_TOKENS: [u32; 2] = [100, 10_000];
+
+/// Interface, Limits, "options.temperature".
+const TEMPERATURE: [u32; 2] = [0, 2];
+
+/// The priority that the dedicated cluster is for (interface, "Gateway request").
+const HIGH: &str = "high";
+
+/// The body of `POST /api/agent`.
+#[derive(Debug, PartialEq)]
+pub(super) struct AgentRequest {
+    pub(super) query: String,
+    pub(super) options: Options,
+}
+
+/// The body of `POST /api/gateway`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct GatewayRequest {
+    pub(super) query: String,
+    /// "Any other value is handled locally" (interface), of whatever kind it is.
+    pub(super) is_urgent: bool,
+}
+
+/// Reads a body within its limits, as JSON.
+pub(super) async fn read_json(body: Body, settings: &Settings) -> Result<Value, Error> {
+    Ok(json::parse(&read_body(body, settings).await?)?)
+}
+
+/// A query, and the caller's wishes for the model.
+pub(super) fn read_agent_request(body: Value) -> Result<AgentRequest, Issues> {
+    let mut fields = as_object(body, &[])?;
+    let mut issues = Issues::default();
+    let query = issues.check(take_query(&mut fields, Some(MOST_CHARACTERS)));
+    let options = read_options(fields.remove("options"), &mut issues);
+    match query {
+        Some(query) if issues.0.is_empty() => Ok(AgentRequest { query, options }),
+        Some(_) | None => Err(issues),
+    }
+}
+
+/// A query alone, of the same length.
+pub(super) fn read_query(body: Value) -> Result<String, Issues> {
+    Ok(take_query(&mut as_object(body, &[])?, Some(MOST_CHARACTERS))?)
+}
+
+/// A query of any length but none (decisions, "`POST /api/agent/async`"); the body's limit bounds it.
+pub(super) fn read_long_query(body: Value) -> Result<String, Issues> {
+    Ok(take_query(&mut as_object(body, &[])?, None)?)
+}
+
+/// A query and how urgent it is.
+pub(super) fn read_gateway_request(body: Value) -> Result<GatewayRequest, Issues> {
+    let mut fields = as_object(body, &[])?;
+    let query = take_query(&mut fields, Some(MOST_CHARACTERS))?;
+    Ok(GatewayRequest { query, is_urgent: fields.get("priority").is_some_and(|priority| priority == HIGH) })
+}
+
+fn as_object(value: Value, path: Path) -> Result<Map<String, Value>, Issue> {
+    match value {
+        Value::Object(fields) => Ok(fields),
+        other => Err(Issue::wrong_type("object", Some(&other), path)),
+    }
+}
+
+/// Characters are Unicode code points.
+fn take_query(fields: &mut Map<String, Value>, most: Option<u32>) -> Result<String, Issue> {
+    const PATH: Path = &["query"];
+    match fields.remove("query") {
+        Some(Value::String(query)) => match most {
+            _ if query.is_empty() => Err(Issue::too_short(1, PATH)),
+            Some(most) if query.chars().count() > most as usize => Err(Issue::too_long(most, PATH)),
+            Some(_) | None => Ok(query),
+        },
+        other => Err(Issue::wrong_type("string", other.as_ref(), PATH)),
+    }
+}
+
+fn read_options(options: Option<Value>, issues: &mut Issues) -> Options {
+    let Some(options) = options else { return Options::default() };
+    let Some(fields) = issues.check(as_object(options, &["options"])) else { return Options::default() };
+    let max_tokens = read_number(&fields, "maxTokens", MAX_TOKENS, &["options", "maxTokens"]);
+    let temperature = read_number(&fields, "temperature", TEMPERATURE, &["options", "temperature"]);
+    Options {
+        // A fraction of a token is none; the range fits into the type.
+        max_tokens: issues.check(max_tokens).flatten().map(|number| number as u32),
+        temperature: issues.check(temperature).flatten(),
+    }
+}
+
+fn read_number(
+    fields: &Map<String, Value>,
+    name: &str,
+    range: [u32; 2],
+    path: Path,
+) -> Result<Option<f64>, Issue> {
+    let Some(value) = fields.get(name) else { return Ok(None) };
+    let number = value.as_f64().ok_or_else(|| Issue::wrong_type("number", Some(value), path))?;
+    Issue::out_of_range(number, range, path).map_or(Ok(Some(number)), Err)
+}

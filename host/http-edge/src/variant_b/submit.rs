@@ -1,0 +1,36 @@
+//! `POST /api/agent/async`: `{query}` in, the id of a job out.
+
+use agent_core::ports::JobData;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use http::header::LOCATION;
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+
+use super::caller::Caller;
+use super::error::Error;
+use super::{Shared, schema};
+use crate::answer;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Accepted<'a> {
+    pub(super) job_id: &'a str,
+}
+
+pub(super) async fn submit_job(
+    State(edge): State<Shared>,
+    caller: Caller,
+    body: Body,
+) -> Result<Response, Error> {
+    let body = schema::read_json(body, &edge.settings).await?;
+    let query = schema::read_long_query(body)?;
+    let job_id = edge.variant.jobs.submit(&JobData { query, user_id: caller.id().into() }).await?;
+    let mut response = answer::json(StatusCode::ACCEPTED, &Accepted { job_id: &job_id });
+    // Queues give plain ids; one that no header could carry is in the body all the same.
+    if let Ok(location) = HeaderValue::try_from(format!("/api/agent/jobs/{job_id}")) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    Ok(response)
+}

@@ -1,0 +1,46 @@
+//! The Node programs of tests/peers/ that the service is tested with, and their packages.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::SystemTime;
+
+use anyhow::ensure;
+
+use super::debian;
+use crate::run::{run, succeeds};
+
+/// Oldest Node that runs the peers.
+const NODE: u32 = 20;
+
+/// Sees to it that Node and the peers' packages are there, as their lock file names them.
+pub(super) fn find_or_install(repository: &Path) -> anyhow::Result<()> {
+    let peers = repository.join("tests/peers");
+    if !peers.join("package.json").exists() {
+        return Ok(());
+    }
+    let npm_is_there = || succeeds(Command::new("npm").arg("--version"));
+    if node_version().is_none() || (!is_installed(&peers) && !npm_is_there()) {
+        debian::install(&["nodejs", "npm"], "the tests", &format!("Node {NODE} or newer, with npm"))?;
+    }
+    let version = node_version().unwrap_or_default();
+    ensure!(version >= NODE, "the tests need Node {NODE} or newer, and this one is {version}: install it");
+    if is_installed(&peers) {
+        return Ok(());
+    }
+    eprintln!("xtask: installing the packages of tests/peers");
+    run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&peers))
+}
+
+/// Its first number.
+fn node_version() -> Option<u32> {
+    let output = Command::new("node").arg("--version").output().ok()?;
+    let version = String::from_utf8(output.stdout).ok()?;
+    version.trim().strip_prefix('v')?.split('.').next()?.parse().ok()
+}
+
+/// npm writes down last what it has installed.
+fn is_installed(peers: &Path) -> bool {
+    let changed = |file: &str| -> Option<SystemTime> { peers.join(file).metadata().ok()?.modified().ok() };
+    changed("node_modules/.package-lock.json")
+        .is_some_and(|installed| changed("package-lock.json").is_some_and(|locked| installed >= locked))
+}
