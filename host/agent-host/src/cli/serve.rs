@@ -3,16 +3,16 @@
 use std::io;
 use std::net::SocketAddr;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use futures::StreamExt as _;
 use http_edge::Latch;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 use super::Exit;
 use crate::config::{Config, Vars};
 use crate::serve::{self, Outcome, Server, Times};
-use crate::tasks::Tasks;
 use crate::telemetry;
 use crate::wire::{self, Service};
 
@@ -31,21 +31,33 @@ pub(crate) async fn run(
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut signals = serve::signals().context("listening for signals")?;
 
+    let latch = Latch::default();
+    if config.service.lambda_runtime_api.is_some() {
+        let built = wire::build(&config, lane, worker_name("lambda"), latch.readiness()).await?;
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving as a Lambda function");
+        let running = built.background.start(&CancellationToken::new(), true);
+        let served = serve::lambda::run(built.router).await;
+        running.close().await;
+        return served
+            .map(|()| Exit::Success)
+            .map_err(|error| anyhow!(error).context("serving Lambda's events"));
+    }
+
     let (host, port) = (config.http.host.as_str(), config.http.port);
     let listener = TcpListener::bind((host, port))
         .await
         .with_context(|| format!("listening on {host} port {port} (HOST and PORT)"))?;
     let address = listener.local_addr().context("reading the address we listen on")?;
-    let latch = Latch::default();
+    let worker = worker_name(&address.to_string());
     // Tools that take long to compile must not keep a signal waiting.
     let built = tokio::select! {
-        built = wire::build(&config, lane, latch.readiness()) => built?,
+        built = wire::build(&config, lane, worker, latch.readiness()) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
     };
-    let Service { router, tools, database } = built;
+    let Service { router, background } = built;
 
-    let tasks = Tasks::new();
-    tasks.spawn("tool-watch", async move { tools.watch().await });
+    let stopping = CancellationToken::new();
+    let running = background.start(&stopping, false);
     tracing::info!(
         %address,
         environment = %config.service.environment,
@@ -54,16 +66,18 @@ pub(crate) async fn run(
         "serving"
     );
     introduce(address);
-    let close = async {
-        tasks.abort();
-        tasks.finished().await;
-        if let Some(database) = database {
-            database.close().await;
-        }
-    };
+    // Both end with the signal: readiness, and taking jobs.
+    let wanted = (latch, stopping.drop_guard());
     let server = Server { listener, router, times: Times::with_drain(config.http.drain) };
-    Ok(match server.run(signals, latch, close).await {
+    Ok(match server.run(signals, wanted, running.close()).await {
         Outcome::Clean => Exit::Success,
         Outcome::Forced => Exit::Forced,
     })
+}
+
+/// Names this process among all that work off the queue. A process that is started again at the same address
+/// has the same name, and that it could bind the address shows that its predecessor is gone.
+fn worker_name(address: &str) -> String {
+    let host = rustix::system::uname();
+    format!("{}@{address}", host.nodename().to_string_lossy())
 }

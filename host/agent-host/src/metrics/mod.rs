@@ -1,6 +1,7 @@
 //! What is counted, in Prometheus' text exposition format.
 //!
 //! - `invocations`: the three series of the interface. `models`, `tools`: what a run spends its time on.
+//! - `service`, `queue`: what stands around a run.
 //! - `process`, `runtime`: what the process uses up, read at every scrape.
 //! - `family`: samples that are known only when they are asked for.
 //!
@@ -14,7 +15,9 @@ mod invocations;
 mod models;
 #[cfg(target_os = "linux")]
 mod process;
+mod queue;
 mod runtime;
+mod service;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -22,12 +25,16 @@ mod tools;
 use std::fmt;
 use std::sync::Arc;
 
-use agent_core::ports::Model;
+use agent_core::circuit::SharedCircuit;
+use agent_core::invoke::Admission;
+use agent_core::ports::{Model, RateWindows};
 use prometheus::{Registry, TextEncoder};
 use tokio::runtime::Handle;
 
 pub use invocations::Metered;
 pub use models::MeteredModel;
+pub use queue::QueueDepth;
+pub use service::{MeteredWindows, ServiceMetrics};
 pub use tools::ToolMetrics;
 
 use crate::config::Environment;
@@ -45,6 +52,7 @@ pub struct Metrics {
     invocations: Invocations,
     models: ModelMetrics,
     tools: Arc<ToolMetrics>,
+    service: Arc<ServiceMetrics>,
 }
 
 impl Metrics {
@@ -63,6 +71,7 @@ impl Metrics {
             invocations: Invocations::register(&registry, environment)?,
             models: ModelMetrics::register(&registry)?,
             tools: Arc::new(ToolMetrics::new(&registry)?),
+            service: Arc::new(ServiceMetrics::register(&registry)?),
             registry,
         })
     }
@@ -85,6 +94,28 @@ impl Metrics {
     /// Counts what `inner` is asked, under the name it has now.
     pub fn metered_model(&self, inner: Arc<dyn Model>) -> MeteredModel {
         MeteredModel::new(inner, &self.models)
+    }
+
+    /// Where the core reports what it does around runs.
+    pub fn service(&self) -> Arc<ServiceMetrics> {
+        Arc::clone(&self.service)
+    }
+
+    /// Counts whom `inner` turns away.
+    pub fn metered_windows<W: RateWindows>(&self, inner: W) -> MeteredWindows<W> {
+        MeteredWindows::new(inner, &self.service)
+    }
+
+    /// Shows the circuit and the admission from now on.
+    pub fn show_gates(&self, circuit: SharedCircuit, admission: Admission) -> Result<(), prometheus::Error> {
+        self.registry.register(Box::new(service::gates(circuit, admission)?))
+    }
+
+    /// Shows a queue from now on: the answer has to be fed by [`QueueDepth::watch`].
+    pub fn show_queue(&self) -> Result<QueueDepth, prometheus::Error> {
+        let depth = QueueDepth::default();
+        self.registry.register(Box::new(depth.collector()?))?;
+        Ok(depth)
     }
 
     /// Where tool calls and tool sets are reported.

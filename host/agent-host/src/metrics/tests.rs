@@ -4,9 +4,8 @@ use std::time::{Duration, Instant};
 
 use agent_core::catalog::Catalog;
 use agent_core::invoke::{Answer, Ask, Invoke, InvokeError};
-use agent_core::message::Options;
 use agent_core::ports::{ModelError, ModelReply, ModelRequest, ToolFault};
-use agent_core::result::{AgentResult, ToolOutcome};
+use agent_core::result::ToolOutcome;
 use agent_core::testing::{ScriptedModel, says};
 use async_trait::async_trait;
 use futures::FutureExt as _;

@@ -1,25 +1,79 @@
-//! The stack around an agent run, top to bottom as a request goes through it.
+//! The stacks around an agent run, outside in, as a request or a job goes through them.
 
 use std::sync::Arc;
 
-use agent_core::invoke::{self, Deadline, Invoke};
-use agent_core::ports::{Journal, Model, Toolbox};
+use agent_core::circuit::SharedCircuit;
+use agent_core::invoke::{Admission, Admitted, Agent, Breaker, Cached, Deadline, Invoke, Recorded};
+use agent_core::ports::{Journal, Model, ResultCache, RunStore, Toolbox};
+use agent_core::record::{Behind, Patient};
 use agent_core::run::{Limits, MAX_ITERATIONS};
 
 use crate::config;
 use crate::metrics::Metrics;
 
-/// What a request is given to.
-pub(crate) fn stack(
-    config: &config::Agent,
-    metrics: &Metrics,
-    model: Arc<dyn Model>,
-    toolbox: Arc<dyn Toolbox>,
-    journal: Arc<dyn Journal>,
-) -> Arc<dyn Invoke> {
-    let limits = Limits { iterations: MAX_ITERATIONS, tokens: config.token_budget };
-    let agent = invoke::Agent { model, toolbox, journal, limits };
-    // Inside the metrics, so that a run that took too long is counted with the time it took.
-    let bounded = Deadline::new(agent, config.timeout);
-    Arc::new(metrics.metered(bounded))
+/// What every stack is built from.
+pub(crate) struct Parts<'a> {
+    pub(crate) config: &'a config::Agent,
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) toolbox: Arc<dyn Toolbox>,
+    /// Records runs behind their answers; absent when there is no store.
+    pub(crate) behind: Option<Behind>,
+}
+
+/// What stands around the runs of Variant B.
+pub(crate) struct Gates {
+    pub(crate) cache: Option<Arc<dyn ResultCache>>,
+    pub(crate) circuit: SharedCircuit,
+    pub(crate) admission: Admission,
+}
+
+impl Parts<'_> {
+    /// What a request of Variant A is given to.
+    pub(crate) fn for_variant_a(&self, without_store: &Arc<dyn Journal>) -> Arc<dyn Invoke> {
+        self.for_request(without_store)
+    }
+
+    /// What a request of Variant B is given to.
+    pub(crate) fn for_variant_b(&self, gates: Gates, without_store: &Arc<dyn Journal>) -> Arc<dyn Invoke> {
+        // A place for each run, shared with the queue's worker.
+        let admitted =
+            Admitted::new(self.for_request(without_store), gates.admission, self.config.admission_wait);
+        // Outside the admission: while the circuit is open nobody has to wait to hear so.
+        let guarded = Breaker::new(admitted, gates.circuit);
+        let Some(cache) = gates.cache else { return Arc::new(guarded) };
+        // Outermost: what is known costs neither a place nor a try.
+        let (toolbox, model) = (self.toolbox.clone(), self.model.name().to_owned());
+        Arc::new(Cached::new(guarded, cache, toolbox, model, self.metrics.service()))
+    }
+
+    /// What the queue's worker gives a job to. It has its own admission and is not behind the circuit: a job can
+    /// wait, and is not to use up its attempts while the circuit is open.
+    pub(crate) fn for_job(&self, store: Arc<dyn RunStore>) -> Arc<dyn Invoke> {
+        // In the store before the next step, so that another worker can go on.
+        self.recorded(self.agent(Arc::new(Patient::new(store))))
+    }
+
+    fn for_request(&self, without_store: &Arc<dyn Journal>) -> Arc<dyn Invoke> {
+        let journal = match &self.behind {
+            Some(behind) => Arc::new(behind.clone()),
+            None => without_store.clone(),
+        };
+        self.recorded(self.agent(journal))
+    }
+
+    /// Inside the metrics, so that a run that took too long is counted with the time it took.
+    fn agent(&self, journal: Arc<dyn Journal>) -> Deadline<Agent> {
+        let limits = Limits { iterations: MAX_ITERATIONS, tokens: self.config.token_budget };
+        let (model, toolbox) = (self.model.clone(), self.toolbox.clone());
+        Deadline::new(Agent { model, toolbox, journal, limits }, self.config.timeout)
+    }
+
+    fn recorded(&self, bounded: Deadline<Agent>) -> Arc<dyn Invoke> {
+        let metered = self.metrics.metered(bounded);
+        match &self.behind {
+            Some(behind) => Arc::new(Recorded::new(metered, behind.clone())),
+            None => Arc::new(metered),
+        }
+    }
 }

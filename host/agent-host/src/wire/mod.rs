@@ -1,23 +1,35 @@
 //! The composition root: from a `Config` to something that answers requests. Nothing is decided here but who
 //! is given to whom; read top to bottom it is the architecture.
 
+mod background;
 mod invoke;
+mod migration;
 mod models;
 mod probes;
+mod stores;
 mod tools;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use agent_core::ports::Toolbox;
+use agent_core::circuit::SharedCircuit;
+use agent_core::invoke::Admission;
+use agent_core::jobs::Jobs;
+use agent_core::ports::{Cluster, Journal, Probe, Toolbox};
+use agent_core::record::{Behind, Bounds};
 use axum::Router;
 use backends::memory::MemoryJournal;
-use http_edge::{Edge, Readiness, Settings};
+use backends::sql::SqlProbe;
+use http_edge::{Edge, Readiness, Settings, Tokens};
+use model_client::{CLUSTER_TIMEOUT, HttpCluster};
 use tokio::runtime::Handle;
-use tool_host::ToolHost;
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::metrics::Metrics;
+use background::{Jobbing, Recording};
+use migration::Migration;
 
+pub use background::Background;
 pub use tools::start as start_tools;
 
 /// Bytes of journals that are kept in memory while there is no store to keep them.
@@ -29,20 +41,15 @@ pub(crate) const PROBE_LIMIT: std::time::Duration = std::time::Duration::from_se
 
 /// A service that is ready to be served.
 pub struct Service {
-    /// Every endpoint of the variant.
+    /// Every endpoint of the variants.
     pub router: Router,
-    /// The tools, whose folder is to be watched.
-    pub tools: Arc<ToolHost>,
-    /// What has to be closed when the last request is answered.
-    pub database: Option<backends::sql::SqlPool>,
+    /// What has to go on beside the requests.
+    pub background: Background,
 }
 
 /// Why a service cannot be put together. Every text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// A variant that is asked for is not part of this version.
-    #[error("SERVICE_VARIANT: this version serves Variant A only; set it to a")]
-    VariantNotServed,
     /// A model cannot be set up.
     #[error("{variable}")]
     Model {
@@ -55,6 +62,18 @@ pub enum WireError {
     /// The database's address cannot be used.
     #[error("the database cannot be set up")]
     Database(#[source] backends::sql::AddressError),
+    /// The database holds something else.
+    #[error("DATABASE_URL names a database that this program cannot use")]
+    Migration(#[source] backends::sql::SetupError),
+    /// The document store's address cannot be used.
+    #[error("the document store cannot be set up")]
+    Mongo(#[source] backends::mongo::MongoAddressError),
+    /// The key-value store's address cannot be used.
+    #[error("REDIS_URL cannot be used")]
+    Redis(#[source] backends::redis::AddressError),
+    /// The cluster's address cannot be used.
+    #[error("AGENT_CLUSTER_URL")]
+    Cluster(#[source] model_client::ConnectError),
     /// The tool host cannot start.
     #[error("the tools cannot be set up")]
     Tools(#[source] tool_host::EngineError),
@@ -63,12 +82,14 @@ pub enum WireError {
     Metrics(#[source] prometheus::Error),
 }
 
-/// Puts a service together. `lane` is where guests go on that take long; `readiness` says when the service is
-/// going away.
-pub async fn build(config: &Config, lane: Handle, readiness: Readiness) -> Result<Service, WireError> {
-    if config.variant_b.is_some() {
-        return Err(WireError::VariantNotServed);
-    }
+/// Puts a service together. `lane` is where guests go on that take long; `worker` names this process among all
+/// that work off the queue; `readiness` says when the service is going away.
+pub async fn build(
+    config: &Config,
+    lane: Handle,
+    worker: String,
+    readiness: Readiness,
+) -> Result<Service, WireError> {
     warn_of_what_is_not_there(config);
     let metrics =
         Metrics::new(config.service.environment, &config.observe.metrics_prefix, &Handle::current())
@@ -77,15 +98,72 @@ pub async fn build(config: &Config, lane: Handle, readiness: Readiness) -> Resul
     let tools = tools::start(&config.tools, lane, metrics.tools()).await.map_err(WireError::Tools)?;
     let tools = Arc::new(tools);
     let toolbox: Arc<dyn Toolbox> = tools.clone();
-    let journal = Arc::new(MemoryJournal::new(JOURNAL_BYTES));
-    let database = probes::open(config.stores.database.as_ref()).map_err(WireError::Database)?;
 
-    let invoke = invoke::stack(&config.agent, &metrics, models.chat, toolbox.clone(), journal);
-    let probes = probes::all(models.checked, config.models.health_ttl, database.clone());
-    let router = http_edge::variant_a(Edge {
-        invoke,
-        toolbox,
-        probes,
+    let stores = stores::open(&config.stores).await?;
+    let prepared = Arc::new(AtomicBool::new(stores.database.is_none()));
+    let migration = match &stores.database {
+        Some(database) => Migration::new(database.clone(), prepared.clone()).begin().await,
+        None => Ok(None),
+    };
+    let migration = migration.map_err(WireError::Migration)?;
+    let (recording, behind) = match stores.runs {
+        Some(runs) => {
+            let (behind, drain) = Behind::new(runs.store.clone(), Bounds::default(), metrics.service());
+            (Some(Recording { store: runs.store, writer: runs.writer, drain }), Some(behind))
+        }
+        None => (None, None),
+    };
+    let parts = invoke::Parts {
+        config: &config.agent,
+        metrics: &metrics,
+        model: models.chat,
+        toolbox: toolbox.clone(),
+        behind,
+    };
+    let without_store: Arc<dyn Journal> = Arc::new(MemoryJournal::new(JOURNAL_BYTES));
+    let llm = probes::llm(models.checked, config.models.health_ttl);
+
+    let a = config.service.variant.serves_a().then(|| {
+        let mut probes = vec![llm.clone()];
+        // Decisions, "`/health/ready` checks (Variant A)".
+        probes.extend(stores.database.clone().map(|pool| Arc::new(SqlProbe(pool)) as Arc<dyn Probe>));
+        let invoke = parts.for_variant_a(&without_store);
+        http_edge::VariantA { invoke, toolbox: toolbox.clone(), probes }
+    });
+    let mut jobbing = None;
+    let mut b = None;
+    if let (Some(config_b), Some(database), Some(recording)) =
+        (&config.variant_b, &stores.database, &recording)
+    {
+        let shared = stores::open_shared(config_b, database, metrics.service())?;
+        let admission = Admission::new(config.agent.max_concurrent);
+        let circuit = SharedCircuit::new(config.agent.circuit_min_volume);
+        metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
+        let jobs = Jobs::new(shared.queue.clone());
+        let cache = config.agent.result_cache.then_some(shared.cache);
+        let gates = invoke::Gates { cache: cache.clone(), circuit, admission: admission.clone() };
+        b = Some(http_edge::VariantB {
+            invoke: parts.for_variant_b(gates, &without_store),
+            jobs: jobs.clone(),
+            cache,
+            windows: Arc::new(metrics.metered_windows(shared.windows)),
+            cluster: connect_cluster(&config.agent)?,
+            tokens: Tokens::new(config_b.jwt_secret.expose().as_bytes()),
+            database: shared.database,
+            key_value: shared.key_value,
+            llm,
+            prepared,
+            production: config.service.environment == config::Environment::Production,
+        });
+        jobbing = Some(Jobbing {
+            queue: shared.queue,
+            worker: jobs.worker(worker, parts.for_job(recording.store.clone()), admission, metrics.service()),
+            depth: metrics.show_queue().map_err(WireError::Metrics)?,
+        });
+    }
+    let router = http_edge::router(Edge {
+        a,
+        b,
         metrics: Arc::new(move || metrics.render()),
         readiness,
         settings: Settings {
@@ -95,7 +173,15 @@ pub async fn build(config: &Config, lane: Handle, readiness: Readiness) -> Resul
             trusted_proxies: config.http.trusted_proxies,
         },
     });
-    Ok(Service { router, tools, database })
+    let background =
+        Background { tools, migration, recording, jobbing, database: stores.database, mongo: stores.mongo };
+    Ok(Service { router, background })
+}
+
+fn connect_cluster(config: &config::Agent) -> Result<Option<Arc<dyn Cluster>>, WireError> {
+    let Some(url) = &config.cluster_url else { return Ok(None) };
+    let cluster = HttpCluster::new(url.as_url().clone(), CLUSTER_TIMEOUT).map_err(WireError::Cluster)?;
+    Ok(Some(Arc::new(cluster)))
 }
 
 /// Settings that this version reads and does not act on. Whoever sets them expects something.
@@ -111,6 +197,6 @@ fn warn_of_what_is_not_there(config: &Config) {
 
 impl std::fmt::Debug for Service {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Service").field("tools", &self.tools).finish_non_exhaustive()
+        f.debug_struct("Service").field("background", &self.background).finish_non_exhaustive()
     }
 }

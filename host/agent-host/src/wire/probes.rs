@@ -8,9 +8,6 @@ use agent_core::health::Fresh;
 use agent_core::message::Message;
 use agent_core::ports::{Model, ModelError, ModelRequest, Probe, ProbeError};
 use async_trait::async_trait;
-use backends::sql::{AddressError, SqlPool, SqlProbe};
-
-use crate::config::Database;
 
 /// How long the model may take to answer a health check. Shorter than the whole check may take, so that what
 /// went wrong is known, and kept, before nobody waits for it any more.
@@ -19,28 +16,23 @@ const MODEL_LIMIT: Duration = Duration::from_secs(4);
 /// Most tokens of the answer to a health check. It is thrown away, but some providers refuse to write less.
 const CHECK_TOKENS: u32 = 16;
 
-/// Opens the database, if there is one.
-pub(crate) fn open(database: Option<&Database>) -> Result<Option<SqlPool>, AddressError> {
-    database
-        .map(|database| match database {
-            Database::Postgres(url) => SqlPool::postgres(url.expose()),
-            Database::Sqlite(url) => SqlPool::sqlite(url.expose()),
-        })
-        .transpose()
+/// The model's check, made at most once per `fresh_for` (decisions, "Model health check").
+pub(crate) fn llm(model: Arc<dyn Model>, fresh_for: Duration) -> Arc<dyn Probe> {
+    Arc::new(Fresh::new(ModelProbe { model, no_tools: Catalog::default() }, fresh_for))
 }
 
-/// `llm` always, `database` when there is one (decisions, "`/health/ready` checks").
-pub(crate) fn all(
-    model: Arc<dyn Model>,
-    fresh_for: Duration,
-    database: Option<SqlPool>,
-) -> Vec<Arc<dyn Probe>> {
-    let llm = Fresh::new(ModelProbe { model, no_tools: Catalog::default() }, fresh_for);
-    let mut probes: Vec<Arc<dyn Probe>> = vec![Arc::new(llm)];
-    if let Some(pool) = database {
-        probes.push(Arc::new(SqlProbe(pool)));
+/// A store that lives in this process, as long as which it answers.
+pub(crate) struct InProcess;
+
+#[async_trait]
+impl Probe for InProcess {
+    fn name(&self) -> &'static str {
+        "redis"
     }
-    probes
+
+    async fn check(&self) -> Result<Option<Duration>, ProbeError> {
+        Ok(None)
+    }
 }
 
 /// Sends one short user message (interface, Variant B, rule 1).

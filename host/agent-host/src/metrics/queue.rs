@@ -1,0 +1,72 @@
+//! The queue of jobs. Asking it takes a round trip, which a scrape must not wait for, so it is asked beside the
+//! scrapes and they show the last answer.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use agent_core::ports::{Depth, JobQueue};
+use prometheus::core::Collector;
+
+use super::family::{Kind, Readings, Series};
+
+/// How often the queue is asked: a few times between two scrapes, which are 15 s apart by default.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+const SERIES: [Series<Depth>; 4] = [
+    Series {
+        name: "agent_queue_waiting_jobs",
+        kind: Kind::Gauge,
+        help: "Jobs that wait for a worker.",
+        value: |depth| Some(depth.waiting as f64),
+    },
+    Series {
+        name: "agent_queue_active_jobs",
+        kind: Kind::Gauge,
+        help: "Jobs that are being worked on, in all processes.",
+        value: |depth| Some(depth.active as f64),
+    },
+    Series {
+        name: "agent_queue_delayed_jobs",
+        kind: Kind::Gauge,
+        help: "Jobs that wait until their next attempt is due.",
+        value: |depth| Some(depth.delayed as f64),
+    },
+    Series {
+        name: "agent_queue_oldest_waiting_seconds",
+        kind: Kind::Gauge,
+        help: "For how long the job that has waited longest has waited; 0 when none does.",
+        value: |depth| Some(depth.oldest_waiting.unwrap_or_default().as_secs_f64()),
+    },
+];
+
+/// The queue as it was when it was last asked; nothing while it does not answer.
+#[derive(Debug, Clone, Default)]
+pub struct QueueDepth(Arc<Mutex<Option<Depth>>>);
+
+impl QueueDepth {
+    pub(super) fn collector(&self) -> Result<impl Collector + use<>, prometheus::Error> {
+        let last = self.clone();
+        Readings::new("", SERIES, move || last.get())
+    }
+
+    /// Asks the queue again and again. Never ends by itself.
+    pub async fn watch(self, queue: Arc<dyn JobQueue>) {
+        loop {
+            let depth = queue.depth().await;
+            if let Err(error) = &depth {
+                // Whoever works with the queue says so louder.
+                tracing::debug!(%error, "the queue does not say how many jobs it has");
+            }
+            self.set(depth.ok());
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+
+    fn get(&self) -> Option<Depth> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, depth: Option<Depth>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = depth;
+    }
+}

@@ -1,0 +1,174 @@
+//! What stands around a run: the result cache, rate windows, the circuit, admission, records, attempts at jobs.
+
+use std::time::Duration;
+
+use agent_core::circuit::{CircuitState, SharedCircuit};
+use agent_core::invoke::Admission;
+use agent_core::observe::{AttemptOutcome, CacheUse, Observer};
+use agent_core::ports::{Hits, RateError, RateWindows, Window};
+use async_trait::async_trait;
+use prometheus::core::Collector;
+use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
+
+use super::LONG_SECONDS;
+use super::family::{Kind, Readings, Series};
+
+/// Counts what the core reports.
+#[derive(Debug)]
+pub struct ServiceMetrics {
+    cache: IntCounterVec,
+    limited: IntCounterVec,
+    rate_fallbacks: IntCounter,
+    records_lost: IntCounter,
+    attempts: IntCounterVec,
+    attempt_seconds: HistogramVec,
+}
+
+impl ServiceMetrics {
+    pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let counters = |name, help, label| IntCounterVec::new(Opts::new(name, help), &[label]);
+        let seconds =
+            HistogramOpts::new("agent_job_attempt_duration_seconds", "Duration of attempts at jobs")
+                .buckets(LONG_SECONDS.to_vec());
+        let this = Self {
+            cache: counters(
+                "agent_cache_requests_total",
+                "Uses of the result cache by what it did",
+                "outcome",
+            )?,
+            limited: counters(
+                "agent_rate_limited_total",
+                "Requests that a rate window turned away",
+                "window",
+            )?,
+            rate_fallbacks: IntCounter::new(
+                "agent_rate_fallbacks_total",
+                "Requests counted in this process only, because the shared windows failed",
+            )?,
+            records_lost: IntCounter::new(
+                "agent_records_lost_total",
+                "Events and records of runs given up before they were stored",
+            )?,
+            attempts: counters("agent_job_attempts_total", "Attempts at jobs by how they ended", "outcome")?,
+            attempt_seconds: HistogramVec::new(seconds, &["outcome"])?,
+        };
+        // A series that begins at zero shows its first increase; one that begins at one hides it.
+        for outcome in [CacheUse::Hit, CacheUse::Miss, CacheUse::Shared, CacheUse::Failed] {
+            this.cache.with_label_values(&[outcome.as_str()]);
+        }
+        for window in [IP, USER] {
+            this.limited.with_label_values(&[window]);
+        }
+        for outcome in ATTEMPT_OUTCOMES {
+            this.attempts.with_label_values(&[outcome.as_str()]);
+        }
+        registry.register(Box::new(this.cache.clone()))?;
+        registry.register(Box::new(this.limited.clone()))?;
+        registry.register(Box::new(this.rate_fallbacks.clone()))?;
+        registry.register(Box::new(this.records_lost.clone()))?;
+        registry.register(Box::new(this.attempts.clone()))?;
+        registry.register(Box::new(this.attempt_seconds.clone()))?;
+        Ok(this)
+    }
+}
+
+const ATTEMPT_OUTCOMES: [AttemptOutcome; 5] = [
+    AttemptOutcome::Completed,
+    AttemptOutcome::Failed,
+    AttemptOutcome::Cancelled,
+    AttemptOutcome::HandedBack,
+    AttemptOutcome::Lost,
+];
+
+impl Observer for ServiceMetrics {
+    fn cache_used(&self, used: CacheUse) {
+        self.cache.with_label_values(&[used.as_str()]).inc();
+    }
+
+    fn rates_fell_back(&self) {
+        self.rate_fallbacks.inc();
+    }
+
+    fn records_lost(&self, count: u64) {
+        self.records_lost.inc_by(count);
+    }
+
+    fn attempt_ended(&self, end: AttemptOutcome, took: Duration) {
+        self.attempts.with_label_values(&[end.as_str()]).inc();
+        self.attempt_seconds.with_label_values(&[end.as_str()]).observe(took.as_secs_f64());
+    }
+}
+
+/// The two kinds of windows, as labels.
+const IP: &str = "ip";
+const USER: &str = "user";
+
+/// Counts whom the windows turn away.
+pub struct MeteredWindows<W> {
+    inner: W,
+    limited: IntCounterVec,
+}
+
+impl<W> MeteredWindows<W> {
+    pub(super) fn new(inner: W, series: &ServiceMetrics) -> Self {
+        Self { inner, limited: series.limited.clone() }
+    }
+}
+
+#[async_trait]
+impl<W: RateWindows> RateWindows for MeteredWindows<W> {
+    async fn hit(&self, windows: &[Window<'_>]) -> Result<Vec<Hits>, RateError> {
+        let hits = self.inner.hit(windows).await?;
+        for (window, hits) in windows.iter().zip(&hits) {
+            if hits.exceed(window.limit) {
+                let kind = if window.key.starts_with("user:") { USER } else { IP };
+                self.limited.with_label_values(&[kind]).inc();
+            }
+        }
+        Ok(hits)
+    }
+}
+
+impl<W> std::fmt::Debug for MeteredWindows<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MeteredWindows").finish_non_exhaustive()
+    }
+}
+
+/// The circuit and the admission as they are now.
+type Gates = (SharedCircuit, Admission);
+
+const GATES: [Series<Gates>; 3] = [
+    Series {
+        name: "agent_circuit_state",
+        kind: Kind::Gauge,
+        help: "Where the agent's circuit breaker stands: 0 closed, 1 half open, 2 open.",
+        value: |(circuit, _)| {
+            Some(match circuit.state() {
+                CircuitState::Closed => 0.0,
+                CircuitState::HalfOpen => 1.0,
+                CircuitState::Open => 2.0,
+            })
+        },
+    },
+    Series {
+        name: "agent_admission_in_use",
+        kind: Kind::Gauge,
+        help: "Agents that run, of MAX_CONCURRENT_AGENTS.",
+        value: |(_, admission)| Some(admission.in_use() as f64),
+    },
+    Series {
+        name: "agent_admission_waiting",
+        kind: Kind::Gauge,
+        help: "Requests and jobs that wait for a free agent.",
+        value: |(_, admission)| Some(admission.waiting() as f64),
+    },
+];
+
+/// Reads the circuit and the admission at every scrape.
+pub(super) fn gates(
+    circuit: SharedCircuit,
+    admission: Admission,
+) -> Result<impl Collector, prometheus::Error> {
+    Readings::new("", GATES, move || Some((circuit.clone(), admission.clone())))
+}

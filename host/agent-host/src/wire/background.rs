@@ -1,0 +1,124 @@
+//! What goes on beside the requests, and the order in which it ends.
+
+use std::fmt;
+use std::sync::Arc;
+
+use agent_core::jobs::Worker;
+use agent_core::ports::{JobQueue, RunStore};
+use agent_core::record::Drain;
+use backends::mongo::MongoStore;
+use backends::sql::SqlPool;
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+use tool_host::ToolHost;
+
+use super::migration::Migration;
+use crate::metrics::QueueDepth;
+use crate::tasks::Tasks;
+
+/// How many jobs one process works on at once (interface, Limits, "Queue worker concurrency").
+const WORKERS: usize = 5;
+
+/// Everything that is to be started with [`Self::start`].
+pub struct Background {
+    pub(super) tools: Arc<ToolHost>,
+    pub(super) migration: Option<Migration>,
+    pub(super) recording: Option<Recording>,
+    pub(super) jobbing: Option<Jobbing>,
+    pub(super) database: Option<SqlPool>,
+    pub(super) mongo: Option<MongoStore>,
+}
+
+/// How runs get into their store.
+pub(super) struct Recording {
+    pub(super) store: Arc<dyn RunStore>,
+    pub(super) writer: BoxFuture<'static, ()>,
+    pub(super) drain: Drain,
+}
+
+/// How jobs are worked off.
+pub(super) struct Jobbing {
+    pub(super) queue: Arc<dyn JobQueue>,
+    pub(super) worker: Worker,
+    pub(super) depth: QueueDepth,
+}
+
+/// What was started, to be ended in its order.
+pub struct Running {
+    /// What can be dropped wherever it stands.
+    others: Tasks,
+    workers: Tasks,
+    drain: Tasks,
+    writer: Tasks,
+    queue: Option<Arc<dyn JobQueue>>,
+    database: Option<SqlPool>,
+    mongo: Option<MongoStore>,
+}
+
+impl Background {
+    /// Starts everything. The workers begin to hand their jobs back when `stopping` is cancelled. A function
+    /// that is frozen between requests must not hold jobs: it goes `without_workers`.
+    pub fn start(self, stopping: &CancellationToken, without_workers: bool) -> Running {
+        let (others, workers, drain, writer) = (Tasks::new(), Tasks::new(), Tasks::new(), Tasks::new());
+        let tools = self.tools;
+        others.spawn("tool-watch", async move { tools.watch().await });
+        if let Some(migration) = self.migration {
+            others.spawn("migration", migration.keep_trying());
+        }
+        if let Some(recording) = self.recording {
+            writer.spawn("run-writer", recording.writer);
+            drain.spawn("run-recorder", recording.drain.run(drain.stopping()));
+        }
+        let mut queue = None;
+        if let Some(jobbing) = self.jobbing {
+            others.spawn("queue-depth", jobbing.depth.watch(jobbing.queue.clone()));
+            let worker = Arc::new(jobbing.worker);
+            let slots = if without_workers { 0 } else { WORKERS };
+            for _ in 0..slots {
+                let (worker, stopping) = (worker.clone(), stopping.clone());
+                workers.spawn("worker", async move { worker.work(stopping).await });
+            }
+            queue = Some(jobbing.queue);
+        }
+        Running { others, workers, drain, writer, queue, database: self.database, mongo: self.mongo }
+    }
+}
+
+impl Running {
+    /// Ends everything: nobody asks any more when this is called.
+    pub async fn close(self) {
+        // They were told to stop when the service was; now their jobs are handed back.
+        self.workers.finished().await;
+        self.others.abort();
+        self.others.finished().await;
+        if let Some(queue) = self.queue {
+            queue.close().await;
+        }
+        // What the last requests and jobs left behind is written before the stores close.
+        self.drain.stop();
+        self.drain.finished().await;
+        self.writer.abort();
+        self.writer.finished().await;
+        if let Some(mongo) = self.mongo {
+            mongo.close().await;
+        }
+        if let Some(database) = self.database {
+            database.close().await;
+        }
+    }
+}
+
+impl fmt::Debug for Background {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Background").field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running")
+            .field("others", &self.others)
+            .field("workers", &self.workers)
+            .finish_non_exhaustive()
+    }
+}
