@@ -7,6 +7,7 @@
 
 mod architecture;
 mod bad_input;
+mod bullmq;
 mod command_line;
 mod harness;
 mod health;
@@ -15,6 +16,7 @@ mod log;
 mod log_form;
 mod metrics;
 mod misbehaving;
+mod node_peer;
 mod provider;
 mod result;
 mod shipped_tools;
