@@ -7,6 +7,7 @@
 
 mod architecture;
 mod bad_input;
+mod bullmq;
 mod command_line;
 mod documents;
 mod harness;
@@ -16,6 +17,7 @@ mod log;
 mod log_form;
 mod metrics;
 mod misbehaving;
+mod node_peer;
 mod provider;
 mod result;
 mod shipped_tools;

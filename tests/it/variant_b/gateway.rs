@@ -83,7 +83,7 @@ async fn every_other_priority_is_handled_here() {
 async fn a_cluster_that_cannot_be_reached_is_a_503() {
     let model = Model::openai().await;
     let nobody = ReservedPort::take();
-    let address = format!("http://user:hunter2@{}/", nobody.address());
+    let address = format!("http://{}/run?key=hunter2", nobody.address());
     let service = Service::variant_b().model(&model).env("AGENT_CLUSTER_URL", address).start().await;
     let answer = service.user(Token::of("u")).gateway(high("hi")).await;
     assert_eq!(

@@ -70,7 +70,8 @@ async fn without_a_secret_or_an_id_there_is_no_token() {
     for arguments in [&["token"][..], &["token", "--id", ""], &["token", "--id", "u1", "--ttl", "soon"]] {
         let Ended { code, stdout, stderr } =
             Service::command(arguments).env("JWT_SECRET", SECRET).run().await;
-        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{arguments:?}: {stderr}");
+        assert!(code != Some(0) && stdout.is_empty(), "{arguments:?}: {stdout}");
+        assert!(!stderr.is_empty(), "{arguments:?}");
         assert!(!stderr.contains(SECRET));
     }
 }

@@ -1,0 +1,133 @@
+//! What is a question (wire 1.2, 1.4).
+
+use acceptance::Token;
+use reqwest::header::CONTENT_TYPE;
+use serde_json::{Value, json};
+
+use super::differences::Difference;
+use super::pair::{Exchange, Pair};
+
+/// A user whose window does not fill.
+fn user() -> Token {
+    Token::of("u").premium()
+}
+
+#[tokio::test]
+async fn wrong_bodies_have_the_same_issues() {
+    let pair = Pair::start().await;
+    let options = |options: Value| json!({ "query": "hi", "options": options });
+    for body in [
+        json!({}),
+        json!({ "Query": "hi" }),
+        json!({ "query": 5 }),
+        json!({ "query": 5.5 }),
+        json!({ "query": null }),
+        json!({ "query": true }),
+        json!({ "query": [] }),
+        json!({ "query": {} }),
+        json!({ "query": "" }),
+        json!({ "query": "x".repeat(1001) }),
+        options(json!({ "maxTokens": 5 })),
+        options(json!({ "maxTokens": 99.999 })),
+        options(json!({ "maxTokens": 10_001 })),
+        options(json!({ "maxTokens": 1e300 })),
+        options(json!({ "maxTokens": -1e300 })),
+        options(json!({ "maxTokens": "5" })),
+        options(json!({ "maxTokens": null })),
+        options(json!({ "maxTokens": false })),
+        options(json!({ "temperature": 9 })),
+        options(json!({ "temperature": -0.000_1 })),
+        options(json!({ "temperature": {} })),
+        options(json!({ "temperature": 9, "maxTokens": 5 })),
+        options(json!(null)),
+        options(json!([])),
+        options(json!("none")),
+        options(json!(7)),
+        json!({ "options": { "temperature": 9, "maxTokens": 5 } }),
+        json!({ "query": "", "options": null }),
+        json!([]),
+        json!([{ "query": "hi" }]),
+    ] {
+        let (node, _) = pair.check(&Exchange::agent(&user(), &body), &[]).await;
+        assert_eq!(node.status, 400, "{body}");
+    }
+    assert!(pair.node_model.calls().is_empty() && pair.our_model.calls().is_empty());
+}
+
+#[tokio::test]
+async fn right_bodies_have_the_same_answers() {
+    let pair = Pair::start().await;
+    let options = |options: Value| json!({ "query": "hi", "options": options });
+    // Each is a question of its own on Node too: its cache looks at the query alone.
+    for (n, body) in [
+        json!({ "query": "x".repeat(1000) }),
+        json!({ "query": "é" }),
+        json!({ "query": "a\u{0}b\u{2028}c" }),
+        json!({ "query": " " }),
+        options(json!({})),
+        options(json!({ "maxTokens": 100, "temperature": 0 })),
+        options(json!({ "maxTokens": 10_000, "temperature": 2 })),
+        options(json!({ "maxTokens": 150.5 })),
+        options(json!({ "unknown": null })),
+        json!({ "query": "hi", "unknown": { "a": [1] } }),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut body = body;
+        if body["query"] == "hi" {
+            body["query"] = json!(format!("hi {n}"));
+        }
+        let (node, _) = pair.check(&Exchange::agent(&user(), &body), &[]).await;
+        assert_eq!(node.status, 200, "{body}");
+    }
+    let temperatures = |calls: Vec<acceptance::Request>| {
+        calls.iter().map(|call| call.body["temperature"].as_f64()).collect::<Vec<_>>()
+    };
+    assert_eq!(temperatures(pair.node_model.calls()), temperatures(pair.our_model.calls()));
+}
+
+#[tokio::test]
+async fn what_is_no_json_is_the_callers_fault_here() {
+    let pair = Pair::start().await;
+    for body in ["{", "not json", r#"{"query":"hi",}"#, "{}{}"] {
+        let exchange = Exchange::post("/api/agent").token(&user()).raw_json(body);
+        pair.check(&exchange, &[Difference::MalformedJson]).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_the_callers_fault_here() {
+    let pair = Pair::start().await;
+    let padded = |bytes: usize| {
+        let frame = json!({ "query": "hi", "padding": "" }).to_string().len();
+        json!({ "query": "hi", "padding": "x".repeat(bytes - frame) })
+    };
+    pair.check(&Exchange::agent(&user(), &padded(102_400)), &[]).await;
+    pair.check(&Exchange::agent(&user(), &padded(102_401)), &[Difference::TooLarge]).await;
+}
+
+#[tokio::test]
+async fn the_content_type_matters_there_and_not_here() {
+    let pair = Pair::start().await;
+    for content_type in ["text/plain", "application/vnd.api+json", "application/json; charset=iso-8859-1"] {
+        let exchange =
+            Exchange::post("/api/agent").token(&user()).header(CONTENT_TYPE.as_str(), content_type);
+        pair.check(&exchange.raw(r#"{"query":"hi"}"#), &[Difference::ContentType]).await;
+    }
+    pair.check(
+        &Exchange::post("/api/agent")
+            .token(&user())
+            .header(CONTENT_TYPE.as_str(), "application/json; charset=utf-8")
+            .raw(r#"{"query":"hi there"}"#),
+        &[],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn no_body_is_an_empty_object() {
+    let pair = Pair::start().await;
+    pair.check(&Exchange::post("/api/agent").token(&user()), &[]).await;
+    pair.check(&Exchange::post("/api/agent").token(&user()).raw_json(""), &[]).await;
+}
