@@ -6,6 +6,7 @@ use agent_core::ports::{Probe, ProbeError};
 use async_trait::async_trait;
 
 use super::SqlPool;
+use super::failure::describe;
 
 /// Runs a trivial query (interface, Variant B, rule 1; the check named `database` of both variants).
 #[derive(Debug)]
@@ -22,21 +23,6 @@ impl Probe for SqlProbe {
             Ok(()) => Ok(None),
             Err(error) => Err(ProbeError(describe(&error))),
         }
-    }
-}
-
-/// What went wrong, without what only the operator's log may say: addresses, users, file names.
-fn describe(error: &sqlx::Error) -> String {
-    tracing::debug!(error = %error, "the database check failed");
-    match error {
-        sqlx::Error::PoolTimedOut => "no connection within 2000 ms".into(),
-        sqlx::Error::PoolClosed => "the service is shutting down".into(),
-        sqlx::Error::Io(error) => format!("the connection failed: {}", error.kind()),
-        sqlx::Error::Tls(_) => "the connection could not be secured".into(),
-        sqlx::Error::Database(error) => {
-            format!("the database refused (code {})", error.code().unwrap_or_else(|| "unknown".into()))
-        }
-        _ => "the query failed".into(),
     }
 }
 

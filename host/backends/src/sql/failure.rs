@@ -1,0 +1,61 @@
+//! What is said about a failure of the database: enough to know what to do, without what only the operator's
+//! log may say: addresses, users, file names.
+
+use sqlx::error::DatabaseError;
+
+/// What went wrong, fit for health reports and errors.
+pub(super) fn describe(error: &sqlx::Error) -> String {
+    tracing::debug!(error = %error, "the database failed");
+    match error {
+        sqlx::Error::PoolTimedOut => "no connection within 2000 ms".into(),
+        sqlx::Error::PoolClosed => "the service is shutting down".into(),
+        sqlx::Error::Io(error) => format!("the connection failed: {}", error.kind()),
+        sqlx::Error::Tls(_) => "the connection could not be secured".into(),
+        sqlx::Error::Database(error) => describe_refusal(&**error),
+        _ => "the query failed".into(),
+    }
+}
+
+fn describe_refusal(error: &dyn DatabaseError) -> String {
+    let code = error.code().unwrap_or_else(|| "unknown".into());
+    let meaning = if error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() {
+        // The low byte is the result, what stands above it says where it came up.
+        code.parse::<i32>().ok().and_then(|code| meaning_in_sqlite(code & 0xff))
+    } else {
+        meaning_in_postgres(&code)
+    };
+    match meaning {
+        Some(meaning) => format!("{meaning} (code {code})"),
+        None => format!("the database refused (code {code})"),
+    }
+}
+
+/// <https://www.sqlite.org/rescode.html>
+fn meaning_in_sqlite(code: i32) -> Option<&'static str> {
+    Some(match code {
+        3 => "the database file may not be accessed",
+        5 | 6 => "the database is locked by another process",
+        8 => "the database is read-only",
+        10 => "the disk failed",
+        11 => "the database file is damaged",
+        13 => "the disk is full",
+        14 => "the database file cannot be opened",
+        26 => "the file is not a database",
+        _ => return None,
+    })
+}
+
+/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>
+fn meaning_in_postgres(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "25006" => "the database is read-only",
+        "28000" | "28P01" => "the database does not accept the user and password",
+        "3D000" => "there is no database of that name",
+        "42501" => "the user of the database lacks a privilege",
+        "42P01" => "the database has not been prepared: its tables are missing",
+        "53100" => "the disk is full",
+        "53300" => "the database has too many connections",
+        "57P01" | "57P02" | "57P03" => "the database is shutting down or starting",
+        _ => return None,
+    })
+}

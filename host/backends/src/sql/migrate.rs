@@ -1,0 +1,90 @@
+//! The tables. They are made and changed by migrations that are part of the binary and run when it starts.
+
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::{Connection as _, SqlSafeStr as _};
+
+use super::failure::describe;
+use super::{SqlPool, Sqlite};
+
+/// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
+const MIGRATIONS: [(i64, &str, &str, &str); 1] = [(
+    1,
+    "runs and jobs",
+    include_str!("../../migrations/postgres/0001_runs_and_jobs.sql"),
+    include_str!("../../migrations/sqlite/0001_runs_and_jobs.sql"),
+)];
+
+/// Why the tables could not be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The database failed or refused.
+    #[error("the database could not be prepared: {detail}")]
+    Store {
+        /// What it says. It holds no address and no secret.
+        detail: String,
+    },
+    /// A newer binary was here before.
+    #[error("the database is newer than this program: it has migration {version}, which is not known here")]
+    Newer {
+        /// The first migration that is not known.
+        version: i64,
+    },
+    /// The tables are not those of any release.
+    #[error("migration {version} of the database is not the one that this program knows")]
+    Foreign {
+        /// The migration.
+        version: i64,
+    },
+}
+
+impl SqlPool {
+    /// Makes the tables or brings them up to date. Any number of processes may do so at once: one does, and
+    /// the others wait.
+    pub async fn migrate(&self) -> Result<(), SetupError> {
+        let migrated = match self {
+            Self::Postgres(pool) => migrate_postgres(pool).await,
+            Self::Sqlite(pools) => migrate_sqlite(pools).await,
+        };
+        migrated.map_err(|error| match error {
+            MigrateError::VersionMissing(version) => SetupError::Newer { version },
+            MigrateError::VersionMismatch(version) | MigrateError::Dirty(version) => {
+                SetupError::Foreign { version }
+            }
+            MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
+                SetupError::Store { detail: describe(&error) }
+            }
+            _ => SetupError::Store { detail: "the migrations failed".into() },
+        })
+    }
+}
+
+/// On a connection of its own: the migrator's advisory lock ends with it, also when a migration fails.
+async fn migrate_postgres(pool: &sqlx::PgPool) -> Result<(), MigrateError> {
+    let mut connection = pool.acquire().await?.detach();
+    let migrated = migrator(|(version, name, sql, _)| (version, name, sql))
+        .run_direct(None, &mut connection, false)
+        .await;
+    let closed = connection.close().await;
+    migrated?;
+    Ok(closed?)
+}
+
+/// All in one transaction that keeps other writers out from its beginning: the migrator has no lock of its own
+/// here.
+async fn migrate_sqlite(pools: &Sqlite) -> Result<(), MigrateError> {
+    pools.switch_to_write_ahead_log().await?;
+    let mut transaction = pools.writer().begin_with("BEGIN IMMEDIATE").await?;
+    migrator(|(version, name, _, sql)| (version, name, sql))
+        .run_direct(None, &mut *transaction, false)
+        .await?;
+    Ok(transaction.commit().await?)
+}
+
+type Row = (i64, &'static str, &'static str, &'static str);
+
+fn migrator(of_dialect: impl Fn(Row) -> (i64, &'static str, &'static str)) -> Migrator {
+    let migrations = MIGRATIONS.into_iter().map(of_dialect).map(|(version, name, sql)| {
+        Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    });
+    Migrator::with_migrations(migrations.collect())
+}

@@ -1,0 +1,76 @@
+//! Jobs on their way into the table, many in one commit.
+
+use agent_core::ports::JobData;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::sql::commit::Write;
+use crate::sql::text::escape;
+use crate::sql::{SqlPool, Sqlite};
+
+/// A job that is added.
+#[derive(Debug)]
+pub(super) struct Added {
+    id: String,
+    run_id: String,
+    user_id: String,
+    query: String,
+}
+
+impl Added {
+    /// Its ids are new. That of the job grows with time, which is the order of the queue and of lists.
+    pub(super) fn new(job: &JobData) -> Self {
+        Self {
+            id: Uuid::now_v7().simple().to_string(),
+            run_id: format!("run_{}", Uuid::now_v7().simple()),
+            user_id: escape(&job.user_id).into_owned(),
+            query: escape(&job.query).into_owned(),
+        }
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Write for Added {
+    type Answer = ();
+
+    fn bytes(&self) -> usize {
+        self.query.len() + self.user_id.len()
+    }
+
+    async fn commit(pool: &SqlPool, jobs: &[Self]) -> Result<Vec<()>, sqlx::Error> {
+        match pool {
+            SqlPool::Postgres(pool) => write_to_postgres(pool, jobs).await?,
+            SqlPool::Sqlite(pools) => write_to_sqlite(pools, jobs).await?,
+        }
+        Ok(vec![(); jobs.len()])
+    }
+}
+
+async fn write_to_postgres(pool: &PgPool, jobs: &[Added]) -> Result<(), sqlx::Error> {
+    let sql = "INSERT INTO jobs (id, run_id, user_id, query, status, due_at, created_at) \
+               SELECT job.*, 'waiting', ms, ms \
+               FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[]) AS job, clock \
+               ON CONFLICT DO NOTHING";
+    sqlx::query(sql)
+        .bind(jobs.iter().map(|job| &*job.id).collect::<Vec<_>>())
+        .bind(jobs.iter().map(|job| &*job.run_id).collect::<Vec<_>>())
+        .bind(jobs.iter().map(|job| &*job.user_id).collect::<Vec<_>>())
+        .bind(jobs.iter().map(|job| &*job.query).collect::<Vec<_>>())
+        .execute(pool)
+        .await
+        .map(drop)
+}
+
+async fn write_to_sqlite(pools: &Sqlite, jobs: &[Added]) -> Result<(), sqlx::Error> {
+    let sql = "INSERT INTO jobs (id, run_id, user_id, query, status, due_at, created_at) \
+               SELECT $1, $2, $3, $4, 'waiting', ms, ms FROM clock WHERE TRUE ON CONFLICT DO NOTHING";
+    let mut transaction = pools.writer().begin_with("BEGIN IMMEDIATE").await?;
+    for job in jobs {
+        let insert = sqlx::query(sql).bind(&job.id).bind(&job.run_id).bind(&job.user_id).bind(&job.query);
+        insert.execute(&mut *transaction).await?;
+    }
+    transaction.commit().await
+}

@@ -1,0 +1,251 @@
+//! The queue of jobs as a table. What may become of a job is said in `statements.rs`; each statement is one
+//! transaction, so that two workers never see a job in between.
+
+mod added;
+mod rows;
+mod statements;
+
+use std::time::Duration;
+
+use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE};
+use agent_core::ports::{
+    AttemptEnd, Cancelling, Claim, Depth, Job, JobData, JobPage, JobQueue, JobStatus, QueueError, Renewal,
+    Wanted,
+};
+use async_trait::async_trait;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+use uuid::Uuid;
+
+use self::added::Added;
+use self::rows::{ClaimRow, DepthRow, JobRow};
+use super::commit::{CommitError, Commits};
+use super::failure::describe;
+use super::text::escape;
+use super::{SqlPool, reading, writing};
+
+/// How often a waiting worker looks for jobs that other processes added, that were delayed, or whose worker
+/// died. What this process adds wakes one at once.
+const POLL: Duration = Duration::from_millis(250);
+
+/// How many workers may die of a job. One that kills its process would otherwise do so for ever; jobs that
+/// are merely unlucky, on a machine that keeps being restarted, are not meant.
+const MOST_LOSSES: i64 = 20;
+
+/// Greater than every id.
+const BEFORE_ALL: &str = "~";
+
+/// A queue in the database, shared by every process that uses the same one.
+#[derive(Debug)]
+pub struct SqlQueue {
+    pool: SqlPool,
+    lease: Duration,
+    commits: Commits<Added>,
+    added: Notify,
+}
+
+impl SqlQueue {
+    /// The queue, and the future that adds jobs for it. Nothing is added unless that runs; it ends when the
+    /// queue has been dropped and everything is added.
+    pub fn new(pool: SqlPool) -> (Self, impl Future<Output = ()> + Send + 'static) {
+        let (commits, adding) = Commits::new(pool.clone());
+        (Self { pool, lease: LEASE, commits, added: Notify::new() }, adding)
+    }
+
+    /// The same queue with leases of another length; every process that uses it has to have the same.
+    #[must_use]
+    pub fn with_lease(self, lease: Duration) -> Self {
+        Self { lease, ..self }
+    }
+
+    async fn try_take(&self, worker: &str) -> Result<Option<Claim>, QueueError> {
+        loop {
+            let token = Uuid::now_v7().simple().to_string();
+            let Some(row) = self.take_next(worker, &token).await.map_err(failed)? else { return Ok(None) };
+            if row.status == JobStatus::Active.as_str() {
+                return Ok(Some(row.into_claim(token)));
+            }
+        }
+    }
+
+    /// Rows are read to their end: only then has SQLite committed.
+    async fn take_next(&self, worker: &str, token: &str) -> Result<Option<ClaimRow>, sqlx::Error> {
+        let sql = match self.pool {
+            SqlPool::Postgres(_) => statements::TAKE_IN_POSTGRES,
+            SqlPool::Sqlite(_) => statements::TAKE_IN_SQLITE,
+        };
+        let rows: Vec<ClaimRow> = writing!(&self.pool, db => {
+            let query = sqlx::query_as(sql).bind(escape(worker)).bind(token);
+            query.bind(ms(self.lease)).bind(MOST_LOSSES).fetch_all(db).await?
+        });
+        Ok(rows.into_iter().next())
+    }
+}
+
+#[async_trait]
+impl JobQueue for SqlQueue {
+    async fn add(&self, job: &JobData) -> Result<String, QueueError> {
+        let job = Added::new(job);
+        let id = job.id().to_owned();
+        self.commits.write(job).await.map_err(|CommitError(detail)| QueueError::Store { detail })?;
+        self.added.notify_one();
+        Ok(id)
+    }
+
+    async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
+        let row: Option<JobRow> = reading!(&self.pool, db => {
+            sqlx::query_as(statements::READ).bind(escape(job_id)).fetch_optional(db).await
+        })
+        .map_err(failed)?;
+        row.map(JobRow::into_job).transpose()
+    }
+
+    async fn list(&self, wanted: &Wanted<'_>) -> Result<JobPage, QueueError> {
+        let before = wanted.cursor.map_or(Ok(BEFORE_ALL), parse_cursor)?;
+        // One more than fits says whether there is another page.
+        let most = i64::try_from(wanted.limit).unwrap_or(i64::MAX).saturating_add(1);
+        let mut rows: Vec<JobRow> = reading!(&self.pool, db => {
+            let query = sqlx::query_as(statements::LIST).bind(escape(wanted.user_id)).bind(before);
+            query.bind(wanted.status.map(JobStatus::as_str)).bind(most).fetch_all(db).await
+        })
+        .map_err(failed)?;
+        let has_more = rows.len() > wanted.limit;
+        rows.truncate(wanted.limit);
+        let next_cursor = if has_more { rows.last().map(|row| row.id.clone()) } else { None };
+        Ok(JobPage { jobs: rows.into_iter().map(JobRow::into_job).collect::<Result<_, _>>()?, next_cursor })
+    }
+
+    async fn cancel(&self, job_id: &str) -> Result<Cancelling, QueueError> {
+        let statuses: Vec<String> = writing!(&self.pool, db => {
+            sqlx::query_scalar(statements::CANCEL).bind(escape(job_id)).fetch_all(db).await
+        })
+        .map_err(failed)?;
+        Ok(match statuses.first() {
+            Some(status) if status == JobStatus::Cancelled.as_str() => Cancelling::Done,
+            Some(_active) => Cancelling::Asked,
+            None if self.read(job_id).await?.is_some() => Cancelling::HadEnded,
+            None => Cancelling::Unknown,
+        })
+    }
+
+    async fn depth(&self) -> Result<Depth, QueueError> {
+        let row: DepthRow = reading!(&self.pool, db => sqlx::query_as(statements::DEPTH).fetch_one(db).await)
+            .map_err(failed)?;
+        Ok(row.into())
+    }
+
+    /// A taking that is dropped half-way may leave a job to nobody until its lease ends.
+    async fn take(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let added = self.added.notified();
+            if let Some(claim) = self.try_take(worker).await? {
+                return Ok(Some(claim));
+            }
+            let now = Instant::now();
+            if now >= deadline {
+                return Ok(None);
+            }
+            let _time_to_look = timeout_at(deadline.min(now + POLL), added).await;
+        }
+    }
+
+    async fn recover(&self, worker: &str) -> Result<u64, QueueError> {
+        let recovered = writing!(&self.pool, db => {
+            let done = sqlx::query(statements::RECOVER).bind(escape(worker)).execute(db).await;
+            done.map_err(failed)?.rows_affected()
+        });
+        self.added.notify_one();
+        Ok(recovered)
+    }
+
+    async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError> {
+        let cancel_asked: Vec<bool> = writing!(&self.pool, db => {
+            let query = sqlx::query_scalar(statements::RENEW).bind(&claim.job_id).bind(&claim.token);
+            query.bind(ms(self.lease)).fetch_all(db).await
+        })
+        .map_err(failed)?;
+        Ok(match cancel_asked.first() {
+            Some(false) => Renewal::Held,
+            Some(true) => Renewal::Cancelled,
+            None => Renewal::Lost,
+        })
+    }
+
+    async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
+        let next = Next::after(claim, end);
+        let changed = writing!(&self.pool, db => {
+            sqlx::query(statements::FINISH)
+                .bind(&claim.job_id)
+                .bind(&claim.token)
+                .bind(next.status.as_str())
+                .bind(ms(next.delay))
+                .bind(next.place)
+                .bind(next.attempts)
+                .bind(next.result)
+                .bind(next.error.map(escape))
+                .execute(db)
+                .await
+                .map_err(failed)?
+                .rows_affected()
+        });
+        if changed == 0 {
+            return Err(QueueError::LeaseLost { job_id: claim.job_id.clone() });
+        }
+        if next.status == JobStatus::Waiting {
+            self.added.notify_one();
+        }
+        Ok(())
+    }
+
+    /// The pool is closed by whoever opened it: run records may still be written to it.
+    async fn close(&self) {}
+}
+
+/// What becomes of a job after an attempt, as [`statements::FINISH`] wants to know it.
+#[derive(Debug)]
+struct Next<'a> {
+    status: JobStatus,
+    delay: Duration,
+    place: i64,
+    attempts: i64,
+    result: Option<&'a str>,
+    error: Option<&'a str>,
+}
+
+impl<'a> Next<'a> {
+    fn after(claim: &Claim, end: &'a AttemptEnd) -> Self {
+        let ended =
+            |status| Self { status, delay: Duration::ZERO, place: 1, attempts: 1, result: None, error: None };
+        match end {
+            AttemptEnd::Completed(result) => {
+                Self { result: Some(result.get()), ..ended(JobStatus::Completed) }
+            }
+            AttemptEnd::Failed { error, retry: true } if claim.attempts_made + 1 < ATTEMPTS => Self {
+                delay: FIRST_BACKOFF * 2u32.saturating_pow(claim.attempts_made),
+                error: Some(error),
+                ..ended(JobStatus::Waiting)
+            },
+            AttemptEnd::Failed { error, .. } => Self { error: Some(error), ..ended(JobStatus::Failed) },
+            AttemptEnd::Cancelled => ended(JobStatus::Cancelled),
+            AttemptEnd::HandedBack => Self { place: 0, attempts: 0, ..ended(JobStatus::Waiting) },
+        }
+    }
+}
+
+/// A cursor is the id of the last job of the page before.
+fn parse_cursor(cursor: &str) -> Result<&str, QueueError> {
+    match Uuid::try_parse(cursor) {
+        Ok(id) if id.get_version_num() == 7 && id.simple().to_string() == cursor => Ok(cursor),
+        Ok(_) | Err(_) => Err(QueueError::BadCursor),
+    }
+}
+
+fn ms(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
+fn failed(error: sqlx::Error) -> QueueError {
+    QueueError::Store { detail: describe(&error) }
+}

@@ -1,0 +1,82 @@
+//! Rows of the table of jobs, and what the port makes of them.
+
+use std::time::Duration;
+
+use agent_core::ports::{Claim, Depth, Job, JobData, JobStatus, QueueError};
+use serde_json::value::RawValue;
+
+use crate::sql::from_ms;
+use crate::sql::text::unescape;
+
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct JobRow {
+    pub(super) id: String,
+    user_id: String,
+    status: String,
+    result: Option<String>,
+    error: Option<String>,
+    attempts_made: i64,
+    created_at: i64,
+    started_at: Option<i64>,
+    finished_at: Option<i64>,
+}
+
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct ClaimRow {
+    id: String,
+    run_id: String,
+    user_id: String,
+    query: String,
+    pub(super) status: String,
+    attempts_made: i64,
+    created_at: i64,
+}
+
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct DepthRow {
+    waiting: i64,
+    active: i64,
+    delayed: i64,
+    oldest_waiting: Option<i64>,
+}
+
+impl JobRow {
+    pub(super) fn into_job(self) -> Result<Job, QueueError> {
+        let unreadable = || QueueError::Store { detail: "a job cannot be read by this program".into() };
+        Ok(Job {
+            id: self.id,
+            user_id: unescape(self.user_id),
+            status: JobStatus::parse(&self.status).ok_or_else(unreadable)?,
+            result: self.result.map(RawValue::from_string).transpose().map_err(|_error| unreadable())?,
+            error: self.error.map(unescape),
+            attempts_made: u32::try_from(self.attempts_made).unwrap_or(u32::MAX),
+            created_at: from_ms(self.created_at),
+            started_at: self.started_at.map(from_ms),
+            finished_at: self.finished_at.map(from_ms),
+        })
+    }
+}
+
+impl ClaimRow {
+    pub(super) fn into_claim(self, token: String) -> Claim {
+        Claim {
+            job_id: self.id,
+            token,
+            run_id: self.run_id,
+            data: Ok(JobData { query: unescape(self.query), user_id: unescape(self.user_id) }),
+            attempts_made: u32::try_from(self.attempts_made).unwrap_or(u32::MAX),
+            created_at: from_ms(self.created_at),
+        }
+    }
+}
+
+impl From<DepthRow> for Depth {
+    fn from(row: DepthRow) -> Self {
+        Self {
+            waiting: row.waiting.unsigned_abs(),
+            active: row.active.unsigned_abs(),
+            delayed: row.delayed.unsigned_abs(),
+            oldest_waiting: row.oldest_waiting.map(|ms| Duration::from_millis(ms.unsigned_abs())),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Runs: their events and their records.
+
+mod entry;
+
+use std::sync::Arc;
+
+use agent_core::ports::{Journal, JournalError, RunRecord, RunStore};
+use agent_core::run::Event;
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use self::entry::{Entry, EventRow, Kept, RecordRow};
+use super::commit::{CommitError, Commits};
+use super::failure::describe;
+use super::text::{escape, unescape};
+use super::{SqlPool, from_ms, reading, to_ms};
+
+/// Keeps runs in the database. What is written at the same time is committed together.
+#[derive(Debug)]
+pub struct SqlRuns {
+    pool: SqlPool,
+    /// This process among all that write, so that an event which it appends twice is known for its own.
+    writer: Arc<str>,
+    commits: Commits<Entry>,
+}
+
+impl SqlRuns {
+    /// The store, and the future that writes for it. Nothing is written unless that runs; it ends when the store
+    /// has been dropped and everything is written.
+    pub fn new(pool: SqlPool) -> (Self, impl Future<Output = ()> + Send + 'static) {
+        let (commits, writing) = Commits::new(pool.clone());
+        let writer = Uuid::now_v7().simple().to_string().into();
+        (Self { pool, writer, commits }, writing)
+    }
+}
+
+#[async_trait]
+impl Journal for SqlRuns {
+    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
+        let entry = Entry::Event(EventRow {
+            run_id: escape(run_id).into_owned(),
+            sequence: i64::try_from(sequence).map_err(|_too_large| store("the run is too long"))?,
+            writer: Arc::clone(&self.writer),
+            event: to_json(event)?,
+        });
+        match self.commits.write(entry).await.map_err(not_committed)? {
+            Kept::Ours => Ok(()),
+            Kept::Another => Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence }),
+        }
+    }
+
+    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
+        let sql = "SELECT event FROM run_events WHERE run_id = $1 ORDER BY sequence";
+        let events: Vec<String> = reading!(&self.pool, db => {
+            sqlx::query_scalar(sql).bind(escape(run_id)).fetch_all(db).await
+        })
+        .map_err(failed)?;
+        events.iter().map(|event| from_json(event)).collect()
+    }
+}
+
+#[async_trait]
+impl RunStore for SqlRuns {
+    async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
+        let entry = Entry::Record(RecordRow {
+            run_id: escape(&record.id).into_owned(),
+            request_id: escape(&record.request_id).into_owned(),
+            user_id: record.user_id.as_deref().map(|id| escape(id).into_owned()),
+            job_id: record.job_id.as_deref().map(|id| escape(id).into_owned()),
+            started_at: to_ms(record.started_at),
+            finished_at: to_ms(record.finished_at),
+            outcome: to_json(&record.outcome)?,
+        });
+        self.commits.write(entry).await.map(drop).map_err(not_committed)
+    }
+
+    async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {
+        let sql = "SELECT * FROM run_records WHERE run_id = $1";
+        let row: Option<RecordRow> = reading!(&self.pool, db => {
+            sqlx::query_as(sql).bind(escape(run_id)).fetch_optional(db).await
+        })
+        .map_err(failed)?;
+        row.map(RecordRow::into_record).transpose()
+    }
+}
+
+impl RecordRow {
+    fn into_record(self) -> Result<RunRecord, JournalError> {
+        Ok(RunRecord {
+            id: unescape(self.run_id),
+            request_id: unescape(self.request_id),
+            user_id: self.user_id.map(unescape),
+            job_id: self.job_id.map(unescape),
+            started_at: from_ms(self.started_at),
+            finished_at: from_ms(self.finished_at),
+            outcome: from_json(&self.outcome)?,
+        })
+    }
+}
+
+fn to_json(value: &impl serde::Serialize) -> Result<String, JournalError> {
+    serde_json::to_string(value).map_err(|_error| store("it cannot be written as JSON"))
+}
+
+fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, JournalError> {
+    serde_json::from_str(text).map_err(|_error| store("what is stored cannot be read by this program"))
+}
+
+fn store(detail: &str) -> JournalError {
+    JournalError::Store { detail: detail.into() }
+}
+
+fn not_committed(CommitError(detail): CommitError) -> JournalError {
+    JournalError::Store { detail }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
+fn failed(error: sqlx::Error) -> JournalError {
+    JournalError::Store { detail: describe(&error) }
+}

@@ -1,0 +1,74 @@
+//! SQLite in a file of ours. It lets one connection write at a time, so there is only one that does: writers
+//! queue up in front of it in the order they came, instead of being told that the database is locked.
+
+use std::time::Duration;
+
+use sqlx::pool::PoolOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqliteSynchronous};
+use tokio::time::{Instant, sleep};
+
+use super::{IDLE_TIMEOUT, MOST_CONNECTIONS, pool_options};
+
+/// How long a writer waits for its turn, and for another process that writes.
+const TURN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How soon switching to the write-ahead log is tried again.
+const SWITCH_PAUSE: Duration = Duration::from_millis(10);
+
+/// The connections to one file. Clones are the same connections.
+#[derive(Debug, Clone)]
+pub struct Sqlite {
+    readers: SqlitePool,
+    writer: SqlitePool,
+}
+
+impl Sqlite {
+    /// Nothing is opened yet.
+    pub(super) fn new(options: SqliteConnectOptions) -> Self {
+        let options = options
+            .create_if_missing(true)
+            // With anything less, what was acknowledged could be gone after a power loss.
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(TURN_TIMEOUT);
+        let writer = PoolOptions::new()
+            .max_connections(1)
+            .idle_timeout(IDLE_TIMEOUT)
+            .acquire_timeout(TURN_TIMEOUT)
+            .connect_lazy_with(options.clone());
+        let readers = pool_options().max_connections(MOST_CONNECTIONS - 1).connect_lazy_with(options);
+        Self { readers, writer }
+    }
+
+    /// Connections for what changes nothing.
+    pub(super) fn readers(&self) -> &SqlitePool {
+        &self.readers
+    }
+
+    /// The one connection for what changes something.
+    pub(super) fn writer(&self) -> &SqlitePool {
+        &self.writer
+    }
+
+    /// Has readers and the writer not wait for each other. The file remembers that, so it is not asked of every
+    /// connection: switching wants the file for itself, and SQLite's own waiting does not cover it.
+    pub(super) async fn switch_to_write_ahead_log(&self) -> Result<(), sqlx::Error> {
+        let deadline = Instant::now() + TURN_TIMEOUT;
+        loop {
+            match sqlx::query("PRAGMA journal_mode = WAL").execute(&self.writer).await {
+                Err(error) if is_locked(&error) && Instant::now() < deadline => sleep(SWITCH_PAUSE).await,
+                switched => return switched.map(drop),
+            }
+        }
+    }
+
+    pub(super) async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}
+
+fn is_locked(error: &sqlx::Error) -> bool {
+    const SQLITE_BUSY: i32 = 5;
+    let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
+    code.is_some_and(|code| code & 0xff == SQLITE_BUSY)
+}

@@ -1,0 +1,142 @@
+//! SQLite and PostgreSQL: the suites of their ports, and what the files `sql_….rs` add for them alone.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use backends::sql::{SqlPool, SqlQueue, SqlRuns};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
+use tempfile::TempDir;
+use test_servers::{Postgres, Task};
+use tokio::sync::Mutex;
+
+use crate::contract::{queue, runs};
+
+/// Short enough to wait for, long enough for a slow machine to renew it in time.
+const LEASE: Duration = Duration::from_secs(2);
+
+mod sqlite {
+    use super::*;
+
+    mod runs {
+        crate::contract::runs::test_all!(super::open_runs);
+    }
+
+    mod queue {
+        crate::contract::queue::test_all!(super::open_queue);
+    }
+
+    async fn open_runs() -> crate::contract::runs::Bench {
+        super::open_runs(Database::sqlite()).await
+    }
+
+    async fn open_queue() -> crate::contract::queue::Bench {
+        super::open_queue(Database::sqlite()).await
+    }
+}
+
+mod postgres {
+    use super::*;
+
+    mod runs {
+        crate::contract::runs::test_all!(super::open_runs);
+    }
+
+    mod queue {
+        crate::contract::queue::test_all!(super::open_queue);
+    }
+
+    async fn open_runs() -> crate::contract::runs::Bench {
+        super::open_runs(Database::postgres().await).await
+    }
+
+    async fn open_queue() -> crate::contract::queue::Bench {
+        super::open_queue(Database::postgres().await).await
+    }
+}
+
+/// An empty database.
+#[derive(Debug)]
+pub(crate) enum Database {
+    Sqlite(TempDir),
+    Postgres { _server: Arc<Postgres>, url: String },
+}
+
+impl Database {
+    pub(crate) fn sqlite() -> Self {
+        Self::Sqlite(tempfile::tempdir().unwrap())
+    }
+
+    /// Of its own, on the server that the tests of a process share.
+    pub(crate) async fn postgres() -> Self {
+        static SERVER: Mutex<Weak<Postgres>> = Mutex::const_new(Weak::new());
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let mut shared = SERVER.lock().await;
+        let server = match shared.upgrade() {
+            Some(server) => server,
+            None => Arc::new(Postgres::start().await),
+        };
+        *shared = Arc::downgrade(&server);
+        let name = format!("test_{}", NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        let mut connection = PgConnection::connect(&server.url()).await.unwrap();
+        let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));
+        sqlx::query(create).execute(&mut connection).await.unwrap();
+        let url = server.url().replace("/postgres", &format!("/{name}"));
+        Self::Postgres { _server: server, url: url.replacen(&format!("/{name}:"), "/postgres:", 1) }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::Sqlite(folder) => format!("sqlite://{}", folder.path().join("test.db").display()),
+            Self::Postgres { url, .. } => url.clone(),
+        }
+    }
+
+    /// The connections of one process.
+    pub(crate) fn pool(&self) -> SqlPool {
+        match self {
+            Self::Sqlite(_) => SqlPool::sqlite(&self.url()).unwrap(),
+            Self::Postgres { url, .. } => SqlPool::postgres(url).unwrap(),
+        }
+    }
+
+    /// Whatever the test does to the database behind the back of the store.
+    pub(crate) async fn execute(&self, sql: &'static str) {
+        let done = match self {
+            Self::Sqlite(_) => {
+                let mut connection = SqliteConnection::connect(&self.url()).await.unwrap();
+                sqlx::raw_sql(sql).execute(&mut connection).await.map(drop)
+            }
+            Self::Postgres { url, .. } => {
+                let mut connection = PgConnection::connect(url).await.unwrap();
+                sqlx::raw_sql(sql).execute(&mut connection).await.map(drop)
+            }
+        };
+        done.unwrap();
+    }
+}
+
+async fn open_runs(database: Database) -> runs::Bench {
+    let (runs, writing) = open_runs_of(&database).await;
+    let (peer, writing_of_peer) = open_runs_of(&database).await;
+    runs::Bench { runs, peer, _guard: Box::new((writing, writing_of_peer, database)) }
+}
+
+async fn open_queue(database: Database) -> queue::Bench {
+    let (queue, adding) = open_queue_of(&database).await;
+    let (peer, adding_of_peer) = open_queue_of(&database).await;
+    queue::Bench { queue, peer, lease: LEASE, _guard: Box::new((adding, adding_of_peer, database)) }
+}
+
+pub(crate) async fn open_runs_of(database: &Database) -> (Arc<SqlRuns>, Task<()>) {
+    let pool = database.pool();
+    pool.migrate().await.unwrap();
+    let (runs, writing) = SqlRuns::new(pool);
+    (Arc::new(runs), Task::begin(writing))
+}
+
+pub(crate) async fn open_queue_of(database: &Database) -> (Arc<SqlQueue>, Task<()>) {
+    let pool = database.pool();
+    pool.migrate().await.unwrap();
+    let (queue, adding) = SqlQueue::new(pool);
+    (Arc::new(queue.with_lease(LEASE)), Task::begin(adding))
+}
