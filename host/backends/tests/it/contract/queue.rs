@@ -1,0 +1,118 @@
+//! What every queue of jobs promises: `JobQueue`.
+
+mod cancelling;
+mod ending;
+mod leases;
+mod reading;
+mod taking;
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::ports::{AttemptEnd, Claim, Job, JobData, JobQueue, JobStatus, Wanted};
+use serde_json::value::RawValue;
+use test_servers::PATIENCE;
+
+pub(crate) use cancelling::*;
+pub(crate) use ending::*;
+pub(crate) use leases::*;
+pub(crate) use reading::*;
+pub(crate) use taking::*;
+
+/// An empty queue.
+pub(crate) struct Bench {
+    /// As this process has it.
+    pub(crate) queue: Arc<dyn JobQueue>,
+    /// As another process has it.
+    pub(crate) peer: Arc<dyn JobQueue>,
+    /// How long its leases last: shorter than in life, that tests need not wait.
+    pub(crate) lease: Duration,
+    /// What has to live as long as the queue: its server, its folder, its tasks.
+    pub(crate) guard: Box<dyn Any + Send + Sync>,
+}
+
+/// A test of every case. The argument is the path of an `async fn() -> Bench`.
+macro_rules! test_all {
+    ($open:path) => {
+        crate::contract::test_each! { queue, $open:
+            // reading
+            a_job_is_read_as_it_was_added,
+            jobs_hold_any_text,
+            an_unknown_job_is_none,
+            jobs_are_listed_newest_first_page_by_page,
+            a_user_sees_only_their_own_jobs,
+            a_list_may_want_one_status,
+            a_page_stays_where_it_is_while_jobs_are_added,
+            a_foreign_cursor_is_refused,
+            depth_counts_what_has_not_ended,
+            depth_says_how_long_the_oldest_has_waited,
+            // taking
+            jobs_are_taken_in_the_order_they_were_added,
+            an_empty_queue_gives_nothing,
+            whoever_waits_gets_what_is_added,
+            whoever_waits_gets_what_another_process_adds,
+            each_job_is_taken_by_one_of_many,
+            one_that_stops_waiting_takes_nothing_along,
+            a_run_id_belongs_to_one_job,
+            // ending
+            a_completed_job_has_its_result,
+            a_failed_attempt_is_made_again_later_and_not_for_ever,
+            a_job_that_no_attempt_can_help_fails_at_once,
+            a_job_handed_back_goes_to_the_front_and_counts_no_attempt,
+            an_attempt_ends_once,
+            // cancelling
+            a_waiting_job_is_cancelled_at_once,
+            a_delayed_job_is_cancelled_at_once,
+            whoever_works_on_a_job_is_asked_to_stop,
+            a_job_that_has_ended_cannot_be_cancelled,
+            a_cancelled_job_is_not_handed_to_anybody_else,
+            a_result_that_came_before_the_stop_is_kept,
+            // leases
+            a_renewed_lease_lasts,
+            a_job_of_a_dead_worker_goes_to_another,
+            who_lost_a_lease_changes_nothing_any_more,
+            a_restarted_worker_gives_its_jobs_back_at_once,
+        }
+    };
+}
+pub(crate) use test_all;
+
+/// A job of `user` about `query`.
+fn data(user: &str, query: &str) -> JobData {
+    JobData { query: query.into(), user_id: user.into() }
+}
+
+async fn add(bench: &Bench, query: &str) -> String {
+    bench.queue.add(&data("u1", query)).await.unwrap()
+}
+
+/// The next job, which there is or soon will be.
+async fn take(queue: &dyn JobQueue, worker: &str) -> Claim {
+    queue.take(worker, PATIENCE).await.unwrap().expect("a job to take")
+}
+
+async fn read(bench: &Bench, id: &str) -> Job {
+    bench.queue.read(id).await.unwrap().expect("the job is there")
+}
+
+async fn status(bench: &Bench, id: &str) -> JobStatus {
+    read(bench, id).await.status
+}
+
+/// Nothing can be taken now.
+async fn assert_nothing_to_take(bench: &Bench) {
+    assert_eq!(bench.queue.take("nobody", Duration::ZERO).await.unwrap(), None);
+}
+
+fn completed(json: &str) -> AttemptEnd {
+    AttemptEnd::Completed(RawValue::from_string(json.into()).unwrap())
+}
+
+fn failed(error: &str, retry: bool) -> AttemptEnd {
+    AttemptEnd::Failed { error: error.into(), retry }
+}
+
+fn wanted(user: &str) -> Wanted<'_> {
+    Wanted { user_id: user, status: None, limit: 20, cursor: None }
+}

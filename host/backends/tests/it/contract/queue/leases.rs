@@ -1,0 +1,67 @@
+//! Workers that die, and those that only seem to.
+
+use agent_core::ports::{AttemptEnd, JobStatus, QueueError, Renewal};
+use futures::FutureExt as _;
+use tokio::time::{Instant, interval};
+
+use super::{Bench, add, assert_nothing_to_take, completed, failed, read, status, take};
+
+pub(crate) async fn a_renewed_lease_lasts(bench: &Bench) {
+    add(bench, "long work").await;
+    let claim = take(&*bench.queue, "worker").await;
+    let mut taking = Box::pin(bench.peer.take("another", 3 * bench.lease));
+    let until = Instant::now() + 2 * bench.lease;
+    let mut ticks = interval(bench.lease / 4);
+    while Instant::now() < until {
+        ticks.tick().await;
+        assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Held);
+        assert_eq!(taking.as_mut().now_or_never(), None, "the other got it");
+    }
+    bench.queue.finish(&claim, &completed("1")).await.unwrap();
+}
+
+pub(crate) async fn a_job_of_a_dead_worker_goes_to_another(bench: &Bench) {
+    let id = add(bench, "job").await;
+    let dead = take(&*bench.queue, "dead").await;
+    let alive = take(&*bench.peer, "alive").await;
+    assert_eq!((&alive.job_id, &alive.run_id), (&id, &dead.run_id));
+    assert_eq!(alive.data, dead.data);
+    assert_ne!(alive.token, dead.token);
+    bench.peer.finish(&alive, &completed("1")).await.unwrap();
+    assert_eq!(status(bench, &id).await, JobStatus::Completed);
+}
+
+pub(crate) async fn who_lost_a_lease_changes_nothing_any_more(bench: &Bench) {
+    let id = add(bench, "job").await;
+    let late = take(&*bench.queue, "late").await;
+    let holder = take(&*bench.peer, "holder").await;
+    assert_eq!(bench.queue.renew(&late).await.unwrap(), Renewal::Lost);
+    for end in [completed("2"), failed("no", false), AttemptEnd::Cancelled, AttemptEnd::HandedBack] {
+        let error = bench.queue.finish(&late, &end).await.unwrap_err();
+        assert_eq!(error, QueueError::LeaseLost { job_id: id.clone() }, "{end:?}");
+        assert_eq!(status(bench, &id).await, JobStatus::Active);
+    }
+    assert_eq!(bench.peer.renew(&holder).await.unwrap(), Renewal::Held);
+    bench.peer.finish(&holder, &completed("1")).await.unwrap();
+    assert_eq!(read(bench, &id).await.result.expect("a result").get(), "1");
+}
+
+pub(crate) async fn a_restarted_worker_gives_its_jobs_back_at_once(bench: &Bench) {
+    let ids = [add(bench, "1").await, add(bench, "2").await, add(bench, "3").await];
+    let dead = [take(&*bench.queue, "dead").await, take(&*bench.queue, "dead").await];
+    let other = take(&*bench.queue, "dead too, but not that one").await;
+    assert_eq!(bench.peer.recover("dead").await.unwrap(), 2);
+    assert_eq!(bench.peer.recover("dead").await.unwrap(), 0);
+    let mut again = Vec::new();
+    for claim in dead {
+        assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Lost);
+        let claim = bench.queue.take("dead", std::time::Duration::ZERO).await.unwrap();
+        again.push(claim.expect("given back at once").job_id);
+    }
+    again.sort();
+    let mut expected = ids[..2].to_vec();
+    expected.sort();
+    assert_eq!(again, expected);
+    assert_eq!(bench.queue.renew(&other).await.unwrap(), Renewal::Held);
+    assert_nothing_to_take(bench).await;
+}
