@@ -36,9 +36,9 @@ impl Store {
 
     pub(super) async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
         let holder = (&*claim.job_id, &*claim.token);
+        let (options, wish) = self.options(&claim.job_id).await?;
         match end {
             AttemptEnd::Completed(result) => {
-                let (options, wish) = self.options(&claim.job_id).await?;
                 let finish = self.official.finish(holder, End::Completed(result.get()), &options, now());
                 match self.end_attempt(claim, &finish.map_err(broken)?).await? {
                     refusal::OPEN_CHILDREN | refusal::FAILED_CHILDREN => {
@@ -49,11 +49,10 @@ impl Store {
                 }
                 self.forget(wish, &claim.job_id).await
             }
+            AttemptEnd::Cancelled => self.cancel_as_worker(claim).await,
+            // Nobody is to take up again what its owner does not want.
+            AttemptEnd::Failed { .. } | AttemptEnd::HandedBack if wish => self.cancel_as_worker(claim).await,
             AttemptEnd::Failed { error, retry } => {
-                let (options, wish) = self.options(&claim.job_id).await?;
-                if wish {
-                    return self.cancel_as_worker(claim).await;
-                }
                 match next_attempt(&options, claim.attempts_made).filter(|_| *retry) {
                     Some(delay) => {
                         let delay = self.official.delay(holder, error, delay, now());
@@ -62,7 +61,6 @@ impl Store {
                     None => self.fail(claim, error, &options).await,
                 }
             }
-            AttemptEnd::Cancelled => self.cancel_as_worker(claim).await,
             AttemptEnd::HandedBack => {
                 let hand_back = self.official.hand_back(&claim.job_id, &claim.token);
                 self.end_attempt(claim, &hand_back).await.map(drop)

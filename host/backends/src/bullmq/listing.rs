@@ -23,13 +23,9 @@ struct Place {
 impl Store {
     /// Reads jobs; there is one entry for each id.
     pub(super) async fn read_all(&self, job_ids: &[&str]) -> Result<Vec<Option<Job>>, QueueError> {
-        let records: Vec<Option<(String, Vec<Option<Vec<u8>>>)>> = self.run(&self.ours.read(job_ids)).await?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let texts = |(state, fields): (String, Vec<Option<Vec<u8>>>)| -> Record {
-            (state, fields.into_iter().map(|field| field.map(text)).collect())
-        };
+        let records: Vec<Option<Record>> = self.run(&self.ours.read(job_ids)).await?;
         let jobs = job_ids.iter().zip(records);
-        Ok(jobs.map(|(id, record)| read_job(id, record.map(texts)?)).collect())
+        Ok(jobs.map(|(id, record)| read_job(id, record?)).collect())
     }
 
     /// Puts a job into its owner's list.

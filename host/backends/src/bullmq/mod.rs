@@ -21,7 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::queue::QUEUE;
+use agent_core::ports::queue::{LEASE, QUEUE};
 use agent_core::ports::{
     AttemptEnd, Cancelling, Claim, Depth, Job, JobData, JobPage, JobQueue, QueueError, Renewal, Wanted,
 };
@@ -60,12 +60,17 @@ impl BullQueue {
     /// The queue in the Redis at that address. Nothing is connected yet: while Redis is down, the start-up's
     /// included, every call fails within about two seconds, and when it is back they work again.
     pub fn open(url: &str) -> Result<Self, AddressError> {
+        Self::open_with_lease(url, LEASE)
+    }
+
+    /// The same with leases of another length, for tests that do not wait as long.
+    pub fn open_with_lease(url: &str, lease: Duration) -> Result<Self, AddressError> {
         let keys = QueueKeys::new(QUEUE, None);
         let store = Store {
             redis: Redis::with_patience(url, ANSWER_TIMEOUT)?,
             waiting: Redis::with_patience(url, ANSWER_TIMEOUT)?,
-            official: Official::new(keys.clone()),
-            ours: Ours::new(keys.clone()),
+            official: Official::new(keys.clone(), lease),
+            ours: Ours::new(keys.clone(), lease),
             keys,
         };
         Ok(Self { store: Arc::new(store), turn: Mutex::default() })
@@ -124,8 +129,8 @@ impl JobQueue for BullQueue {
     /// A job that was taken for a caller who did not wait for it goes back to the queue.
     async fn close(&self) {
         taking::give_up(&self.store, &self.turn).await;
-        self.store.redis.disconnect().await;
-        self.store.waiting.disconnect().await;
+        self.store.redis.disconnect();
+        self.store.waiting.disconnect();
     }
 }
 
@@ -152,7 +157,6 @@ fn store_error(failure: Failure) -> QueueError {
 }
 
 /// What could not be written down for Redis.
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
 fn broken(error: impl std::error::Error) -> QueueError {
     QueueError::Store { detail: error.to_string() }
 }

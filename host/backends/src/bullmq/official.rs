@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, JOB, LEASE};
+use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, JOB};
 use bullmq::types::{BackoffStrategy, KeepJobs, RemoveOnFinish};
 use bullmq::{JobOptions, QueueKeys};
 use redis::{Script, ScriptInvocation};
@@ -28,6 +28,7 @@ macro_rules! script {
 /// The scripts, and the keys they are given.
 pub(super) struct Official {
     keys: QueueKeys,
+    lease: Duration,
     add: Script,
     take: Script,
     finish: Script,
@@ -79,9 +80,10 @@ struct Keep {
 type Packed = Result<Vec<u8>, rmp_serde::encode::Error>;
 
 impl Official {
-    pub(super) fn new(keys: QueueKeys) -> Self {
+    pub(super) fn new(keys: QueueKeys, lease: Duration) -> Self {
         Self {
             keys,
+            lease,
             add: script!("addStandardJob-9.lua"),
             take: script!("moveToActive-11.lua"),
             finish: script!("moveToFinished-14.lua"),
@@ -117,7 +119,7 @@ impl Official {
         Ok(add)
     }
 
-    /// Takes the next job and locks it for [`LEASE`]. Answers `[job or 0, id or 0, wait, next]`.
+    /// Takes the next job and locks it for a lease. Answers `[job or 0, id or 0, wait, next]`.
     pub(super) fn take(
         &self,
         token: &str,
@@ -132,7 +134,7 @@ impl Official {
         for key in [keys.limiter(), keys.delayed(), keys.paused(), keys.meta(), keys.pc(), keys.marker()] {
             take.key(key);
         }
-        let options = TakeOptions { token, lock_duration: millis(LEASE), name: worker };
+        let options = TakeOptions { token, lock_duration: millis(self.lease), name: worker };
         take.arg(keys.key_prefix()).arg(now).arg(pack(&options)?);
         Ok(take)
     }
@@ -170,7 +172,7 @@ impl Official {
         let packed = pack(&FinishOptions {
             token,
             keep_jobs: Keep::from(kept.as_ref()),
-            lock_duration: millis(LEASE),
+            lock_duration: millis(self.lease),
             attempts: options.attempts.unwrap_or_default(),
             max_metrics_size: "",
         })?;
@@ -198,7 +200,7 @@ impl Official {
         let count_the_attempt = "0";
         retry.arg(keys.key_prefix()).arg(now).arg(job_id).arg(token).arg(millis(delay));
         retry.arg(count_the_attempt).arg(pack(&["failedReason", reason])?);
-        retry.arg("0").arg(pack(&TakeOptions { token, lock_duration: millis(LEASE), name: "" })?);
+        retry.arg("0").arg(pack(&TakeOptions { token, lock_duration: millis(self.lease), name: "" })?);
         Ok(retry)
     }
 

@@ -1,8 +1,10 @@
 //! Our own scripts and keys, for what BullMQ has no word for: cancelling, whose a job is, a worker that is
 //! known to be dead.
 
+use std::time::Duration;
+
 use agent_core::ports::Claim;
-use agent_core::ports::queue::{LEASE, QUEUE};
+use agent_core::ports::queue::QUEUE;
 use bullmq::QueueKeys;
 use redis::{Script, ScriptInvocation};
 
@@ -12,6 +14,7 @@ use super::record::FIELDS;
 /// The scripts, and the keys they are given.
 pub(super) struct Ours {
     keys: QueueKeys,
+    lease: Duration,
     cancel: Script,
     depth: Script,
     give_back: Script,
@@ -40,9 +43,10 @@ fn cancelled_key(job_id: &str) -> String {
 }
 
 impl Ours {
-    pub(super) fn new(keys: QueueKeys) -> Self {
+    pub(super) fn new(keys: QueueKeys, lease: Duration) -> Self {
         Self {
             keys,
+            lease,
             cancel: Script::new(include_str!("scripts/cancel.lua")),
             depth: Script::new(include_str!("scripts/depth.lua")),
             give_back: Script::new(include_str!("scripts/give_back.lua")),
@@ -87,7 +91,7 @@ impl Ours {
         let mut renew = self.renew.prepare_invoke();
         renew.key(self.lock_key(&claim.job_id)).key(self.keys.active()).key(self.keys.stalled());
         renew.key(wish_key(&claim.job_id));
-        renew.arg(&claim.token).arg(millis(LEASE)).arg(&claim.job_id);
+        renew.arg(&claim.token).arg(millis(self.lease)).arg(&claim.job_id);
         renew
     }
 

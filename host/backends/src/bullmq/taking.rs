@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::ours::{new_token, wish_key};
-use super::record::read_claim;
+use super::record::{read_claim, text, to_millis};
 use super::{ANSWER_TIMEOUT, Store, broken, now, store_error};
 
 /// How often somebody looks for jobs whose lease has run out, and so the longest wait for a new one: a worker
@@ -146,10 +146,6 @@ fn read_field([name, value]: &[Value; 2]) -> Option<(String, String)> {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 /// Waits until BullMQ's marker says that there is something to be taken, or that long.
 async fn wait_for_marker(store: Arc<Store>, longest: Duration) -> Result<(), QueueError> {
     let longest = longest.max(SHORTEST_WAIT);
@@ -174,7 +170,7 @@ impl Store {
             async move { redis::cmd("EXISTS").arg(wish).query_async::<bool>(&mut redis).await }
         };
         if let Ok(data) = &claim.data {
-            let created = super::record::to_millis(claim.created_at);
+            let created = to_millis(claim.created_at);
             if let Err(error) = self.list_for(&data.user_id, &claim.job_id, created).await {
                 tracing::debug!(job_id = claim.job_id, error = %error, "a job is missing in its owner's list");
             }

@@ -16,31 +16,19 @@ pub(super) struct Gate {
     closed_until: Mutex<Option<Instant>>,
 }
 
-/// Leave to ask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pass {
-    /// Redis answers.
-    Free,
-    /// It did not answer the last time: this is the one who finds out.
-    Scout,
-}
-
 impl Gate {
-    /// Whether to ask now. A scout that never reports back is followed by another one after `patience`.
-    pub(super) fn enter(&self, now: Instant, patience: Duration) -> Option<Pass> {
+    /// Whether to ask now. One who is let through to find out and never reports back is followed by another
+    /// one after `patience`.
+    pub(super) fn lets_through(&self, now: Instant, patience: Duration) -> bool {
         let mut closed_until = self.lock();
         match *closed_until {
-            None => Some(Pass::Free),
-            Some(until) if now < until => None,
+            None => true,
+            Some(until) if now < until => false,
             Some(_) => {
                 *closed_until = Some(now + patience);
-                Some(Pass::Scout)
+                true
             }
         }
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.lock().is_some()
     }
 
     pub(super) fn open(&self) {
@@ -65,21 +53,21 @@ mod tests {
     #[test]
     fn after_a_failure_one_goes_first() {
         let (gate, now) = (Gate::default(), Instant::now());
-        assert_eq!(gate.enter(now, PATIENCE), Some(Pass::Free));
+        assert!(gate.lets_through(now, PATIENCE));
         gate.close(now);
-        assert_eq!(gate.enter(now, PATIENCE), None);
+        assert!(!gate.lets_through(now, PATIENCE));
         let later = now + PAUSE;
-        assert_eq!(gate.enter(later, PATIENCE), Some(Pass::Scout));
-        assert_eq!(gate.enter(later, PATIENCE), None);
+        assert!(gate.lets_through(later, PATIENCE));
+        assert!(!gate.lets_through(later, PATIENCE));
         gate.open();
-        assert_eq!(gate.enter(later, PATIENCE), Some(Pass::Free));
+        assert!(gate.lets_through(later, PATIENCE));
     }
 
     #[test]
-    fn a_scout_that_is_lost_is_replaced() {
+    fn one_that_never_reports_back_is_replaced() {
         let (gate, now) = (Gate::default(), Instant::now());
         gate.close(now);
-        assert_eq!(gate.enter(now + PAUSE, PATIENCE), Some(Pass::Scout));
-        assert_eq!(gate.enter(now + PAUSE + PATIENCE, PATIENCE), Some(Pass::Scout));
+        assert!(gate.lets_through(now + PAUSE, PATIENCE));
+        assert!(gate.lets_through(now + PAUSE + PATIENCE, PATIENCE));
     }
 }

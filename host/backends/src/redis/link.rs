@@ -1,16 +1,17 @@
 //! The connection: made when it is first needed, shared by everybody, thrown away when it fails.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, RedisResult};
-use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use super::Failure;
-use super::gate::{Gate, Pass};
+use super::gate::Gate;
 
 /// How long connecting may take. It is what the interface grants the database (Limits, "Database pool").
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -24,22 +25,24 @@ const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// It is not the `ConnectionManager` of the crate `redis`: that one keeps a connection whose answers do not
 /// come, and needs a failed call to notice that a restarted server is back.
 #[derive(Clone)]
-pub struct Redis(Arc<Shared>);
+pub struct Redis(Arc<Server>);
 
-struct Shared {
+struct Server {
     client: Client,
     patience: Duration,
-    /// Held while connecting, so that one does it and the others wait for it.
     link: Mutex<Link>,
     gate: Gate,
 }
 
 #[derive(Default)]
 struct Link {
-    connection: Option<MultiplexedConnection>,
+    /// Made by whoever waits for it, all of them together: one who stops in the middle holds up nobody.
+    connecting: Option<Connecting>,
     /// Counts connections: a failure ends the one it happened on and not its successor.
     number: u64,
 }
+
+type Connecting = Shared<BoxFuture<'static, Result<MultiplexedConnection, Failure>>>;
 
 /// An address that names no Redis server. It is not quoted: it may hold a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +59,7 @@ impl Redis {
     /// The same with another limit for an answer.
     pub(crate) fn with_patience(url: &str, patience: Duration) -> Result<Self, AddressError> {
         let client = Client::open(url).map_err(|_quotes_it| AddressError)?;
-        Ok(Self(Arc::new(Shared { client, patience, link: Mutex::default(), gate: Gate::default() })))
+        Ok(Self(Arc::new(Server { client, patience, link: Mutex::default(), gate: Gate::default() })))
     }
 
     /// Asks, unless Redis did not answer a moment ago. A question that found a connection dead is asked once
@@ -69,24 +72,10 @@ impl Redis {
         F: Future<Output = RedisResult<T>> + Send,
         T: Send,
     {
-        let longest = CONNECT_TIMEOUT + self.0.patience;
-        let pass = self.0.gate.enter(Instant::now(), longest).ok_or(Failure::Down)?;
-        self.ask_with(pass, self.0.patience, question).await
+        self.ask_and_wait(Duration::ZERO, question).await
     }
 
-    /// Asks without a look at how it went the last time, for what asks rarely and wants to know.
-    pub(crate) async fn ask_anyway<T, F>(
-        &self,
-        question: impl Fn(MultiplexedConnection) -> F + Send,
-    ) -> Result<T, Failure>
-    where
-        F: Future<Output = RedisResult<T>> + Send,
-        T: Send,
-    {
-        self.ask_with(Pass::Scout, self.0.patience, question).await
-    }
-
-    /// Asks what Redis may take `wait` to answer.
+    /// Asks what Redis may take `wait` longer to answer.
     pub(crate) async fn ask_and_wait<T, F>(
         &self,
         wait: Duration,
@@ -96,19 +85,26 @@ impl Redis {
         F: Future<Output = RedisResult<T>> + Send,
         T: Send,
     {
-        let longest = CONNECT_TIMEOUT + self.0.patience + wait;
-        let pass = self.0.gate.enter(Instant::now(), longest).ok_or(Failure::Down)?;
-        self.ask_with(pass, self.0.patience + wait, question).await
+        let patience = self.0.patience + wait;
+        if !self.0.gate.lets_through(Instant::now(), CONNECT_TIMEOUT + patience) {
+            return Err(Failure::Down);
+        }
+        self.ask_anyway(patience, question).await
+    }
+
+    /// Asks without a look at how it went the last time, for what asks rarely and wants to know.
+    pub(crate) async fn ping(&self) -> Result<(), Failure> {
+        let ping = |mut redis| async move { redis::cmd("PING").query_async(&mut redis).await };
+        self.ask_anyway(self.0.patience, ping).await
     }
 
     /// Lets go of the connection; the next question makes a new one.
-    pub(crate) async fn disconnect(&self) {
-        self.0.link.lock().await.connection = None;
+    pub(crate) fn disconnect(&self) {
+        self.link().connecting = None;
     }
 
-    async fn ask_with<T, F>(
+    async fn ask_anyway<T, F>(
         &self,
-        pass: Pass,
         patience: Duration,
         question: impl Fn(MultiplexedConnection) -> F + Send,
     ) -> Result<T, Failure>
@@ -118,20 +114,23 @@ impl Redis {
     {
         let mut tried = false;
         loop {
-            let (connection, number, is_new) = self.connect(pass).await?;
-            let answer = match timeout(patience, question(connection)).await {
-                Ok(answer) => answer.map_err(Failure::from),
-                Err(_elapsed) => Err(Failure::Late(patience)),
+            let (connecting, number, is_new) = self.connect();
+            let answer = match connecting.await {
+                Ok(connection) => match timeout(patience, question(connection)).await {
+                    Ok(answer) => answer.map_err(Failure::from),
+                    Err(_elapsed) => Err(Failure::Late(patience)),
+                },
+                Err(failure) => Err(failure),
             };
             match answer {
                 // One that was kept may have died with its server, long ago and unnoticed.
                 Err(Failure::Broken(_)) if !is_new && !tried => {
-                    self.drop_link(number).await;
+                    self.drop_link(number);
                     tried = true;
                 }
                 Err(failure) if failure.means_down() => {
                     self.0.gate.close(Instant::now());
-                    self.drop_link(number).await;
+                    self.drop_link(number);
                     return Err(failure);
                 }
                 answered => {
@@ -142,40 +141,37 @@ impl Redis {
         }
     }
 
-    /// The connection with its number, and whether it was made just now.
-    async fn connect(&self, pass: Pass) -> Result<(MultiplexedConnection, u64, bool), Failure> {
-        let mut link = self.0.link.lock().await;
-        if let Some(connection) = &link.connection {
-            return Ok((connection.clone(), link.number, false));
+    /// The connection with its number, and whether it is being made just now.
+    fn connect(&self) -> (Connecting, u64, bool) {
+        let mut link = self.link();
+        if let Some(connecting) = &link.connecting {
+            return (connecting.clone(), link.number, connecting.peek().is_none());
         }
-        // Whoever had the lock before has tried in vain: one such wait is enough for all.
-        if pass == Pass::Free && self.0.gate.is_closed() {
-            return Err(Failure::Down);
-        }
-        let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        let connecting = self.0.client.get_multiplexed_async_connection_with_config(&config);
-        let connected = match timeout(CONNECT_TIMEOUT, connecting).await {
-            Ok(connected) => connected.map_err(Failure::from),
-            Err(_elapsed) => Err(Failure::Late(CONNECT_TIMEOUT)),
-        };
-        match connected {
-            Ok(connection) => {
-                link.number += 1;
-                link.connection = Some(connection.clone());
-                Ok((connection, link.number, true))
-            }
-            Err(failure) => {
-                self.0.gate.close(Instant::now());
-                Err(failure)
-            }
+        let connecting = connect(self.0.client.clone()).boxed().shared();
+        link.number += 1;
+        link.connecting = Some(connecting.clone());
+        (connecting, link.number, true)
+    }
+
+    fn drop_link(&self, number: u64) {
+        let mut link = self.link();
+        if link.number == number {
+            link.connecting = None;
         }
     }
 
-    async fn drop_link(&self, number: u64) {
-        let mut link = self.0.link.lock().await;
-        if link.number == number {
-            link.connection = None;
-        }
+    fn link(&self) -> MutexGuard<'_, Link> {
+        self.0.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn connect(client: Client) -> Result<MultiplexedConnection, Failure> {
+    // How long anything may take is said here and by whoever asks.
+    let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+    let connecting = client.get_multiplexed_async_connection_with_config(&config);
+    match timeout(CONNECT_TIMEOUT, connecting).await {
+        Ok(connected) => connected.map_err(Failure::from),
+        Err(_elapsed) => Err(Failure::Late(CONNECT_TIMEOUT)),
     }
 }
 

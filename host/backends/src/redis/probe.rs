@@ -18,7 +18,6 @@ impl Probe for RedisProbe {
     }
 
     async fn check(&self) -> Result<Option<Duration>, ProbeError> {
-        let ping = |mut redis| async move { redis::cmd("PING").query_async::<()>(&mut redis).await };
-        self.0.ask_anyway(ping).await.map(|()| None).map_err(|failure| ProbeError(failure.to_string()))
+        self.0.ping().await.map(|()| None).map_err(|failure| ProbeError(failure.to_string()))
     }
 }

@@ -2,5 +2,8 @@
 //! the files beside it run the suites against real stores and add what holds for one store alone.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bullmq;
 mod contract;
+mod memory;
+mod redis;
 mod sql;

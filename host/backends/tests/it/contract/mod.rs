@@ -6,7 +6,9 @@
 //! }
 //! ```
 
+pub(crate) mod cache;
 pub(crate) mod queue;
+pub(crate) mod rates;
 pub(crate) mod runs;
 pub(crate) mod text;
 

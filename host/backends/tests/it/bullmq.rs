@@ -1,0 +1,306 @@
+//! The queue on Redis: what it shares with BullMQ's own producers and workers, and Redis being away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::ports::queue::{ATTEMPTS, QUEUE};
+use agent_core::ports::{
+    AttemptEnd, Cancelling, Claim, JobData, JobQueue as _, JobStatus, QueueError, Renewal, Wanted,
+};
+use backends::bullmq::BullQueue;
+use bullmq::options::RedisConnectionOptions;
+use bullmq::{Job, Queue, QueueOptions, Worker, WorkerOptions};
+use redis::aio::MultiplexedConnection;
+use serde_json::json;
+use serde_json::value::RawValue;
+use test_servers::{PATIENCE, Redis, Task, eventually, within};
+
+use crate::contract::queue::Bench;
+
+mod queue {
+    crate::contract::queue::test_all!(super::open_queue);
+}
+
+/// Long enough for a test on a busy machine, short enough to wait for.
+const LEASE: Duration = Duration::from_secs(2);
+
+async fn open_queue() -> Bench {
+    let server = Redis::start().await;
+    let open = || Arc::new(BullQueue::open_with_lease(&server.url(), LEASE).unwrap());
+    Bench { queue: open(), peer: open(), lease: LEASE, _guard: Box::new(server) }
+}
+
+async fn start() -> (Redis, BullQueue) {
+    let server = Redis::start().await;
+    let queue = BullQueue::open_with_lease(&server.url(), LEASE).unwrap();
+    (server, queue)
+}
+
+/// The same queue as BullMQ's official port has it.
+async fn official(server: &Redis) -> Queue {
+    let connection = RedisConnectionOptions::new().url(server.url());
+    Queue::with_options(QUEUE, QueueOptions::new().connection(connection)).await.unwrap()
+}
+
+/// Somebody else who has the store open.
+async fn connect(server: &Redis) -> MultiplexedConnection {
+    redis::Client::open(server.url()).unwrap().get_multiplexed_async_connection().await.unwrap()
+}
+
+fn data(query: &str) -> JobData {
+    JobData { query: query.into(), user_id: "u1".into() }
+}
+
+async fn take(queue: &BullQueue) -> Claim {
+    queue.take("worker", PATIENCE).await.unwrap().expect("a job to take")
+}
+
+fn completed(json: &str) -> AttemptEnd {
+    AttemptEnd::Completed(RawValue::from_string(json.into()).unwrap())
+}
+
+async fn status(queue: &BullQueue, id: &str) -> JobStatus {
+    queue.read(id).await.unwrap().expect("the job is there").status
+}
+
+#[tokio::test]
+async fn a_job_of_another_producer_is_worked_off_and_listed() {
+    let (server, queue) = start().await;
+    let producer = official(&server).await;
+    let added = producer.add("invoke", json!({"query": "q", "userId": 5})).priority(7).await.unwrap();
+    assert_eq!(status(&queue, added.id()).await, JobStatus::Waiting);
+    let claim = take(&queue).await;
+    assert_eq!(claim.data, Ok(JobData { query: "q".into(), user_id: "5".into() }));
+    queue.finish(&claim, &completed(r#"{"output":"3"}"#)).await.unwrap();
+    let seen = producer.get_job(added.id()).await.unwrap().unwrap();
+    assert_eq!(seen.returnvalue(), r#"{"output":"3"}"#);
+    assert_eq!((seen.attempts_made(), seen.processed_by()), (1, Some("worker")));
+    let listed = queue.list(&Wanted { user_id: "5", status: None, limit: 1, cursor: None }).await.unwrap();
+    assert_eq!(listed.jobs[0].id, added.id());
+}
+
+#[tokio::test]
+async fn a_job_of_ours_is_worked_off_by_another_worker() {
+    let (server, queue) = start().await;
+    let connection = RedisConnectionOptions::new().url(server.url());
+    let work = |job: Job, _token| async move { Ok(json!({"asked": job.data()["query"]})) };
+    let id = queue.add(&data("q")).await.unwrap();
+    let worker =
+        Worker::with_options(QUEUE, work, WorkerOptions::new().connection(connection)).await.unwrap();
+    let job = eventually("the other worker to be done", async || {
+        queue.read(&id).await.unwrap().filter(|job| job.status.has_ended())
+    })
+    .await;
+    assert_eq!(job.status, JobStatus::Completed);
+    assert_eq!(job.result.unwrap().get(), r#"{"asked":"q"}"#);
+    worker.close(0).await.unwrap();
+}
+
+#[tokio::test]
+async fn data_that_is_none_of_ours_is_handed_out_with_what_is_wrong_with_it() {
+    let (server, queue) = start().await;
+    let producer = official(&server).await;
+    for wrong in [json!(null), json!([]), json!({}), json!({"query": 5, "userId": "u1"})] {
+        let added = producer.add("invoke", wrong).await.unwrap();
+        let claim = take(&queue).await;
+        let error = claim.data.clone().unwrap_err();
+        queue.finish(&claim, &AttemptEnd::Failed { error, retry: false }).await.unwrap();
+        assert_eq!(status(&queue, added.id()).await, JobStatus::Failed);
+    }
+}
+
+#[tokio::test]
+async fn attempts_are_as_many_as_the_producer_asked_for() {
+    let (server, queue) = start().await;
+    let producer = official(&server).await;
+    for (asked, made) in [(None, ATTEMPTS), (Some(1), 1), (Some(2), 2)] {
+        let job = producer.add("invoke", json!({"query": "q", "userId": "u1"}));
+        let job = if let Some(asked) = asked { job.attempts(asked) } else { job };
+        let id = job.await.unwrap().id().to_owned();
+        for _ in 0..made {
+            let claim = take(&queue).await;
+            assert_eq!(claim.job_id, id);
+            queue.finish(&claim, &AttemptEnd::Failed { error: "no".into(), retry: true }).await.unwrap();
+        }
+        let job = queue.read(&id).await.unwrap().unwrap();
+        assert_eq!((job.status, job.attempts_made), (JobStatus::Failed, made), "{asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_paused_queue_gives_nothing_until_it_goes_on() {
+    let (server, queue) = start().await;
+    let producer = official(&server).await;
+    producer.pause().await.unwrap();
+    let id = queue.add(&data("q")).await.unwrap();
+    assert_eq!(queue.take("worker", Duration::ZERO).await.unwrap(), None);
+    assert_eq!(status(&queue, &id).await, JobStatus::Waiting);
+    assert_eq!(queue.depth().await.unwrap().waiting, 1);
+    producer.resume().await.unwrap();
+    assert_eq!(take(&queue).await.job_id, id);
+}
+
+/// BullMQ's own check for stalled jobs is due once in half a minute for all workers together.
+#[tokio::test]
+async fn a_node_worker_does_not_keep_us_from_finding_jobs_of_the_dead() {
+    let bench = open_queue().await;
+    let mut other = connect(bench.guard.downcast_ref().expect("a server")).await;
+    let check = format!("bull:{QUEUE}:stalled-check");
+    let _: () = redis::cmd("SET").arg(check).arg(1).query_async(&mut other).await.unwrap();
+    let id = bench.queue.add(&data("q")).await.unwrap();
+    assert!(bench.queue.take("dead", PATIENCE).await.unwrap().is_some());
+    assert_eq!(bench.peer.take("alive", PATIENCE).await.unwrap().expect("found").job_id, id);
+}
+
+#[tokio::test]
+async fn a_lease_that_ran_out_is_taken_up_again_while_nobody_else_has_the_job() {
+    let (server, queue) = start().await;
+    let mut other = connect(&server).await;
+    let id = queue.add(&data("q")).await.unwrap();
+    let claim = take(&queue).await;
+    let lock = format!("bull:{QUEUE}:{id}:lock");
+    for _ in 0..2 {
+        let _: () = redis::cmd("DEL").arg(&lock).query_async(&mut other).await.unwrap();
+        assert_eq!(queue.renew(&claim).await.unwrap(), Renewal::Held);
+    }
+    let _: () = redis::cmd("DEL").arg(&lock).query_async(&mut other).await.unwrap();
+    queue.finish(&claim, &completed("1")).await.unwrap();
+    assert_eq!(status(&queue, &id).await, JobStatus::Completed);
+}
+
+#[tokio::test]
+async fn a_wish_to_cancel_outlives_the_worker() {
+    let (_server, queue) = start().await;
+    let id = queue.add(&data("q")).await.unwrap();
+    take(&queue).await;
+    assert_eq!(queue.cancel(&id).await.unwrap(), Cancelling::Asked);
+    assert_eq!(queue.recover("worker").await.unwrap(), 1);
+    assert_eq!(queue.take("worker", Duration::ZERO).await.unwrap(), None);
+    assert_eq!(status(&queue, &id).await, JobStatus::Cancelled);
+}
+
+#[tokio::test]
+async fn a_cancelled_job_leaves_nothing_of_bullmqs_behind() {
+    let (server, queue) = start().await;
+    let producer = official(&server).await;
+    let waiting = queue.add(&data("q")).await.unwrap();
+    queue.cancel(&waiting).await.unwrap();
+    let active = queue.add(&data("q")).await.unwrap();
+    let claim = take(&queue).await;
+    queue.cancel(&active).await.unwrap();
+    queue.finish(&claim, &AttemptEnd::Cancelled).await.unwrap();
+    for id in [waiting, active] {
+        assert!(producer.get_job(&id).await.unwrap().is_none());
+        assert_eq!(status(&queue, &id).await, JobStatus::Cancelled);
+    }
+    let counts = producer.get_job_counts().await.unwrap();
+    assert_eq!((counts.waiting, counts.active), (0, 0));
+}
+
+/// Wherever it is when its caller goes away.
+#[tokio::test]
+async fn a_job_is_not_lost_with_a_caller_who_does_not_wait_for_it() {
+    let (_server, queue) = start().await;
+    for polls in 0..40 {
+        let id = queue.add(&data("q")).await.unwrap();
+        let mut taking = Box::pin(queue.take("impatient", PATIENCE));
+        let mut claim = None;
+        for _ in 0..polls {
+            tokio::select! {
+                biased;
+                taken = &mut taking => { claim = taken.unwrap(); break; }
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        drop(taking);
+        let claim = match claim {
+            Some(claim) => claim,
+            None => queue.take("worker", LEASE / 2).await.unwrap().expect("it is still there"),
+        };
+        assert_eq!(claim.job_id, id);
+        queue.finish(&claim, &completed("1")).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_was_taken_for_nobody_goes_back_when_the_queue_closes() {
+    let (server, queue) = start().await;
+    let peer = BullQueue::open(&server.url()).unwrap();
+    let id = queue.add(&data("q")).await.unwrap();
+    let taking = Task::begin({
+        let queue = BullQueue::open(&server.url()).unwrap();
+        async move {
+            let mut taking = Box::pin(queue.take("worker", PATIENCE));
+            // Until Redis has given the job out, and not until it is in our hands.
+            while status(&queue, "1").await == JobStatus::Waiting {
+                if futures::poll!(&mut taking).is_ready() {
+                    return None;
+                }
+            }
+            drop(taking);
+            queue.close().await;
+            Some(())
+        }
+    });
+    if taking.ended().await.is_some() {
+        assert_eq!(peer.take("peer", Duration::ZERO).await.unwrap().expect("given back").job_id, id);
+    }
+}
+
+#[tokio::test]
+async fn runs_are_told_apart_when_redis_was_emptied() {
+    let (server, queue) = start().await;
+    let mut other = connect(&server).await;
+    queue.add(&data("q")).await.unwrap();
+    let before = take(&queue).await;
+    let _: () = redis::cmd("FLUSHALL").query_async(&mut other).await.unwrap();
+    let _: () = redis::cmd("SCRIPT").arg("FLUSH").query_async(&mut other).await.unwrap();
+    assert_eq!(queue.renew(&before).await.unwrap(), Renewal::Lost);
+    queue.add(&data("q")).await.unwrap();
+    let after = take(&queue).await;
+    assert_eq!(before.job_id, after.job_id);
+    assert_ne!(before.run_id, after.run_id);
+    let error = queue.finish(&before, &completed("1")).await.unwrap_err();
+    assert_eq!(error, QueueError::LeaseLost { job_id: before.job_id.clone() });
+}
+
+#[tokio::test]
+async fn a_queue_whose_redis_is_away_fails_and_works_again_when_it_is_back() {
+    let mut server = Redis::start().await;
+    server.pause().await;
+    let queue = BullQueue::open_with_lease(&server.url(), LEASE).unwrap();
+    for _ in 0..2 {
+        queue.add(&data("q")).await.unwrap_err();
+        queue.take("worker", PATIENCE).await.unwrap_err();
+    }
+    server.resume().await;
+    let id = eventually("the queue to take jobs", async || queue.add(&data("q")).await.ok()).await;
+    let claim = eventually("the queue to give jobs", async || {
+        queue.take("worker", Duration::ZERO).await.ok().flatten()
+    })
+    .await;
+    assert_eq!(claim.job_id, id);
+    // The next outage comes while somebody waits for a job.
+    let mut waiting = Box::pin(queue.take("worker", PATIENCE));
+    assert!(futures::poll!(&mut waiting).is_pending());
+    server.pause().await;
+    within("the outage to be noticed", waiting).await.unwrap_err();
+    server.resume().await;
+    eventually("the lease to be renewed", async || queue.renew(&claim).await.ok()).await;
+}
+
+#[tokio::test]
+async fn a_frozen_redis_is_an_error_and_not_a_wait_for_ever() {
+    let (server, queue) = start().await;
+    let id = queue.add(&data("q")).await.unwrap();
+    server.freeze();
+    for _ in 0..2 {
+        assert!(matches!(queue.read(&id).await.unwrap_err(), QueueError::Store { .. }));
+    }
+    within("taking to fail", queue.take("worker", PATIENCE)).await.unwrap_err();
+    server.thaw();
+    eventually("the queue to give the job", async || {
+        queue.take("worker", Duration::ZERO).await.ok().flatten()
+    })
+    .await;
+}

@@ -1,0 +1,160 @@
+//! Redis: cache, rate windows and probe, also while it is away.
+
+use std::time::Duration;
+
+use agent_core::ports::{Probe as _, RateWindows as _, ResultCache as _, Window};
+use backends::memory::MemoryCache;
+use backends::redis::{Redis, RedisCache, RedisProbe, RedisWindows};
+use proptest::test_runner::{Config, TestRunner};
+use test_servers::eventually;
+
+use crate::contract::cache::result;
+
+mod cache {
+    crate::contract::cache::test_all!(super::open_cache);
+}
+
+mod rates {
+    crate::contract::rates::test_all!(super::open_windows);
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+const WINDOW: Window<'_> = Window { key: "ip:192.0.2.1", limit: 10, period: HOUR };
+
+async fn open_cache() -> crate::contract::cache::Bench {
+    let server = test_servers::Redis::start().await;
+    (Box::new(RedisCache::new(Redis::open(&server.url()).unwrap())), Box::new(server))
+}
+
+async fn open_windows() -> crate::contract::rates::Bench {
+    let server = test_servers::Redis::start().await;
+    (Box::new(RedisWindows::new(Redis::open(&server.url()).unwrap())), Box::new(server))
+}
+
+/// Somebody else who has the store open.
+async fn connect(server: &test_servers::Redis) -> redis::aio::MultiplexedConnection {
+    let client = redis::Client::open(server.url()).unwrap();
+    client.get_multiplexed_async_connection().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_redis_that_is_away_does_not_hold_up_the_start_and_is_found_when_it_is_there() {
+    let mut server = test_servers::Redis::start().await;
+    server.pause().await;
+    let redis = Redis::open(&server.url()).unwrap();
+    let (probe, cache) = (RedisProbe(redis.clone()), RedisCache::new(redis.clone()));
+    assert_eq!(probe.check().await.unwrap_err().0, "the connection to Redis failed: refused");
+    assert!(cache.get("agent:1").await.unwrap_err().0.contains("a moment ago"));
+    server.resume().await;
+    eventually("the cache to work", async || cache.put("agent:1", &result("1"), HOUR).await.ok()).await;
+    assert_eq!(probe.check().await, Ok(None));
+}
+
+#[tokio::test]
+async fn nobody_notices_that_redis_was_restarted() {
+    let mut server = test_servers::Redis::start().await;
+    let redis = Redis::open(&server.url()).unwrap();
+    let windows = RedisWindows::new(redis.clone());
+    windows.hit(&[WINDOW]).await.unwrap();
+    server.pause().await;
+    server.resume().await;
+    // The old connection is dead, the script is not loaded any more, and neither is anybody's business.
+    assert_eq!(windows.hit(&[WINDOW]).await.unwrap()[0].count, 2);
+}
+
+#[tokio::test]
+async fn a_frozen_redis_is_waited_for_once_and_not_by_everybody() {
+    let server = test_servers::Redis::start().await;
+    let redis = Redis::open(&server.url()).unwrap();
+    let (windows, cache) = (RedisWindows::new(redis.clone()), RedisCache::new(redis.clone()));
+    windows.hit(&[WINDOW]).await.unwrap();
+    server.freeze();
+    let late = windows.hit(&[WINDOW]).await.unwrap_err();
+    assert_eq!(late.0, "no answer from Redis within 500 ms");
+    assert_eq!(cache.get("agent:1").await.unwrap_err().0, "Redis did not answer a moment ago");
+    server.thaw();
+    eventually("the windows to work", async || windows.hit(&[WINDOW]).await.ok()).await;
+}
+
+#[tokio::test]
+async fn scripts_are_loaded_again_when_redis_has_forgotten_them() {
+    let server = test_servers::Redis::start().await;
+    let windows = RedisWindows::new(Redis::open(&server.url()).unwrap());
+    windows.hit(&[WINDOW]).await.unwrap();
+    let mut other = connect(&server).await;
+    let _: () = redis::cmd("SCRIPT").arg("FLUSH").query_async(&mut other).await.unwrap();
+    assert_eq!(windows.hit(&[WINDOW]).await.unwrap()[0].count, 2);
+}
+
+#[tokio::test]
+async fn the_counters_are_those_of_express_rate_limit() {
+    let server = test_servers::Redis::start().await;
+    let windows = RedisWindows::new(Redis::open(&server.url()).unwrap());
+    windows.hit(&[WINDOW]).await.unwrap();
+    let mut other = connect(&server).await;
+    let left: i64 = redis::cmd("PTTL").arg("rl:ip:192.0.2.1").query_async(&mut other).await.unwrap();
+    assert!(left > 0 && left <= 3_600_000, "{left}");
+    let _: () = redis::cmd("INCR").arg("rl:ip:192.0.2.1").query_async(&mut other).await.unwrap();
+    assert_eq!(windows.hit(&[WINDOW]).await.unwrap()[0].count, 3);
+}
+
+#[tokio::test]
+async fn an_invalidation_leaves_the_keys_of_others_alone() {
+    let server = test_servers::Redis::start().await;
+    let cache = RedisCache::new(Redis::open(&server.url()).unwrap());
+    let mut other = connect(&server).await;
+    for key in ["bull:agent-tasks:1", "rl:ip:1", "agent-host:x", "xagent:1"] {
+        let _: () = redis::cmd("SET").arg(key).arg(1).query_async(&mut other).await.unwrap();
+    }
+    cache.put("agent:1", &result("1"), HOUR).await.unwrap();
+    assert_eq!(cache.delete_matching("*").await.unwrap(), 1);
+    let left: u64 = redis::cmd("DBSIZE").query_async(&mut other).await.unwrap();
+    assert_eq!(left, 4);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_a_miss() {
+    let server = test_servers::Redis::start().await;
+    let cache = RedisCache::new(Redis::open(&server.url()).unwrap());
+    let mut other = connect(&server).await;
+    for value in [&b"not json"[..], b"{}", b"\xff\xfe", b""] {
+        let _: () = redis::cmd("SET").arg("agent:1").arg(value).query_async(&mut other).await.unwrap();
+        assert_eq!(cache.get("agent:1").await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn what_redis_refuses_does_not_make_it_count_as_down() {
+    let server = test_servers::Redis::start().await;
+    let redis = Redis::open(&server.url()).unwrap();
+    let cache = RedisCache::new(redis.clone());
+    let mut other = connect(&server).await;
+    let _: () = redis::cmd("RPUSH").arg("agent:1").arg("x").query_async(&mut other).await.unwrap();
+    assert!(cache.get("agent:1").await.unwrap_err().0.contains("WRONGTYPE"));
+    assert_eq!(cache.get("agent:2").await.unwrap(), None);
+}
+
+/// Both caches are asked for the same pattern over the same key.
+#[test]
+fn patterns_match_in_memory_as_they_do_in_redis() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let server = runtime.block_on(test_servers::Redis::start());
+    let real = RedisCache::new(Redis::open(&server.url()).unwrap());
+    let ours = MemoryCache::new(1 << 20);
+    let mut runner = TestRunner::new(Config { cases: 1000, failure_persistence: None, ..Config::default() });
+    let letters = r"[a-c\-\^\]\[\\*?]{0,8}";
+    runner
+        .run(&(letters, letters), |(pattern, key)| {
+            let (pattern, key) = (format!("agent:{pattern}"), format!("agent:{key}"));
+            runtime.block_on(async {
+                real.put(&key, &result("1"), HOUR).await.unwrap();
+                ours.put(&key, &result("1"), HOUR).await.unwrap();
+                let deleted = real.delete_matching(&pattern).await.unwrap();
+                assert_eq!(ours.delete_matching(&pattern).await.unwrap(), deleted, "{pattern} {key}");
+                real.delete_matching("*").await.unwrap();
+                ours.delete_matching("*").await.unwrap();
+            });
+            Ok(())
+        })
+        .unwrap();
+}
