@@ -3,9 +3,11 @@
 //! | port | embedded | real |
 //! |---|---|---|
 //! | `Journal` | [`memory::journal`] | – |
+//! | `RunStore` | – | MongoDB: [`mongo`] |
 //! | `Probe` "database" | SQLite | PostgreSQL: [`sql`] |
 //!
 //! What does not belong here: what is stored and why. That is the core's.
 
 pub mod memory;
+pub mod mongo;
 pub mod sql;

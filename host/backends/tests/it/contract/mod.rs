@@ -1,0 +1,22 @@
+//! One suite of cases per port. A store runs a suite with one line, which makes a test of every case:
+//!
+//! ```ignore
+//! mod queue {
+//!     crate::contract::queue::test_all!(super::open_queue);
+//! }
+//! ```
+
+pub(crate) mod runs;
+pub(crate) mod text;
+
+/// A test for each of the cases of a suite, each with a bench of its own from `$open`.
+macro_rules! test_each {
+    ($suite:ident, $open:path: $($case:ident),+ $(,)?) => { $(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $case() {
+            let bench = $open().await;
+            test_servers::within(stringify!($case), crate::contract::$suite::$case(&bench)).await;
+        }
+    )+ };
+}
+pub(crate) use test_each;

@@ -1,0 +1,209 @@
+//! What every store of runs promises: `Journal` and `RunStore`.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent_core::message::{Options, Usage};
+use agent_core::ports::{JournalError, RunOutcome, RunRecord, RunStore, ToolReturn};
+use agent_core::result::{StopReason, ToolOutcome, ToolReceipt};
+use agent_core::run::{Event, Limits, Task};
+use agent_core::testing::{asks_for, says};
+use futures::future::join_all;
+use serde_json::json;
+
+use super::text::{NASTY, long};
+
+/// An empty store.
+pub(crate) struct Bench {
+    /// As this process has it.
+    pub(crate) runs: Arc<dyn RunStore>,
+    /// As another process has it.
+    pub(crate) peer: Arc<dyn RunStore>,
+    /// What has to live as long as the store: its server, its folder, its tasks.
+    pub(crate) guard: Box<dyn Any + Send + Sync>,
+}
+
+/// A test of every case. The argument is the path of an `async fn() -> Bench`.
+macro_rules! test_all {
+    ($open:path) => {
+        crate::contract::test_each! { runs, $open:
+            an_unknown_run_has_no_events_and_no_record,
+            events_are_read_as_they_were_appended,
+            events_hold_any_text,
+            runs_do_not_mix,
+            an_event_number_is_taken_once,
+            of_two_writers_of_one_number_one_wins,
+            an_append_may_be_repeated_by_whoever_made_it,
+            many_appends_at_once_are_all_kept,
+            a_record_is_found_as_it_was_saved,
+            a_record_is_written_anew,
+            records_hold_any_text,
+        }
+    };
+}
+pub(crate) use test_all;
+
+pub(crate) async fn an_unknown_run_has_no_events_and_no_record(bench: &Bench) {
+    for id in ["run_none", "", "🦀", "\0", "run_none'; --"] {
+        assert_eq!(bench.runs.read(id).await.unwrap(), vec![], "{id:?}");
+        assert_eq!(bench.runs.find(id).await.unwrap(), None, "{id:?}");
+    }
+}
+
+pub(crate) async fn events_are_read_as_they_were_appended(bench: &Bench) {
+    let events = history("What is 2 + 3?");
+    append_all(&*bench.runs, "run_1", &events).await;
+    assert_eq!(bench.runs.read("run_1").await.unwrap(), events);
+    assert_eq!(bench.peer.read("run_1").await.unwrap(), events, "in another process");
+}
+
+pub(crate) async fn events_hold_any_text(bench: &Bench) {
+    for (id, text) in [("run_nasty", NASTY.to_owned()), ("run_long", long())] {
+        let events = history(&text);
+        append_all(&*bench.runs, id, &events).await;
+        assert_eq!(bench.runs.read(id).await.unwrap(), events, "{id}");
+    }
+}
+
+pub(crate) async fn runs_do_not_mix(bench: &Bench) {
+    let ids = ["run_1", "run_10", "RUN_1", "run_1 ", "run_%", "run_\\0", "run_\0"];
+    for id in ids {
+        append_all(&*bench.runs, id, &history(id)).await;
+    }
+    for id in ids {
+        assert_eq!(bench.runs.read(id).await.unwrap(), history(id), "{id:?}");
+    }
+}
+
+pub(crate) async fn an_event_number_is_taken_once(bench: &Bench) {
+    let events = history("first");
+    append_all(&*bench.runs, "run_1", &events).await;
+    for store in [&bench.runs, &bench.peer] {
+        let other = Event::ModelReplied { reply: says("second") };
+        let error = store.append("run_1", 1, &other).await.unwrap_err();
+        assert_eq!(error, JournalError::Conflict { run_id: "run_1".into(), sequence: 1 });
+    }
+    assert_eq!(bench.runs.read("run_1").await.unwrap(), events, "it was changed");
+}
+
+pub(crate) async fn of_two_writers_of_one_number_one_wins(bench: &Bench) {
+    let event = |writer: usize| Event::ModelReplied { reply: says(&format!("reply {writer}")) };
+    let events: Vec<_> = (0..20).map(event).collect();
+    let appends = events.iter().enumerate().map(|(writer, event)| {
+        let store = if writer % 2 == 0 { &bench.runs } else { &bench.peer };
+        store.append("run_1", 0, event)
+    });
+    let answers = join_all(appends).await;
+    let winners: Vec<_> = (0..events.len()).filter(|writer| answers[*writer].is_ok()).collect();
+    assert_eq!(winners.len(), 1, "{answers:?}");
+    assert_eq!(bench.runs.read("run_1").await.unwrap(), vec![events[winners[0]].clone()]);
+    let conflict = JournalError::Conflict { run_id: "run_1".into(), sequence: 0 };
+    assert!(answers.into_iter().filter_map(Result::err).all(|error| error == conflict));
+}
+
+/// Whoever did not hear the answer asks again.
+pub(crate) async fn an_append_may_be_repeated_by_whoever_made_it(bench: &Bench) {
+    let events = history("again");
+    append_all(&*bench.runs, "run_1", &events).await;
+    append_all(&*bench.runs, "run_1", &events).await;
+    let both = join_all((0..2).map(|_| bench.runs.append("run_1", 9, &Event::Cancelled))).await;
+    assert_eq!(both, [Ok(()), Ok(())]);
+    assert_eq!(bench.runs.read("run_1").await.unwrap().len(), events.len() + 1);
+}
+
+pub(crate) async fn many_appends_at_once_are_all_kept(bench: &Bench) {
+    let runs: Vec<_> = (0..100).map(|run| (format!("run_{run}"), history(&format!("task {run}")))).collect();
+    join_all(runs.iter().map(|(id, events)| append_all(&*bench.runs, id, events))).await;
+    for (id, events) in &runs {
+        assert_eq!(&bench.peer.read(id).await.unwrap(), events, "{id}");
+    }
+}
+
+pub(crate) async fn a_record_is_found_as_it_was_saved(bench: &Bench) {
+    let failed = RunOutcome::Failed { error: "the model refused".into() };
+    let records = [
+        RunRecord { user_id: None, job_id: None, ..record("run_1", failed) },
+        record("run_2", ended(StopReason::Completed)),
+        record("run_3", ended(StopReason::MaxIterations)),
+    ];
+    for record in &records {
+        bench.runs.save(record).await.unwrap();
+    }
+    for record in &records {
+        assert_eq!(bench.runs.find(&record.id).await.unwrap().as_ref(), Some(record));
+        assert_eq!(bench.peer.find(&record.id).await.unwrap().as_ref(), Some(record), "in another process");
+    }
+    assert_eq!(bench.runs.read("run_1").await.unwrap(), vec![], "a record is no event");
+}
+
+pub(crate) async fn a_record_is_written_anew(bench: &Bench) {
+    let first = record("run_1", RunOutcome::Failed { error: "the provider is down".into() });
+    bench.runs.save(&first).await.unwrap();
+    let ended = ended(StopReason::Completed);
+    let second = RunRecord { finished_at: at(9_000), outcome: ended, user_id: None, ..first };
+    bench.peer.save(&second).await.unwrap();
+    assert_eq!(bench.runs.find("run_1").await.unwrap(), Some(second));
+}
+
+pub(crate) async fn records_hold_any_text(bench: &Bench) {
+    let record = RunRecord {
+        request_id: NASTY.into(),
+        user_id: Some(NASTY.into()),
+        job_id: Some(NASTY.into()),
+        ..record(NASTY, RunOutcome::Failed { error: long() })
+    };
+    bench.runs.save(&record).await.unwrap();
+    assert_eq!(bench.runs.find(NASTY).await.unwrap(), Some(record));
+}
+
+async fn append_all(runs: &dyn RunStore, id: &str, events: &[Event]) {
+    for (sequence, event) in (0..).zip(events) {
+        runs.append(id, sequence, event).await.unwrap();
+    }
+}
+
+/// A whole run about `text`.
+fn history(text: &str) -> Vec<Event> {
+    let task = Task {
+        id: "run_x".into(),
+        input: text.into(),
+        options: Options { max_tokens: Some(100), temperature: Some(0.1) },
+        limits: Limits::default(),
+        model: "test/scripted".into(),
+    };
+    let receipt = ToolReceipt {
+        name: "add".into(),
+        component: Some("calculator@sha256:0".into()),
+        duration_ms: 0.1 + 0.2,
+        outcome: ToolOutcome::Ok,
+    };
+    vec![
+        Event::Started { task, tools: "sha256:none".into() },
+        Event::ModelReplied { reply: asks_for(&[("call_1", "add", json!({"a": text, "b": 1e-7}))]) },
+        Event::ToolsReturned { returns: vec![ToolReturn { content: text.into(), receipt }] },
+        Event::ModelReplied { reply: says(text) },
+    ]
+}
+
+fn record(id: &str, outcome: RunOutcome) -> RunRecord {
+    RunRecord {
+        id: id.into(),
+        request_id: "req-1".into(),
+        user_id: Some("u1".into()),
+        job_id: Some("job-1".into()),
+        started_at: at(1_234),
+        finished_at: at(5_678),
+        outcome,
+    }
+}
+
+fn ended(stop_reason: StopReason) -> RunOutcome {
+    let usage = Usage { input_tokens: u64::from(u32::MAX) + 1, output_tokens: 0 };
+    RunOutcome::Ended { stop_reason, iterations: 2, usage, model: "openai/gpt".into() }
+}
+
+/// Some time in 2023, and `ms` milliseconds.
+fn at(ms: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(1_700_000_000_000 + ms)
+}
