@@ -144,7 +144,7 @@ async fn a_paused_queue_gives_nothing_until_it_goes_on() {
 #[tokio::test]
 async fn a_node_worker_does_not_keep_us_from_finding_jobs_of_the_dead() {
     let bench = open_queue().await;
-    let mut other = connect(bench.guard.downcast_ref().expect("a server")).await;
+    let mut other = connect(bench._guard.downcast_ref().expect("a server")).await;
     let check = format!("bull:{QUEUE}:stalled-check");
     let _: () = redis::cmd("SET").arg(check).arg(1).query_async(&mut other).await.unwrap();
     let id = bench.queue.add(&data("q")).await.unwrap();

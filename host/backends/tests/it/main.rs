@@ -5,5 +5,6 @@
 mod bullmq;
 mod contract;
 mod memory;
+mod mongo;
 mod redis;
 mod sql;

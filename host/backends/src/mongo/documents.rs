@@ -1,0 +1,118 @@
+//! What stands in the collections.
+
+use agent_core::ports::{JournalError, RunOutcome, RunRecord};
+use agent_core::run::Event;
+use mongodb::bson::{DateTime, Document, doc};
+use serde::{Deserialize, Serialize};
+
+use super::fault::store_error;
+
+/// Largest document that MongoDB takes, in bytes.
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+
+/// What a document takes beside its texts, in bytes, rounded up generously.
+const FRAME_BYTES: usize = 256;
+
+/// One event of one run, in `run_events`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct EventDocument {
+    #[serde(rename = "_id")]
+    id: EventId,
+    /// As JSON text, which holds what documents do not: keys with any character in them, numbers of any size.
+    event: String,
+}
+
+/// Documents compare field by field, so that in the order of ids the events of a run stand together, in theirs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct EventId {
+    run: String,
+    sequence: i64,
+}
+
+impl EventDocument {
+    pub(super) fn new(run_id: &str, sequence: u64, event: &Event) -> Result<Self, JournalError> {
+        let sequence =
+            i64::try_from(sequence).map_err(|_too_big| store_error("no run has that many events"))?;
+        let event = serde_json::to_string(event)
+            .map_err(|error| store_error(format!("the event cannot be written: {error}")))?;
+        let this = Self { id: EventId { run: run_id.to_owned(), sequence }, event };
+        let bytes = this.bytes();
+        if bytes > MOST_BYTES {
+            return Err(store_error(format!(
+                "the event takes {bytes} bytes, and MongoDB keeps at most {MOST_BYTES} in one document"
+            )));
+        }
+        Ok(this)
+    }
+
+    /// What it takes, at most.
+    pub(super) fn bytes(&self) -> usize {
+        self.event.len() + self.id.run.len() + FRAME_BYTES
+    }
+
+    /// What finds this one, or the other one that stands in its place.
+    pub(super) fn place(&self) -> Document {
+        doc! { "_id": { "run": &self.id.run, "sequence": self.id.sequence } }
+    }
+
+    pub(super) fn conflict(&self) -> JournalError {
+        JournalError::Conflict { run_id: self.id.run.clone(), sequence: self.id.sequence.unsigned_abs() }
+    }
+
+    pub(super) fn event(&self) -> Result<Event, JournalError> {
+        serde_json::from_str(&self.event)
+            .map_err(|error| store_error(format!("event {} cannot be read: {error}", self.id.sequence)))
+    }
+}
+
+/// What finds every event of a run.
+pub(super) fn events_of(run_id: &str) -> Document {
+    doc! { "_id": {
+        "$gte": { "run": run_id, "sequence": 0_i64 },
+        "$lte": { "run": run_id, "sequence": i64::MAX },
+    } }
+}
+
+/// The record of a run, in `run_records`. Fields of its own rather than one text, for whoever looks into the
+/// store; times to the millisecond.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RecordDocument {
+    #[serde(rename = "_id")]
+    id: String,
+    request_id: String,
+    user_id: Option<String>,
+    job_id: Option<String>,
+    started_at: DateTime,
+    finished_at: DateTime,
+    #[serde(flatten)]
+    outcome: RunOutcome,
+}
+
+impl From<&RunRecord> for RecordDocument {
+    fn from(record: &RunRecord) -> Self {
+        let record = record.clone();
+        Self {
+            id: record.id,
+            request_id: record.request_id,
+            user_id: record.user_id,
+            job_id: record.job_id,
+            started_at: DateTime::from_system_time(record.started_at),
+            finished_at: DateTime::from_system_time(record.finished_at),
+            outcome: record.outcome,
+        }
+    }
+}
+
+impl From<RecordDocument> for RunRecord {
+    fn from(document: RecordDocument) -> Self {
+        Self {
+            id: document.id,
+            request_id: document.request_id,
+            user_id: document.user_id,
+            job_id: document.job_id,
+            started_at: document.started_at.to_system_time(),
+            finished_at: document.finished_at.to_system_time(),
+            outcome: document.outcome,
+        }
+    }
+}

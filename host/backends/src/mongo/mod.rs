@@ -1,0 +1,83 @@
+//! MongoDB, for whoever keeps runs in a document store (`MONGODB_URL`).
+//!
+//! Two collections: `run_events`, the journals, and `run_records`. What makes an event or a record the only one
+//! of its kind is its `_id`, which every collection has an index of from its first moment: nothing has to be
+//! made before the first write, by one replica or by ten, and no replica can write where nothing is unique yet.
+
+mod documents;
+mod fault;
+mod probe;
+mod runs;
+mod writer;
+
+use std::time::Duration;
+
+use mongodb::options::{Acknowledgment, ClientOptions, ReadPreference, SelectionCriteria, WriteConcern};
+use mongodb::{Client, Database};
+
+pub use probe::MongoProbe;
+pub use runs::MongoRuns;
+pub use writer::MongoWriter;
+
+/// The database when the address names none.
+const DATABASE: &str = "agent_host";
+
+/// Most connections of one process to a server (interface, Limits, "Database pool").
+const MOST_CONNECTIONS: u32 = 20;
+
+/// How long a connection may be idle before it is closed (interface, Limits, "Database pool").
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long finding a server and connecting to it may take (interface, Limits, "Database pool").
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long an answer may take once the server was found. The driver itself would wait for ever for one that
+/// holds its connections and says nothing.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A document store. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct MongoStore {
+    database: Database,
+}
+
+/// An address that names no document store. It is not quoted: it may hold a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("MONGODB_URL cannot be used: it is not the address of a MongoDB server, or has an unknown option")]
+pub struct MongoAddressError;
+
+impl MongoStore {
+    /// The store at `mongodb://…`. Nothing is connected yet: a server that is down at start-up is a matter of
+    /// health, not of configuration. Limits that the address itself sets are kept.
+    pub async fn open(url: &str) -> Result<Self, MongoAddressError> {
+        let mut options = ClientOptions::parse(url).await.map_err(|_may_quote_it| MongoAddressError)?;
+        options.app_name.get_or_insert_with(|| "agent-host".into());
+        options.connect_timeout.get_or_insert(CONNECT_TIMEOUT);
+        options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT);
+        options.max_pool_size.get_or_insert(MOST_CONNECTIONS);
+        options.max_idle_time.get_or_insert(IDLE_TIMEOUT);
+        // A run that is resumed from what an old copy says would pay for its last model calls again.
+        options.selection_criteria = Some(SelectionCriteria::ReadPreference(ReadPreference::Primary));
+        // Neither a failover nor a power cut may take back what was acknowledged.
+        options.write_concern =
+            Some(WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build());
+        let name = options.default_database.clone().unwrap_or_else(|| DATABASE.into());
+        let client = Client::with_options(options).map_err(|_may_quote_it| MongoAddressError)?;
+        Ok(Self { database: client.database(&name) })
+    }
+
+    /// The runs kept there, and what writes their events, which has to be run beside them.
+    pub fn runs(&self) -> (MongoRuns, MongoWriter) {
+        runs::open(&self.database)
+    }
+
+    /// Asks whether the store answers.
+    pub fn probe(&self) -> MongoProbe {
+        MongoProbe::new(self.database.clone())
+    }
+
+    /// Closes every connection, waiting for those in use.
+    pub async fn close(&self) {
+        self.database.client().clone().shutdown().await;
+    }
+}

@@ -1,0 +1,36 @@
+//! Whether the document store answers.
+
+use std::time::Duration;
+
+use agent_core::ports::{Probe, ProbeError};
+use async_trait::async_trait;
+use mongodb::Database;
+use mongodb::bson::doc;
+
+use super::fault::answer;
+
+/// Sends a ping to the server that takes the writes.
+#[derive(Debug)]
+pub struct MongoProbe {
+    database: Database,
+}
+
+impl MongoProbe {
+    pub(super) fn new(database: Database) -> Self {
+        Self { database }
+    }
+}
+
+#[async_trait]
+impl Probe for MongoProbe {
+    fn name(&self) -> &'static str {
+        "mongodb"
+    }
+
+    async fn check(&self) -> Result<Option<Duration>, ProbeError> {
+        match answer(self.database.run_command(doc! { "ping": 1 })).await {
+            Ok(_pong) => Ok(None),
+            Err(fault) => Err(ProbeError(fault.to_string())),
+        }
+    }
+}

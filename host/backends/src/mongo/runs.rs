@@ -1,0 +1,64 @@
+//! Runs in two collections: their events, appended through one writer, and their records.
+
+use agent_core::ports::{Journal, JournalError, RunRecord, RunStore};
+use agent_core::run::Event;
+use async_trait::async_trait;
+use futures::TryStreamExt as _;
+use mongodb::bson::doc;
+use mongodb::{Collection, Database};
+use tokio::sync::{mpsc, oneshot};
+
+use super::documents::{EventDocument, RecordDocument, events_of};
+use super::fault::{answer, store_error};
+use super::writer::{Append, MOST_AT_ONCE, MongoWriter};
+
+/// Keeps runs in MongoDB. Clones keep the same ones.
+#[derive(Debug, Clone)]
+pub struct MongoRuns {
+    events: Collection<EventDocument>,
+    records: Collection<RecordDocument>,
+    appends: mpsc::Sender<Append>,
+}
+
+/// The runs of a database, and the writer of their events.
+pub(super) fn open(database: &Database) -> (MongoRuns, MongoWriter) {
+    let events = database.collection("run_events");
+    let records = database.collection("run_records");
+    let (appends, received) = mpsc::channel(MOST_AT_ONCE);
+    let writer = MongoWriter::new(events.clone(), received);
+    (MongoRuns { events, records, appends }, writer)
+}
+
+#[async_trait]
+impl Journal for MongoRuns {
+    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
+        let document = EventDocument::new(run_id, sequence, event)?;
+        let (done, answer) = oneshot::channel();
+        let ended = || store_error("its writer has ended: the service is shutting down");
+        self.appends.send(Append { document, done }).await.map_err(|_unsent| ended())?;
+        answer.await.map_err(|_dropped| ended())?
+    }
+
+    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
+        let reading = async {
+            let found = self.events.find(events_of(run_id)).sort(doc! { "_id": 1 }).await?;
+            found.try_collect::<Vec<_>>().await
+        };
+        answer(reading).await?.iter().map(EventDocument::event).collect()
+    }
+}
+
+#[async_trait]
+impl RunStore for MongoRuns {
+    async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
+        let place = doc! { "_id": &record.id };
+        let document = RecordDocument::from(record);
+        answer(self.records.replace_one(place, document).upsert(true).into_future()).await?;
+        Ok(())
+    }
+
+    async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {
+        let found = answer(self.records.find_one(doc! { "_id": run_id }).into_future()).await?;
+        Ok(found.map(RunRecord::from))
+    }
+}

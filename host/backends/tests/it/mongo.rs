@@ -1,0 +1,242 @@
+//! MongoDB, as SecantusDB plays it.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use agent_core::ports::{Journal as _, JournalError, Probe as _, RunOutcome, RunRecord, RunStore as _};
+use agent_core::run::Event;
+use agent_core::testing::{asks_for, says};
+use backends::mongo::{MongoRuns, MongoStore};
+use futures::future::join_all;
+use serde_json::{Value, json};
+use test_servers::{Mongo, Proxy, Task, eventually};
+
+use crate::contract::runs::Bench;
+
+mod runs {
+    crate::contract::runs::test_all!(super::open_runs);
+}
+
+async fn open_runs() -> Bench {
+    let server = Mongo::start().await;
+    let (here, there) = (Replica::open(&server.url()).await, Replica::open(&server.url()).await);
+    Bench {
+        runs: Arc::new(here.runs.clone()),
+        peer: Arc::new(there.runs.clone()),
+        _guard: Box::new((here, there, server)),
+    }
+}
+
+/// A process of the service, as far as its runs go.
+struct Replica {
+    store: MongoStore,
+    runs: MongoRuns,
+    writer: Task<()>,
+}
+
+impl Replica {
+    async fn open(url: &str) -> Self {
+        let store = MongoStore::open(url).await.unwrap();
+        let (runs, writer) = store.runs();
+        Self { store, runs, writer: Task::begin(writer.run()) }
+    }
+
+    async fn behind(proxy: &Proxy) -> Self {
+        Self::open(&format!("mongodb://{}/?directConnection=true", proxy.address())).await
+    }
+}
+
+fn reply(text: &str) -> Event {
+    Event::ModelReplied { reply: says(text) }
+}
+
+fn record(id: &str) -> RunRecord {
+    RunRecord {
+        id: id.into(),
+        request_id: "req-1".into(),
+        user_id: None,
+        job_id: None,
+        started_at: SystemTime::UNIX_EPOCH,
+        finished_at: SystemTime::UNIX_EPOCH,
+        outcome: RunOutcome::Failed { error: "the model refused".into() },
+    }
+}
+
+fn is_store_error<T: std::fmt::Debug>(result: &Result<T, JournalError>) -> bool {
+    matches!(result, Err(JournalError::Store { .. }))
+}
+
+#[tokio::test]
+async fn events_hold_what_documents_cannot() {
+    let bench = open_runs().await;
+    let deep = (0..50).fold(json!("bottom"), |inner, _| json!({ "$set": [inner] }));
+    for (run, arguments) in [
+        ("run_deep", deep),
+        ("run_keys", json!({ "$where": 1, "a.b": { "": 2, ".": 3 }, "\0": 4, "_id": { "$oid": "x" } })),
+        ("run_numbers", json!([u64::MAX, i64::MIN, 1e308, 5e-324, -0.0, 0.1])),
+        ("run_nothing", Value::Null),
+    ] {
+        let event = Event::ModelReplied { reply: asks_for(&[("call_1", "add", arguments)]) };
+        bench.runs.append(run, 0, &event).await.unwrap();
+        assert_eq!(bench.runs.read(run).await.unwrap(), [event], "{run}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_no_document_can_hold_is_refused_and_holds_up_no_other() {
+    let bench = open_runs().await;
+    let event = reply(&"x".repeat(16 * 1024 * 1024));
+    let small = reply("small");
+    let (big, small) =
+        tokio::join!(bench.runs.append("run_big", 0, &event), bench.runs.append("run_1", 0, &small));
+    let Err(JournalError::Store { detail }) = big else { panic!("{big:?}") };
+    assert!(detail.contains("16777216 in one document"), "{detail}");
+    assert_eq!(small, Ok(()));
+    let text = "x".repeat(15 * 1024 * 1024);
+    bench.runs.append("run_big", 0, &reply(&text)).await.unwrap();
+    assert_eq!(bench.runs.read("run_big").await.unwrap(), [reply(&text)]);
+    let number = bench.runs.append("run_1", u64::MAX, &Event::Cancelled).await;
+    assert!(is_store_error(&number), "{number:?}");
+}
+
+#[tokio::test]
+async fn one_conflict_among_many_appends_fails_alone() {
+    let Bench { runs, peer, guard: _guard } = open_runs().await;
+    peer.append("run_50", 0, &reply("taken")).await.unwrap();
+    let ids: Vec<_> = (0..100).map(|run| format!("run_{run}")).collect();
+    let event = reply("mine");
+    let answers = join_all(ids.iter().map(|id| runs.append(id, 0, &event))).await;
+    let failed: Vec<_> = answers.into_iter().filter_map(Result::err).collect();
+    assert_eq!(failed, [JournalError::Conflict { run_id: "run_50".into(), sequence: 0 }]);
+    for id in ids.iter().filter(|id| *id != "run_50") {
+        assert_eq!(runs.read(id).await.unwrap().len(), 1, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn ten_replicas_may_begin_at_once_on_an_empty_server() {
+    let server = Mongo::start().await;
+    let replicas = join_all((0..10).map(async |_| Replica::open(&server.url()).await)).await;
+    let events: Vec<_> = (0..10).map(|replica| reply(&format!("replica {replica}"))).collect();
+    let appends = replicas.iter().zip(&events).map(|(replica, event)| replica.runs.append("run_1", 0, event));
+    let (answers, saved) = tokio::join!(
+        join_all(appends),
+        join_all(replicas.iter().map(async |replica| { replica.runs.save(&record("run_1")).await }))
+    );
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "{answers:?}");
+    assert!(saved.iter().all(Result::is_ok), "{saved:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_fails_what_needs_it_and_comes_back_with_everything() {
+    let mut server = Mongo::start().await;
+    let replica = Replica::open(&server.url()).await;
+    replica.runs.append("run_1", 0, &reply("before")).await.unwrap();
+    replica.runs.save(&record("run_1")).await.unwrap();
+    server.pause().await;
+    let probe = replica.store.probe();
+    let lost = reply("lost");
+    let (appended, read) = tokio::join!(replica.runs.append("run_1", 1, &lost), replica.runs.read("run_1"));
+    assert!(is_store_error(&appended) && is_store_error(&read), "{appended:?} {read:?}");
+    let record = record("run_1");
+    let (saved, found) = tokio::join!(replica.runs.save(&record), replica.runs.find("run_1"));
+    assert!(is_store_error(&saved) && is_store_error(&found), "{saved:?} {found:?}");
+    let error = probe.check().await.unwrap_err();
+    assert!(!error.0.contains(&server.address().port().to_string()), "{error}");
+    server.resume().await;
+    eventually("the server to be noticed", async || probe.check().await.ok()).await;
+    replica.runs.append("run_1", 1, &reply("after")).await.unwrap();
+    assert_eq!(replica.runs.read("run_1").await.unwrap(), [reply("before"), reply("after")]);
+    assert_eq!(replica.runs.find("run_1").await.unwrap(), Some(record));
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_when_the_service_begins_is_found_later() {
+    let mut server = Mongo::start().await;
+    server.pause().await;
+    let replica = Replica::open(&server.url()).await;
+    assert!(is_store_error(&replica.runs.append("run_1", 0, &Event::Cancelled).await));
+    server.resume().await;
+    eventually("the append to succeed", async || {
+        replica.runs.append("run_1", 0, &Event::Cancelled).await.ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_append_whose_answer_is_lost_is_made_once() {
+    let server = Mongo::start().await;
+    let mut proxy = Proxy::before(server.address()).await;
+    let replica = Replica::behind(&proxy).await;
+    let other = Replica::open(&server.url()).await;
+    replica.runs.append("run_1", 0, &reply("first")).await.unwrap();
+    proxy.stall_answers();
+    let runs = replica.runs.clone();
+    let append = Task::begin(async move { runs.append("run_1", 1, &reply("second")).await });
+    eventually("the server to have it", async || {
+        (other.runs.read("run_1").await.unwrap().len() == 2).then_some(())
+    })
+    .await;
+    proxy.reset().await;
+    // The driver asks again by itself, or the run does.
+    let heard = append.ended().await;
+    assert!(heard.is_ok() || is_store_error(&heard), "{heard:?}");
+    eventually("the server to be reached", async || {
+        replica.runs.append("run_1", 1, &reply("second")).await.ok()
+    })
+    .await;
+    assert_eq!(other.runs.read("run_1").await.unwrap(), [reply("first"), reply("second")]);
+}
+
+#[tokio::test]
+async fn a_server_that_holds_its_connections_and_says_nothing_fails_what_needs_it() {
+    let server = Mongo::start().await;
+    let replica = Replica::open(&server.url()).await;
+    replica.runs.append("run_1", 0, &Event::Cancelled).await.unwrap();
+    server.freeze();
+    let (append, read) =
+        tokio::join!(replica.runs.append("run_1", 1, &Event::Cancelled), replica.runs.read("run_1"));
+    assert!(is_store_error(&append) && is_store_error(&read), "{append:?} {read:?}");
+    server.thaw();
+    eventually("the append to succeed", async || {
+        replica.runs.append("run_1", 1, &Event::Cancelled).await.ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_writer_ends_when_nobody_can_append_any_more() {
+    let server = Mongo::start().await;
+    let Replica { store, runs, writer } = Replica::open(&server.url()).await;
+    let last = runs.clone();
+    let append = Task::begin(async move { last.append("run_1", 0, &Event::Cancelled).await });
+    assert_eq!(append.ended().await, Ok(()));
+    drop(runs);
+    writer.ended().await;
+    store.close().await;
+    assert!(store.probe().check().await.is_err());
+}
+
+#[tokio::test]
+async fn whoever_appends_after_the_writer_has_ended_is_told() {
+    let store = MongoStore::open("mongodb://127.0.0.1:1").await.unwrap();
+    let (runs, writer) = store.runs();
+    drop(writer);
+    assert!(is_store_error(&runs.append("run_1", 0, &Event::Cancelled).await));
+}
+
+#[tokio::test]
+async fn no_error_holds_a_secret() {
+    for url in ["mongodb://u:hunter2@", "mongodb://u:hunter2@h:99999/db", "mongodb://u:hunter2@h/?hunter2=1"]
+    {
+        let error = MongoStore::open(url).await.unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+    }
+    let replica = Replica::open("mongodb://u:hunter2@127.0.0.1:1/db").await;
+    let append = replica.runs.append("run_1", 0, &Event::Cancelled).await.unwrap_err();
+    let probe = replica.store.probe().check().await.unwrap_err();
+    for text in [format!("{append} {append:?}"), format!("{probe} {probe:?}")] {
+        assert!(!text.contains("hunter2") && !text.contains("127.0.0.1"), "{text}");
+    }
+    assert!(!format!("{:?}", replica.store).contains("hunter2"));
+}
