@@ -4,3 +4,6 @@
 
 mod contract;
 mod sql;
+mod sql_commits;
+mod sql_queue;
+mod sql_setup;
