@@ -77,6 +77,8 @@ async fn migrate_sqlite(pools: &Sqlite) -> Result<(), MigrateError> {
     migrator(|(version, name, _, sql)| (version, name, sql))
         .run_direct(None, &mut *transaction, false)
         .await?;
+    // A file that may only be read is of no use, and had better say so before somebody wants to write.
+    sqlx::query("DELETE FROM jobs WHERE FALSE").execute(&mut *transaction).await?;
     Ok(transaction.commit().await?)
 }
 

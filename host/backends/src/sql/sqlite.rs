@@ -72,3 +72,47 @@ fn is_locked(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
     code.is_some_and(|code| code & 0xff == SQLITE_BUSY)
 }
+
+#[cfg(test)]
+mod tests {
+    use agent_core::ports::{Journal as _, JournalError};
+    use agent_core::run::Event;
+    use agent_core::testing::says;
+    use test_servers::Task;
+
+    use super::*;
+    use crate::sql::{SqlPool, SqlRuns};
+
+    #[tokio::test]
+    async fn a_full_disk_is_said_to_be_full_and_costs_nothing_that_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = SqliteConnectOptions::new().filename(folder.path().join("small.db"));
+        let pool = SqlPool::Sqlite(Sqlite::new(file.clone().pragma("max_page_count", "40")));
+        pool.migrate().await.unwrap();
+        let (runs, writing) = SqlRuns::new(pool.clone());
+        let event = Event::ModelReplied { reply: says(&"x".repeat(10_000)) };
+        let writing = Task::begin(writing);
+        let mut written = 0;
+        let error = loop {
+            match runs.append("run_1", written, &event).await {
+                Ok(()) => written += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error, JournalError::Store { detail: "the disk is full (code 13)".into() });
+        assert!(written > 0);
+        assert_eq!(runs.read("run_1").await.unwrap().len() as u64, written);
+        drop(runs);
+        writing.ended().await;
+        pool.close().await;
+
+        let pool = SqlPool::Sqlite(Sqlite::new(file));
+        let (runs, writing) = SqlRuns::new(pool.clone());
+        let _writing = Task::begin(writing);
+        runs.append("run_1", written, &event).await.unwrap();
+        assert_eq!(runs.read("run_1").await.unwrap().len() as u64, written + 1, "with room again");
+        let SqlPool::Sqlite(pools) = pool else { unreachable!() };
+        let check = sqlx::query_scalar::<_, String>("PRAGMA integrity_check");
+        assert_eq!(check.fetch_one(pools.readers()).await.unwrap(), "ok");
+    }
+}

@@ -8,3 +8,6 @@ mod memory;
 mod mongo;
 mod redis;
 mod sql;
+mod sql_commits;
+mod sql_queue;
+mod sql_setup;

@@ -1,5 +1,6 @@
 //! SQLite and PostgreSQL: the suites of their ports, and what the files `sql_….rs` add for them alone.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -69,19 +70,20 @@ impl Database {
     /// Of its own, on the server that the tests of a process share.
     pub(crate) async fn postgres() -> Self {
         static SERVER: Mutex<Weak<Postgres>> = Mutex::const_new(Weak::new());
-        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
         let mut shared = SERVER.lock().await;
         let server = match shared.upgrade() {
             Some(server) => server,
             None => Arc::new(Postgres::start().await),
         };
         *shared = Arc::downgrade(&server);
-        let name = format!("test_{}", NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let mut connection = PgConnection::connect(&server.url()).await.unwrap();
         let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));
         sqlx::query(create).execute(&mut connection).await.unwrap();
-        let url = server.url().replace("/postgres", &format!("/{name}"));
-        Self::Postgres { _server: server, url: url.replacen(&format!("/{name}:"), "/postgres:", 1) }
+        let url = server.url();
+        let (address, _its_first_database) = url.rsplit_once('/').unwrap();
+        Self::Postgres { url: format!("{address}/{name}"), _server: server }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -103,7 +105,8 @@ impl Database {
     pub(crate) async fn execute(&self, sql: &'static str) {
         let done = match self {
             Self::Sqlite(_) => {
-                let mut connection = SqliteConnection::connect(&self.url()).await.unwrap();
+                let url = self.url() + "?mode=rwc";
+                let mut connection = SqliteConnection::connect(&url).await.unwrap();
                 sqlx::raw_sql(sql).execute(&mut connection).await.map(drop)
             }
             Self::Postgres { url, .. } => {

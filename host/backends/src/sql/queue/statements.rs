@@ -3,7 +3,7 @@
 //! `due_at` says when a job may be taken: a waiting one from then on, an active one because its lease has ended.
 //! A job that is `delayed` is a waiting one whose time has not come.
 
-/// The columns of a job. Parameters: none.
+/// The columns of a job.
 macro_rules! job_columns {
     () => {
         "id, user_id, result, error, attempts_made, created_at, started_at, finished_at, \
@@ -31,6 +31,13 @@ pub(super) const DEPTH: &str = "\
            MAX(ms - due_at) FILTER (WHERE status = 'waiting' AND due_at <= ms) AS oldest_waiting \
     FROM jobs, clock WHERE status IN ('waiting', 'active')";
 
+/// Whether as many workers died of a job as may, the one among them whose lease has run out just now.
+macro_rules! has_killed_enough {
+    () => {
+        "losses + CASE WHEN status = 'active' THEN 1 ELSE 0 END >= $4"
+    };
+}
+
 /// Gives the next job to `$1` worker under `$2` token for `$3` ms. One whose worker died is ended instead when
 /// its owner does not want it any more, or after `$4` such deaths; then the returned status says so.
 macro_rules! take {
@@ -40,14 +47,15 @@ macro_rules! take {
              WHERE status IN ('waiting', 'active') AND due_at <= (SELECT ms FROM clock) \
              ORDER BY place, id LIMIT 1 ",
             $lock,
-            ") UPDATE jobs SET \
-             status = CASE WHEN cancel_asked THEN 'cancelled' \
-                           WHEN status = 'active' AND losses + 1 >= $4 THEN 'failed' ELSE 'active' END, \
-             error = CASE WHEN status = 'active' AND losses + 1 >= $4 AND NOT cancel_asked \
-                          THEN 'Every process that worked on the job died.' ELSE error END, \
-             losses = CASE WHEN status = 'active' THEN losses + 1 ELSE losses END, \
-             finished_at = CASE WHEN cancel_asked OR (status = 'active' AND losses + 1 >= $4) \
-                                THEN (SELECT ms FROM clock) END, \
+            ") UPDATE jobs SET status = CASE WHEN cancel_asked THEN 'cancelled' WHEN ",
+            has_killed_enough!(),
+            " THEN 'failed' ELSE 'active' END, error = CASE WHEN NOT cancel_asked AND ",
+            has_killed_enough!(),
+            " THEN 'Every process that worked on the job died.' ELSE error END, \
+             finished_at = CASE WHEN cancel_asked OR ",
+            has_killed_enough!(),
+            " THEN (SELECT ms FROM clock) END, \
+             losses = losses + CASE WHEN status = 'active' THEN 1 ELSE 0 END, \
              started_at = (SELECT ms FROM clock), due_at = (SELECT ms FROM clock) + $3, \
              place = 1, worker = $1, token = $2 \
              WHERE id = (SELECT id FROM next) \

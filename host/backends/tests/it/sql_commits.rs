@@ -1,0 +1,189 @@
+//! Group commit: how many commits there are, and who hears what of them.
+
+use agent_core::ports::{JobData, JobQueue as _, Journal as _, JournalError, RunStore as _};
+use agent_core::run::Event;
+use agent_core::testing::says;
+use backends::sql::{SqlPool, SqlQueue, SqlRuns};
+use futures::FutureExt as _;
+use futures::future::join_all;
+use sqlx::{Connection as _, PgConnection};
+use test_servers::{Postgres, Task, eventually, within};
+
+use crate::sql::{Database, open_queue_of, open_runs_of};
+
+/// Refuses every write of the run `run_bad`.
+const REFUSE_IN_SQLITE: &str = "CREATE TRIGGER refuse BEFORE INSERT ON run_events \
+    WHEN NEW.run_id = 'run_bad' BEGIN SELECT RAISE(ABORT, 'no'); END";
+
+/// The same.
+const REFUSE_IN_POSTGRES: &str = "ALTER TABLE run_events ADD CHECK (run_id <> 'run_bad')";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_appends_share_few_commits_on_sqlite() {
+    let database = Database::sqlite();
+    let (runs, _writing) = open_runs_of(&database).await;
+    let before = commits_in_log(&database);
+    append_a_thousand(&runs).await;
+    let commits = commits_in_log(&database) - before;
+    assert!((1..=100).contains(&commits), "{commits} commits");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_appends_share_few_commits_on_postgres() {
+    let database = Database::postgres().await;
+    let (runs, _writing) = open_runs_of(&database).await;
+    append_a_thousand(&runs).await;
+    let commits = count(&database, "SELECT COUNT(DISTINCT xmin::text) FROM run_events").await;
+    assert!((1..=100).contains(&commits), "{commits} commits");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_jobs_share_few_commits() {
+    let database = Database::postgres().await;
+    let (queue, _adding) = open_queue_of(&database).await;
+    let job = JobData { query: "2 + 3".into(), user_id: "u1".into() };
+    join_all((0..1000).map(|_| queue.add(&job))).await.into_iter().for_each(|id| drop(id.unwrap()));
+    let commits = count(&database, "SELECT COUNT(DISTINCT xmin::text) FROM jobs").await;
+    assert!((1..=100).contains(&commits), "{commits} commits");
+    assert_eq!(queue.depth().await.unwrap().waiting, 1000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_bad_row_does_not_fail_the_others() {
+    for (database, refuse) in
+        [(Database::sqlite(), REFUSE_IN_SQLITE), (Database::postgres().await, REFUSE_IN_POSTGRES)]
+    {
+        let pool = database.pool();
+        pool.migrate().await.unwrap();
+        database.execute(refuse).await;
+        let (runs, writing) = SqlRuns::new(pool);
+        let ids = ["run_1", "run_bad", "run_2", "run_1"];
+        // They wait together before anybody writes.
+        let appends =
+            ids.iter().zip([0, 0, 0, 1]).map(|(id, number)| runs.append(id, number, &Event::Cancelled));
+        let mut answers = Box::pin(join_all(appends));
+        assert!(answers.as_mut().now_or_never().is_none());
+        let _writing = Task::begin(writing);
+        let answers = answers.await;
+        assert!(matches!(answers[1], Err(JournalError::Store { .. })), "{answers:?}");
+        assert_eq!([&answers[0], &answers[2], &answers[3]], [&Ok(()); 3]);
+        assert_eq!(runs.read("run_1").await.unwrap().len(), 2);
+        assert_eq!(runs.read("run_bad").await.unwrap(), vec![]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_number_appended_twice_in_one_batch_is_taken_once() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        let pool = database.pool();
+        pool.migrate().await.unwrap();
+        let (runs, writing) = SqlRuns::new(pool);
+        let replies = ["a", "b", "a"].map(|text| Event::ModelReplied { reply: says(text) });
+        let mut answers = Box::pin(join_all(replies.iter().map(|event| runs.append("run_1", 0, event))));
+        assert!(answers.as_mut().now_or_never().is_none());
+        let _writing = Task::begin(writing);
+        let conflict = JournalError::Conflict { run_id: "run_1".into(), sequence: 0 };
+        assert_eq!(answers.await, [Ok(()), Err(conflict), Ok(())]);
+        assert_eq!(runs.read("run_1").await.unwrap(), replies[..1]);
+    }
+}
+
+/// Two workers that begin the same run alike would otherwise both go on, and pay the model twice.
+#[tokio::test]
+async fn the_same_event_of_another_process_is_a_conflict() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        let (runs, _writing) = open_runs_of(&database).await;
+        let (peer, _peer_writing) = open_runs_of(&database).await;
+        runs.append("run_1", 0, &Event::Cancelled).await.unwrap();
+        let error = peer.append("run_1", 0, &Event::Cancelled).await.unwrap_err();
+        assert_eq!(error, JournalError::Conflict { run_id: "run_1".into(), sequence: 0 });
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_any_more_is_written() {
+    let database = Database::sqlite();
+    let pool = database.pool();
+    pool.migrate().await.unwrap();
+    let (runs, writing) = SqlRuns::new(pool);
+    for sequence in 0..3 {
+        assert!(runs.append("run_1", sequence, &Event::Cancelled).now_or_never().is_none());
+    }
+    let writing = Task::begin(writing);
+    runs.append("run_2", 0, &Event::Cancelled).await.unwrap();
+    assert_eq!(runs.read("run_1").await.unwrap().len(), 3);
+    assert!(runs.append("run_1", 3, &Event::Cancelled).now_or_never().is_none());
+    drop(runs);
+    writing.ended().await;
+    assert_eq!(
+        open_runs_of(&database).await.0.read("run_1").await.unwrap().len(),
+        4,
+        "not before it is done"
+    );
+}
+
+#[tokio::test]
+async fn a_writer_that_is_gone_keeps_nobody_waiting() {
+    let database = Database::sqlite();
+    let pool = database.pool();
+    pool.migrate().await.unwrap();
+    let (runs, writing) = SqlRuns::new(pool.clone());
+    let mut waiting = Box::pin(runs.append("run_1", 0, &Event::Cancelled));
+    assert!(waiting.as_mut().now_or_never().is_none());
+    drop(writing);
+    let stopped = JournalError::Store { detail: "the service is shutting down".into() };
+    assert_eq!(within("the answer", waiting).await, Err(stopped.clone()));
+    assert_eq!(within("the answer", runs.append("run_1", 0, &Event::Cancelled)).await, Err(stopped));
+    let (queue, adding) = SqlQueue::new(pool);
+    drop(adding);
+    let job = JobData { query: "2 + 3".into(), user_id: "u1".into() };
+    within("the answer", queue.add(&job)).await.unwrap_err();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_writer_outlives_the_database() {
+    let mut server = Postgres::start().await;
+    let pool = SqlPool::postgres(&server.url()).unwrap();
+    pool.migrate().await.unwrap();
+    let (runs, writing) = SqlRuns::new(pool);
+    let _writing = Task::begin(writing);
+    runs.append("run_1", 0, &Event::Cancelled).await.unwrap();
+    server.pause().await;
+    let answers = join_all((1..10).map(|number| runs.append("run_1", number, &Event::Cancelled))).await;
+    for answer in answers {
+        let error = answer.unwrap_err();
+        assert!(matches!(error, JournalError::Store { .. }), "{error:?}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+    assert!(runs.find("run_1").await.is_err());
+    server.resume().await;
+    eventually("the store to write again", async || runs.append("run_1", 1, &Event::Cancelled).await.ok())
+        .await;
+    assert_eq!(runs.read("run_1").await.unwrap().len(), 2);
+}
+
+async fn append_a_thousand(runs: &SqlRuns) {
+    let ids: Vec<_> = (0..1000).map(|number| format!("run_{number}")).collect();
+    let answers = join_all(ids.iter().map(|id| runs.append(id, 0, &Event::Cancelled))).await;
+    answers.into_iter().for_each(Result::unwrap);
+    for id in &ids {
+        assert_eq!(runs.read(id).await.unwrap(), [Event::Cancelled]);
+    }
+}
+
+async fn count(database: &Database, sql: &'static str) -> i64 {
+    let mut connection = PgConnection::connect(&database.url()).await.unwrap();
+    sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
+}
+
+/// Commits that stand in SQLite's write-ahead log: frames whose header says how large the file is after them.
+/// <https://www.sqlite.org/fileformat2.html#walformat>
+fn commits_in_log(database: &Database) -> usize {
+    const LOG_HEADER: usize = 32;
+    const FRAME_HEADER: usize = 24;
+    let path = database.url().replace("sqlite://", "") + "-wal";
+    let log = std::fs::read(path).unwrap();
+    let page = u32::from_be_bytes(log[8..12].try_into().unwrap()) as usize;
+    let frames = log[LOG_HEADER..].chunks_exact(FRAME_HEADER + page);
+    frames.filter(|frame| frame[4..8] != [0; 4]).count()
+}

@@ -1,0 +1,149 @@
+//! The queue in the database: load, workers that keep dying, and a server that goes away.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::ports::{AttemptEnd, JobData, JobQueue, JobStatus, Journal as _, QueueError, Renewal};
+use agent_core::run::Event;
+use backends::sql::{SqlPool, SqlQueue};
+use futures::future::join_all;
+use serde_json::value::RawValue;
+use test_servers::{PATIENCE, Postgres, Task, eventually};
+
+use crate::sql::{Database, open_queue_of, open_runs_of};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_who_add_and_five_who_take_are_never_told_of_locks_on_sqlite() {
+    add_and_take(&Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_who_add_and_five_who_take_are_never_told_of_locks_on_postgres() {
+    add_and_take(&Database::postgres().await).await;
+}
+
+/// In two processes, and with runs being written to the same database.
+async fn add_and_take(database: &Database) {
+    const EACH: usize = 4;
+    let (queue, _adding) = open_queue_of(database).await;
+    let (peer, _peer_adding) = open_queue_of(database).await;
+    let (runs, _writing) = open_runs_of(database).await;
+    let adders: Vec<_> = (0..50)
+        .map(|adder| {
+            let queue = Arc::clone(if adder % 2 == 0 { &queue } else { &peer });
+            Task::begin(async move {
+                let mut ids = Vec::new();
+                for number in 0..EACH {
+                    ids.push(queue.add(&job(&format!("{adder}.{number}"))).await.unwrap());
+                }
+                ids
+            })
+        })
+        .collect();
+    let takers: Vec<_> = (0..5)
+        .map(|taker| {
+            let (queue, runs) = (Arc::clone(if taker == 0 { &peer } else { &queue }), Arc::clone(&runs));
+            Task::begin(async move {
+                let mut ids = Vec::new();
+                for _ in 0..50 * EACH / 5 {
+                    let claim = queue.take(&format!("worker {taker}"), PATIENCE).await.unwrap().unwrap();
+                    runs.append(&claim.run_id, 0, &Event::Cancelled).await.unwrap();
+                    assert_eq!(queue.renew(&claim).await.unwrap(), Renewal::Held);
+                    queue.finish(&claim, &completed()).await.unwrap();
+                    ids.push(claim.job_id);
+                }
+                ids
+            })
+        })
+        .collect();
+    let added: HashSet<_> =
+        join_all(adders.into_iter().map(Task::ended)).await.concat().into_iter().collect();
+    let taken = join_all(takers.into_iter().map(Task::ended)).await.concat();
+    assert_eq!(taken.len(), added.len(), "a job was taken twice");
+    assert_eq!(taken.into_iter().collect::<HashSet<_>>(), added);
+}
+
+#[tokio::test]
+async fn a_job_that_kills_every_worker_fails_in_the_end() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        let (queue, _adding) = open_queue_of(&database).await;
+        let id = queue.add(&job("poison")).await.unwrap();
+        let mut taken = 0;
+        while queue.take("doomed", Duration::ZERO).await.unwrap().is_some() {
+            taken += 1;
+            assert!(taken <= 100, "it goes on for ever");
+            assert_eq!(queue.recover("doomed").await.unwrap(), 1);
+        }
+        assert!(taken >= 10, "after {taken} deaths");
+        let job = queue.read(&id).await.unwrap().unwrap();
+        assert_eq!((job.status, job.attempts_made), (JobStatus::Failed, 0));
+        assert!(job.error.is_some_and(|error| error.contains("died")));
+        assert!(job.finished_at.is_some());
+    }
+}
+
+#[tokio::test]
+async fn an_unwanted_job_of_a_dead_worker_is_not_begun_again() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        let (queue, _adding) = open_queue_of(&database).await;
+        let unwanted = queue.add(&job("unwanted")).await.unwrap();
+        queue.take("dead", PATIENCE).await.unwrap().unwrap();
+        queue.cancel(&unwanted).await.unwrap();
+        eventually("the lease to end", async || {
+            assert_eq!(queue.take("alive", Duration::ZERO).await.unwrap(), None);
+            let job = queue.read(&unwanted).await.unwrap().unwrap();
+            (job.status == JobStatus::Cancelled).then(|| assert!(job.finished_at.is_some()))
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_queue_outlives_the_database() {
+    let mut server = Postgres::start().await;
+    let pool = SqlPool::postgres(&server.url()).unwrap();
+    pool.migrate().await.unwrap();
+    let (queue, adding) = SqlQueue::new(pool);
+    let _adding = Task::begin(adding);
+    let id = queue.add(&job("kept")).await.unwrap();
+    let claim = queue.take("worker", PATIENCE).await.unwrap().unwrap();
+    server.pause().await;
+    let errors = [
+        queue.add(&job("lost")).await.unwrap_err(),
+        queue.read(&id).await.unwrap_err(),
+        queue.take("worker", Duration::ZERO).await.unwrap_err(),
+        queue.finish(&claim, &completed()).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert!(matches!(&error, QueueError::Store { .. }), "{error:?}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+    server.resume().await;
+    eventually("the end of the attempt to be written", async || {
+        queue.finish(&claim, &completed()).await.ok()
+    })
+    .await;
+    assert_eq!(queue.read(&id).await.unwrap().unwrap().status, JobStatus::Completed);
+}
+
+#[tokio::test]
+async fn the_journal_of_a_job_survives_it() {
+    let database = Database::sqlite();
+    let (queue, _adding) = open_queue_of(&database).await;
+    let (runs, _writing) = open_runs_of(&database).await;
+    queue.add(&job("2 + 3")).await.unwrap();
+    let claim = queue.take("worker", PATIENCE).await.unwrap().unwrap();
+    runs.append(&claim.run_id, 0, &Event::Cancelled).await.unwrap();
+    queue.finish(&claim, &completed()).await.unwrap();
+    database.execute("DELETE FROM jobs").await;
+    assert_eq!(runs.read(&claim.run_id).await.unwrap(), [Event::Cancelled]);
+}
+
+fn job(query: &str) -> JobData {
+    JobData { query: query.into(), user_id: "u1".into() }
+}
+
+fn completed() -> AttemptEnd {
+    AttemptEnd::Completed(RawValue::from_string("1".into()).unwrap())
+}

@@ -1,0 +1,175 @@
+//! Making the tables, and databases that cannot be written to.
+
+use std::time::Duration;
+
+use agent_core::ports::{JobData, JobQueue as _, Journal as _, JournalError};
+use agent_core::run::Event;
+use backends::sql::{SetupError, SqlPool, SqlQueue, SqlRuns};
+use futures::future::join_all;
+use sqlx::{Connection as _, SqliteConnection};
+use test_servers::{Postgres, Task};
+
+use crate::sql::{Database, open_queue_of, open_runs_of};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_processes_may_start_at_once_on_sqlite() {
+    // Setting up a file is quick, so that one try would seldom show processes in each other's way.
+    for _ in 0..10 {
+        start_ten(&Database::sqlite()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_processes_may_start_at_once_on_postgres() {
+    start_ten(&Database::postgres().await).await;
+}
+
+async fn start_ten(database: &Database) {
+    let starts = (0..10).map(|_| {
+        let pool = database.pool();
+        Task::begin(async move { (pool.migrate().await, pool) })
+    });
+    for start in starts.collect::<Vec<_>>() {
+        let (migrated, pool) = start.ended().await;
+        assert_eq!(migrated, Ok(()));
+        assert_eq!(pool.migrate().await, Ok(()), "it can be repeated");
+        pool.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_program_is_left_alone() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        database.pool().migrate().await.unwrap();
+        database
+            .execute(
+                "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+                 VALUES (999, 'what is to come', TRUE, '', 0)",
+            )
+            .await;
+        let error = database.pool().migrate().await.unwrap_err();
+        assert_eq!(error, SetupError::Newer { version: 999 });
+        assert!(error.to_string().contains("newer than this program"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn tables_of_somebody_else_are_left_alone() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        database.pool().migrate().await.unwrap();
+        database.execute("UPDATE _sqlx_migrations SET checksum = '' WHERE version = 1").await;
+        assert_eq!(database.pool().migrate().await, Err(SetupError::Foreign { version: 1 }));
+        let other = match &database {
+            Database::Sqlite(_) => Database::sqlite(),
+            Database::Postgres { .. } => Database::postgres().await,
+        };
+        other.execute("CREATE TABLE jobs (id INTEGER)").await;
+        assert!(matches!(other.pool().migrate().await, Err(SetupError::Store { .. })));
+        other.execute("DROP TABLE jobs").await;
+        assert_eq!(other.pool().migrate().await, Ok(()), "nothing was left half-done, and no lock");
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_down_is_set_up_when_it_is_back() {
+    let mut server = Postgres::start().await;
+    server.pause().await;
+    let pool = SqlPool::postgres(&server.url()).unwrap();
+    let error = pool.migrate().await.unwrap_err();
+    assert!(matches!(error, SetupError::Store { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(!text.contains("hunter2") && !text.contains(&server.address().to_string()), "{text}");
+    server.resume().await;
+    assert_eq!(pool.migrate().await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_read_only_database_is_said_to_be_one() {
+    let database = Database::sqlite();
+    let pool = database.pool();
+    pool.migrate().await.unwrap();
+    pool.close().await;
+    let pool = SqlPool::sqlite(&format!("{}?mode=ro", database.url())).unwrap();
+    check_read_only(pool).await;
+
+    let database = Database::postgres().await;
+    database.pool().migrate().await.unwrap();
+    let url = format!("{}?options=-c%20default_transaction_read_only%3Don", database.url());
+    check_read_only(SqlPool::postgres(&url).unwrap()).await;
+}
+
+async fn check_read_only(pool: SqlPool) {
+    let error = pool.migrate().await.unwrap_err();
+    assert!(error.to_string().contains("the database is read-only"), "{error}");
+    let (runs, writing) = SqlRuns::new(pool.clone());
+    let _writing = Task::begin(writing);
+    let error = runs.append("run_1", 0, &Event::Cancelled).await.unwrap_err();
+    assert!(error.to_string().contains("the database is read-only"), "{error}");
+    assert_eq!(runs.read("run_1").await, Ok(vec![]), "reading goes on");
+    let (queue, adding) = SqlQueue::new(pool);
+    let _adding = Task::begin(adding);
+    let error = queue.add(&JobData { query: "2 + 3".into(), user_id: "u1".into() }).await.unwrap_err();
+    assert!(error.to_string().contains("the database is read-only"), "{error}");
+    let error = queue.take("worker", Duration::ZERO).await.unwrap_err();
+    assert!(error.to_string().contains("the database is read-only"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_no_database_file_is_said_to_be_none() {
+    let database = Database::sqlite();
+    let path = database.url().replace("sqlite://", "");
+    std::fs::write(&path, "Dear diary, ".repeat(1000)).unwrap();
+    let error = database.pool().migrate().await.unwrap_err();
+    assert!(error.to_string().contains("not a database"), "{error}");
+    assert!(!error.to_string().contains(&path), "{error}");
+    assert!(std::fs::read_to_string(&path).unwrap().starts_with("Dear diary"), "it was overwritten");
+}
+
+#[tokio::test]
+async fn tables_that_were_never_made_are_missed_aloud() {
+    let database = Database::postgres().await;
+    let (runs, _writing) = SqlRuns::new(database.pool());
+    let error = runs.read("run_1").await.unwrap_err();
+    assert!(error.to_string().contains("its tables are missing"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_in_the_middle_damages_no_sqlite_file() {
+    let database = Database::sqlite();
+    let (runs, writing) = open_runs_of(&database).await;
+    let (queue, adding) = open_queue_of(&database).await;
+    let appends = (0..200).map(|sequence| runs.append("run_1", sequence, &Event::Cancelled));
+    join_all(appends).await.into_iter().for_each(Result::unwrap);
+    let id = queue.add(&JobData { query: "2 + 3".into(), user_id: "u1".into() }).await.unwrap();
+    // What a killed process leaves: the file and its log, copied while both are open.
+    let copy = Database::sqlite();
+    for ending in ["", "-wal"] {
+        let path = |database: &Database| database.url().replace("sqlite://", "") + ending;
+        std::fs::copy(path(&database), path(&copy)).unwrap();
+    }
+    drop((writing, adding));
+    let (runs, _writing) = open_runs_of(&copy).await;
+    assert_eq!(runs.read("run_1").await.unwrap().len(), 200);
+    let (queue, _adding) = open_queue_of(&copy).await;
+    assert!(queue.read(&id).await.unwrap().is_some());
+    let mut connection = SqliteConnection::connect(&copy.url()).await.unwrap();
+    let found: String =
+        sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut connection).await.unwrap();
+    assert_eq!(found, "ok");
+}
+
+#[tokio::test]
+async fn a_closed_store_says_so() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        let pool = database.pool();
+        pool.migrate().await.unwrap();
+        let (runs, writing) = SqlRuns::new(pool.clone());
+        let writing = Task::begin(writing);
+        runs.append("run_1", 0, &Event::Cancelled).await.unwrap();
+        pool.close().await;
+        let error = runs.append("run_1", 1, &Event::Cancelled).await.unwrap_err();
+        assert_eq!(error, JournalError::Store { detail: "the service is shutting down".into() });
+        drop(runs);
+        writing.ended().await;
+    }
+}
