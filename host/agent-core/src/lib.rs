@@ -6,18 +6,29 @@
 //! - [`ports`]: one trait and its error per file: what the core needs from the outside.
 //! - [`invoke`]: the one entry to an agent run, and the wrappers around it.
 //! - [`health`]: runs probes side by side and collects a report.
+//! - [`circuit`]: a circuit breaker as a value, and one that many calls pass through.
+//! - [`record`]: how the histories of runs get to their store.
+//! - [`rates`]: rate windows that go on counting when their store fails.
 //! - [`jobs`]: what callers do with jobs, and the worker that works them off.
+//! - [`observe`]: what the core tells whoever counts.
 //! - `testing`: scripted fakes behind the feature of that name.
 //!
 //! What does not belong here: HTTP, WebAssembly, databases, environment variables, status codes.
 
+mod backoff;
 pub mod catalog;
+mod chain;
+pub mod circuit;
 pub mod drive;
 pub mod health;
 pub mod invoke;
 pub mod jobs;
 pub mod message;
+pub mod observe;
+mod outage;
 pub mod ports;
+pub mod rates;
+pub mod record;
 pub mod result;
 pub mod run;
 #[cfg(any(test, feature = "testing"))]

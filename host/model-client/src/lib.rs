@@ -17,13 +17,15 @@
 //! - `transport`: bytes out, bytes in, bounded in time and size. Knows no JSON.
 //! - `fault`, `complaint`: a bad answer becomes an error that says what happened, and no secrets.
 //!
-//! [`DemoModel`] is the odd one out: rules instead of a model, for the first five minutes.
+//! Two are odd ones out: [`DemoModel`], rules instead of a model for the first five minutes, and [`HttpCluster`],
+//! which asks another agent service instead of a model.
 //!
 //! What does not belong here: the agent loop, prompts, environment variables, circuit breakers.
 
 mod anthropic;
 mod api_key;
 mod bounds;
+mod cluster;
 mod complaint;
 mod connect_error;
 mod demo;
@@ -44,6 +46,7 @@ mod tool_cache;
 mod transport;
 
 pub use api_key::ApiKey;
+pub use cluster::{CLUSTER_TIMEOUT, HttpCluster};
 pub use connect_error::ConnectError;
 pub use demo::DemoModel;
 pub use fallback::Fallback;

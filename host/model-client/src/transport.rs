@@ -59,29 +59,8 @@ pub(crate) enum Broken {
 impl Transport {
     /// Connects to nothing yet.
     pub(crate) fn new(endpoint: Url, mut headers: HeaderMap) -> Result<Self, ConnectError> {
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // reqwest would panic.
-            return Err(ConnectError::NoCryptoProvider);
-        }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let mut builder = Client::builder()
-            .user_agent(concat!("agent-host/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_TIMEOUT)
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            // A request is one small write followed by a wait: what Nagle's algorithm makes slow.
-            .tcp_nodelay(true)
-            // A redirect would carry the conversation to an address that nobody configured.
-            .redirect(redirect::Policy::none())
-            .no_proxy()
-            // Said aloud, because another crate's feature could switch HTTP/2 on for the whole build.
-            .http1_only();
-        if endpoint.scheme() == "http" {
-            // Nothing to verify, so that the system's certificates, which a small container may not even
-            // have, are not loaded.
-            builder = builder.tls_certs_only([]);
-        }
-        let client = builder.build().map_err(ConnectError::Client)?;
-        Ok(Self { client, endpoint, headers })
+        Ok(Self { client: build_client(&endpoint)?, endpoint, headers })
     }
 
     /// Posts `body` and reads the whole answer, whatever its status.
@@ -148,9 +127,34 @@ impl Answer {
     }
 }
 
+/// A pool of connections to that endpoint and to nowhere else.
+pub(crate) fn build_client(endpoint: &Url) -> Result<Client, ConnectError> {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // reqwest would panic.
+        return Err(ConnectError::NoCryptoProvider);
+    }
+    let mut builder = Client::builder()
+        .user_agent(concat!("agent-host/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        // A request is one small write followed by a wait: what Nagle's algorithm makes slow.
+        .tcp_nodelay(true)
+        // A redirect would carry the conversation to an address that nobody configured.
+        .redirect(redirect::Policy::none())
+        .no_proxy()
+        // Said aloud, because another crate's feature could switch HTTP/2 on for the whole build.
+        .http1_only();
+    if endpoint.scheme() == "http" {
+        // Nothing to verify, so that the system's certificates, which a small container may not even
+        // have, are not loaded.
+        builder = builder.tls_certs_only([]);
+    }
+    builder.build().map_err(ConnectError::Client)
+}
+
 /// The causes of an error below the layers that only say that there is one: "Connection refused", "invalid
 /// peer certificate: Expired".
-fn describe(error: &dyn Error) -> String {
+pub(crate) fn describe(error: &dyn Error) -> String {
     let mut causes: Vec<String> = Vec::new();
     let mut next = error.source().or(Some(error));
     while let Some(cause) = next {

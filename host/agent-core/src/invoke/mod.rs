@@ -2,8 +2,13 @@
 //!
 //! Wrappers are stacked in one visible place, the binary's `wire/invoke.rs`.
 
+mod admission;
 mod agent;
+mod breaker;
+mod cached;
 mod deadline;
+mod flights;
+mod recorded;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +17,12 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+pub use admission::{Admission, Admitted, DEFAULT_PLACES, DEFAULT_WAIT, Place};
 pub use agent::Agent;
+pub use breaker::Breaker;
+pub use cached::{Cached, TIME_TO_LIVE};
 pub use deadline::Deadline;
+pub use recorded::Recorded;
 
 use crate::drive::DriveError;
 use crate::message::Options;
@@ -24,6 +33,13 @@ use crate::result::AgentResult;
 pub trait Invoke: Send + Sync {
     /// Runs the agent. Dropping the future stops the run.
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError>;
+}
+
+#[async_trait]
+impl<I: Invoke + ?Sized> Invoke for Arc<I> {
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+        (**self).invoke(ask).await
+    }
 }
 
 /// What a caller wants.

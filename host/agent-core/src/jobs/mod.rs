@@ -1,20 +1,42 @@
 //! Jobs: what callers do with them, and the worker that works them off.
 
+mod board;
+mod end;
+#[cfg(test)]
+mod tests;
+mod worker;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::{Instant, sleep, sleep_until};
+
+pub use worker::{Worker, Workshop};
+
+use self::board::Board;
+use crate::backoff::Backoff;
 use crate::ports::{Cancelling, Job, JobData, JobPage, JobQueue, QueueError, Wanted};
 
-/// What callers do with jobs. Nobody sees or touches a job of somebody else.
+/// How many jobs a process works on at once (interface, Limits, "Queue worker concurrency").
+pub const WORKERS: usize = 5;
+
+/// How often a job that somebody waits for is looked at, in case that another process works on it: soon, then
+/// less and less often.
+const FIRST_LOOK: Duration = Duration::from_millis(50);
+const LAST_LOOK: Duration = Duration::from_millis(500);
+
+/// What callers do with jobs. Nobody sees or touches a job of somebody else. Clones share what they know of
+/// the jobs that this process works on.
 #[derive(Clone)]
 pub struct Jobs {
     queue: Arc<dyn JobQueue>,
+    board: Board,
 }
 
 impl Jobs {
     /// The jobs of that queue.
     pub fn new(queue: Arc<dyn JobQueue>) -> Self {
-        Self { queue }
+        Self { queue, board: Board::default() }
     }
 
     /// Adds a job and says its id.
@@ -23,13 +45,32 @@ impl Jobs {
     }
 
     /// A job of this user, held back for up to `wait` until it has ended.
-    pub async fn read(
-        &self,
-        user_id: &str,
-        job_id: &str,
-        _wait: Duration,
-    ) -> Result<Option<Job>, QueueError> {
-        Ok(self.queue.read(job_id).await?.filter(|job| job.user_id == user_id))
+    pub async fn read(&self, user_id: &str, job_id: &str, wait: Duration) -> Result<Option<Job>, QueueError> {
+        let until = Instant::now() + wait;
+        // Watched before it is read, so that nothing happens in between.
+        let mut watcher = self.board.watch(job_id);
+        let Some(mut job) = self.queue.read(job_id).await?.filter(|job| job.user_id == user_id) else {
+            return Ok(None);
+        };
+        let mut looks = Backoff::new(FIRST_LOOK, LAST_LOOK);
+        while !job.status.has_ended() {
+            tokio::select! {
+                biased;
+                () = sleep_until(until) => break,
+                () = watcher.changed() => {}
+                () = sleep(looks.next()) => {}
+            }
+            let next = tokio::select! {
+                biased;
+                () = sleep_until(until) => break,
+                next = self.queue.read(job_id) => next,
+            };
+            // A store that fails now and then may answer the next time; what was read before still holds.
+            if let Ok(Some(next)) = next {
+                job = next;
+            }
+        }
+        Ok(Some(job))
     }
 
     /// Some of a user's jobs, the newest first.
@@ -37,12 +78,20 @@ impl Jobs {
         self.queue.list(wanted).await
     }
 
-    /// Cancels a job of this user.
+    /// Cancels a job of this user. A run of it in this process is stopped at once; one elsewhere within about
+    /// a second. The status says `cancelled` when nothing runs any more.
     pub async fn cancel(&self, user_id: &str, job_id: &str) -> Result<Cancelling, QueueError> {
         match self.queue.read(job_id).await? {
-            Some(job) if job.user_id == user_id => self.queue.cancel(job_id).await,
-            Some(_) | None => Ok(Cancelling::Unknown),
+            Some(job) if job.user_id == user_id => {}
+            Some(_) | None => return Ok(Cancelling::Unknown),
         }
+        let cancelling = self.queue.cancel(job_id).await?;
+        match cancelling {
+            Cancelling::Asked => self.board.cancel(job_id),
+            Cancelling::Done => self.board.tell(job_id),
+            Cancelling::HadEnded | Cancelling::Unknown => {}
+        }
+        Ok(cancelling)
     }
 }
 

@@ -7,12 +7,12 @@ use agent_core::testing::EchoTools;
 use http::StatusCode;
 use insta::assert_snapshot;
 
-use crate::harness::{Answers, FixedProbe, Service};
+use crate::harness::{Answers, FixedProbe, Service, a};
 
 #[tokio::test]
 async fn liveness_is_ok_whatever_is_broken() {
     let service = Service::configured(Answers, |edge| {
-        edge.probes = vec![FixedProbe::fails("database", "down"), FixedProbe::hangs("llm")];
+        a(edge).probes = vec![FixedProbe::fails("database", "down"), FixedProbe::hangs("llm")];
     });
     assert_snapshot!(service.get("/health/live").await, @r#"
     200 OK
@@ -24,7 +24,7 @@ async fn liveness_is_ok_whatever_is_broken() {
 #[tokio::test]
 async fn readiness_is_healthy_when_every_check_passes() {
     let service = Service::configured(Answers, |edge| {
-        edge.probes = vec![FixedProbe::passes("llm"), FixedProbe::passes("database")];
+        a(edge).probes = vec![FixedProbe::passes("llm"), FixedProbe::passes("database")];
     });
     assert_snapshot!(service.get("/health/ready").await, @r#"
     200 OK
@@ -45,7 +45,8 @@ async fn readiness_without_checks_is_healthy() {
 #[tokio::test]
 async fn a_failed_check_is_a_503_and_does_not_hide_the_others() {
     let service = Service::configured(Answers, |edge| {
-        edge.probes = vec![FixedProbe::fails("llm", "the key was refused"), FixedProbe::passes("database")];
+        a(edge).probes =
+            vec![FixedProbe::fails("llm", "the key was refused"), FixedProbe::passes("database")];
     });
     assert_snapshot!(service.get("/health/ready").await, @r#"
     503 Service Unavailable
@@ -57,7 +58,7 @@ async fn a_failed_check_is_a_503_and_does_not_hide_the_others() {
 #[tokio::test(start_paused = true)]
 async fn checks_that_hang_fail_side_by_side_after_their_time_limit() {
     let service = Service::configured(Answers, |edge| {
-        edge.probes =
+        a(edge).probes =
             vec![FixedProbe::hangs("llm"), FixedProbe::hangs("database"), FixedProbe::passes("redis")];
         edge.settings.probe_time_limit = Duration::from_secs(2);
     });
@@ -72,7 +73,7 @@ async fn checks_that_hang_fail_side_by_side_after_their_time_limit() {
 
 #[tokio::test]
 async fn during_a_shutdown_readiness_says_no_and_everything_else_goes_on() {
-    let mut service = Service::configured(Answers, |edge| edge.probes = vec![FixedProbe::passes("llm")]);
+    let mut service = Service::configured(Answers, |edge| a(edge).probes = vec![FixedProbe::passes("llm")]);
     assert_eq!(service.get("/health/ready").await.status, StatusCode::OK);
     service.shut_down();
     assert_snapshot!(service.get("/health/ready").await, @r#"
@@ -92,8 +93,8 @@ async fn components_that_could_not_be_loaded_are_reported_but_make_nothing_unhea
         error: "it imports wasi:clocks, which no policy grants".into(),
     };
     let service = Service::configured(Answers, |edge| {
-        edge.toolbox = std::sync::Arc::new(EchoTools::new(&[]).with_faults(vec![fault]));
-        edge.probes = vec![FixedProbe::passes("llm")];
+        a(edge).toolbox = std::sync::Arc::new(EchoTools::new(&[]).with_faults(vec![fault]));
+        a(edge).probes = vec![FixedProbe::passes("llm")];
     });
     assert_snapshot!(service.get("/health/ready").await, @r#"
     200 OK

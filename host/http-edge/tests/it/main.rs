@@ -23,3 +23,5 @@ mod request_ids;
 mod request_log;
 #[cfg(test)]
 mod unrouted;
+#[cfg(test)]
+mod variant_b;

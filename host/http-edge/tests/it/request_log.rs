@@ -5,7 +5,7 @@ use axum::extract::ConnectInfo;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::harness::{Answers, FixedProbe, Log, Service, request};
+use crate::harness::{Answers, FixedProbe, Log, Service, a, request};
 
 #[tokio::test]
 async fn a_request_is_one_line_that_can_be_read_alone() {
@@ -66,7 +66,7 @@ async fn a_mistake_of_the_client_is_logged_without_quoting_its_body() {
 #[tokio::test]
 async fn probes_and_scrapes_are_not_worth_a_line_until_they_fail() {
     let service = Service::configured(Answers, |edge| {
-        edge.probes = vec![FixedProbe::fails("llm", "down"), FixedProbe::passes("database")];
+        a(edge).probes = vec![FixedProbe::fails("llm", "down"), FixedProbe::passes("database")];
     });
     for (path, level, error) in [
         ("/health/live", "DEBUG", json!(null)),
@@ -120,7 +120,7 @@ async fn what_is_logged_on_behalf_of_a_request_carries_its_id() {
             Ok(None)
         }
     }
-    let service = Service::configured(Answers, |edge| edge.probes = vec![std::sync::Arc::new(Logs)]);
+    let service = Service::configured(Answers, |edge| a(edge).probes = vec![std::sync::Arc::new(Logs)]);
     let log = Log::collect();
     let answer = service.get("/health/ready").await;
     let text = log.text();

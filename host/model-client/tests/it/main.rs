@@ -7,6 +7,7 @@
 )]
 
 mod call;
+mod cluster;
 mod faults;
 mod hostile;
 mod provider;

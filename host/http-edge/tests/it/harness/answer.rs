@@ -6,7 +6,21 @@ use axum::body::Body;
 use http::{HeaderMap, Response, StatusCode};
 
 /// The headers that are part of a promise wherever they occur.
-const HEADERS_THAT_MATTER: [&str; 3] = ["allow", "connection", "content-type"];
+/// `X-RateLimit-Reset` is not among them: it tells the time of day.
+const HEADERS_THAT_MATTER: [&str; 12] = [
+    "allow",
+    "connection",
+    "content-type",
+    "etag",
+    "location",
+    "ratelimit-policy",
+    "ratelimit-limit",
+    "ratelimit-remaining",
+    "ratelimit-reset",
+    "retry-after",
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+];
 
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,

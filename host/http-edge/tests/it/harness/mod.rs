@@ -4,6 +4,7 @@ mod answer;
 mod fakes;
 mod log;
 mod socket;
+mod variant_b;
 
 use std::sync::Arc;
 
@@ -14,21 +15,22 @@ use agent_core::testing::{EchoTools, ScriptedModel, TestJournal};
 use axum::Router;
 use axum::body::Body;
 use http::Request;
-use http_edge::{Edge, Latch, Settings};
+use http_edge::{Edge, Latch, Settings, VariantA};
 use tower::ServiceExt;
 
 pub(crate) use answer::Answer;
 pub(crate) use fakes::{Answers, FixedProbe, Hangs, Panics};
 pub(crate) use log::Log;
+pub(crate) use variant_b::{FakeCluster, Fakes, b, bearer, token, with_token};
 
-/// Variant A, ready for requests.
+/// A router, ready for requests.
 pub(crate) struct Service {
     router: Router,
     latch: Latch,
 }
 
 impl Service {
-    /// Answers every request with a scripted run of the real agent.
+    /// Variant A, with a scripted run of the real agent.
     pub(crate) fn with_model(script: impl IntoIterator<Item = Result<ModelReply, ModelError>>) -> Self {
         Self::with_invoke(Agent {
             model: Arc::new(ScriptedModel::new(script)),
@@ -38,25 +40,36 @@ impl Service {
         })
     }
 
-    /// Answers every request in that way.
+    /// Variant A, answering every request in that way.
     pub(crate) fn with_invoke(invoke: impl Invoke + 'static) -> Self {
         Self::configured(invoke, |_edge| {})
     }
 
     /// The same with something else about the edge changed.
     pub(crate) fn configured(invoke: impl Invoke + 'static, change: impl FnOnce(&mut Edge)) -> Self {
+        Self::serving(|edge| {
+            edge.a = Some(VariantA {
+                invoke: Arc::new(invoke),
+                toolbox: Arc::new(EchoTools::new(&["echo"])),
+                probes: vec![],
+            });
+            change(edge);
+        })
+    }
+
+    /// Serves what `fill` puts into an edge without variants.
+    pub(crate) fn serving(fill: impl FnOnce(&mut Edge)) -> Self {
         log::install();
         let latch = Latch::default();
         let mut edge = Edge {
-            invoke: Arc::new(invoke),
-            toolbox: Arc::new(EchoTools::new(&["echo"])),
-            probes: vec![],
+            a: None,
+            b: None,
             metrics: Arc::new(|| "up 1\n".into()),
             readiness: latch.readiness(),
             settings: Settings::default(),
         };
-        change(&mut edge);
-        Self { router: http_edge::variant_a(edge), latch }
+        fill(&mut edge);
+        Self { router: http_edge::router(edge), latch }
     }
 
     /// Begins the shutdown, by letting go of the latch.
@@ -84,6 +97,11 @@ impl Service {
     pub(crate) async fn invoke(&self, body: impl Into<Body>) -> Answer {
         self.send(request("POST", "/agent/invoke", body)).await
     }
+}
+
+/// The Variant A of an edge that has one.
+pub(crate) fn a(edge: &mut Edge) -> &mut VariantA {
+    edge.a.as_mut().unwrap()
 }
 
 pub(crate) fn request(method: &str, path: &str, body: impl Into<Body>) -> Request<Body> {

@@ -104,3 +104,9 @@ async fn serve(mut stream: TcpStream, state: Arc<State>) {
         }
     }
 }
+
+/// One request on one connection, by no provider's rules.
+pub(crate) async fn serve_once(mut stream: TcpStream, answer: Answer, request: &mut Option<Request>) {
+    *request = http::read_request(&mut stream).await;
+    answer.send(&mut stream).await;
+}

@@ -1,5 +1,13 @@
 //! Scripted fakes that check what they are asked.
 
+mod invoke;
+mod queue;
+mod stores;
+
+pub use invoke::ScriptedInvoke;
+pub use queue::TestQueue;
+pub use stores::{Switch, TestCache, TestRates, TestRuns};
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -101,12 +109,21 @@ pub struct EchoTools {
 impl EchoTools {
     /// Tools of these names.
     pub fn new(names: &[&str]) -> Self {
+        Self::with_digest(names, "sha256:echo")
+    }
+
+    /// One tool, whose code has this digest.
+    pub fn of_digest(digest: &str) -> Self {
+        Self::with_digest(&["echo"], digest)
+    }
+
+    fn with_digest(names: &[&str], digest: &str) -> Self {
         let spec = |name: &&str| ToolSpec {
             name: (*name).into(),
             description: "Echoes its arguments.".into(),
             input_schema: json!({"type": "object"}),
         };
-        let catalog = Catalog::new(names.iter().map(spec).collect(), "sha256:echo".into());
+        let catalog = Catalog::new(names.iter().map(spec).collect(), digest.into());
         Self { catalog: Arc::new(catalog), faults: vec![] }
     }
 

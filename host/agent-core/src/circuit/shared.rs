@@ -1,0 +1,69 @@
+//! One circuit that many calls pass through at once.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Circuit, CircuitState, Ticket, Turn, Verdict};
+
+/// A circuit and the clock. Clones are the same circuit.
+#[derive(Debug, Clone)]
+pub struct SharedCircuit(Arc<Mutex<Circuit>>);
+
+/// A call on its way. Dropped before its end, it counts neither way and makes room for another trial.
+#[derive(Debug)]
+pub struct Pass {
+    circuit: SharedCircuit,
+    ticket: Ticket,
+    ended: bool,
+}
+
+impl SharedCircuit {
+    /// A closed circuit that does not open before it has seen `min_volume` calls within 10 s.
+    pub fn new(min_volume: u64) -> Self {
+        Self(Arc::new(Mutex::new(Circuit::new(min_volume, now()))))
+    }
+
+    /// Lets a call through, or says how long until one would be.
+    pub fn enter(&self) -> Result<Pass, Duration> {
+        let ticket = self.lock().enter(now())?;
+        Ok(Pass { circuit: self.clone(), ticket, ended: false })
+    }
+
+    /// Where it stands, for metrics.
+    pub fn state(&self) -> CircuitState {
+        self.lock().state(now())
+    }
+
+    /// How long until a call would be let through, if not now.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.lock().retry_after(now())
+    }
+
+    /// Held for a few instructions, never across an await.
+    fn lock(&self) -> MutexGuard<'_, Circuit> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pass {
+    /// Takes note of how the call ended, and says what that changed.
+    pub fn end(mut self, verdict: Verdict) -> Option<Turn> {
+        self.ended = true;
+        self.circuit.lock().end(&self.ticket, verdict, now())
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.circuit.lock().end(&self.ticket, Verdict::Neither, now());
+        }
+    }
+}
+
+/// By tokio's clock, which tests can stop.
+fn now() -> std::time::Instant {
+    Instant::now().into_std()
+}

@@ -1,0 +1,143 @@
+//! How many agents run at once: requests and the queue's worker share the places.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
+
+use super::{Answer, Ask, Invoke, InvokeError};
+
+/// Default of `MAX_CONCURRENT_AGENTS` (interface, Limits).
+pub const DEFAULT_PLACES: usize = 10;
+
+/// Default of `ADMISSION_WAIT_MS` (decisions, "`MAX_CONCURRENT_AGENTS`").
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(5);
+
+/// Places for agent runs. Whoever waits longest gets the next one. Clones are the same places.
+#[derive(Debug, Clone)]
+pub struct Admission {
+    free: Arc<Semaphore>,
+    waiting: Arc<AtomicUsize>,
+    places: usize,
+}
+
+/// A place, until it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Admission {
+    /// That many places; at least one.
+    pub fn new(places: usize) -> Self {
+        let places = places.clamp(1, Semaphore::MAX_PERMITS);
+        Self { free: Arc::new(Semaphore::new(places)), waiting: Arc::default(), places }
+    }
+
+    /// A place, however long that takes.
+    pub async fn enter(&self) -> Place {
+        if let Ok(permit) = self.free.clone().try_acquire_owned() {
+            return Place { _permit: Some(permit) };
+        }
+        let _waiting = Waiting::begin(&self.waiting);
+        // The semaphore is never closed, so there always is a permit.
+        Place { _permit: self.free.clone().acquire_owned().await.ok() }
+    }
+
+    /// How many places are taken.
+    pub fn in_use(&self) -> usize {
+        self.places.saturating_sub(self.free.available_permits())
+    }
+
+    /// How many wait for one.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+}
+
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Gives every run a place, or turns it away when none becomes free in time.
+#[derive(Debug)]
+pub struct Admitted<I> {
+    inner: I,
+    admission: Admission,
+    patience: Duration,
+}
+
+impl<I> Admitted<I> {
+    /// Runs wait up to `patience` for a place.
+    pub fn new(inner: I, admission: Admission, patience: Duration) -> Self {
+        Self { inner, admission, patience }
+    }
+}
+
+#[async_trait]
+impl<I: Invoke> Invoke for Admitted<I> {
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+        let start = Instant::now();
+        let Ok(_place) = timeout(self.patience, self.admission.enter()).await else {
+            return Err(InvokeError::Busy { waited: start.elapsed() });
+        };
+        self.inner.invoke(ask).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+    use crate::testing::ScriptedInvoke;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_gets_no_place_in_time_is_turned_away() {
+        let admission = Admission::new(1);
+        let admitted =
+            Admitted::new(ScriptedInvoke::answering("hi"), admission.clone(), Duration::from_secs(5));
+        let taken = admission.enter().await;
+        let start = Instant::now();
+        let error = admitted.invoke(Ask::new("r".into(), "q".into())).await.unwrap_err();
+        assert!(matches!(error, InvokeError::Busy { waited } if waited >= Duration::from_secs(5)), "{error}");
+        assert!(start.elapsed() < Duration::from_secs(6));
+        drop(taken);
+        admitted.invoke(Ask::new("r".into(), "q".into())).await.unwrap();
+        assert_eq!((admission.in_use(), admission.waiting()), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_longest_gets_the_next_place() {
+        let admission = Admission::new(2);
+        let first = admission.enter().await;
+        let _second = admission.enter().await;
+        let mut third = Box::pin(admission.enter());
+        let mut fourth = Box::pin(admission.enter());
+        assert!(third.as_mut().now_or_never().is_none());
+        assert!(fourth.as_mut().now_or_never().is_none());
+        assert_eq!((admission.in_use(), admission.waiting()), (2, 2));
+        drop(first);
+        assert!(fourth.as_mut().now_or_never().is_none(), "it is not its turn");
+        assert!(admission.enter().now_or_never().is_none(), "nobody jumps the queue");
+        let third = third.await;
+        assert_eq!(admission.waiting(), 1);
+        drop(third);
+        drop(fourth.await);
+        assert_eq!((admission.in_use(), admission.waiting()), (1, 0));
+    }
+}

@@ -1,0 +1,193 @@
+//! Writes a record of every run, behind its answer.
+
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+
+use super::{Answer, Ask, Invoke, InvokeError};
+use crate::chain::Chain;
+use crate::drive::DriveError;
+use crate::ports::{JournalError, RunOutcome, RunRecord};
+use crate::record::Behind;
+
+/// Records how each run ended, also when it failed or nobody waited for it any more. What began no run, an
+/// answer from the cache or a request that was turned away, leaves no record.
+#[derive(Debug)]
+pub struct Recorded<I> {
+    inner: I,
+    behind: Behind,
+}
+
+impl<I> Recorded<I> {
+    /// Records go to `behind`. The runs of requests have their journal there as well.
+    pub fn new(inner: I, behind: Behind) -> Self {
+        Self { inner, behind }
+    }
+}
+
+#[async_trait]
+impl<I: Invoke> Invoke for Recorded<I> {
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+        let entry = Entry::begin(&ask, self.behind.clone());
+        let answer = self.inner.invoke(ask).await;
+        entry.end(outcome(&answer));
+        answer
+    }
+}
+
+/// How a run ended, if one began and will not go on elsewhere.
+fn outcome(answer: &Result<Answer, InvokeError>) -> Option<RunOutcome> {
+    match answer {
+        Ok(Answer { cached: Some(true), .. })
+        | Err(
+            InvokeError::Busy { .. }
+            | InvokeError::CircuitOpen { .. }
+            | InvokeError::Run(DriveError::Stopped | DriveError::Journal(JournalError::Conflict { .. })),
+        ) => None,
+        Ok(Answer { result, .. }) => Some(RunOutcome::Ended {
+            stop_reason: result.stop_reason,
+            iterations: result.iterations,
+            usage: result.usage,
+            model: result.model.clone(),
+        }),
+        Err(error @ (InvokeError::Run(_) | InvokeError::TimedOut { .. })) => {
+            Some(RunOutcome::Failed { error: Chain(error).to_string() })
+        }
+    }
+}
+
+/// A record that is being made. Dropped before its end, it says so: then the request went away. A job goes on
+/// in another attempt or was cancelled, which the queue knows.
+struct Entry {
+    record: Option<RunRecord>,
+    behind: Behind,
+}
+
+impl Entry {
+    fn begin(ask: &Ask, behind: Behind) -> Self {
+        let now = SystemTime::now();
+        let record = RunRecord {
+            id: ask.run_id.clone(),
+            request_id: ask.request_id.clone(),
+            user_id: ask.user_id.clone(),
+            job_id: ask.job_id.clone(),
+            started_at: now,
+            finished_at: now,
+            outcome: RunOutcome::Failed { error: String::new() },
+        };
+        Self { record: Some(record), behind }
+    }
+
+    fn end(mut self, outcome: Option<RunOutcome>) {
+        self.write(outcome);
+    }
+
+    fn write(&mut self, outcome: Option<RunOutcome>) {
+        let Some(record) = self.record.take() else { return };
+        match outcome {
+            Some(outcome) => {
+                self.behind.end(RunRecord { finished_at: SystemTime::now(), outcome, ..record });
+            }
+            None => self.behind.forget(&record.id),
+        }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let is_request = self.record.as_ref().is_some_and(|record| record.job_id.is_none());
+        let why =
+            if std::thread::panicking() { "the run broke off" } else { "nobody waited for it any more" };
+        self.write(is_request.then(|| RunOutcome::Failed { error: why.to_owned() }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::FutureExt;
+    use serde_json::json;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::invoke::Agent;
+    use crate::observe::Unobserved;
+    use crate::ports::ModelError;
+    use crate::record::{Bounds, Drain};
+    use crate::result::StopReason;
+    use crate::run::Limits;
+    use crate::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, asks_for, says};
+
+    fn behind() -> (Arc<TestRuns>, Behind, Drain) {
+        let store = Arc::new(TestRuns::default());
+        let (behind, drain) = Behind::new(store.clone(), Bounds::default(), Arc::new(Unobserved));
+        (store, behind, drain)
+    }
+
+    async fn flush(drain: Drain) {
+        let stopping = CancellationToken::new();
+        stopping.cancel();
+        drain.run(stopping).await;
+    }
+
+    fn ask() -> Ask {
+        Ask { user_id: Some("u1".into()), ..Ask::new("req-1".into(), "hi".into()) }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_is_answered_although_the_store_hangs_and_recorded_once_it_does_not() {
+        let (store, behind, drain) = behind();
+        store.switch.hang(true);
+        let agent = Agent {
+            model: Arc::new(ScriptedModel::new([
+                Ok(asks_for(&[("1", "echo", json!({}))])),
+                Ok(says("done")),
+            ])),
+            toolbox: Arc::new(EchoTools::new(&["echo"])),
+            journal: Arc::new(behind.clone()),
+            limits: Limits::default(),
+        };
+        let answer = Recorded::new(agent, behind).invoke(ask()).now_or_never().unwrap().unwrap();
+        store.switch.hang(false);
+        flush(drain).await;
+        let records = store.records();
+        assert_eq!((records[0].id.as_str(), records[0].request_id.as_str()), (&*answer.result.id, "req-1"));
+        assert_eq!((records[0].user_id.as_deref(), &records[0].job_id), (Some("u1"), &None));
+        let RunOutcome::Ended { stop_reason, iterations, .. } = &records[0].outcome else { panic!() };
+        assert_eq!((*stop_reason, *iterations), (StopReason::Completed, 2));
+        assert_eq!(store.events(&answer.result.id).len(), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_and_requests_that_went_away_are_recorded_and_those_turned_away_are_not() {
+        let refused = ModelError::Refused { provider: "p".into(), detail: "401".into() };
+        for (error, recorded) in [
+            (
+                InvokeError::Run(DriveError::Model(refused)),
+                Some(
+                    "the agent run failed: the model call failed: the model provider p refused the request: 401",
+                ),
+            ),
+            (InvokeError::Busy { waited: std::time::Duration::ZERO }, None),
+            (InvokeError::Run(DriveError::Stopped), None),
+        ] {
+            let (store, behind, drain) = behind();
+            let recorder = Recorded::new(ScriptedInvoke::new([Err(error)]), behind);
+            recorder.invoke(ask()).await.unwrap_err();
+            flush(drain).await;
+            let errors: Vec<_> = store.records().into_iter().map(|record| record.outcome).collect();
+            let expected: Vec<_> =
+                recorded.iter().map(|error| RunOutcome::Failed { error: (*error).into() }).collect();
+            assert_eq!(errors, expected);
+        }
+
+        for (job_id, records) in [(None, 1), (Some("1".to_owned()), 0)] {
+            let (store, behind, drain) = behind();
+            let recorder = Recorded::new(ScriptedInvoke::hanging(), behind);
+            assert!(recorder.invoke(Ask { job_id, ..ask() }).now_or_never().is_none());
+            flush(drain).await;
+            assert_eq!(store.records().len(), records);
+        }
+    }
+}

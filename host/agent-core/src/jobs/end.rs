@@ -1,0 +1,174 @@
+//! What an attempt at a job came to, and what that means for the job: the error table of jobs.
+
+use serde_json::value::to_raw_value;
+
+use crate::drive::DriveError;
+use crate::invoke::{Answer, InvokeError};
+use crate::observe::AttemptOutcome;
+use crate::ports::{AttemptEnd, JournalError, ModelError};
+use crate::result::StopReason;
+
+/// How an attempt ended, on the worker's side.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The run ended.
+    Ran(Result<Answer, InvokeError>),
+    /// The payload is none.
+    Unreadable(String),
+    /// Its owner did not want it any more, and the run was dropped.
+    Cancelled,
+    /// The process ends and the run did not come to the end of its step in time.
+    OutOfTime,
+    /// Somebody else has the job, or may have it by now.
+    Lost,
+}
+
+/// What is to be done about it.
+#[derive(Debug)]
+pub(super) struct Settlement {
+    /// What the queue is told; nothing when the job is somebody else's.
+    pub(super) end: Option<AttemptEnd>,
+    pub(super) outcome: AttemptOutcome,
+    /// The run may be taken up again although it made no progress: that was not its own fault.
+    pub(super) is_excused: bool,
+    /// The run could not be recorded: the next job would not fare better.
+    pub(super) journal_fails: bool,
+}
+
+impl End {
+    pub(super) fn settle(&self) -> Settlement {
+        match self {
+            Self::Ran(Ok(answer)) => completed(answer),
+            Self::Ran(Err(error)) => failed(error),
+            Self::Unreadable(problem) => end_failed(format!("Invalid job data: {problem}"), false),
+            Self::Cancelled => cancelled(),
+            Self::OutOfTime => handed_back(),
+            Self::Lost => lost(),
+        }
+    }
+}
+
+fn completed(answer: &Answer) -> Settlement {
+    if answer.result.stop_reason == StopReason::Cancelled {
+        return cancelled();
+    }
+    match to_raw_value(&*answer.result) {
+        Ok(result) => Settlement {
+            end: Some(AttemptEnd::Completed(result)),
+            outcome: AttemptOutcome::Completed,
+            is_excused: false,
+            journal_fails: false,
+        },
+        Err(_) => end_failed(INTERNAL.to_owned(), false),
+    }
+}
+
+const INTERNAL: &str = "Internal server error";
+const UNAVAILABLE: &str = "Service temporarily unavailable";
+const RATE_LIMITED: &str = "Rate limit exceeded";
+
+/// The texts are those that a request would have been answered with (interface, Errors), and hold no more.
+fn failed(error: &InvokeError) -> Settlement {
+    match error {
+        InvokeError::Busy { .. } | InvokeError::CircuitOpen { .. } | InvokeError::TimedOut { .. } => {
+            end_failed(UNAVAILABLE.to_owned(), true)
+        }
+        InvokeError::Run(error) => match error {
+            DriveError::Model(ModelError::RateLimited { .. }) => end_failed(RATE_LIMITED.to_owned(), true),
+            DriveError::Model(
+                ModelError::Timeout { .. } | ModelError::Unreachable { .. } | ModelError::Unavailable { .. },
+            ) => end_failed(UNAVAILABLE.to_owned(), true),
+            // The same request would come to the same end.
+            DriveError::Model(ModelError::Refused { .. } | ModelError::Malformed { .. })
+            | DriveError::Driver(_) => end_failed(INTERNAL.to_owned(), false),
+            DriveError::Panicked => end_failed(INTERNAL.to_owned(), true),
+            DriveError::Stuck { .. } => end_failed(error.to_string(), false),
+            DriveError::Stopped => handed_back(),
+            DriveError::Journal(JournalError::Store { .. }) => {
+                Settlement { journal_fails: true, ..handed_back() }
+            }
+            DriveError::Journal(JournalError::Conflict { .. }) => lost(),
+        },
+    }
+}
+
+fn end_failed(error: String, retry: bool) -> Settlement {
+    Settlement {
+        end: Some(AttemptEnd::Failed { error, retry }),
+        outcome: AttemptOutcome::Failed,
+        is_excused: retry,
+        journal_fails: false,
+    }
+}
+
+fn cancelled() -> Settlement {
+    Settlement {
+        end: Some(AttemptEnd::Cancelled),
+        outcome: AttemptOutcome::Cancelled,
+        is_excused: false,
+        journal_fails: false,
+    }
+}
+
+fn handed_back() -> Settlement {
+    Settlement {
+        end: Some(AttemptEnd::HandedBack),
+        outcome: AttemptOutcome::HandedBack,
+        is_excused: true,
+        journal_fails: false,
+    }
+}
+
+fn lost() -> Settlement {
+    Settlement { end: None, outcome: AttemptOutcome::Lost, is_excused: false, journal_fails: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_may_pass_is_tried_again_and_no_text_tells_more_than_it_may() {
+        let (provider, detail) = ("openai/secret-model".to_owned(), "sk-secret".to_owned());
+        let model = |error| InvokeError::Run(DriveError::Model(error));
+        let refused = ModelError::Refused { provider: provider.clone(), detail: detail.clone() };
+        let malformed = ModelError::Malformed { provider: provider.clone(), detail: detail.clone() };
+        let unreachable = ModelError::Unreachable { provider: provider.clone(), detail: detail.clone() };
+        let limited =
+            ModelError::RateLimited { provider: provider.clone(), detail: detail.clone(), retry_after: None };
+        let timeout = ModelError::Timeout { provider: provider.clone() };
+        let overloaded = ModelError::Unavailable { provider, detail, retry_after: None };
+        let moment = Duration::from_secs(1);
+        for (error, text, retried) in [
+            (model(timeout), UNAVAILABLE, true),
+            (model(unreachable), UNAVAILABLE, true),
+            (model(overloaded), UNAVAILABLE, true),
+            (model(limited), RATE_LIMITED, true),
+            (model(refused), INTERNAL, false),
+            (model(malformed), INTERNAL, false),
+            (InvokeError::TimedOut { limit: moment, retry_after: None }, UNAVAILABLE, true),
+            (InvokeError::Busy { waited: moment }, UNAVAILABLE, true),
+            (InvokeError::CircuitOpen { retry_after: moment }, UNAVAILABLE, true),
+            (DriveError::Panicked.into(), INTERNAL, true),
+            (
+                DriveError::Stuck { attempts: 3 }.into(),
+                "the run stopped its worker 3 times without making progress",
+                false,
+            ),
+        ] {
+            let settlement = End::Ran(Err(error)).settle();
+            let Some(AttemptEnd::Failed { error, retry }) = &settlement.end else { panic!("{settlement:?}") };
+            assert_eq!((error.as_str(), *retry), (text, retried));
+            assert_eq!(settlement.is_excused, retried, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_job_that_somebody_else_drives_is_left_alone() {
+        let conflict = JournalError::Conflict { run_id: "run_1".into(), sequence: 3 };
+        let settlement = End::Ran(Err(DriveError::Journal(conflict).into())).settle();
+        assert!(settlement.end.is_none() && settlement.outcome == AttemptOutcome::Lost);
+    }
+}

@@ -1,0 +1,279 @@
+//! Works jobs off: takes one, holds its lease while its run is driven, and tells the queue how that ended.
+//!
+//! What does not belong here: what an end means for the job (`end.rs`), and how a run is taken up again
+//! (`drive.rs`).
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, info, info_span, warn};
+
+use super::Jobs;
+use super::board::Board;
+use super::end::{End, Settlement};
+use crate::backoff::Backoff;
+use crate::chain::Chain;
+use crate::drive::DriveError;
+use crate::invoke::{Admission, Answer, Ask, Invoke, InvokeError};
+use crate::observe::{AttemptOutcome, Observer};
+use crate::outage::Outage;
+use crate::ports::queue::LEASE;
+use crate::ports::{AttemptEnd, Claim, JobData, JobQueue, Journal, QueueError, Renewal};
+use crate::run::{Event, attempts_without_progress};
+
+/// How long the queue is asked to wait for a job. A worker that is told to stop waits no longer than that.
+const TAKE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often a lease is renewed. More often than a lease of 6 s needs, because a renewal is also how a worker
+/// learns that its job was cancelled elsewhere.
+const RENEWAL: Duration = Duration::from_secs(1);
+
+/// How long a run may take to come to the end of its step when the process ends (it is forced to after 30 s).
+const STEP_GRACE: Duration = Duration::from_secs(20);
+
+/// How long the queue and the journal may take for their last words when the process ends.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// How long one call of a store may take.
+const CALL_LIMIT: Duration = LEASE;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+
+/// What a worker works with.
+pub struct Workshop {
+    /// Names this process; unique among those that live.
+    pub name: String,
+    /// The places for runs, shared with requests.
+    pub admission: Admission,
+    /// Runs the agent on behalf of jobs, going on where their journals end.
+    pub agent: Arc<dyn Invoke>,
+    /// The journals of these runs.
+    pub journal: Arc<dyn Journal>,
+    /// Is told how attempts end.
+    pub observer: Arc<dyn Observer>,
+}
+
+/// Works off the jobs of a queue.
+pub struct Worker {
+    queue: Arc<dyn JobQueue>,
+    board: Board,
+    shop: Workshop,
+    outage: Outage,
+}
+
+impl Worker {
+    /// A worker for these jobs. Callers of the same [`Jobs`] learn at once what it does.
+    pub fn new(jobs: &Jobs, shop: Workshop) -> Self {
+        Self { queue: jobs.queue.clone(), board: jobs.board.clone(), shop, outage: Outage::default() }
+    }
+
+    /// One job after the other until `stopping`. Then the run under way stops at its next step boundary, or is
+    /// dropped after 20 s, and its job is handed back. Called once for each job to be worked on at once.
+    pub async fn work(&self, stopping: CancellationToken) {
+        let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
+        while !stopping.is_cancelled() {
+            let fared_well = match self.take(&stopping).await {
+                Ok(None) => true,
+                Ok(Some(claim)) => {
+                    let span = info_span!("job", job_id = claim.job_id, run_id = claim.run_id);
+                    self.attempt(&claim, &stopping).instrument(span).await
+                }
+                Err(error) => {
+                    self.queue_fails(&error);
+                    false
+                }
+            };
+            if fared_well {
+                pause.reset();
+            } else {
+                tokio::select! {
+                    () = sleep(pause.next()) => {}
+                    () = stopping.cancelled() => {}
+                }
+            }
+        }
+    }
+
+    /// The next job, if there is one soon. Not dropped when the process ends, as far as possible: the queue may
+    /// just have given a job away.
+    async fn take(&self, stopping: &CancellationToken) -> Result<Option<Claim>, QueueError> {
+        let claim = tokio::select! {
+            claim = self.queue.take(&self.shop.name, TAKE_PATIENCE) => claim?,
+            () = after(stopping, TAKE_PATIENCE * 2) => return Ok(None),
+        };
+        self.queue_works();
+        Ok(claim)
+    }
+
+    /// Makes one attempt at a job. Says whether the next job may fare well.
+    async fn attempt(&self, claim: &Claim, stopping: &CancellationToken) -> bool {
+        let began = Instant::now();
+        let end = match &claim.data {
+            Ok(data) => self.run(claim, data, stopping).await,
+            Err(problem) => End::Unreadable(problem.clone()),
+        };
+        let mut settlement = end.settle();
+        if settlement.is_excused {
+            self.excuse(&claim.run_id).await;
+        }
+        if let Some(attempt_end) = &settlement.end
+            && !self.finish(claim, attempt_end, stopping).await
+        {
+            settlement.outcome = AttemptOutcome::Lost;
+        }
+        self.board.tell(&claim.job_id);
+        report(claim, &end, &settlement);
+        self.shop.observer.attempt_ended(settlement.outcome, began.elapsed());
+        !settlement.journal_fails
+    }
+
+    /// Drives the run. When this returns, nothing of it goes on.
+    async fn run(&self, claim: &Claim, data: &JobData, stopping: &CancellationToken) -> End {
+        let running = self.board.begin(&claim.job_id);
+        // A run that panics must not take the worker with it.
+        let run = AssertUnwindSafe(self.invoke(claim, data, stopping)).catch_unwind();
+        tokio::select! {
+            biased;
+            () = running.cancelled() => End::Cancelled,
+            end = self.hold(claim) => end,
+            answer = run => End::Ran(answer.unwrap_or(Err(DriveError::Panicked.into()))),
+            () = after(stopping, STEP_GRACE) => End::OutOfTime,
+        }
+    }
+
+    async fn invoke(
+        &self,
+        claim: &Claim,
+        data: &JobData,
+        stopping: &CancellationToken,
+    ) -> Result<Answer, InvokeError> {
+        let _place = tokio::select! {
+            biased;
+            () = stopping.cancelled() => return Err(DriveError::Stopped.into()),
+            place = self.shop.admission.enter() => place,
+        };
+        let ask = Ask {
+            run_id: claim.run_id.clone(),
+            user_id: Some(data.user_id.clone()),
+            job_id: Some(claim.job_id.clone()),
+            stop: Some(stopping.clone()),
+            ..Ask::new(claim.job_id.clone(), data.query.clone())
+        };
+        self.shop.agent.invoke(ask).await
+    }
+
+    /// Renews the lease until the job is not ours any more.
+    async fn hold(&self, claim: &Claim) -> End {
+        let mut held_until = Instant::now() + LEASE;
+        loop {
+            sleep(RENEWAL).await;
+            let asked = Instant::now();
+            match timeout_at(held_until, self.queue.renew(claim)).await {
+                Ok(Ok(Renewal::Held)) => {
+                    held_until = asked + LEASE;
+                    self.queue_works();
+                }
+                Ok(Ok(Renewal::Cancelled)) => return End::Cancelled,
+                Ok(Ok(Renewal::Lost) | Err(QueueError::LeaseLost { .. })) => return End::Lost,
+                Ok(Err(error)) => self.queue_fails(&error),
+                // From here on somebody else may have it.
+                Err(_elapsed) => return End::Lost,
+            }
+        }
+    }
+
+    /// Notes in the journal that the attempt ended in good order, so that it does not count among those that
+    /// killed their worker. When that fails it does count, which harms only who meets with it three times.
+    async fn excuse(&self, run_id: &str) {
+        let note = async {
+            let events = self.shop.journal.read(run_id).await?;
+            if attempts_without_progress(&events) > 0 {
+                self.shop.journal.append(run_id, events.len() as u64, &Event::HandedBack).await?;
+            }
+            Ok::<_, crate::ports::JournalError>(())
+        };
+        match timeout(LAST_WORDS, note).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => debug!(%error, "the journal does not say that the run was let go of"),
+            Err(_elapsed) => debug!("the journal does not say that the run was let go of"),
+        }
+    }
+
+    /// Tells the queue, as often as it takes. False when the job is not ours any more, or the process ends.
+    async fn finish(&self, claim: &Claim, end: &AttemptEnd, stopping: &CancellationToken) -> bool {
+        let telling = async {
+            let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
+            loop {
+                match timeout(CALL_LIMIT, self.queue.finish(claim, end)).await {
+                    Ok(Ok(())) => return true,
+                    Ok(Err(QueueError::LeaseLost { .. })) => return false,
+                    Ok(Err(error)) => self.queue_fails(&error),
+                    Err(_elapsed) => self.queue_fails(&QueueError::Store { detail: "no answer".into() }),
+                }
+                sleep(pause.next()).await;
+            }
+        };
+        let told = tokio::select! {
+            told = telling => told,
+            () = after(stopping, LAST_WORDS) => return false,
+        };
+        self.queue_works();
+        told
+    }
+
+    fn queue_fails(&self, error: &QueueError) {
+        if self.outage.begins() {
+            warn!(%error, "the worker waits for its queue");
+        }
+    }
+
+    fn queue_works(&self) {
+        if let Some(lasted) = self.outage.ends() {
+            info!(outage_ms = lasted.as_millis(), "the worker's queue works again");
+        }
+    }
+}
+
+/// So long after `stopping`.
+async fn after(stopping: &CancellationToken, grace: Duration) {
+    stopping.cancelled().await;
+    sleep(grace).await;
+}
+
+/// One line per attempt (interface, Events): whose job it was, never what was asked.
+fn report(claim: &Claim, end: &End, settlement: &Settlement) {
+    let user_id = claim.data.as_ref().map_or("", |data| data.user_id.as_str());
+    let attempts = claim.attempts_made + 1;
+    match (settlement.outcome, &settlement.end) {
+        (AttemptOutcome::Completed, _) => info!(user_id, attempts, "the job is completed"),
+        (AttemptOutcome::Failed, Some(AttemptEnd::Failed { error, retry })) => {
+            let error = match end {
+                End::Ran(Err(error)) => Chain(error).to_string(),
+                _ => error.clone(),
+            };
+            warn!(user_id, attempts, retry, error, "the job failed");
+        }
+        (AttemptOutcome::Cancelled, _) => info!(user_id, attempts, "the job is cancelled"),
+        (AttemptOutcome::HandedBack, _) => info!(user_id, attempts, "the job is handed back"),
+        (AttemptOutcome::Lost | AttemptOutcome::Failed, _) => {
+            warn!(user_id, attempts, "the job was lost to somebody else");
+        }
+    }
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("name", &self.shop.name).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Workshop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workshop").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,81 @@
+//! What the core tells whoever counts: one trait whose methods do nothing until somebody wants to know.
+//!
+//! What does not belong here: metrics and their names.
+
+use std::time::Duration;
+
+use crate::ports::JobStatus;
+
+/// Is told what happens. Called on the way of requests, so it has to be quick.
+pub trait Observer: Send + Sync {
+    /// A request was answered with or without the result cache.
+    fn cache_used(&self, _use_: CacheUse) {}
+
+    /// A request's hits were counted in this process only, because the shared windows failed.
+    fn rates_fell_back(&self) {}
+
+    /// This many events and records of runs were given up before they were stored.
+    fn records_lost(&self, _runs: u64) {}
+
+    /// An attempt at a job ended, so long after it began.
+    fn attempt_ended(&self, _end: AttemptOutcome, _took: Duration) {}
+}
+
+/// An observer that looks away.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {}
+
+/// What the result cache did for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CacheUse {
+    /// It had the result.
+    Hit,
+    /// It had not, and the agent ran.
+    Miss,
+    /// Somebody else had asked the same a moment before and both got that answer.
+    Shared,
+    /// It failed or was too slow. Told besides the others.
+    Failed,
+}
+
+impl CacheUse {
+    /// As it stands in metric labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::Miss => "miss",
+            Self::Shared => "shared",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What became of an attempt at a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AttemptOutcome {
+    /// The job has a result.
+    Completed,
+    /// It failed.
+    Failed,
+    /// Its owner did not want it any more.
+    Cancelled,
+    /// It was given back, to be taken up again.
+    HandedBack,
+    /// Somebody else has it.
+    Lost,
+}
+
+impl AttemptOutcome {
+    /// As it stands in metric labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => JobStatus::Completed.as_str(),
+            Self::Failed => JobStatus::Failed.as_str(),
+            Self::Cancelled => JobStatus::Cancelled.as_str(),
+            Self::HandedBack => "handed_back",
+            Self::Lost => "lost",
+        }
+    }
+}

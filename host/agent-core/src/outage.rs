@@ -1,0 +1,78 @@
+//! Says once that something fails, and once that it works again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Something that fails every now and then is reported no more often than this.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// Whether something that is used all the time fails at the moment.
+#[derive(Debug, Default)]
+pub(crate) struct Outage {
+    /// So that the usual case costs no lock.
+    lasts: AtomicBool,
+    /// Held for a few instructions, never across an await.
+    told: Mutex<Told>,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    /// Since when it fails.
+    since: Option<Instant>,
+    /// Whether that was reported.
+    reported: bool,
+    last_report: Option<Instant>,
+}
+
+impl Outage {
+    /// It failed. True when that is worth a line in the log.
+    pub(crate) fn begins(&self) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        self.lasts.store(true, Ordering::Relaxed);
+        if told.since.is_some() {
+            return false;
+        }
+        let now = Instant::now();
+        told.since = Some(now);
+        told.reported = told.last_report.is_none_or(|last| now.duration_since(last) >= QUIET);
+        if told.reported {
+            told.last_report = Some(now);
+        }
+        told.reported
+    }
+
+    /// It worked. How long it did not, when that is worth a line in the log.
+    pub(crate) fn ends(&self) -> Option<Duration> {
+        if !self.lasts.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        self.lasts.store(false, Ordering::Relaxed);
+        let since = told.since.take()?;
+        told.reported.then(|| since.elapsed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_is_told_once_and_so_is_its_end() {
+        let outage = Outage::default();
+        assert_eq!(outage.ends(), None);
+        assert!(outage.begins());
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert!(!outage.begins());
+        assert_eq!(outage.ends(), Some(Duration::from_secs(5)));
+        assert_eq!(outage.ends(), None);
+        // It fails and works by turns: that is not told again for a while.
+        assert!(!outage.begins());
+        assert_eq!(outage.ends(), None);
+        tokio::time::advance(QUIET).await;
+        assert!(outage.begins());
+    }
+}

@@ -1,0 +1,297 @@
+//! Records runs behind their answers.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::weight;
+use crate::backoff::Backoff;
+use crate::observe::Observer;
+use crate::outage::Outage;
+use crate::ports::{Journal, JournalError, RunRecord, RunStore};
+use crate::run::Event;
+
+/// Runs that are written at once, so that a store which groups its commits has something to group.
+const AT_ONCE: usize = 64;
+
+/// How long a store may fail before a run is given up, and how long one call of it may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+const CALL_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long the drain goes on after it was told to stop.
+const FLUSH_LIMIT: Duration = Duration::from_secs(5);
+
+/// How much may wait for the store.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Most runs that have ended.
+    pub runs: usize,
+    /// About how many bytes, those of runs under way included.
+    pub bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { runs: 10_000, bytes: 64 << 20 }
+    }
+}
+
+/// Takes the journals and records of runs and gives them to a store later. Never waits and never fails: what
+/// does not fit is dropped and counted. Clones are the same queue.
+///
+/// A run's events are kept together until [`Self::end`] and written in order, so that a journal in the store
+/// has no gaps: what does not fit costs whole journals.
+#[derive(Clone)]
+pub struct Behind(Arc<Queue>);
+
+/// What carries the queue to the store. Exactly one is made for each queue.
+#[derive(Debug)]
+pub struct Drain(Arc<Queue>);
+
+struct Queue {
+    store: Arc<dyn RunStore>,
+    bounds: Bounds,
+    observer: Arc<dyn Observer>,
+    /// While runs are lost.
+    losing: Outage,
+    /// While the store fails.
+    outage: Outage,
+    /// Held for a few instructions, never across an await.
+    held: Mutex<Held>,
+    arrived: Notify,
+}
+
+#[derive(Default)]
+struct Held {
+    open: HashMap<String, OpenRun>,
+    ended: VecDeque<EndedRun>,
+    /// Those that the drain has taken and not finished.
+    writing: usize,
+    bytes: usize,
+}
+
+/// A run under way.
+#[derive(Default)]
+struct OpenRun {
+    events: Vec<Event>,
+    bytes: usize,
+    /// Its events did not fit and are not kept.
+    spilled: bool,
+}
+
+struct EndedRun {
+    record: RunRecord,
+    events: Vec<Event>,
+    bytes: usize,
+}
+
+impl Behind {
+    /// An empty queue before `store`, and what has to run for it to get there.
+    pub fn new(store: Arc<dyn RunStore>, bounds: Bounds, observer: Arc<dyn Observer>) -> (Self, Drain) {
+        let queue = Arc::new(Queue {
+            store,
+            bounds,
+            observer,
+            losing: Outage::default(),
+            outage: Outage::default(),
+            held: Mutex::default(),
+            arrived: Notify::new(),
+        });
+        (Self(queue.clone()), Drain(queue))
+    }
+
+    /// The run has ended: its record, and what is in its journal, may be written.
+    pub fn end(&self, record: RunRecord) {
+        let mut held = self.0.lock();
+        let OpenRun { events, bytes, .. } = held.open.remove(&record.id).unwrap_or_default();
+        if held.ended.len() >= self.0.bounds.runs {
+            held.bytes -= bytes;
+            drop(held);
+            self.0.lose(1);
+            return;
+        }
+        held.ended.push_back(EndedRun { record, events, bytes });
+        drop(held);
+        self.0.arrived.notify_one();
+    }
+
+    /// Nothing of the run is to be written.
+    pub fn forget(&self, run_id: &str) {
+        let mut held = self.0.lock();
+        if let Some(run) = held.open.remove(run_id) {
+            held.bytes -= run.bytes;
+        }
+    }
+}
+
+#[async_trait]
+impl Journal for Behind {
+    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
+        let bytes = weight::of(event);
+        let mut guard = self.0.lock();
+        let held = &mut *guard;
+        if !held.open.contains_key(run_id) {
+            held.open.insert(run_id.to_owned(), OpenRun::default());
+        }
+        let Some(run) = held.open.get_mut(run_id) else { return Ok(()) };
+        if run.spilled {
+            return Ok(());
+        }
+        if run.events.len() as u64 != sequence {
+            return Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence });
+        }
+        if held.bytes + bytes > self.0.bounds.bytes {
+            held.bytes -= run.bytes;
+            *run = OpenRun { spilled: true, ..OpenRun::default() };
+            drop(guard);
+            self.0.lose(1);
+            return Ok(());
+        }
+        run.events.push(event.clone());
+        run.bytes += bytes;
+        held.bytes += bytes;
+        Ok(())
+    }
+
+    /// What the store has of it by now.
+    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
+        self.0.store.read(run_id).await
+    }
+}
+
+impl Drain {
+    /// Writes what is queued until `stopping`, and then what is left for up to 5 s. It is to be stopped after
+    /// everything that records runs.
+    pub async fn run(self, stopping: CancellationToken) {
+        let too_long = async {
+            stopping.cancelled().await;
+            sleep(FLUSH_LIMIT).await;
+        };
+        tokio::select! {
+            () = self.write_all(&stopping) => {}
+            () = too_long => {
+                let held = self.0.lock();
+                let lost = held.ended.len() + held.writing;
+                drop(held);
+                warn!(runs = lost, "runs were not recorded before the process ended");
+                self.0.observer.records_lost(lost as u64);
+            }
+        }
+    }
+
+    async fn write_all(&self, stopping: &CancellationToken) {
+        let mut writing = FuturesUnordered::new();
+        loop {
+            while writing.len() < AT_ONCE
+                && let Some(run) = self.0.take()
+            {
+                writing.push(self.write(run));
+            }
+            if writing.is_empty() && stopping.is_cancelled() {
+                return;
+            }
+            tokio::select! {
+                Some(()) = writing.next() => {}
+                () = self.0.arrived.notified(), if writing.len() < AT_ONCE => {}
+                () = stopping.cancelled(), if writing.is_empty() => {}
+            }
+        }
+    }
+
+    async fn write(&self, run: EndedRun) {
+        let written = self.write_within(&run).await;
+        let mut held = self.0.lock();
+        held.writing -= 1;
+        held.bytes -= run.bytes;
+        drop(held);
+        match written {
+            Ok(()) => self.0.keep_up(),
+            Err(_given_up) => self.0.lose(1),
+        }
+    }
+
+    async fn write_within(&self, run: &EndedRun) -> Result<(), JournalError> {
+        let store = &self.0.store;
+        for (sequence, event) in (0..).zip(&run.events) {
+            self.persist(|| store.append(&run.record.id, sequence, event)).await?;
+        }
+        // Last, so that a run which has a record has its whole journal.
+        self.persist(|| store.save(&run.record)).await
+    }
+
+    async fn persist<F>(&self, write: impl Fn() -> F) -> Result<(), JournalError>
+    where
+        F: Future<Output = Result<(), JournalError>>,
+    {
+        let until = Instant::now() + PATIENCE;
+        let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
+        loop {
+            let error = match timeout(CALL_LIMIT, write()).await {
+                // Nobody else writes this run, so what is there already came from a call that seemed to fail.
+                Ok(Ok(()) | Err(JournalError::Conflict { .. })) => {
+                    if let Some(lasted) = self.0.outage.ends() {
+                        info!(outage_ms = lasted.as_millis(), "runs are recorded again");
+                    }
+                    return Ok(());
+                }
+                Ok(Err(error)) => error,
+                Err(_elapsed) => JournalError::Store { detail: "no answer in time".into() },
+            };
+            if self.0.outage.begins() {
+                warn!(%error, "runs wait to be recorded");
+            }
+            if Instant::now() >= until {
+                return Err(error);
+            }
+            sleep(backoff.next()).await;
+        }
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Option<EndedRun> {
+        let mut held = self.lock();
+        let run = held.ended.pop_front()?;
+        held.writing += 1;
+        Some(run)
+    }
+
+    fn lose(&self, runs: u64) {
+        self.observer.records_lost(runs);
+        if self.losing.begins() {
+            warn!("runs are not recorded: the store does not keep up");
+        }
+    }
+
+    fn keep_up(&self) {
+        if let Some(lasted) = self.losing.ends() {
+            info!(lasted_ms = lasted.as_millis(), "the store of runs keeps up again");
+        }
+    }
+}
+
+impl std::fmt::Debug for Behind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("bounds", &self.bounds).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,180 @@
+//! A journal that does not give up at the first failure of its store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::{Instant, sleep, timeout_at};
+use tracing::{debug, info, warn};
+
+use crate::backoff::Backoff;
+use crate::outage::Outage;
+use crate::ports::{Journal, JournalError};
+use crate::run::Event;
+
+/// How long a store may fail before the run is given up. A worker holds its job all the while.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LAST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Tries again for up to 15 s while the store fails. A paid reply of the model is worth waiting for.
+pub struct Patient {
+    journal: Arc<dyn Journal>,
+    outage: Outage,
+}
+
+impl Patient {
+    /// Writes to and reads from `journal`.
+    pub fn new(journal: Arc<dyn Journal>) -> Self {
+        Self { journal, outage: Outage::default() }
+    }
+
+    /// Whether the event with that number is ours: an append that failed may have been carried out.
+    async fn is_there(&self, run_id: &str, sequence: u64, event: &Event) -> Result<bool, JournalError> {
+        let events = self.journal.read(run_id).await?;
+        Ok(usize::try_from(sequence).ok().and_then(|place| events.get(place)) == Some(event))
+    }
+
+    async fn append_again(
+        &self,
+        run_id: &str,
+        sequence: u64,
+        event: &Event,
+        is_first: bool,
+    ) -> Result<(), JournalError> {
+        let conflict = match self.journal.append(run_id, sequence, event).await {
+            Err(conflict @ JournalError::Conflict { .. }) if !is_first => conflict,
+            other => return other,
+        };
+        if self.is_there(run_id, sequence, event).await? { Ok(()) } else { Err(conflict) }
+    }
+
+    /// Tries until it works, time is up or trying again would not help. `attempt` is told whether it is the
+    /// first one.
+    async fn persist<T, F>(&self, attempt: impl Fn(bool) -> F) -> Result<T, JournalError>
+    where
+        F: Future<Output = Result<T, JournalError>>,
+    {
+        let until = Instant::now() + PATIENCE;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
+        let mut is_first = true;
+        loop {
+            let error = match timeout_at(until, attempt(is_first)).await {
+                Ok(Err(error @ JournalError::Store { .. })) => error,
+                Ok(other) => {
+                    if let Some(lasted) = self.outage.ends() {
+                        info!(outage_ms = lasted.as_millis(), "the run journal works again");
+                    }
+                    return other;
+                }
+                Err(_elapsed) => JournalError::Store { detail: "no answer in time".into() },
+            };
+            is_first = false;
+            if self.outage.begins() {
+                warn!(%error, "runs wait for their journal");
+            } else {
+                debug!(%error, "the run journal still fails");
+            }
+            let pause = backoff.next();
+            if Instant::now() + pause >= until {
+                return Err(error);
+            }
+            sleep(pause).await;
+        }
+    }
+}
+
+#[async_trait]
+impl Journal for Patient {
+    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
+        self.persist(|is_first| self.append_again(run_id, sequence, event, is_first)).await
+    }
+
+    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
+        self.persist(|_| self.journal.read(run_id)).await
+    }
+}
+
+impl std::fmt::Debug for Patient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Patient").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::testing::TestRuns;
+
+    /// Carries the first append out and then says that it failed.
+    #[derive(Default)]
+    struct Ambiguous {
+        runs: TestRuns,
+        lied: AtomicBool,
+    }
+
+    #[async_trait]
+    impl Journal for Ambiguous {
+        async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
+            self.runs.append(run_id, sequence, event).await?;
+            if self.lied.swap(true, Ordering::SeqCst) {
+                return Ok(());
+            }
+            Err(JournalError::Store { detail: "connection reset".into() })
+        }
+
+        async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
+            self.runs.read(run_id).await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_fails_for_a_while_loses_nothing() {
+        let runs = Arc::new(TestRuns::default());
+        let patient = Patient::new(runs.clone());
+        runs.switch.fail(true);
+        let back = async {
+            sleep(Duration::from_secs(10)).await;
+            runs.switch.fail(false);
+        };
+        let (appended, ()) = tokio::join!(patient.append("run_1", 0, &Event::Cancelled), back);
+        assert_eq!(appended, Ok(()));
+        assert_eq!(patient.read("run_1").await, Ok(vec![Event::Cancelled]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_stays_away_or_hangs_is_given_up_in_the_end() {
+        for breaks in [crate::testing::Switch::fail, crate::testing::Switch::hang] {
+            let runs = Arc::new(TestRuns::default());
+            let patient = Patient::new(runs.clone());
+            breaks(&runs.switch, true);
+            let start = Instant::now();
+            let error = patient.append("run_1", 0, &Event::Cancelled).await.unwrap_err();
+            assert!(matches!(error, JournalError::Store { .. }), "{error}");
+            let waited = start.elapsed();
+            assert!(waited <= PATIENCE + LAST_PAUSE && waited >= PATIENCE - LAST_PAUSE, "{waited:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_append_that_was_carried_out_although_it_failed_is_no_conflict() {
+        let patient = Patient::new(Arc::new(Ambiguous::default()));
+        patient.append("run_1", 0, &Event::TakenUp { by: "me".into() }).await.unwrap();
+        patient.append("run_1", 1, &Event::Cancelled).await.unwrap();
+        assert_eq!(patient.read("run_1").await.unwrap().len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_of_somebody_else_is_a_conflict_at_once() {
+        let runs = Arc::new(TestRuns::default());
+        runs.append("run_1", 0, &Event::TakenUp { by: "somebody".into() }).await.unwrap();
+        let start = Instant::now();
+        let mine = Event::TakenUp { by: "me".into() };
+        let error = Patient::new(runs.clone()).append("run_1", 0, &mine).await.unwrap_err();
+        assert!(matches!(error, JournalError::Conflict { .. }), "{error}");
+        assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+}

@@ -1,0 +1,144 @@
+//! An agent that does what a test says.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::lock;
+use crate::invoke::{Answer, Ask, Invoke, InvokeError};
+use crate::message::{Message, Usage};
+use crate::result::{AgentResult, StopReason};
+
+/// Does one scripted thing after the other, and the last one for ever. Clones are the same agent.
+#[derive(Debug, Clone, Default)]
+pub struct ScriptedInvoke(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    script: Mutex<VecDeque<Act>>,
+    last: Mutex<Option<Act>>,
+    asked: Mutex<Vec<Ask>>,
+    under_way: AtomicUsize,
+}
+
+#[derive(Debug, Clone)]
+enum Act {
+    Answer { after: Duration, answer: Box<Result<Answer, InvokeError>> },
+    Hang,
+    Panic,
+}
+
+impl ScriptedInvoke {
+    /// Gives these answers in this order, then the last one until there is another.
+    pub fn new(script: impl IntoIterator<Item = Result<Answer, InvokeError>>) -> Self {
+        let agent = Self::default();
+        script.into_iter().for_each(|answer| agent.add(answer));
+        agent
+    }
+
+    /// Says the same to everybody.
+    pub fn answering(text: &str) -> Self {
+        Self::new([Ok(Self::answer(text))])
+    }
+
+    /// Never answers.
+    pub fn hanging() -> Self {
+        let agent = Self::default();
+        agent.hang();
+        agent
+    }
+
+    /// A completed run that says this.
+    pub fn answer(text: &str) -> Answer {
+        Self::ended(text, StopReason::Completed)
+    }
+
+    /// A run that ended for this reason.
+    pub fn ended(text: &str, stop_reason: StopReason) -> Answer {
+        let result = AgentResult {
+            id: "run_scripted".into(),
+            output: text.into(),
+            stop_reason,
+            messages: vec![Message::Assistant { content: text.into(), tool_calls: vec![] }],
+            usage: Usage { input_tokens: 10, output_tokens: 5 },
+            iterations: 1,
+            model: "test/scripted".into(),
+            tool_calls: vec![],
+        };
+        Answer { result: Arc::new(result), cached: None }
+    }
+
+    /// Then gives this answer.
+    pub fn add(&self, answer: Result<Answer, InvokeError>) {
+        self.add_after(Duration::ZERO, answer);
+    }
+
+    /// Then gives this answer after a while.
+    pub fn add_after(&self, after: Duration, answer: Result<Answer, InvokeError>) {
+        self.act(Act::Answer { after, answer: Box::new(answer) });
+    }
+
+    /// Then never answers.
+    pub fn hang(&self) {
+        self.act(Act::Hang);
+    }
+
+    /// Then panics.
+    pub fn panic(&self) {
+        self.act(Act::Panic);
+    }
+
+    fn act(&self, act: Act) {
+        lock(&self.0.script).push_back(act);
+    }
+
+    /// What it was asked.
+    pub fn asked(&self) -> Vec<Ask> {
+        lock(&self.0.asked).clone()
+    }
+
+    /// How many runs are under way: neither ended nor dropped.
+    pub fn under_way(&self) -> usize {
+        self.0.under_way.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl Invoke for ScriptedInvoke {
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+        lock(&self.0.asked).push(ask);
+        let next = lock(&self.0.script).pop_front();
+        let act = {
+            let mut last = lock(&self.0.last);
+            *last = next.or(last.take());
+            last.clone()
+        };
+        self.0.under_way.fetch_add(1, Ordering::SeqCst);
+        let _under_way = UnderWay(&self.0.under_way);
+        match act {
+            Some(Act::Answer { after, answer }) => {
+                tokio::time::sleep(after).await;
+                *answer
+            }
+            Some(Act::Hang) => std::future::pending().await,
+            Some(Act::Panic) => break_off(),
+            None => Err(InvokeError::Busy { waited: Duration::ZERO }),
+        }
+    }
+}
+
+#[expect(clippy::panic, reason = "that is what the test wants")]
+fn break_off() -> ! {
+    panic!("a bug in the agent")
+}
+
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}

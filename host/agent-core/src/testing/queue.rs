@@ -1,0 +1,227 @@
+//! A queue of jobs in memory: leases run out by tokio's clock.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::lock;
+use super::stores::Switch;
+use crate::ports::queue::{ATTEMPTS, LEASE};
+use crate::ports::{
+    AttemptEnd, Cancelling, Claim, Depth, Job, JobData, JobPage, JobQueue, JobStatus, QueueError, Renewal,
+    Wanted,
+};
+
+/// A queue that forgets nothing, without delays between attempts and without cursors.
+#[derive(Debug, Default)]
+pub struct TestQueue {
+    /// Breaks it.
+    pub switch: Switch,
+    jobs: Mutex<BTreeMap<u64, Entry>>,
+    changed: Notify,
+    taken: Mutex<u64>,
+    calls: Mutex<u64>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    job: Job,
+    data: Result<JobData, String>,
+    lease: Option<(String, Instant)>,
+    cancel_asked: bool,
+}
+
+impl TestQueue {
+    /// Adds a job whose payload cannot be read.
+    pub fn add_broken(&self, problem: &str) -> String {
+        self.push("nobody", Err(problem.into()))
+    }
+
+    /// A job, read without the switch.
+    pub fn job(&self, job_id: &str) -> Job {
+        let jobs = lock(&self.jobs);
+        jobs.get(&number(job_id)).map(|entry| entry.job.clone()).unwrap_or_else(|| panic_no_job(job_id))
+    }
+
+    /// Gives the job's lease to somebody else.
+    pub fn steal(&self, job_id: &str) {
+        if let Some(entry) = lock(&self.jobs).get_mut(&number(job_id)) {
+            entry.lease = Some(("a thief".into(), Instant::now() + LEASE));
+        }
+    }
+
+    /// How often the queue was asked anything.
+    pub fn calls(&self) -> u64 {
+        *lock(&self.calls)
+    }
+
+    fn push(&self, user_id: &str, data: Result<JobData, String>) -> String {
+        let mut jobs = lock(&self.jobs);
+        let id = jobs.len() as u64 + 1;
+        let job = Job {
+            id: id.to_string(),
+            user_id: user_id.into(),
+            status: JobStatus::Waiting,
+            result: None,
+            error: None,
+            attempts_made: 0,
+            created_at: SystemTime::now(),
+            started_at: None,
+            finished_at: None,
+        };
+        jobs.insert(id, Entry { job, data, lease: None, cancel_asked: false });
+        self.changed.notify_waiters();
+        id.to_string()
+    }
+
+    async fn check(&self) -> Result<(), QueueError> {
+        *lock(&self.calls) += 1;
+        self.switch.check().await.map_err(|detail| QueueError::Store { detail })
+    }
+
+    fn take_now(&self) -> Option<Claim> {
+        let mut jobs = lock(&self.jobs);
+        let now = Instant::now();
+        let free = |entry: &&mut Entry| match &entry.lease {
+            None => entry.job.status == JobStatus::Waiting,
+            Some((_, until)) => *until <= now && !entry.job.status.has_ended(),
+        };
+        let entry = jobs.values_mut().find(free)?;
+        let mut taken = lock(&self.taken);
+        *taken += 1;
+        let token = taken.to_string();
+        entry.lease = Some((token.clone(), now + LEASE));
+        entry.job.status = JobStatus::Active;
+        entry.job.started_at = Some(SystemTime::now());
+        Some(Claim {
+            job_id: entry.job.id.clone(),
+            token,
+            run_id: format!("run_job_{}", entry.job.id),
+            data: entry.data.clone(),
+            attempts_made: entry.job.attempts_made,
+            created_at: entry.job.created_at,
+        })
+    }
+}
+
+#[expect(clippy::panic, reason = "a test that asks for a job which is not there is wrong")]
+fn panic_no_job(job_id: &str) -> Job {
+    panic!("there is no job {job_id}")
+}
+
+fn number(job_id: &str) -> u64 {
+    job_id.parse().unwrap_or_default()
+}
+
+#[async_trait]
+impl JobQueue for TestQueue {
+    async fn add(&self, job: &JobData) -> Result<String, QueueError> {
+        self.check().await?;
+        Ok(self.push(&job.user_id, Ok(job.clone())))
+    }
+
+    async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
+        self.check().await?;
+        Ok(lock(&self.jobs).get(&number(job_id)).map(|entry| entry.job.clone()))
+    }
+
+    async fn list(&self, wanted: &Wanted<'_>) -> Result<JobPage, QueueError> {
+        self.check().await?;
+        let jobs = lock(&self.jobs);
+        let mine = jobs.values().rev().filter(|entry| entry.job.user_id == wanted.user_id);
+        Ok(JobPage { jobs: mine.map(|entry| entry.job.clone()).collect(), next_cursor: None })
+    }
+
+    async fn cancel(&self, job_id: &str) -> Result<Cancelling, QueueError> {
+        self.check().await?;
+        let mut jobs = lock(&self.jobs);
+        let Some(entry) = jobs.get_mut(&number(job_id)) else { return Ok(Cancelling::Unknown) };
+        if entry.job.status.has_ended() {
+            return Ok(Cancelling::HadEnded);
+        }
+        if entry.lease.is_some() {
+            entry.cancel_asked = true;
+            return Ok(Cancelling::Asked);
+        }
+        entry.job.status = JobStatus::Cancelled;
+        Ok(Cancelling::Done)
+    }
+
+    async fn depth(&self) -> Result<Depth, QueueError> {
+        self.check().await?;
+        let count = |status| lock(&self.jobs).values().filter(|entry| entry.job.status == status).count();
+        Ok(Depth {
+            waiting: count(JobStatus::Waiting) as u64,
+            active: count(JobStatus::Active) as u64,
+            ..Depth::default()
+        })
+    }
+
+    async fn take(&self, _worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
+        let until = Instant::now() + patience;
+        loop {
+            self.check().await?;
+            let changed = self.changed.notified();
+            if let Some(claim) = self.take_now() {
+                return Ok(Some(claim));
+            }
+            tokio::select! {
+                () = changed => {}
+                () = sleep(Duration::from_millis(200)) => {}
+                () = sleep_until(until) => return Ok(None),
+            }
+        }
+    }
+
+    async fn recover(&self, _worker: &str) -> Result<u64, QueueError> {
+        self.check().await.map(|()| 0)
+    }
+
+    async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError> {
+        self.check().await?;
+        let mut jobs = lock(&self.jobs);
+        let Some(entry) = jobs.get_mut(&number(&claim.job_id)) else { return Ok(Renewal::Lost) };
+        match &mut entry.lease {
+            Some((token, _)) if *token == claim.token && entry.cancel_asked => Ok(Renewal::Cancelled),
+            Some((token, until)) if *token == claim.token => {
+                *until = Instant::now() + LEASE;
+                Ok(Renewal::Held)
+            }
+            Some(_) | None => Ok(Renewal::Lost),
+        }
+    }
+
+    async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
+        self.check().await?;
+        let mut jobs = lock(&self.jobs);
+        let lost = || QueueError::LeaseLost { job_id: claim.job_id.clone() };
+        let entry = jobs.get_mut(&number(&claim.job_id)).ok_or_else(lost)?;
+        if entry.lease.as_ref().is_none_or(|(token, _)| *token != claim.token) {
+            return Err(lost());
+        }
+        entry.lease = None;
+        let counts = !matches!(end, AttemptEnd::HandedBack);
+        entry.job.attempts_made += u32::from(counts);
+        entry.job.status = match end {
+            AttemptEnd::Completed(result) => {
+                entry.job.result = Some(result.clone());
+                JobStatus::Completed
+            }
+            AttemptEnd::Failed { error, retry } => {
+                entry.job.error = Some(error.clone());
+                let again = *retry && entry.job.attempts_made < ATTEMPTS;
+                if again { JobStatus::Waiting } else { JobStatus::Failed }
+            }
+            AttemptEnd::Cancelled => JobStatus::Cancelled,
+            AttemptEnd::HandedBack => JobStatus::Waiting,
+        };
+        self.changed.notify_waiters();
+        Ok(())
+    }
+
+    async fn close(&self) {}
+}

@@ -1,0 +1,172 @@
+//! Stores that keep everything in memory, and fail on demand.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::lock;
+use crate::ports::{
+    CacheError, Hits, Journal, JournalError, RateError, RateWindows, ResultCache, RunRecord, RunStore, Window,
+};
+use crate::result::AgentResult;
+use crate::run::Event;
+
+/// Whether a store works, fails or does not answer. Clones are the same switch.
+#[derive(Debug, Clone, Default)]
+pub struct Switch(Arc<(AtomicBool, AtomicBool)>);
+
+impl Switch {
+    /// From now on the store fails, or works again.
+    pub fn fail(&self, fails: bool) {
+        self.0.0.store(fails, Ordering::SeqCst);
+    }
+
+    /// From now on the store does not answer, or does again.
+    pub fn hang(&self, hangs: bool) {
+        self.0.1.store(hangs, Ordering::SeqCst);
+    }
+
+    pub(super) async fn check(&self) -> Result<(), String> {
+        if self.0.1.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        tokio::task::yield_now().await;
+        if self.0.0.load(Ordering::SeqCst) { Err("the disk is full".into()) } else { Ok(()) }
+    }
+}
+
+/// A store of runs.
+#[derive(Debug, Default)]
+pub struct TestRuns {
+    /// Breaks it.
+    pub switch: Switch,
+    journals: Mutex<HashMap<String, Vec<Event>>>,
+    records: Mutex<HashMap<String, RunRecord>>,
+}
+
+impl TestRuns {
+    /// What was appended to a run.
+    pub fn events(&self, run_id: &str) -> Vec<Event> {
+        lock(&self.journals).get(run_id).cloned().unwrap_or_default()
+    }
+
+    /// All records.
+    pub fn records(&self) -> Vec<RunRecord> {
+        lock(&self.records).values().cloned().collect()
+    }
+
+    /// How many runs have a journal.
+    pub fn journals(&self) -> usize {
+        lock(&self.journals).len()
+    }
+
+    async fn check(&self) -> Result<(), JournalError> {
+        self.switch.check().await.map_err(|detail| JournalError::Store { detail })
+    }
+}
+
+#[async_trait]
+impl Journal for TestRuns {
+    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
+        self.check().await?;
+        let mut journals = lock(&self.journals);
+        let events = journals.entry(run_id.to_owned()).or_default();
+        if events.len() as u64 != sequence {
+            return Err(JournalError::Conflict { run_id: run_id.into(), sequence });
+        }
+        events.push(event.clone());
+        Ok(())
+    }
+
+    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
+        self.check().await?;
+        Ok(self.events(run_id))
+    }
+}
+
+#[async_trait]
+impl RunStore for TestRuns {
+    async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
+        self.check().await?;
+        lock(&self.records).insert(record.id.clone(), record.clone());
+        Ok(())
+    }
+
+    async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {
+        self.check().await?;
+        Ok(lock(&self.records).get(run_id).cloned())
+    }
+}
+
+/// A cache that forgets nothing.
+#[derive(Debug, Default)]
+pub struct TestCache {
+    /// Breaks it.
+    pub switch: Switch,
+    kept: Mutex<HashMap<String, (Arc<AgentResult>, Duration)>>,
+}
+
+impl TestCache {
+    /// The keys and for how long each is to be kept.
+    pub fn kept(&self) -> Vec<(String, Duration)> {
+        lock(&self.kept).iter().map(|(key, (_, time))| (key.clone(), *time)).collect()
+    }
+}
+
+#[async_trait]
+impl ResultCache for TestCache {
+    async fn get(&self, key: &str) -> Result<Option<Arc<AgentResult>>, CacheError> {
+        self.switch.check().await.map_err(CacheError)?;
+        Ok(lock(&self.kept).get(key).map(|(result, _)| result.clone()))
+    }
+
+    async fn put(
+        &self,
+        key: &str,
+        result: &Arc<AgentResult>,
+        time_to_live: Duration,
+    ) -> Result<(), CacheError> {
+        self.switch.check().await.map_err(CacheError)?;
+        lock(&self.kept).insert(key.to_owned(), (result.clone(), time_to_live));
+        Ok(())
+    }
+
+    async fn delete_matching(&self, pattern: &str) -> Result<u64, CacheError> {
+        self.switch.check().await.map_err(CacheError)?;
+        let mut kept = lock(&self.kept);
+        let before = kept.len();
+        let prefix = pattern.trim_end_matches('*');
+        kept.retain(|key, _| !key.starts_with(prefix));
+        Ok((before - kept.len()) as u64)
+    }
+}
+
+/// Windows that never end.
+#[derive(Debug, Default)]
+pub struct TestRates {
+    /// Breaks them.
+    pub switch: Switch,
+    counts: Mutex<HashMap<String, u64>>,
+}
+
+#[async_trait]
+impl RateWindows for TestRates {
+    async fn hit(&self, windows: &[Window<'_>]) -> Result<Vec<Hits>, RateError> {
+        self.switch.check().await.map_err(RateError)?;
+        let mut counts = lock(&self.counts);
+        let mut hits = Vec::new();
+        for window in windows {
+            let count = counts.entry(window.key.to_owned()).or_default();
+            *count += 1;
+            let hit = Hits { count: *count, resets_in: window.period };
+            hits.push(hit);
+            if hit.exceed(window.limit) {
+                break;
+            }
+        }
+        Ok(hits)
+    }
+}

@@ -1,0 +1,96 @@
+//! Variant B over fakes that behave as their ports promise and say what they were asked.
+
+mod cache;
+mod cluster;
+mod queue;
+mod windows;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use agent_core::invoke::Invoke;
+use agent_core::jobs::Jobs;
+use agent_core::ports::{JobQueue, RateWindows, ResultCache};
+use axum::body::Body;
+use http::Request;
+use http_edge::{Claims, Edge, Tokens, VariantB};
+
+pub(crate) use cluster::FakeCluster;
+
+use super::{Answer, FixedProbe, Service, request};
+use cache::Cache;
+use queue::Queue;
+use windows::Windows;
+
+const SECRET: &[u8] = b"a secret of these tests";
+
+/// A Variant B, and what stands behind it.
+pub(crate) struct Fakes {
+    pub(crate) service: Service,
+    pub(crate) windows: Arc<Windows>,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) cache: Arc<Cache>,
+}
+
+impl Fakes {
+    /// Answers every request in that way.
+    pub(crate) fn with_invoke(invoke: impl Invoke + 'static) -> Self {
+        Self::configured(invoke, |_edge| {})
+    }
+
+    /// The same with something about the edge changed.
+    pub(crate) fn configured(invoke: impl Invoke + 'static, change: impl FnOnce(&mut Edge)) -> Self {
+        let (windows, queue, cache) = (Arc::<Windows>::default(), Arc::<Queue>::default(), Arc::default());
+        let service = Service::serving(|edge| {
+            edge.b = Some(VariantB {
+                invoke: Arc::new(invoke),
+                jobs: Jobs::new(queue.clone() as Arc<dyn JobQueue>),
+                cache: Some(Arc::clone(&cache) as Arc<dyn ResultCache>),
+                windows: windows.clone() as Arc<dyn RateWindows>,
+                cluster: None,
+                tokens: Tokens::new(SECRET),
+                database: FixedProbe::passes("sql"),
+                key_value: FixedProbe::passes("memory"),
+                llm: FixedProbe::passes("llm"),
+                production: true,
+            });
+            change(edge);
+        });
+        Self { service, windows, queue, cache }
+    }
+
+    /// A request of user `u1`.
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
+        self.service.send(bearer("u1", request(method, path, body))).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Body>) -> Answer {
+        self.ask("POST", path, body).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, Body::empty()).await
+    }
+}
+
+/// The Variant B of an edge that has one.
+pub(crate) fn b(edge: &mut Edge) -> &mut VariantB {
+    edge.b.as_mut().unwrap()
+}
+
+/// A token that is good for an hour.
+pub(crate) fn token(id: &str, tier: Option<&str>, role: Option<&str>) -> String {
+    let claims = Claims { id: id.into(), tier: tier.map(str::to_owned), role: role.map(str::to_owned) };
+    Tokens::new(SECRET).issue(&claims, Duration::from_hours(1), SystemTime::now()).unwrap()
+}
+
+/// The request with that user's token.
+pub(crate) fn bearer(id: &str, request: Request<Body>) -> Request<Body> {
+    with_token(&token(id, None, None), request)
+}
+
+/// The request with that token.
+pub(crate) fn with_token(token: &str, mut request: Request<Body>) -> Request<Body> {
+    request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+    request
+}

@@ -1,0 +1,45 @@
+//! A cache that can only forget, and says what.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agent_core::ports::{CacheError, ResultCache};
+use agent_core::result::AgentResult;
+use async_trait::async_trait;
+
+#[derive(Default)]
+pub(crate) struct Cache {
+    deleted: Mutex<Vec<String>>,
+    broken: Mutex<bool>,
+}
+
+impl Cache {
+    /// The patterns that were deleted.
+    pub(crate) fn deleted(&self) -> Vec<String> {
+        self.deleted.lock().unwrap().clone()
+    }
+
+    /// From now on nothing can be deleted.
+    pub(crate) fn break_down(&self) {
+        *self.broken.lock().unwrap() = true;
+    }
+}
+
+#[async_trait]
+impl ResultCache for Cache {
+    async fn get(&self, _key: &str) -> Result<Option<Arc<AgentResult>>, CacheError> {
+        panic!("the edge does not read results")
+    }
+
+    async fn put(&self, _: &str, _: &Arc<AgentResult>, _: Duration) -> Result<(), CacheError> {
+        panic!("the edge does not keep results")
+    }
+
+    async fn delete_matching(&self, pattern: &str) -> Result<u64, CacheError> {
+        if *self.broken.lock().unwrap() {
+            return Err(CacheError("the store is gone".into()));
+        }
+        self.deleted.lock().unwrap().push(pattern.into());
+        Ok(3)
+    }
+}

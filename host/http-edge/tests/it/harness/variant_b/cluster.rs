@@ -1,0 +1,37 @@
+//! A cluster that answers what it is told to.
+
+use std::sync::Mutex;
+
+use agent_core::ports::{Cluster, ClusterAnswer, ClusterError, Forwarded};
+use async_trait::async_trait;
+
+pub(crate) struct FakeCluster {
+    answer: Result<ClusterAnswer, ClusterError>,
+    asked: Mutex<Vec<(String, String, String)>>,
+}
+
+impl FakeCluster {
+    pub(crate) fn answering(status: u16, content_type: Option<&str>, body: &str) -> Self {
+        let content_type = content_type.map(|text| text.as_bytes().to_vec());
+        let answer = Ok(ClusterAnswer { status, content_type, body: body.into() });
+        Self { answer, asked: Mutex::default() }
+    }
+
+    pub(crate) fn unreachable() -> Self {
+        Self { answer: Err(ClusterError("connection refused".into())), asked: Mutex::default() }
+    }
+
+    /// Query, authorization and request id of everything that was forwarded.
+    pub(crate) fn asked(&self) -> Vec<(String, String, String)> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Cluster for FakeCluster {
+    async fn forward(&self, query: Forwarded<'_>) -> Result<ClusterAnswer, ClusterError> {
+        let authorization = String::from_utf8(query.authorization.to_vec()).unwrap();
+        self.asked.lock().unwrap().push((query.query.into(), authorization, query.request_id.into()));
+        self.answer.clone()
+    }
+}

@@ -1,0 +1,132 @@
+//! The callers' side of a queue, in memory. Nothing works on its jobs.
+
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
+
+use agent_core::ports::{
+    AttemptEnd, Cancelling, Claim, Depth, Job, JobData, JobPage, JobQueue, JobStatus, QueueError, Renewal,
+    Wanted,
+};
+use async_trait::async_trait;
+
+#[derive(Default)]
+pub(crate) struct Queue {
+    jobs: Mutex<Vec<(Job, String)>>,
+    broken: Mutex<bool>,
+}
+
+impl Queue {
+    /// The moment at which every job is added.
+    pub(crate) const ADDED: SystemTime = SystemTime::UNIX_EPOCH;
+
+    /// Changes a job, as if a worker had.
+    pub(crate) fn change(&self, job_id: &str, change: impl FnOnce(&mut Job)) {
+        let mut jobs = self.jobs.lock().unwrap();
+        change(&mut jobs.iter_mut().find(|(job, _)| job.id == job_id).unwrap().0);
+    }
+
+    /// Owner and query of every job, in the order they came.
+    pub(crate) fn submitted(&self) -> Vec<(String, String)> {
+        self.jobs.lock().unwrap().iter().map(|(job, query)| (job.user_id.clone(), query.clone())).collect()
+    }
+
+    /// From now on the store cannot be reached.
+    pub(crate) fn break_down(&self) {
+        *self.broken.lock().unwrap() = true;
+    }
+
+    fn check(&self) -> Result<(), QueueError> {
+        match *self.broken.lock().unwrap() {
+            true => Err(QueueError::Store { detail: "the store is gone".into() }),
+            false => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl JobQueue for Queue {
+    async fn add(&self, data: &JobData) -> Result<String, QueueError> {
+        self.check()?;
+        let mut jobs = self.jobs.lock().unwrap();
+        let id = (jobs.len() + 1).to_string();
+        let job = Job {
+            id: id.clone(),
+            user_id: data.user_id.clone(),
+            status: JobStatus::Waiting,
+            result: None,
+            error: None,
+            attempts_made: 0,
+            created_at: Self::ADDED,
+            started_at: None,
+            finished_at: None,
+        };
+        jobs.push((job, data.query.clone()));
+        Ok(id)
+    }
+
+    async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
+        self.check()?;
+        let jobs = self.jobs.lock().unwrap();
+        Ok(jobs.iter().map(|(job, _)| job).find(|job| job.id == job_id).cloned())
+    }
+
+    /// The cursor is the id of the last job of the page.
+    async fn list(&self, wanted: &Wanted<'_>) -> Result<JobPage, QueueError> {
+        self.check()?;
+        let before = match wanted.cursor {
+            Some(cursor) => cursor.parse().map_err(|_| QueueError::BadCursor)?,
+            None => u64::MAX,
+        };
+        let jobs = self.jobs.lock().unwrap();
+        let mut jobs: Vec<_> = jobs
+            .iter()
+            .rev()
+            .map(|(job, _)| job)
+            .filter(|job| job.user_id == wanted.user_id && job.id.parse::<u64>().unwrap() < before)
+            .filter(|job| wanted.status.is_none_or(|status| job.status == status))
+            .cloned()
+            .collect();
+        let more = jobs.len() > wanted.limit;
+        jobs.truncate(wanted.limit);
+        let next_cursor = jobs.last().filter(|_| more).map(|job| job.id.clone());
+        Ok(JobPage { jobs, next_cursor })
+    }
+
+    async fn cancel(&self, job_id: &str) -> Result<Cancelling, QueueError> {
+        self.check()?;
+        let mut jobs = self.jobs.lock().unwrap();
+        let Some((job, _)) = jobs.iter_mut().find(|(job, _)| job.id == job_id) else {
+            return Ok(Cancelling::Unknown);
+        };
+        match job.status {
+            status if status.has_ended() => Ok(Cancelling::HadEnded),
+            JobStatus::Active => Ok(Cancelling::Asked),
+            _ => {
+                job.status = JobStatus::Cancelled;
+                Ok(Cancelling::Done)
+            }
+        }
+    }
+
+    async fn depth(&self) -> Result<Depth, QueueError> {
+        panic!("the edge does not ask for the depth")
+    }
+
+    async fn take(&self, _worker: &str, _patience: Duration) -> Result<Option<Claim>, QueueError> {
+        panic!("the edge works on no jobs")
+    }
+
+    async fn recover(&self, _worker: &str) -> Result<u64, QueueError> {
+        panic!("the edge works on no jobs")
+    }
+
+    async fn renew(&self, _claim: &Claim) -> Result<Renewal, QueueError> {
+        panic!("the edge works on no jobs")
+    }
+
+    async fn finish(&self, _claim: &Claim, _end: &AttemptEnd) -> Result<(), QueueError> {
+        panic!("the edge works on no jobs")
+    }
+
+    async fn close(&self) {}
+}

@@ -1,0 +1,115 @@
+//! `POST /api/agent` runs the agent for its caller and answers with the bare result.
+
+use std::sync::{Arc, Mutex};
+
+use agent_core::invoke::{Answer, Ask, Invoke, InvokeError};
+use agent_core::message::Options;
+use async_trait::async_trait;
+use http::StatusCode;
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::harness::{Answers, Fakes, bearer, request};
+
+#[tokio::test]
+async fn the_body_is_the_result_itself() {
+    let mut request = request("POST", "/api/agent", r#"{"query":"hi"}"#);
+    request.headers_mut().insert("x-request-id", "r-1".parse().unwrap());
+    let answer = Fakes::with_invoke(Answers).service.send(bearer("u1", request)).await;
+    assert_snapshot!(answer, @r#"
+    200 OK
+    content-type: application/json; charset=utf-8
+    ratelimit-policy: 100;w=900
+    ratelimit-limit: 100
+    ratelimit-remaining: 99
+    ratelimit-reset: 900
+    x-ratelimit-limit: 10
+    x-ratelimit-remaining: 9
+    {"id":"run_1","output":"r-1","stopReason":"completed","messages":[{"role":"user","content":"hi"}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0},"iterations":1,"model":"test/answers","toolCalls":[]}
+    "#);
+}
+
+/// Answers as from a cache, or as if there were one.
+struct Cached(bool);
+
+#[async_trait]
+impl Invoke for Cached {
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+        Ok(Answer { cached: Some(self.0), ..Answers.invoke(ask).await? })
+    }
+}
+
+#[tokio::test]
+async fn with_a_cache_the_result_says_where_it_came_from() {
+    for cached in [true, false] {
+        let answer = Fakes::with_invoke(Cached(cached)).post("/api/agent", r#"{"query":"hi"}"#).await;
+        assert!(answer.body.ends_with(&format!(r#","toolCalls":[],"cached":{cached}}}"#)), "{answer}");
+        assert_eq!(answer.json()["output"].as_str(), answer.header("x-request-id"));
+    }
+}
+
+/// Keeps what it was asked.
+#[derive(Clone, Default)]
+struct Keeps(Arc<Mutex<Vec<Ask>>>);
+
+#[async_trait]
+impl Invoke for Keeps {
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+        self.0.lock().unwrap().push(ask.clone());
+        Answers.invoke(ask).await
+    }
+}
+
+#[tokio::test]
+async fn the_agent_learns_who_asks_what_and_with_which_wishes() {
+    let agent = Keeps::default();
+    let fakes = Fakes::with_invoke(agent.clone());
+    let body = json!({"query": "Grüße 👋🏽\0", "options": {"maxTokens": 500.9, "temperature": 0.5}, "x": 1});
+    let answer = fakes.post("/api/agent", body.to_string()).await;
+    fakes.post("/api/agent", r#"{"query":"hi"}"#).await;
+
+    let asked = agent.0.lock().unwrap();
+    assert_eq!(asked[0].input, "Grüße 👋🏽\0");
+    assert_eq!(asked[0].user_id.as_deref(), Some("u1"));
+    assert_eq!(Some(asked[0].request_id.as_str()), answer.header("x-request-id"));
+    assert_eq!(asked[0].options, Options { max_tokens: Some(500), temperature: Some(0.5) });
+    assert_eq!(asked[1].options, Options::default());
+}
+
+#[tokio::test]
+async fn an_invalid_request_gets_the_list_of_its_issues() {
+    let fakes = Fakes::with_invoke(Answers);
+    let answer = fakes.post("/api/agent", "").await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    assert_eq!(
+        answer.body,
+        r#"{"error":[{"code":"invalid_type","expected":"string","received":"undefined","path":["query"],"message":"Required"}]}"#
+    );
+    let answer = fakes.post("/api/agent", r#"{"query":"","options":{"maxTokens":1}}"#).await;
+    let codes =
+        answer.json()["error"].as_array().unwrap().iter().map(|issue| issue["code"].clone()).collect();
+    assert_eq!(serde_json::Value::Array(codes), json!(["too_small", "too_small"]));
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_json_or_too_large_is_said_in_one_text() {
+    let fakes = Fakes::configured(Answers, |edge| edge.settings.max_body_bytes = 40);
+    let answer = fakes.post("/api/agent", "{").await;
+    assert_eq!(
+        (answer.status, answer.body.as_str()),
+        (StatusCode::BAD_REQUEST, r#"{"error":"Invalid input"}"#)
+    );
+    let answer = fakes.post("/api/agent", format!(r#"{{"query":"{}"}}"#, "x".repeat(40))).await;
+    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(answer.body, r#"{"error":"Payload too large"}"#);
+}
+
+#[tokio::test]
+async fn every_content_type_is_json() {
+    let fakes = Fakes::with_invoke(Answers);
+    for content_type in ["text/plain", "application/json; charset=iso-8859-1", "nonsense"] {
+        let mut request = bearer("u1", request("POST", "/api/agent", r#"{"query":"hi"}"#));
+        request.headers_mut().insert("content-type", content_type.parse().unwrap());
+        assert_eq!(fakes.service.send(request).await.status, StatusCode::OK, "{content_type}");
+    }
+}

@@ -1,0 +1,62 @@
+//! `DELETE /api/agent/cache` forgets results, for administrators.
+
+use axum::body::Body;
+use http::StatusCode;
+use serde_json::json;
+
+use crate::harness::{Answer, Answers, Fakes, b, request, token, with_token};
+
+async fn delete(fakes: &Fakes, query: &str, role: Option<&str>) -> Answer {
+    let request = request("DELETE", &format!("/api/agent/cache{query}"), Body::empty());
+    fakes.service.send(with_token(&token("u1", None, role), request)).await
+}
+
+#[tokio::test]
+async fn an_administrator_deletes_what_matches() {
+    let fakes = Fakes::with_invoke(Answers);
+    let answer = delete(&fakes, "?pattern=agent:*", Some("admin")).await;
+    assert_eq!((answer.status, answer.body.as_str()), (StatusCode::OK, r#"{"deleted":3}"#));
+    delete(&fakes, "?pattern=agent%3Aa%3F%5Bbc%5D%5C*", Some("admin")).await;
+    assert_eq!(fakes.cache.deleted(), ["agent:*", r"agent:a?[bc]\*"]);
+}
+
+#[tokio::test]
+async fn nobody_else_does() {
+    let fakes = Fakes::with_invoke(Answers);
+    for role in [None, Some("user"), Some("Admin"), Some("")] {
+        for query in ["?pattern=agent:*", ""] {
+            let answer = delete(&fakes, query, role).await;
+            assert_eq!(
+                (answer.status, answer.body.as_str()),
+                (StatusCode::FORBIDDEN, r#"{"error":"Forbidden"}"#)
+            );
+        }
+    }
+    assert_eq!(fakes.cache.deleted(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_pattern_that_could_reach_beyond_the_cache_is_an_issue() {
+    let fakes = Fakes::with_invoke(Answers);
+    let long = format!("?pattern=agent:{}", "*".repeat(300));
+    for query in ["", "?pattern=", "?pattern=*", "?pattern=bull:*", long.as_str()] {
+        let answer = delete(&fakes, query, Some("admin")).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{query}");
+        assert_eq!(answer.json()["error"][0]["path"], json!(["pattern"]), "{query}");
+    }
+    assert_eq!(fakes.cache.deleted(), [""; 0]);
+}
+
+#[tokio::test]
+async fn without_a_cache_there_is_nothing_to_delete() {
+    let fakes = Fakes::configured(Answers, |edge| b(edge).cache = None);
+    assert_eq!(delete(&fakes, "?pattern=agent:*", Some("admin")).await.body, r#"{"deleted":0}"#);
+}
+
+#[tokio::test]
+async fn a_cache_that_is_down_is_503() {
+    let fakes = Fakes::with_invoke(Answers);
+    fakes.cache.break_down();
+    let answer = delete(&fakes, "?pattern=agent:*", Some("admin")).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+}

@@ -1,0 +1,53 @@
+//! The agent's failures reach the client through the error table. Its rows are tested beside it.
+
+use std::time::Duration;
+
+use agent_core::drive::DriveError;
+use agent_core::invoke::{Answer, Ask, Invoke, InvokeError};
+use agent_core::ports::ModelError;
+use async_trait::async_trait;
+use http::StatusCode;
+
+use crate::harness::{Fakes, b};
+
+/// Fails in always the same way.
+pub(super) struct Fails(pub(super) InvokeError);
+
+#[async_trait]
+impl Invoke for Fails {
+    async fn invoke(&self, _ask: Ask) -> Result<Answer, InvokeError> {
+        Err(self.0.clone())
+    }
+}
+
+pub(super) fn refused() -> InvokeError {
+    let detail = "no such model".into();
+    InvokeError::Run(DriveError::Model(ModelError::Refused { provider: "openai/gpt".into(), detail }))
+}
+
+#[tokio::test]
+async fn only_outside_of_production_is_a_failure_explained() {
+    for (production, error) in [
+        (true, "Internal server error"),
+        (
+            false,
+            "the agent run failed: the model call failed: the model provider openai/gpt refused the request: no such model",
+        ),
+    ] {
+        let fakes = Fakes::configured(Fails(refused()), |edge| b(edge).production = production);
+        for path in ["/api/agent", "/api/gateway"] {
+            let answer = fakes.post(path, r#"{"query":"hi"}"#).await;
+            assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR, "{path}");
+            assert_eq!(answer.json()["error"], error, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_open_circuit_says_when_to_come_back() {
+    let open = InvokeError::CircuitOpen { retry_after: Duration::from_millis(12_300) };
+    let answer = Fakes::with_invoke(Fails(open)).post("/api/agent", r#"{"query":"hi"}"#).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(answer.header("retry-after"), Some("13"));
+    assert_eq!(answer.header("x-ratelimit-remaining"), Some("9"));
+}

@@ -1,0 +1,167 @@
+//! Two windows, one per address and one per user, counted in one round trip and told in headers.
+
+use std::net::SocketAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use http::StatusCode;
+use insta::assert_snapshot;
+
+use super::{ROUTES, window_headers};
+use crate::harness::{Answers, Fakes, Log, Panics, bearer, request, token, with_token};
+
+const QUERY: &str = r#"{"query":"hi"}"#;
+
+const OF_ADDRESSES: [&str; 4] =
+    ["ratelimit-limit", "ratelimit-policy", "ratelimit-remaining", "ratelimit-reset"];
+const OF_USERS: [&str; 3] = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+
+#[tokio::test]
+async fn the_101st_request_of_an_address_is_turned_away_as_by_the_node_stack() {
+    let fakes = Fakes::with_invoke(Answers);
+    fakes.windows.fill("ip:unknown", 99);
+    assert_eq!(fakes.service.get("/api/nope").await.status, StatusCode::NOT_FOUND);
+    assert_snapshot!(fakes.service.get("/api/nope").await, @r#"
+    429 Too Many Requests
+    content-type: text/html; charset=utf-8
+    etag: W/"1e-roKLuvUqeFZ1+vMntDcNHW9otjw"
+    ratelimit-policy: 100;w=900
+    ratelimit-limit: 100
+    ratelimit-remaining: 0
+    ratelimit-reset: 900
+    retry-after: 900
+    Too many requests from this IP
+    "#);
+}
+
+#[tokio::test]
+async fn an_address_over_its_limit_gets_nowhere_under_api() {
+    let fakes = Fakes::with_invoke(Answers);
+    fakes.windows.fill("ip:unknown", 100);
+    let unrouted = [("GET", "/api/nope"), ("GET", "/api/agent"), ("OPTIONS", "/api/agent"), ("GET", "/api/")];
+    for (method, path) in ROUTES.into_iter().chain(unrouted) {
+        let answer = fakes.ask(method, path, QUERY).await;
+        assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS, "{method} {path}");
+        assert_eq!(answer.body, "Too many requests from this IP", "{method} {path}");
+        assert_eq!(window_headers(&answer, "x-ratelimit-"), [""; 0], "{method} {path}");
+    }
+    assert_eq!(fakes.windows.count("user:u1"), 0, "the user is not charged for what the address did");
+    assert_eq!(fakes.queue.submitted(), []);
+}
+
+#[tokio::test]
+async fn the_user_over_the_limit_gets_json_and_both_families_of_headers() {
+    let fakes = Fakes::with_invoke(Answers);
+    fakes.windows.fill("user:u1", 9);
+    assert_eq!(fakes.post("/api/agent", QUERY).await.status, StatusCode::OK);
+    assert_snapshot!(fakes.post("/api/agent", QUERY).await, @r#"
+    429 Too Many Requests
+    content-type: application/json; charset=utf-8
+    ratelimit-policy: 100;w=900
+    ratelimit-limit: 100
+    ratelimit-remaining: 98
+    ratelimit-reset: 900
+    retry-after: 60
+    x-ratelimit-limit: 10
+    x-ratelimit-remaining: 0
+    {"error":"Rate limit exceeded"}
+    "#);
+    let other = fakes.service.send(bearer("u2", request("POST", "/api/agent", QUERY))).await;
+    assert_eq!(other.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn all_routes_share_a_users_window() {
+    let fakes = Fakes::with_invoke(Answers);
+    for (method, path) in ROUTES {
+        let answer = fakes.ask(method, path, QUERY).await;
+        assert_eq!(window_headers(&answer, "x-ratelimit-"), OF_USERS, "{method} {path}");
+        assert_eq!(window_headers(&answer, "ratelimit-"), OF_ADDRESSES, "{method} {path}");
+    }
+    assert_eq!(fakes.windows.count("user:u1"), ROUTES.len() as u64);
+}
+
+#[tokio::test]
+async fn a_premium_user_has_ten_times_as_many() {
+    let fakes = Fakes::with_invoke(Answers);
+    fakes.windows.fill("user:u1", 99);
+    let premium = token("u1", Some("premium"), None);
+    for (status, left) in [(StatusCode::OK, "0"), (StatusCode::TOO_MANY_REQUESTS, "0")] {
+        let answer = fakes.service.send(with_token(&premium, request("POST", "/api/agent", QUERY))).await;
+        assert_eq!(answer.status, status);
+        assert_eq!(answer.header("x-ratelimit-limit"), Some("100"));
+        assert_eq!(answer.header("x-ratelimit-remaining"), Some(left));
+    }
+}
+
+#[tokio::test]
+async fn a_users_reset_is_a_time_of_day() {
+    let epoch_seconds = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let before = epoch_seconds();
+    let answer = Fakes::with_invoke(Answers).post("/api/agent", QUERY).await;
+    let reset: u64 = answer.header("x-ratelimit-reset").unwrap().parse().unwrap();
+    assert!((before + 60..=epoch_seconds() + 61).contains(&reset), "{reset}");
+}
+
+#[tokio::test]
+async fn every_request_is_counted_once_and_in_one_round_trip() {
+    let fakes = Fakes::with_invoke(Answers);
+    for (method, path) in ROUTES {
+        fakes.ask(method, path, QUERY).await;
+        assert_eq!(fakes.windows.take_trips(), [["ip:unknown", "user:u1"]], "{method} {path}");
+        fakes.service.ask(method, path).await;
+        assert_eq!(fakes.windows.take_trips(), [["ip:unknown"]], "{method} {path}");
+    }
+    for (method, path) in [("GET", "/api/nope"), ("GET", "/api/agent"), ("OPTIONS", "/api/agent")] {
+        fakes.ask(method, path, "").await;
+        assert_eq!(fakes.windows.take_trips(), [["ip:unknown"]], "{method} {path}");
+    }
+    for path in ["/health", "/ready", "/metrics", "/nowhere", "/api", "/apiary/x"] {
+        let answer = fakes.get(path).await;
+        assert_eq!(fakes.windows.take_trips(), [[""; 0]; 0], "{path}");
+        assert_eq!(window_headers(&answer, "ratelimit-"), [""; 0], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn callers_are_told_apart_by_their_network() {
+    let fakes = Fakes::configured(Answers, |edge| edge.settings.trusted_proxies = 1);
+    for (forwarded, key) in [
+        ("192.0.2.1", "ip:192.0.2.1"),
+        ("::ffff:192.0.2.1", "ip:192.0.2.1"),
+        ("2001:db8:0:100::1", "ip:2001:db8:0:100::/56"),
+        ("2001:db8:0:1ff::9", "ip:2001:db8:0:100::/56"),
+        ("nonsense", "ip:10.0.0.1"),
+    ] {
+        let mut request = request("GET", "/api/nope", Body::empty());
+        request.headers_mut().insert("x-forwarded-for", forwarded.parse().unwrap());
+        request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([10, 0, 0, 1], 4711))));
+        fakes.service.send(request).await;
+        assert_eq!(fakes.windows.take_trips(), [[key]], "{forwarded}");
+    }
+}
+
+#[tokio::test]
+async fn windows_that_cannot_be_asked_turn_nobody_away() {
+    let fakes = Fakes::with_invoke(Answers);
+    fakes.windows.break_down();
+    let log = Log::collect();
+    let answer = fakes.post("/api/agent", QUERY).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(window_headers(&answer, "ratelimit-"), [""; 0]);
+    assert_eq!(window_headers(&answer, "x-ratelimit-"), [""; 0]);
+    assert!(log.text().contains("the rate windows failed: the store is gone"), "{}", log.text());
+    assert_eq!(fakes.service.ask("POST", "/api/agent").await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(fakes.get("/api/nope").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(fakes.windows.take_trips().len(), 3, "nobody is counted twice for it");
+}
+
+#[tokio::test]
+async fn a_panic_is_counted_and_says_so() {
+    let answer = Fakes::with_invoke(Panics).post("/api/agent", QUERY).await;
+    assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(answer.body, r#"{"error":"Internal server error"}"#);
+    assert_eq!(window_headers(&answer, "ratelimit-"), OF_ADDRESSES);
+    assert_eq!(window_headers(&answer, "x-ratelimit-"), OF_USERS);
+}

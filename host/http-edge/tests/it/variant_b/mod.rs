@@ -1,0 +1,39 @@
+//! What Variant B promises, one file per promise.
+
+mod agent;
+mod authentication;
+mod both;
+mod cache;
+mod errors;
+mod gateway;
+mod health;
+mod hostile;
+mod jobs;
+mod limits;
+mod log;
+mod order;
+mod serverless;
+
+use http::{HeaderName, HeaderValue};
+
+use crate::harness::Answer;
+
+/// Every route under `/api/`.
+const ROUTES: [(&str, &str); 8] = [
+    ("POST", "/api/agent"),
+    ("POST", "/api/agent/async"),
+    ("GET", "/api/agent/jobs"),
+    ("GET", "/api/agent/jobs/1"),
+    ("POST", "/api/agent/jobs/1/cancel"),
+    ("DELETE", "/api/agent/cache?pattern=agent:*"),
+    ("POST", "/api/serverless"),
+    ("POST", "/api/gateway"),
+];
+
+/// Names of the headers about one of the two windows.
+fn window_headers(answer: &Answer, prefix: &str) -> Vec<String> {
+    let about = |(name, _): &(&HeaderName, &HeaderValue)| name.as_str().starts_with(prefix);
+    let mut names: Vec<_> = answer.headers.iter().filter(about).map(|(name, _)| name.to_string()).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,101 @@
+//! The dedicated agent cluster behind HTTP: agent-core's `Cluster` port.
+//!
+//! What is urgent is not decided here, and an answer is not read: whatever its status says, it is the caller's.
+
+use std::time::Duration;
+
+use agent_core::ports::{Cluster, ClusterAnswer, ClusterError, Forwarded};
+use async_trait::async_trait;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response};
+use serde::Serialize;
+use tokio::time::timeout;
+use url::Url;
+
+use crate::connect_error::ConnectError;
+use crate::transport::{build_client, describe};
+
+/// How long the cluster may take from the first byte we send to the last that it does: as long as an agent
+/// here may (interface, Errors, rule 2).
+pub const CLUSTER_TIMEOUT: Duration = Duration::from_millis(30_000);
+
+/// The largest answer that is passed on. A whole transcript is some hundred KiB; an answer without end must
+/// not fill our memory.
+const ANSWER_LIMIT: usize = 8 << 20;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// A cluster at one address (`AGENT_CLUSTER_URL`). Holds a pool of connections, so make one and share it.
+#[derive(Debug)]
+pub struct HttpCluster {
+    client: Client,
+    endpoint: Url,
+    time_limit: Duration,
+}
+
+impl HttpCluster {
+    /// Connects to nothing yet. `time_limit` is usually [`CLUSTER_TIMEOUT`].
+    pub fn new(endpoint: Url, time_limit: Duration) -> Result<Self, ConnectError> {
+        Ok(Self { client: build_client(&endpoint)?, endpoint, time_limit })
+    }
+
+    async fn exchange(&self, query: Forwarded<'_>) -> Result<ClusterAnswer, ClusterError> {
+        let headers = headers(query)?;
+        let body = Body { query: query.query };
+        let sending = self.client.post(self.endpoint.clone()).json(&body).headers(headers).send();
+        let mut response = sending.await.map_err(broken)?;
+        Ok(ClusterAnswer {
+            status: response.status().as_u16(),
+            content_type: response.headers().get(CONTENT_TYPE).map(|value| value.as_bytes().to_vec()),
+            body: read(&mut response).await?,
+        })
+    }
+}
+
+/// "With only `query` in a JSON body" (interface, "Gateway request").
+#[derive(Serialize)]
+struct Body<'a> {
+    query: &'a str,
+}
+
+#[async_trait]
+impl Cluster for HttpCluster {
+    async fn forward(&self, query: Forwarded<'_>) -> Result<ClusterAnswer, ClusterError> {
+        match timeout(self.time_limit, self.exchange(query)).await {
+            Ok(answer) => answer,
+            Err(_elapsed) => {
+                Err(ClusterError(format!("no whole answer within {} ms", self.time_limit.as_millis())))
+            }
+        }
+    }
+}
+
+fn headers(query: Forwarded<'_>) -> Result<HeaderMap, ClusterError> {
+    let unfit = |name: &str| ClusterError(format!("the caller's {name} cannot stand in a header"));
+    let mut authorization =
+        HeaderValue::from_bytes(query.authorization).map_err(|_| unfit("authorization"))?;
+    // Whatever prints a request leaves it out.
+    authorization.set_sensitive(true);
+    let request_id = HeaderValue::from_str(query.request_id).map_err(|_| unfit("request id"))?;
+    Ok(HeaderMap::from_iter([(AUTHORIZATION, authorization), (REQUEST_ID, request_id)]))
+}
+
+async fn read(response: &mut Response) -> Result<Vec<u8>, ClusterError> {
+    let too_large = || ClusterError(format!("its answer is larger than {ANSWER_LIMIT} bytes"));
+    if response.content_length().is_some_and(|length| length > ANSWER_LIMIT as u64) {
+        return Err(too_large());
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(broken)? {
+        if body.len() + chunk.len() > ANSWER_LIMIT {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// What broke, without the address.
+fn broken(error: reqwest::Error) -> ClusterError {
+    ClusterError(describe(&error.without_url()))
+}
