@@ -10,7 +10,6 @@ pub(crate) mod cache;
 pub(crate) mod queue;
 pub(crate) mod rates;
 pub(crate) mod runs;
-pub(crate) mod runs;
 pub(crate) mod text;
 
 /// A test for each of the cases of a suite, each with a bench of its own from `$open`.

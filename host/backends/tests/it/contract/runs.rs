@@ -181,7 +181,7 @@ fn history(text: &str) -> Vec<Event> {
     vec![
         Event::Started { task, tools: "sha256:none".into() },
         Event::ModelReplied { reply: asks_for(&[("call_1", "add", json!({"a": text, "b": 1e-7}))]) },
-        Event::ToolsReturned { returns: vec![ToolReturn { content: text.into(), receipt }] },
+        Event::ToolReturned { index: 0, answer: ToolReturn { content: text.into(), receipt } },
         Event::ModelReplied { reply: says(text) },
     ]
 }
