@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use agent_core::invoke::Invoke;
@@ -55,6 +56,9 @@ pub struct VariantB {
     pub key_value: Arc<dyn Probe>,
     /// Sends a short message to the model.
     pub llm: Arc<dyn Probe>,
+    /// Whether the stores have the tables that are needed: a database that was down when the service started gets
+    /// them as soon as it is there.
+    pub prepared: Arc<AtomicBool>,
     /// Whether `NODE_ENV` is `production`: then clients learn nothing of what goes wrong in here.
     pub production: bool,
 }

@@ -102,7 +102,7 @@ impl Metrics {
     }
 
     /// Counts whom `inner` turns away.
-    pub fn metered_windows<W: RateWindows>(&self, inner: W) -> MeteredWindows<W> {
+    pub fn metered_windows(&self, inner: Arc<dyn RateWindows>) -> MeteredWindows {
         MeteredWindows::new(inner, &self.service)
     }
 

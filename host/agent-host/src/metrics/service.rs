@@ -1,5 +1,6 @@
 //! What stands around a run: the result cache, rate windows, the circuit, admission, records, attempts at jobs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::circuit::{CircuitState, SharedCircuit};
@@ -104,19 +105,19 @@ const IP: &str = "ip";
 const USER: &str = "user";
 
 /// Counts whom the windows turn away.
-pub struct MeteredWindows<W> {
-    inner: W,
+pub struct MeteredWindows {
+    inner: Arc<dyn RateWindows>,
     limited: IntCounterVec,
 }
 
-impl<W> MeteredWindows<W> {
-    pub(super) fn new(inner: W, series: &ServiceMetrics) -> Self {
+impl MeteredWindows {
+    pub(super) fn new(inner: Arc<dyn RateWindows>, series: &ServiceMetrics) -> Self {
         Self { inner, limited: series.limited.clone() }
     }
 }
 
 #[async_trait]
-impl<W: RateWindows> RateWindows for MeteredWindows<W> {
+impl RateWindows for MeteredWindows {
     async fn hit(&self, windows: &[Window<'_>]) -> Result<Vec<Hits>, RateError> {
         let hits = self.inner.hit(windows).await?;
         for (window, hits) in windows.iter().zip(&hits) {
@@ -129,7 +130,7 @@ impl<W: RateWindows> RateWindows for MeteredWindows<W> {
     }
 }
 
-impl<W> std::fmt::Debug for MeteredWindows<W> {
+impl std::fmt::Debug for MeteredWindows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MeteredWindows").finish_non_exhaustive()
     }

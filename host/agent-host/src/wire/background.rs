@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use agent_core::jobs::Worker;
+use agent_core::jobs::{WORKERS, Worker};
 use agent_core::ports::{JobQueue, RunStore};
 use agent_core::record::Drain;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
 use futures::future::BoxFuture;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tool_host::ToolHost;
 
@@ -16,8 +18,8 @@ use super::migration::Migration;
 use crate::metrics::QueueDepth;
 use crate::tasks::Tasks;
 
-/// How many jobs one process works on at once (interface, Limits, "Queue worker concurrency").
-const WORKERS: usize = 5;
+/// How long to wait before the queue is asked again for what a predecessor held.
+const RECOVERY_PAUSE: Duration = Duration::from_millis(250);
 
 /// Everything that is to be started with [`Self::start`].
 pub struct Background {
@@ -39,7 +41,11 @@ pub(super) struct Recording {
 /// How jobs are worked off.
 pub(super) struct Jobbing {
     pub(super) queue: Arc<dyn JobQueue>,
+    /// Writes for the queue, if it does not do so by itself.
+    pub(super) writer: Option<BoxFuture<'static, ()>>,
     pub(super) worker: Worker,
+    /// The worker's name.
+    pub(super) name: String,
     pub(super) depth: QueueDepth,
 }
 
@@ -72,13 +78,22 @@ impl Background {
         let mut queue = None;
         if let Some(jobbing) = self.jobbing {
             others.spawn("queue-depth", jobbing.depth.watch(jobbing.queue.clone()));
-            let worker = Arc::new(jobbing.worker);
-            let slots = if without_workers { 0 } else { WORKERS };
-            for _ in 0..slots {
-                let (worker, stopping) = (worker.clone(), stopping.clone());
-                workers.spawn("worker", async move { worker.work(stopping).await });
+            queue = Some(jobbing.queue.clone());
+            if let Some(queue_writer) = jobbing.writer {
+                writer.spawn("queue-writer", queue_writer);
             }
-            queue = Some(jobbing.queue);
+            if !without_workers {
+                let (tasks, stopping) = (workers.clone(), stopping.clone());
+                workers.spawn("recovery", async move {
+                    // Before anything is taken: what is taken from now on carries the same name.
+                    recover(&*jobbing.queue, &jobbing.name, &stopping).await;
+                    let worker = Arc::new(jobbing.worker);
+                    for _ in 0..WORKERS {
+                        let (worker, stopping) = (worker.clone(), stopping.clone());
+                        tasks.spawn("worker", async move { worker.work(stopping).await });
+                    }
+                });
+            }
         }
         Running { others, workers, drain, writer, queue, database: self.database, mongo: self.mongo }
     }
@@ -104,6 +119,24 @@ impl Running {
         }
         if let Some(database) = self.database {
             database.close().await;
+        }
+    }
+}
+
+/// Gives back what a predecessor of that name held when it was killed, as soon as the queue can be asked.
+async fn recover(queue: &dyn JobQueue, name: &str, stopping: &CancellationToken) {
+    while !stopping.is_cancelled() {
+        match queue.recover(name).await {
+            Ok(0) => return,
+            Ok(jobs) => {
+                tracing::warn!(jobs, "taking up again what was left when this service last ended");
+                return;
+            }
+            Err(error) => tracing::debug!(%error, "the queue cannot be asked yet what was left"),
+        }
+        tokio::select! {
+            () = sleep(RECOVERY_PAUSE) => {}
+            () = stopping.cancelled() => {}
         }
     }
 }

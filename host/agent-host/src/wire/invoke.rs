@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use agent_core::circuit::SharedCircuit;
 use agent_core::invoke::{Admission, Admitted, Agent, Breaker, Cached, Deadline, Invoke, Recorded};
+use agent_core::jobs::Workshop;
 use agent_core::ports::{Journal, Model, ResultCache, RunStore, Toolbox};
 use agent_core::record::{Behind, Patient};
 use agent_core::run::{Limits, MAX_ITERATIONS};
@@ -47,11 +48,13 @@ impl Parts<'_> {
         Arc::new(Cached::new(guarded, cache, toolbox, model, self.metrics.service()))
     }
 
-    /// What the queue's worker gives a job to. It has its own admission and is not behind the circuit: a job can
+    /// What the queue's worker works with. Its jobs share the places, and are not behind the circuit: a job can
     /// wait, and is not to use up its attempts while the circuit is open.
-    pub(crate) fn for_job(&self, store: Arc<dyn RunStore>) -> Arc<dyn Invoke> {
+    pub(crate) fn for_jobs(&self, name: String, admission: Admission, store: Arc<dyn RunStore>) -> Workshop {
         // In the store before the next step, so that another worker can go on.
-        self.recorded(self.agent(Arc::new(Patient::new(store))))
+        let journal: Arc<dyn Journal> = Arc::new(Patient::new(store));
+        let agent = self.recorded(self.agent(journal.clone()));
+        Workshop { name, admission, agent, journal, observer: self.metrics.service() }
     }
 
     fn for_request(&self, without_store: &Arc<dyn Journal>) -> Arc<dyn Invoke> {

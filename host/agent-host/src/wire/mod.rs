@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use agent_core::circuit::SharedCircuit;
 use agent_core::invoke::Admission;
-use agent_core::jobs::Jobs;
+use agent_core::jobs::{Jobs, Worker};
 use agent_core::ports::{Cluster, Journal, Probe, Toolbox};
 use agent_core::record::{Behind, Bounds};
 use axum::Router;
@@ -157,7 +157,9 @@ pub async fn build(
         });
         jobbing = Some(Jobbing {
             queue: shared.queue,
-            worker: jobs.worker(worker, parts.for_job(recording.store.clone()), admission, metrics.service()),
+            writer: shared.queue_writer,
+            worker: Worker::new(&jobs, parts.for_jobs(worker.clone(), admission, recording.store.clone())),
+            name: worker,
             depth: metrics.show_queue().map_err(WireError::Metrics)?,
         });
     }

@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) cache: Arc<dyn ResultCache>,
     pub(crate) windows: Arc<dyn RateWindows>,
     pub(crate) queue: Arc<dyn JobQueue>,
+    /// Writes for the queue, if it lies in the database. It ends like the one of [`Runs`].
+    pub(crate) queue_writer: Option<BoxFuture<'static, ()>>,
     pub(crate) key_value: Arc<dyn Probe>,
     pub(crate) database: Arc<dyn Probe>,
 }
@@ -78,13 +80,17 @@ pub(crate) fn open_shared(
     let probe = Arc::new(SqlProbe(database.clone()));
     let local = Arc::new(MemoryWindows::new());
     Ok(match &config.key_value {
-        KeyValue::Memory => Shared {
-            cache: Arc::new(MemoryCache::new(CACHE_BYTES)),
-            windows: local,
-            queue: Arc::new(SqlQueue::new(database.clone())),
-            key_value: Arc::new(InProcess),
-            database: probe,
-        },
+        KeyValue::Memory => {
+            let (queue, writer) = SqlQueue::new(database.clone());
+            Shared {
+                cache: Arc::new(MemoryCache::new(CACHE_BYTES)),
+                windows: local,
+                queue: Arc::new(queue),
+                queue_writer: Some(Box::pin(writer)),
+                key_value: Arc::new(InProcess),
+                database: probe,
+            }
+        }
         KeyValue::Redis(url) => {
             let redis = Redis::open(url.expose()).map_err(WireError::Redis)?;
             let windows = Arc::new(RedisWindows::new(redis.clone()));
@@ -92,6 +98,7 @@ pub(crate) fn open_shared(
                 cache: Arc::new(RedisCache::new(redis.clone())),
                 windows: Arc::new(FallbackRates::new(windows, local, observer)),
                 queue: Arc::new(BullQueue::open(url.expose()).map_err(WireError::Redis)?),
+                queue_writer: None,
                 key_value: Arc::new(RedisProbe(redis)),
                 database: probe,
             }

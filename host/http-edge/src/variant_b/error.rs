@@ -133,7 +133,11 @@ impl Error {
                     | ModelError::Malformed { .. },
                 )
                 | DriveError::Journal(_)
-                | DriveError::Driver(_),
+                | DriveError::Driver(_)
+                // Only jobs are stopped or taken up again.
+                | DriveError::Stopped
+                | DriveError::Stuck { .. }
+                | DriveError::Panicked,
             )) => self.internal(production),
             Self::Invoke(InvokeError::TimedOut { retry_after, .. }) => {
                 unavailable(retry_after.unwrap_or(SOON))

@@ -1,5 +1,7 @@
 //! `GET /ready`: whether requests should come here.
 
+use std::sync::atomic::Ordering;
+
 use agent_core::health::{Check, check_all};
 use agent_core::ports::ProbeError;
 use axum::Extension;
@@ -20,16 +22,20 @@ struct Report<'a> {
     checks: Checks<'a>,
 }
 
-/// An agent that answers requests has been set up, so `initialized` is true until the shutdown begins
-/// (decisions, "Shutdown": readiness turns 503 at once).
+/// `initialized` is true from when the stores are prepared, which is usually before the first request, until the
+/// shutdown begins (decisions, "Shutdown": readiness turns 503 at once).
 pub(super) async fn report_readiness(State(edge): State<Shared>) -> impl IntoResponse {
     let probes = [edge.variant.database.clone(), edge.variant.key_value.clone()];
     let mut checks = check_all(&probes, edge.settings.probe_time_limit).await;
-    let initialized = !edge.readiness.is_shutting_down();
-    if !initialized {
-        let outcome = Err(ProbeError("the service is shutting down".into()));
-        checks.push(Check { name: "shutdown", outcome });
-    }
+    let missing = if edge.readiness.is_shutting_down() {
+        Some(("shutdown", "the service is shutting down"))
+    } else if !edge.variant.prepared.load(Ordering::Acquire) {
+        Some(("tables", "the database is not prepared yet"))
+    } else {
+        None
+    };
+    let initialized = missing.is_none();
+    checks.extend(missing.map(|(name, why)| Check { name, outcome: Err(ProbeError(why.into())) }));
     let ready = checks.iter().all(|check| check.outcome.is_ok());
     let report = Report { initialized, checks: Checks(&["database", "cache"], &checks) };
     (Extension(Routine), answer(ready, &report, &checks))

@@ -6,6 +6,7 @@ mod queue;
 mod windows;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use agent_core::invoke::Invoke;
@@ -52,6 +53,7 @@ impl Fakes {
                 database: FixedProbe::passes("sql"),
                 key_value: FixedProbe::passes("memory"),
                 llm: FixedProbe::passes("llm"),
+                prepared: Arc::new(AtomicBool::new(true)),
                 production: true,
             });
             change(edge);
