@@ -23,7 +23,7 @@ async fn open_runs() -> Bench {
     Bench {
         runs: Arc::new(here.runs.clone()),
         peer: Arc::new(there.runs.clone()),
-        guard: Box::new((here, there, server)),
+        _guard: Box::new((here, there, server)),
     }
 }
 
@@ -101,7 +101,7 @@ async fn an_event_that_no_document_can_hold_is_refused_and_holds_up_no_other() {
 
 #[tokio::test]
 async fn one_conflict_among_many_appends_fails_alone() {
-    let Bench { runs, peer, guard: _guard } = open_runs().await;
+    let Bench { runs, peer, _guard } = open_runs().await;
     peer.append("run_50", 0, &reply("taken")).await.unwrap();
     let ids: Vec<_> = (0..100).map(|run| format!("run_{run}")).collect();
     let event = reply("mine");

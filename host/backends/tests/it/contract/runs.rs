@@ -21,7 +21,7 @@ pub(crate) struct Bench {
     /// As another process has it.
     pub(crate) peer: Arc<dyn RunStore>,
     /// What has to live as long as the store: its server, its folder, its tasks.
-    pub(crate) guard: Box<dyn Any + Send + Sync>,
+    pub(crate) _guard: Box<dyn Any + Send + Sync>,
 }
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
