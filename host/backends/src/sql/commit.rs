@@ -1,14 +1,10 @@
 //! Group commit: writes that wait at the same time are flushed to the disk together. One future commits for
 //! everybody; while it does, the next batch gathers.
 
-use std::mem::take;
-use std::time::Duration;
-
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
 
-use super::SqlPool;
 use super::failure::describe;
+use super::{SqlPool, answer};
 
 /// How many writes may wait for the next batch; more wait until there is room.
 const MOST_WAITING: usize = 1024;
@@ -18,9 +14,6 @@ const MOST_WRITES: usize = 512;
 
 /// The size at which a batch is closed, in bytes: that long texts do not make one statement of gigabytes.
 const ENOUGH_BYTES: usize = 4 << 20;
-
-/// How long a commit may take until it counts as failed: one connection that hangs must not hold up everybody.
-const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Something that is written together with others of its kind.
 pub(super) trait Write: Send + Sync + Sized + 'static {
@@ -70,8 +63,8 @@ impl<W: Write> Commits<W> {
 }
 
 async fn commit_all<W: Write>(pool: SqlPool, mut receiver: mpsc::Receiver<Waiting<W>>) {
-    let (mut writes, mut answers) = (Vec::new(), Vec::new());
     while let Some(first) = receiver.recv().await {
+        let (mut writes, mut answers) = (Vec::new(), Vec::new());
         let (mut bytes, mut next) = (0, Some(first));
         while let Some(Waiting { write, answer }) = next {
             bytes += write.bytes();
@@ -81,43 +74,34 @@ async fn commit_all<W: Write>(pool: SqlPool, mut receiver: mpsc::Receiver<Waitin
             next = if is_full { None } else { receiver.try_recv().ok() };
         }
         let outcomes = commit_batch(&pool, &writes).await;
-        for (answer, outcome) in take(&mut answers).into_iter().zip(outcomes) {
+        for (answer, outcome) in answers.into_iter().zip(outcomes) {
             let _nobody_waits_any_more = answer.send(outcome);
         }
-        writes.clear();
     }
 }
 
 async fn commit_batch<W: Write>(pool: &SqlPool, writes: &[W]) -> Vec<Result<W::Answer, CommitError>> {
-    let error = match commit_in_time(pool, writes).await {
+    let mut error = match answer(W::commit(pool, writes)).await {
         Ok(answers) => return answers.into_iter().map(Ok).collect(),
         Err(error) => error,
     };
-    // A row that the database refuses must not fail the others; a database that is gone fails them all.
-    let refused = matches!(error, Some(sqlx::Error::Database(_) | sqlx::Error::Encode(_)));
-    if !refused || writes.len() == 1 {
-        let error = failure(error.as_ref());
-        return writes.iter().map(|_| Err(error.clone())).collect();
-    }
     let mut outcomes = Vec::with_capacity(writes.len());
-    for write in writes {
-        let answer = match commit_in_time(pool, std::slice::from_ref(write)).await {
-            Ok(answers) => answers.into_iter().next().ok_or_else(|| failure(None)),
-            Err(error) => Err(failure(error.as_ref())),
-        };
-        outcomes.push(answer);
+    // A write that the database refuses must not fail the others.
+    while is_refusal(&error) && writes.len() > 1 && outcomes.len() < writes.len() {
+        match answer(W::commit(pool, &writes[outcomes.len()..=outcomes.len()])).await {
+            Ok(answers) => outcomes.extend(answers.into_iter().map(Ok)),
+            Err(refusal) => {
+                outcomes.push(Err(CommitError(describe(&refusal))));
+                error = refusal;
+            }
+        }
     }
+    // A database that is gone fails all that are left.
+    let gone = CommitError(describe(&error));
+    outcomes.resize_with(writes.len(), || Err(gone.clone()));
     outcomes
 }
 
-/// `Err(None)` when it took too long.
-async fn commit_in_time<W: Write>(
-    pool: &SqlPool,
-    writes: &[W],
-) -> Result<Vec<W::Answer>, Option<sqlx::Error>> {
-    timeout(COMMIT_TIMEOUT, W::commit(pool, writes)).await.map_err(|_elapsed| None)?.map_err(Some)
-}
-
-fn failure(error: Option<&sqlx::Error>) -> CommitError {
-    CommitError(error.map_or_else(|| "the database does not answer".into(), describe))
+fn is_refusal(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Database(_) | sqlx::Error::Encode(_))
 }

@@ -12,12 +12,16 @@ mod runs;
 mod sqlite;
 mod text;
 
+use std::io::ErrorKind;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use futures::TryFutureExt as _;
+use sqlx::Connection as _;
 use sqlx::pool::PoolOptions;
-use sqlx::postgres::{PgConnectOptions, PgPool};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool};
 use sqlx::sqlite::SqliteConnectOptions;
+use tokio::time::timeout;
 
 pub use migrate::SetupError;
 pub use probe::SqlProbe;
@@ -34,6 +38,10 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long getting a connection may take (interface, Limits, "Database pool").
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long the database may take to answer until it counts as gone. Less than a lease, so that a worker hears
+/// of it while it holds its job.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// A pool of connections. Clones are the same pool.
 #[derive(Debug, Clone)]
 pub enum SqlPool {
@@ -48,14 +56,15 @@ pub enum SqlPool {
 #[error("DATABASE_URL cannot be used: {0}")]
 pub struct AddressError(String);
 
-/// What is done with a pool of either database, for what changes nothing. The expression is compiled for each.
+/// Asks the pool of either database for what changes nothing. The expression is a future of a `Result`, and is
+/// compiled for each.
 macro_rules! reading {
-    ($pool:expr, $db:ident => $body:expr) => {
+    ($pool:expr, $db:ident => $query:expr) => {
         match $pool {
-            $crate::sql::SqlPool::Postgres($db) => $body,
+            $crate::sql::SqlPool::Postgres($db) => $crate::sql::answer($query).await,
             $crate::sql::SqlPool::Sqlite(pools) => {
                 let $db = pools.readers();
-                $body
+                $crate::sql::answer($query).await
             }
         }
     };
@@ -63,12 +72,12 @@ macro_rules! reading {
 
 /// The same for what changes something.
 macro_rules! writing {
-    ($pool:expr, $db:ident => $body:expr) => {
+    ($pool:expr, $db:ident => $query:expr) => {
         match $pool {
-            $crate::sql::SqlPool::Postgres($db) => $body,
+            $crate::sql::SqlPool::Postgres($db) => $crate::sql::answer($query).await,
             $crate::sql::SqlPool::Sqlite(pools) => {
                 let $db = pools.writer();
-                $body
+                $crate::sql::answer($query).await
             }
         }
     };
@@ -81,7 +90,8 @@ impl SqlPool {
     /// of health, not of configuration.
     pub fn postgres(url: &str) -> Result<Self, AddressError> {
         let options = PgConnectOptions::from_str(url).map_err(unusable)?;
-        Ok(Self::Postgres(pool_options().connect_lazy_with(options)))
+        let pool = pool_options().after_release(|connection, _| Box::pin(is_alive(connection)));
+        Ok(Self::Postgres(pool.connect_lazy_with(options)))
     }
 
     /// A pool for `sqlite://path`, whose file is created if absent.
@@ -99,7 +109,7 @@ impl SqlPool {
     }
 
     async fn run_trivial_query(&self) -> Result<(), sqlx::Error> {
-        reading!(self, db => sqlx::query("SELECT 1").execute(db).await.map(drop))
+        reading!(self, db => sqlx::query("SELECT 1").execute(db).map_ok(drop))
     }
 }
 
@@ -108,6 +118,25 @@ fn pool_options<D: sqlx::Database>() -> PoolOptions<D> {
         .max_connections(MOST_CONNECTIONS)
         .idle_timeout(IDLE_TIMEOUT)
         .acquire_timeout(CONNECT_TIMEOUT)
+}
+
+/// Asked of every connection that comes back. One whose network swallows everything would never come back
+/// otherwise, and twenty of them would be the whole pool.
+async fn is_alive(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    in_time(CONNECT_TIMEOUT, connection.ping()).await.map(|()| true)
+}
+
+/// The answer, if it comes in time.
+async fn answer<T>(query: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    in_time(ANSWER_TIMEOUT, query).await
+}
+
+async fn in_time<T>(
+    patience: Duration,
+    query: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    let too_late = || Err(sqlx::Error::Io(ErrorKind::TimedOut.into()));
+    timeout(patience, query).await.unwrap_or_else(|_elapsed| too_late())
 }
 
 fn unusable(error: sqlx::Error) -> AddressError {

@@ -13,6 +13,7 @@ use agent_core::ports::{
     Wanted,
 };
 use async_trait::async_trait;
+use futures::TryFutureExt as _;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
@@ -76,8 +77,8 @@ impl SqlQueue {
         };
         let rows: Vec<ClaimRow> = writing!(&self.pool, db => {
             let query = sqlx::query_as(sql).bind(escape(worker)).bind(token);
-            query.bind(ms(self.lease)).bind(MOST_LOSSES).fetch_all(db).await?
-        });
+            query.bind(ms(self.lease)).bind(MOST_LOSSES).fetch_all(db)
+        })?;
         Ok(rows.into_iter().next())
     }
 }
@@ -94,7 +95,7 @@ impl JobQueue for SqlQueue {
 
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
         let row: Option<JobRow> = reading!(&self.pool, db => {
-            sqlx::query_as(statements::READ).bind(escape(job_id)).fetch_optional(db).await
+            sqlx::query_as(statements::READ).bind(escape(job_id)).fetch_optional(db)
         })
         .map_err(failed)?;
         row.map(JobRow::into_job).transpose()
@@ -106,7 +107,7 @@ impl JobQueue for SqlQueue {
         let most = i64::try_from(wanted.limit).unwrap_or(i64::MAX).saturating_add(1);
         let mut rows: Vec<JobRow> = reading!(&self.pool, db => {
             let query = sqlx::query_as(statements::LIST).bind(escape(wanted.user_id)).bind(before);
-            query.bind(wanted.status.map(JobStatus::as_str)).bind(most).fetch_all(db).await
+            query.bind(wanted.status.map(JobStatus::as_str)).bind(most).fetch_all(db)
         })
         .map_err(failed)?;
         let has_more = rows.len() > wanted.limit;
@@ -117,7 +118,7 @@ impl JobQueue for SqlQueue {
 
     async fn cancel(&self, job_id: &str) -> Result<Cancelling, QueueError> {
         let statuses: Vec<String> = writing!(&self.pool, db => {
-            sqlx::query_scalar(statements::CANCEL).bind(escape(job_id)).fetch_all(db).await
+            sqlx::query_scalar(statements::CANCEL).bind(escape(job_id)).fetch_all(db)
         })
         .map_err(failed)?;
         Ok(match statuses.first() {
@@ -129,8 +130,8 @@ impl JobQueue for SqlQueue {
     }
 
     async fn depth(&self) -> Result<Depth, QueueError> {
-        let row: DepthRow = reading!(&self.pool, db => sqlx::query_as(statements::DEPTH).fetch_one(db).await)
-            .map_err(failed)?;
+        let row: DepthRow =
+            reading!(&self.pool, db => sqlx::query_as(statements::DEPTH).fetch_one(db)).map_err(failed)?;
         Ok(row.into())
     }
 
@@ -152,9 +153,10 @@ impl JobQueue for SqlQueue {
 
     async fn recover(&self, worker: &str) -> Result<u64, QueueError> {
         let recovered = writing!(&self.pool, db => {
-            let done = sqlx::query(statements::RECOVER).bind(escape(worker)).execute(db).await;
-            done.map_err(failed)?.rows_affected()
-        });
+            let query = sqlx::query(statements::RECOVER).bind(escape(worker)).execute(db);
+            query.map_ok(|done| done.rows_affected())
+        })
+        .map_err(failed)?;
         self.added.notify_one();
         Ok(recovered)
     }
@@ -162,7 +164,7 @@ impl JobQueue for SqlQueue {
     async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError> {
         let cancel_asked: Vec<bool> = writing!(&self.pool, db => {
             let query = sqlx::query_scalar(statements::RENEW).bind(&claim.job_id).bind(&claim.token);
-            query.bind(ms(self.lease)).fetch_all(db).await
+            query.bind(ms(self.lease)).fetch_all(db)
         })
         .map_err(failed)?;
         Ok(match cancel_asked.first() {
@@ -185,10 +187,9 @@ impl JobQueue for SqlQueue {
                 .bind(next.result)
                 .bind(next.error.map(escape))
                 .execute(db)
-                .await
-                .map_err(failed)?
-                .rows_affected()
-        });
+                .map_ok(|done| done.rows_affected())
+        })
+        .map_err(failed)?;
         if changed == 0 {
             return Err(QueueError::LeaseLost { job_id: claim.job_id.clone() });
         }

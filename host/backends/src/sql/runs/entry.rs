@@ -76,8 +76,8 @@ impl EventRow {
         let sql = "SELECT event FROM run_events WHERE run_id = $1 AND sequence = $2 AND writer = $3";
         let event: Option<String> = reading!(pool, db => {
             let query = sqlx::query_scalar(sql).bind(&self.run_id).bind(self.sequence).bind(&*self.writer);
-            query.fetch_optional(db).await?
-        });
+            query.fetch_optional(db)
+        })?;
         Ok(if event.as_ref() == Some(&self.event) { Kept::Ours } else { Kept::Another })
     }
 }

@@ -52,7 +52,7 @@ impl Journal for SqlRuns {
     async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
         let sql = "SELECT event FROM run_events WHERE run_id = $1 ORDER BY sequence";
         let events: Vec<String> = reading!(&self.pool, db => {
-            sqlx::query_scalar(sql).bind(escape(run_id)).fetch_all(db).await
+            sqlx::query_scalar(sql).bind(escape(run_id)).fetch_all(db)
         })
         .map_err(failed)?;
         events.iter().map(|event| from_json(event)).collect()
@@ -77,7 +77,7 @@ impl RunStore for SqlRuns {
     async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {
         let sql = "SELECT * FROM run_records WHERE run_id = $1";
         let row: Option<RecordRow> = reading!(&self.pool, db => {
-            sqlx::query_as(sql).bind(escape(run_id)).fetch_optional(db).await
+            sqlx::query_as(sql).bind(escape(run_id)).fetch_optional(db)
         })
         .map_err(failed)?;
         row.map(RecordRow::into_record).transpose()
