@@ -83,7 +83,9 @@ impl JobQueue for BullQueue {
         let store = &self.store;
         let data = serde_json::to_string(job).map_err(broken)?;
         let now = now();
-        let id: String = store.run(&store.official.add(&data, now).map_err(broken)?).await?;
+        let add = &store.official.add(&data, now).map_err(broken)?;
+        let added = store.redis.ask_once(|mut redis| async move { add.invoke_async(&mut redis).await });
+        let id: String = added.await.map_err(store_error)?;
         // The job is on the queue, whatever becomes of its place in the list: taking it writes that again.
         if let Err(error) = store.list_for(&job.user_id, &id, now).await {
             tracing::warn!(job_id = id, error = %error, "a job is missing in its owner's list until it is taken");

@@ -29,7 +29,7 @@ pub(crate) struct Bench {
     /// How long its leases last: shorter than in life, that tests need not wait.
     pub(crate) lease: Duration,
     /// What has to live as long as the queue: its server, its folder, its tasks.
-    pub(crate) guard: Box<dyn Any + Send + Sync>,
+    pub(crate) _guard: Box<dyn Any + Send + Sync>,
 }
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
