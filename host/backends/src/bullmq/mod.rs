@@ -3,7 +3,7 @@
 //!
 //! | key | what |
 //! |---|---|
-//! | `bull:agent-tasks:…` | BullMQ's, written by its own scripts ([`official`]) and, where it has no word for it, by ours |
+//! | `bull:agent-tasks:…` | BullMQ's, written by its own scripts (`official.rs`) and, where it has no word for it, by ours |
 //! | `agent-host:agent-tasks:user:<id>` | a user's jobs, the newest with the highest score |
 //! | `agent-host:agent-tasks:wish:<job>` | its owner wants an active job to be cancelled |
 //! | `agent-host:agent-tasks:cancelled:<job>` | what was known of a job that is cancelled |
