@@ -3,7 +3,7 @@
 //!
 //! | key | what |
 //! |---|---|
-//! | `bull:agent-tasks:…` | BullMQ's, written by its own scripts ([`official`]) and, where it has no word for it, by ours |
+//! | `bull:agent-tasks:…` | BullMQ's, written by its own scripts (`official.rs`) and, where it has no word for it, by ours |
 //! | `agent-host:agent-tasks:user:<id>` | a user's jobs, the newest with the highest score |
 //! | `agent-host:agent-tasks:wish:<job>` | its owner wants an active job to be cancelled |
 //! | `agent-host:agent-tasks:cancelled:<job>` | what was known of a job that is cancelled |
@@ -83,7 +83,9 @@ impl JobQueue for BullQueue {
         let store = &self.store;
         let data = serde_json::to_string(job).map_err(broken)?;
         let now = now();
-        let id: String = store.run(&store.official.add(&data, now).map_err(broken)?).await?;
+        let add = &store.official.add(&data, now).map_err(broken)?;
+        let added = store.redis.ask_once(|mut redis| async move { add.invoke_async(&mut redis).await });
+        let id: String = added.await.map_err(store_error)?;
         // The job is on the queue, whatever becomes of its place in the list: taking it writes that again.
         if let Err(error) = store.list_for(&job.user_id, &id, now).await {
             tracing::warn!(job_id = id, error = %error, "a job is missing in its owner's list until it is taken");

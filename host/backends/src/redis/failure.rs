@@ -34,9 +34,11 @@ impl From<RedisError> for Failure {
         tracing::debug!(error = %error, "Redis did not do it");
         match error.kind() {
             ErrorKind::AuthenticationFailed => Self::Broken("it does not accept the password".into()),
-            ErrorKind::Io if error.is_connection_refusal() => Self::Broken("refused".into()),
+            ErrorKind::Io if error.is_connection_refusal() => Self::Broken("connection refused".into()),
             ErrorKind::Io if error.is_timeout() => Self::Broken("timed out".into()),
-            ErrorKind::Io => Self::Broken("lost".into()),
+            ErrorKind::Io if error.is_connection_dropped() => Self::Broken("connection lost".into()),
+            // A name that is not found, a certificate that is not trusted: the log says which.
+            ErrorKind::Io => Self::Broken("it could not be made or secured".into()),
             kind => match error.code() {
                 // What was the writable server is a copy by now: another connection finds the new one.
                 Some("READONLY") => Self::Broken("it became read-only".into()),

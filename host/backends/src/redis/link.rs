@@ -44,6 +44,13 @@ struct Link {
 
 type Connecting = Shared<BoxFuture<'static, Result<MultiplexedConnection, Failure>>>;
 
+/// How often to ask when a connection that was kept turns out to be dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tries {
+    One,
+    Two,
+}
+
 /// An address that names no Redis server. It is not quoted: it may hold a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("REDIS_URL cannot be used: it is not an address of a Redis server")]
@@ -63,7 +70,7 @@ impl Redis {
     }
 
     /// Asks, unless Redis did not answer a moment ago. A question that found a connection dead is asked once
-    /// more on a new one, so it has to bear being asked twice.
+    /// more on a new one, so it has to bear being asked twice: see [`Self::ask_once`].
     pub(crate) async fn ask<T, F>(
         &self,
         question: impl Fn(MultiplexedConnection) -> F + Send,
@@ -89,13 +96,25 @@ impl Redis {
         if !self.0.gate.lets_through(Instant::now(), CONNECT_TIMEOUT + patience) {
             return Err(Failure::Down);
         }
-        self.ask_anyway(patience, question).await
+        self.ask_anyway(patience, Tries::Two, question).await
     }
 
-    /// Asks without a look at how it went the last time, for what asks rarely and wants to know.
+    /// Asks what must not be done twice. Whether the connection is alive is found out before.
+    pub(crate) async fn ask_once<T, F>(
+        &self,
+        question: impl Fn(MultiplexedConnection) -> F + Send,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = RedisResult<T>> + Send,
+        T: Send,
+    {
+        self.ask(ping).await?;
+        self.ask_anyway(self.0.patience, Tries::One, question).await
+    }
+
+    /// Asks for a sign of life, without a look at how it went the last time.
     pub(crate) async fn ping(&self) -> Result<(), Failure> {
-        let ping = |mut redis| async move { redis::cmd("PING").query_async(&mut redis).await };
-        self.ask_anyway(self.0.patience, ping).await
+        self.ask_anyway(self.0.patience, Tries::Two, ping).await
     }
 
     /// Lets go of the connection; the next question makes a new one.
@@ -106,13 +125,14 @@ impl Redis {
     async fn ask_anyway<T, F>(
         &self,
         patience: Duration,
+        tries: Tries,
         question: impl Fn(MultiplexedConnection) -> F + Send,
     ) -> Result<T, Failure>
     where
         F: Future<Output = RedisResult<T>> + Send,
         T: Send,
     {
-        let mut tried = false;
+        let mut is_last = tries == Tries::One;
         loop {
             let (connecting, number, is_new) = self.connect();
             let answer = match connecting.await {
@@ -124,9 +144,9 @@ impl Redis {
             };
             match answer {
                 // One that was kept may have died with its server, long ago and unnoticed.
-                Err(Failure::Broken(_)) if !is_new && !tried => {
+                Err(Failure::Broken(_)) if !is_new && !is_last => {
                     self.drop_link(number);
-                    tried = true;
+                    is_last = true;
                 }
                 Err(failure) if failure.means_down() => {
                     self.0.gate.close(Instant::now());
@@ -163,6 +183,10 @@ impl Redis {
     fn link(&self) -> MutexGuard<'_, Link> {
         self.0.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+async fn ping(mut redis: MultiplexedConnection) -> RedisResult<()> {
+    redis::cmd("PING").query_async(&mut redis).await
 }
 
 async fn connect(client: Client) -> Result<MultiplexedConnection, Failure> {

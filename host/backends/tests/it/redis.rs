@@ -43,7 +43,7 @@ async fn a_redis_that_is_away_does_not_hold_up_the_start_and_is_found_when_it_is
     server.pause().await;
     let redis = Redis::open(&server.url()).unwrap();
     let (probe, cache) = (RedisProbe(redis.clone()), RedisCache::new(redis.clone()));
-    assert_eq!(probe.check().await.unwrap_err().0, "the connection to Redis failed: refused");
+    assert_eq!(probe.check().await.unwrap_err().0, "the connection to Redis failed: connection refused");
     assert!(cache.get("agent:1").await.unwrap_err().0.contains("a moment ago"));
     server.resume().await;
     eventually("the cache to work", async || cache.put("agent:1", &result("1"), HOUR).await.ok()).await;
