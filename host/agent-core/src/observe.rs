@@ -9,12 +9,12 @@ use crate::ports::JobStatus;
 /// Is told what happens. Called on the way of requests, so it has to be quick.
 pub trait Observer: Send + Sync {
     /// A request was answered with or without the result cache.
-    fn cache_used(&self, _use_: CacheUse) {}
+    fn cache_used(&self, _how: CacheUse) {}
 
     /// A request's hits were counted in this process only, because the shared windows failed.
     fn rates_fell_back(&self) {}
 
-    /// This many events and records of runs were given up before they were stored.
+    /// The journals of this many runs, or their records as well, were given up before they were stored.
     fn records_lost(&self, _runs: u64) {}
 
     /// An attempt at a job ended, so long after it began.

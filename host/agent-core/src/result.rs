@@ -113,3 +113,34 @@ fn with_total<S: Serializer>(usage: &Usage, serializer: S) -> Result<S::Ok, S::E
     object.serialize_field("totalTokens", &usage.total())?;
     object.end()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_result_that_is_read_back_is_the_one_that_was_written() {
+        let text = json!({
+            "id": "run_1", "output": "3", "stopReason": "completed",
+            "messages": [
+                {"role": "user", "content": "1+2?"},
+                {"role": "assistant", "content": "",
+                 "toolCalls": [{"id": "call_1", "name": "add", "arguments": {"a": 0.1, "b": 5e-324}}]},
+                {"role": "tool", "toolCallId": "call_1", "name": "add", "content": "{}"},
+                {"role": "assistant", "content": "3"},
+            ],
+            "usage": {"inputTokens": 210, "outputTokens": 18, "totalTokens": 228},
+            "iterations": 2, "model": "openai/m",
+            "toolCalls": [
+                {"name": "add", "component": "c@sha256:1", "durationMs": 0.087_654_321_987_654_3, "outcome": "ok"},
+                {"name": "nope", "durationMs": 0.0, "outcome": "unknown_tool"},
+            ],
+        });
+        let result: AgentResult = serde_json::from_value(text.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&result).unwrap(), text);
+        let written = serde_json::to_string(&result).unwrap();
+        assert_eq!(serde_json::from_str::<AgentResult>(&written).unwrap(), result);
+    }
+}

@@ -1,14 +1,18 @@
 //! A second provider for when the first one fails.
 
+use agent_core::circuit::{DEFAULT_MIN_VOLUME, SharedCircuit, Turn, Verdict};
 use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest};
 use async_trait::async_trait;
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::{debug, info, warn};
 
 /// Asks a second model whenever the first one gives no reply, whatever the reason, as long as there is time.
 ///
 /// The two are asked with the same request but for its deadline, so each should do its own retries:
-/// `Fallback` goes around `Retry`, and the first one's circuit breaker goes inside.
+/// `Fallback` goes around `Retry`.
+///
+/// The first one stands behind a circuit: when it fails too often, the second one is asked at once for a
+/// while. The second one needs none, because nobody is there to stand in for it.
 ///
 /// The first one, its retries included, gets at most two thirds of the time that is left. A call may take as
 /// long as a whole run by default, so that a first provider which hangs would use up all the time, and the
@@ -16,20 +20,57 @@ use tracing::warn;
 ///
 /// Refusals (4xx) are included on purpose. Most are the first provider's alone: a revoked key, an empty
 /// account, a retired model, a conversation longer than its context. If it is the request that is wrong, the
-/// second one refuses it too, which costs a moment and no tokens. Every use of the second provider is a
-/// warning in the log, so that a broken key does not hide behind it.
+/// second one refuses it too, which costs a moment and no tokens. They do not count as failures for the
+/// circuit, so that a caller cannot open it for everybody. Every use of the second provider is a warning in
+/// the log, so that a broken key does not hide behind it; while the circuit is open, one warning stands for
+/// all of them.
 ///
 /// When both fail, the second one's error is the answer and the first one's stands in that warning.
 #[derive(Debug)]
 pub struct Fallback<P, S> {
     primary: P,
     secondary: S,
+    circuit: SharedCircuit,
 }
 
 impl<P: Model, S: Model> Fallback<P, S> {
-    /// `secondary` stands in for `primary`.
+    /// `secondary` stands in for `primary`, which gets a circuit of its own.
     pub fn new(primary: P, secondary: S) -> Self {
-        Self { primary, secondary }
+        Self::with_circuit(primary, secondary, SharedCircuit::new(DEFAULT_MIN_VOLUME))
+    }
+
+    /// `secondary` stands in for `primary`, which stands behind `circuit`.
+    pub fn with_circuit(primary: P, secondary: S, circuit: SharedCircuit) -> Self {
+        Self { primary, secondary, circuit }
+    }
+
+    /// Asks the first one, if its circuit lets the call through.
+    async fn ask_primary(&self, request: ModelRequest<'_>) -> Option<Result<ModelReply, ModelError>> {
+        let pass = self.circuit.enter().ok()?;
+        let reply = self.primary.complete(request).await;
+        let (model, fallback) = (self.primary.name(), self.secondary.name());
+        match pass.end(judge(&reply)) {
+            Some(Turn::Opened) => {
+                warn!(model, fallback, "the model fails too often and is left alone for a while")
+            }
+            Some(Turn::Closed) => info!(model, "the model replies again"),
+            None => {}
+        }
+        Some(reply)
+    }
+}
+
+/// What a reply says about the model.
+fn judge(reply: &Result<ModelReply, ModelError>) -> Verdict {
+    match reply {
+        Ok(_) | Err(ModelError::Refused { .. }) => Verdict::Success,
+        Err(
+            ModelError::Timeout { .. }
+            | ModelError::Unreachable { .. }
+            | ModelError::Unavailable { .. }
+            | ModelError::RateLimited { .. }
+            | ModelError::Malformed { .. },
+        ) => Verdict::Failure,
     }
 }
 
@@ -44,20 +85,18 @@ impl<P: Model, S: Model> Model for Fallback<P, S> {
         let left = Instant::from_std(request.deadline).saturating_duration_since(Instant::now());
         // Not `now` plus a share: a deadline that has passed must not be put off.
         let deadline = request.deadline.checked_sub(left / 3).unwrap_or(request.deadline);
-        let error = match self.primary.complete(ModelRequest { deadline, ..request }).await {
-            Ok(reply) => return Ok(reply),
-            Err(error) => error,
-        };
-        if Instant::from_std(request.deadline) <= Instant::now() {
-            return Err(error);
+        let (model, fallback) = (self.primary.name(), self.secondary.name());
+        let request_id = request.request_id;
+        match self.ask_primary(ModelRequest { deadline, ..request }).await {
+            Some(Ok(reply)) => return Ok(reply),
+            Some(Err(error)) if Instant::from_std(request.deadline) <= Instant::now() => return Err(error),
+            Some(Err(error)) => {
+                warn!(model, fallback, request_id, %error, "the model failed and the second one is asked");
+            }
+            None => {
+                debug!(model, fallback, request_id, "the model is left alone and the second one is asked")
+            }
         }
-        warn!(
-            model = self.primary.name(),
-            fallback = self.secondary.name(),
-            request_id = request.request_id,
-            %error,
-            "the model failed and the second one is asked",
-        );
         self.secondary.complete(request).await
     }
 }
@@ -66,6 +105,7 @@ impl<P: Model, S: Model> Model for Fallback<P, S> {
 mod tests {
     use std::time::Duration;
 
+    use agent_core::circuit::RESET_TIMEOUT;
     use tokio::time::sleep_until;
 
     use super::*;
@@ -118,6 +158,30 @@ mod tests {
         let (timeout, limited) = (scripted::timeout(), scripted::rate_limited(None));
         let both = Fallback::new(Scripted::failing("a", &timeout), Scripted::failing("b", &limited));
         assert_eq!(both.complete(scripted::request()).await, Err(limited));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_first_model_that_fails_too_often_is_left_alone_for_a_while() {
+        for (error, opens) in [
+            (scripted::timeout(), true),
+            (scripted::unreachable(), true),
+            (scripted::unavailable(None), true),
+            (scripted::rate_limited(None), true),
+            (scripted::malformed(), true),
+            (scripted::refused(), false),
+        ] {
+            let second = Scripted::new("b", vec![Ok(scripted::reply("b"))]);
+            let both = Fallback::new(Scripted::failing("a", &error), second);
+            for _ in 0..10 {
+                let request = scripted::request_until(Instant::now() + Duration::from_secs(30));
+                assert_eq!(both.complete(request).await, Ok(scripted::reply("b")));
+            }
+            assert_eq!(both.primary.calls(), if opens { 5 } else { 10 }, "{error}");
+            tokio::time::advance(RESET_TIMEOUT).await;
+            let request = scripted::request_until(Instant::now() + Duration::from_secs(30));
+            assert_eq!(both.complete(request).await, Ok(scripted::reply("b")));
+            assert_eq!(both.primary.calls(), if opens { 6 } else { 11 }, "{error}: tried again");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! Clients of language-model providers: agent-core's `Model` port over HTTP.
 //!
 //! ```text
-//!   Fallback            the second provider, when the first one fails
+//!   Fallback            the second provider, when the first one fails or its circuit is open
 //!    ├─ Retry           3 retries with backoff, jitter and Retry-After
 //!    │   └─ HttpModel   one provider, one question, one answer
 //!    └─ Retry
@@ -20,7 +20,7 @@
 //! Two are odd ones out: [`DemoModel`], rules instead of a model for the first five minutes, and [`HttpCluster`],
 //! which asks another agent service instead of a model.
 //!
-//! What does not belong here: the agent loop, prompts, environment variables, circuit breakers.
+//! What does not belong here: the agent loop, prompts, environment variables, the arithmetic of circuits.
 
 mod anthropic;
 mod api_key;

@@ -75,7 +75,13 @@ impl<I: Invoke + 'static> Invoke for Cached<I> {
         let (flight, joined) = self.flights.join_or_begin(&key, || {
             let (parts, key) = (self.shared.clone(), key.clone());
             // Whoever of the callers drives it, its log lines are those of the request that began it.
-            async move { parts.answer(&key, &tools, ask).await }.in_current_span().boxed()
+            async move {
+                // What panicked must not panic again in everybody who waits for it.
+                let answer = AssertUnwindSafe(parts.answer(&key, &tools, ask)).catch_unwind().await;
+                answer.unwrap_or(Err(DriveError::Panicked.into()))
+            }
+            .in_current_span()
+            .boxed()
         });
         let outcome = flight.await;
         if joined {
@@ -99,9 +105,7 @@ impl<I: Invoke> Parts<I> {
             return Ok(Answer { result, cached: Some(true) });
         }
         self.observer.cache_used(CacheUse::Miss);
-        // A run that panicked must not panic again in everybody who waits for it.
-        let run = AssertUnwindSafe(self.inner.invoke(ask)).catch_unwind().await;
-        let Answer { result, .. } = run.unwrap_or(Err(DriveError::Panicked.into()))?;
+        let Answer { result, .. } = self.inner.invoke(ask).await?;
         // Tools that were swapped meanwhile may be those that ran, and the key names the ones before.
         if result.stop_reason == StopReason::Completed && self.tools() == tools {
             self.bounded(self.cache.put(key, &result, TIME_TO_LIVE)).await;

@@ -31,8 +31,8 @@ pub(super) struct Settlement {
     pub(super) outcome: AttemptOutcome,
     /// The run may be taken up again although it made no progress: that was not its own fault.
     pub(super) is_excused: bool,
-    /// The run could not be recorded: the next job would not fare better.
-    pub(super) journal_fails: bool,
+    /// It was not about this job: the next one would not fare better.
+    pub(super) pause: bool,
 }
 
 impl End {
@@ -57,7 +57,7 @@ fn completed(answer: &Answer) -> Settlement {
             end: Some(AttemptEnd::Completed(result)),
             outcome: AttemptOutcome::Completed,
             is_excused: false,
-            journal_fails: false,
+            pause: false,
         },
         Err(_) => end_failed(INTERNAL.to_owned(), false),
     }
@@ -70,9 +70,11 @@ const RATE_LIMITED: &str = "Rate limit exceeded";
 /// The texts are those that a request would have been answered with (interface, Errors), and hold no more.
 fn failed(error: &InvokeError) -> Settlement {
     match error {
-        InvokeError::Busy { .. } | InvokeError::CircuitOpen { .. } | InvokeError::TimedOut { .. } => {
-            end_failed(UNAVAILABLE.to_owned(), true)
+        // Nothing was tried: three attempts would be used up before a circuit closes.
+        InvokeError::Busy { .. } | InvokeError::CircuitOpen { .. } => {
+            Settlement { pause: true, ..handed_back() }
         }
+        InvokeError::TimedOut { .. } => end_failed(UNAVAILABLE.to_owned(), true),
         InvokeError::Run(error) => match error {
             DriveError::Model(ModelError::RateLimited { .. }) => end_failed(RATE_LIMITED.to_owned(), true),
             DriveError::Model(
@@ -85,7 +87,8 @@ fn failed(error: &InvokeError) -> Settlement {
             DriveError::Stuck { .. } => end_failed(error.to_string(), false),
             DriveError::Stopped => handed_back(),
             DriveError::Journal(JournalError::Store { .. }) => {
-                Settlement { journal_fails: true, ..handed_back() }
+                // Not excused: a run whose events the store refuses would be paid for again and again.
+                Settlement { is_excused: false, pause: true, ..handed_back() }
             }
             DriveError::Journal(JournalError::Conflict { .. }) => lost(),
         },
@@ -97,7 +100,7 @@ fn end_failed(error: String, retry: bool) -> Settlement {
         end: Some(AttemptEnd::Failed { error, retry }),
         outcome: AttemptOutcome::Failed,
         is_excused: retry,
-        journal_fails: false,
+        pause: false,
     }
 }
 
@@ -106,7 +109,7 @@ fn cancelled() -> Settlement {
         end: Some(AttemptEnd::Cancelled),
         outcome: AttemptOutcome::Cancelled,
         is_excused: false,
-        journal_fails: false,
+        pause: false,
     }
 }
 
@@ -115,12 +118,12 @@ fn handed_back() -> Settlement {
         end: Some(AttemptEnd::HandedBack),
         outcome: AttemptOutcome::HandedBack,
         is_excused: true,
-        journal_fails: false,
+        pause: false,
     }
 }
 
 fn lost() -> Settlement {
-    Settlement { end: None, outcome: AttemptOutcome::Lost, is_excused: false, journal_fails: false }
+    Settlement { end: None, outcome: AttemptOutcome::Lost, is_excused: false, pause: false }
 }
 
 #[cfg(test)]
@@ -149,8 +152,6 @@ mod tests {
             (model(refused), INTERNAL, false),
             (model(malformed), INTERNAL, false),
             (InvokeError::TimedOut { limit: moment, retry_after: None }, UNAVAILABLE, true),
-            (InvokeError::Busy { waited: moment }, UNAVAILABLE, true),
-            (InvokeError::CircuitOpen { retry_after: moment }, UNAVAILABLE, true),
             (DriveError::Panicked.into(), INTERNAL, true),
             (
                 DriveError::Stuck { attempts: 3 }.into(),
@@ -162,6 +163,22 @@ mod tests {
             let Some(AttemptEnd::Failed { error, retry }) = &settlement.end else { panic!("{settlement:?}") };
             assert_eq!((error.as_str(), *retry), (text, retried));
             assert_eq!(settlement.is_excused, retried, "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_about_the_job_costs_it_no_attempt() {
+        let moment = Duration::from_secs(1);
+        let store = JournalError::Store { detail: "the disk is full".into() };
+        for (error, is_excused, pause) in [
+            (InvokeError::Busy { waited: moment }, true, true),
+            (InvokeError::CircuitOpen { retry_after: moment }, true, true),
+            (DriveError::Journal(store).into(), false, true),
+            (DriveError::Stopped.into(), true, false),
+        ] {
+            let settlement = End::Ran(Err(error)).settle();
+            assert!(matches!(settlement.end, Some(AttemptEnd::HandedBack)), "{settlement:?}");
+            assert_eq!((settlement.is_excused, settlement.pause), (is_excused, pause), "{settlement:?}");
         }
     }
 

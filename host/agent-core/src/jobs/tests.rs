@@ -1,17 +1,19 @@
+//! The worker and its callers on a queue in memory, by a clock that stands still.
+
+mod durability;
+
 use std::sync::Mutex;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::drive::DriveError;
-use crate::invoke::{Admission, Agent, Answer, Ask, Invoke, InvokeError};
+use crate::invoke::{Admission, Invoke, InvokeError};
 use crate::observe::{AttemptOutcome, Observer};
 use crate::ports::queue::{ATTEMPTS, LEASE};
-use crate::ports::{JobStatus, Journal, JournalError, ModelError};
-use crate::record::Patient;
-use crate::run::{Event, Limits};
-use crate::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestQueue, TestRuns, asks_for, says};
+use crate::ports::{JobStatus, ModelError};
+use crate::testing::{ScriptedInvoke, TestQueue, TestRuns};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -297,161 +299,4 @@ async fn nobody_waits_for_a_job_that_is_not_theirs_or_longer_than_asked() {
         assert_eq!(job.unwrap().unwrap().status, JobStatus::Waiting);
         breaks(&bench.queue.switch, false);
     }
-}
-
-/// An agent on a scripted model whose runs are journaled in `runs`.
-fn agent(runs: &Arc<TestRuns>, model: &Arc<ScriptedModel>) -> Agent {
-    Agent {
-        model: model.clone(),
-        toolbox: Arc::new(EchoTools::new(&["echo"])),
-        journal: Arc::new(Patient::new(runs.clone())),
-        limits: Limits::default(),
-    }
-}
-
-fn script() -> [Result<crate::ports::ModelReply, ModelError>; 3] {
-    [
-        Ok(asks_for(&[("1", "echo", json!({"n": 1})), ("2", "echo", json!({"n": 2}))])),
-        Ok(asks_for(&[("3", "echo", json!({"n": 3}))])),
-        Ok(says("done")),
-    ]
-}
-
-/// A store that lets a certain number of events in and then hangs: whoever writes the next one is killed there.
-struct Killing {
-    runs: Arc<TestRuns>,
-    events: usize,
-}
-
-#[async_trait::async_trait]
-impl Journal for Killing {
-    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
-        if self.runs.events(run_id).len() >= self.events {
-            std::future::pending::<()>().await;
-        }
-        self.runs.append(run_id, sequence, event).await
-    }
-
-    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
-        self.runs.read(run_id).await
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_job_killed_at_every_boundary_of_its_journal_completes_and_pays_for_nothing_twice() {
-    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
-    let submitted = bench_on(&queue, &runs, ScriptedInvoke::hanging());
-    let job_id = submitted.submit().await;
-    // Each worker gets as far as one more event of progress than the one before, and is then killed.
-    let mut kills = 0;
-    while !queue.job(&job_id).status.has_ended() {
-        let replies = |event: &&Event| matches!(event, Event::ModelReplied { .. });
-        let done = runs.events("run_job_1").iter().filter(replies).count();
-        let model = Arc::new(ScriptedModel::new(script().into_iter().skip(done)));
-        let before = runs.events("run_job_1").len();
-        // The first event of an attempt is that it began; one more is progress.
-        let journal = Killing { runs: runs.clone(), events: before + if before == 0 { 1 } else { 2 } };
-        let killed = Agent { journal: Arc::new(journal), ..agent(&runs, &model) };
-        let bench = bench_on(&queue, &runs, killed);
-        let worker = tokio::time::timeout(LEASE * 2, bench.worker.work(CancellationToken::new()));
-        assert!(worker.await.is_err());
-        tokio::time::sleep(LEASE).await;
-        assert!(model.asked().len() <= 2, "at most the reply that was lost with its worker");
-        kills += 1;
-        assert!(kills < 20);
-    }
-    let job = queue.job(&job_id);
-    assert_eq!((job.status, job.attempts_made), (JobStatus::Completed, 1));
-    let events = runs.events("run_job_1");
-    let count = |wanted: fn(&Event) -> bool| events.iter().filter(|event| wanted(event)).count();
-    assert_eq!(count(|event| matches!(event, Event::ModelReplied { .. })), 3);
-    assert_eq!(count(|event| matches!(event, Event::ToolReturned { .. })), 3);
-    assert!(kills >= 6, "{kills} workers were killed");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_job_that_kills_every_worker_fails_and_says_why() {
-    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
-    let submitted = bench_on(&queue, &runs, ScriptedInvoke::hanging());
-    let job_id = submitted.submit().await;
-    for _ in 0..4 {
-        // The model never replies: the worker is killed while it waits.
-        let journal = Killing { runs: runs.clone(), events: runs.events("run_job_1").len() + 1 };
-        let killed = Agent {
-            journal: Arc::new(journal),
-            ..agent(&runs, &Arc::new(ScriptedModel::new([Ok(says("done"))])))
-        };
-        let bench = bench_on(&queue, &runs, killed);
-        let _ = tokio::time::timeout(LEASE * 2, bench.worker.work(CancellationToken::new())).await;
-        tokio::time::sleep(LEASE).await;
-    }
-    let job = queue.job(&job_id);
-    assert_eq!(job.status, JobStatus::Failed);
-    assert_eq!(job.error.as_deref(), Some("the run stopped its worker 3 times without making progress"));
-}
-
-/// An agent whose runs take as long as a test wants, and stop when they are told to.
-struct Polite(Agent, Duration);
-
-#[async_trait::async_trait]
-impl Invoke for Polite {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
-        let started = self.0.journal.read(&ask.run_id).await.unwrap().is_empty();
-        if started {
-            tokio::time::sleep(self.1).await;
-        }
-        self.0.invoke(ask).await
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn when_the_process_ends_a_run_stops_between_two_steps_and_goes_on_elsewhere() {
-    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
-    let model = Arc::new(ScriptedModel::new(script()));
-    let bench = bench_on(&queue, &runs, Polite(agent(&runs, &model), SECOND * 10));
-    let job_id = bench.submit().await;
-    bench.work_while(moments(5)).await;
-    let job = queue.job(&job_id);
-    assert_eq!((job.status, job.attempts_made), (JobStatus::Waiting, 0));
-    assert_eq!(bench.noted(), [AttemptOutcome::HandedBack]);
-    assert_eq!(model.asked().len(), 0, "no step was begun after the word to stop");
-    assert_eq!(runs.events("run_job_1").last(), Some(&Event::HandedBack));
-
-    let next = bench_on(&queue, &runs, agent(&runs, &model));
-    let job = next.work_while(next.ended(&job_id)).await;
-    assert_eq!((job.status, job.attempts_made), (JobStatus::Completed, 1));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_step_that_takes_too_long_is_dropped_when_the_process_ends() {
-    let agent = ScriptedInvoke::hanging();
-    let bench = bench(agent.clone());
-    let job_id = bench.submit().await;
-    let begun = Event::TakenUp { by: "host-1".into() };
-    bench.runs.append("run_job_1", 0, &begun).await.unwrap();
-    let start = Instant::now();
-    bench.work_while(moments(5)).await;
-    let took = start.elapsed().as_secs();
-    assert!((25..29).contains(&took), "{took} s");
-    assert_eq!((bench.queue.job(&job_id).status, agent.under_way()), (JobStatus::Waiting, 0));
-    assert_eq!(bench.runs.events("run_job_1"), [begun, Event::HandedBack]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_journal_that_fails_costs_no_attempt_and_the_worker_pauses() {
-    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
-    let model = Arc::new(ScriptedModel::new(script()));
-    let bench = bench_on(&queue, &runs, agent(&runs, &model));
-    let job_id = bench.submit().await;
-    runs.switch.fail(true);
-    let outage = async {
-        moments(100).await;
-        assert_eq!(queue.job(&job_id).attempts_made, 0);
-        runs.switch.fail(false);
-        bench.ended(&job_id).await
-    };
-    let job = bench.work_while(outage).await;
-    assert_eq!((job.status, job.attempts_made), (JobStatus::Completed, 1));
-    let back = bench.noted().iter().filter(|outcome| **outcome == AttemptOutcome::HandedBack).count();
-    assert!((3..9).contains(&back), "{back} attempts in 100 s");
 }

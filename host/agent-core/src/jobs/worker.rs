@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, debug, info, info_span, warn};
+use tracing::{Instrument, debug, error_span, info, warn};
 
 use super::Jobs;
 use super::board::Board;
@@ -80,7 +80,8 @@ impl Worker {
             let fared_well = match self.take(&stopping).await {
                 Ok(None) => true,
                 Ok(Some(claim)) => {
-                    let span = info_span!("job", job_id = claim.job_id, run_id = claim.run_id);
+                    // Of that level so that every line has it, whatever `LOG_LEVEL` says.
+                    let span = error_span!("job", job_id = claim.job_id);
                     self.attempt(&claim, &stopping).instrument(span).await
                 }
                 Err(error) => {
@@ -129,7 +130,7 @@ impl Worker {
         self.board.tell(&claim.job_id);
         report(claim, &end, &settlement);
         self.shop.observer.attempt_ended(settlement.outcome, began.elapsed());
-        !settlement.journal_fails
+        !settlement.pause
     }
 
     /// Drives the run. When this returns, nothing of it goes on.
@@ -247,21 +248,28 @@ async fn after(stopping: &CancellationToken, grace: Duration) {
 
 /// One line per attempt (interface, Events): whose job it was, never what was asked.
 fn report(claim: &Claim, end: &End, settlement: &Settlement) {
+    let Claim { job_id, run_id, .. } = claim;
     let user_id = claim.data.as_ref().map_or("", |data| data.user_id.as_str());
     let attempts = claim.attempts_made + 1;
     match (settlement.outcome, &settlement.end) {
-        (AttemptOutcome::Completed, _) => info!(user_id, attempts, "the job is completed"),
+        (AttemptOutcome::Completed, _) => info!(job_id, run_id, user_id, attempts, "job completed"),
         (AttemptOutcome::Failed, Some(AttemptEnd::Failed { error, retry })) => {
             let error = match end {
                 End::Ran(Err(error)) => Chain(error).to_string(),
                 _ => error.clone(),
             };
-            warn!(user_id, attempts, retry, error, "the job failed");
+            warn!(job_id, run_id, user_id, attempts, retry, error, "job failed");
         }
-        (AttemptOutcome::Cancelled, _) => info!(user_id, attempts, "the job is cancelled"),
-        (AttemptOutcome::HandedBack, _) => info!(user_id, attempts, "the job is handed back"),
+        (AttemptOutcome::Cancelled, _) => info!(job_id, run_id, user_id, attempts, "job cancelled"),
+        (AttemptOutcome::HandedBack, _) => {
+            let error = match end {
+                End::Ran(Err(error)) => Chain(error).to_string(),
+                _ => "its step took too long".to_owned(),
+            };
+            info!(job_id, run_id, user_id, attempts, error, "job handed back");
+        }
         (AttemptOutcome::Lost | AttemptOutcome::Failed, _) => {
-            warn!(user_id, attempts, "the job was lost to somebody else");
+            warn!(job_id, run_id, user_id, attempts, "job left to whoever holds its lease");
         }
     }
 }

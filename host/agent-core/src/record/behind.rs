@@ -125,6 +125,12 @@ impl Behind {
         self.0.arrived.notify_one();
     }
 
+    /// How many runs have ended and are not written yet, for metrics.
+    pub fn queued(&self) -> usize {
+        let held = self.0.lock();
+        held.ended.len() + held.writing
+    }
+
     /// Nothing of the run is to be written.
     pub fn forget(&self, run_id: &str) {
         let mut held = self.0.lock();

@@ -8,8 +8,8 @@ use crate::testing::{EchoTools, ScriptedInvoke, TestCache};
 struct Noted(Mutex<Vec<CacheUse>>);
 
 impl Observer for Noted {
-    fn cache_used(&self, use_: CacheUse) {
-        self.0.lock().unwrap().push(use_);
+    fn cache_used(&self, how: CacheUse) {
+        self.0.lock().unwrap().push(how);
     }
 }
 
@@ -86,7 +86,7 @@ async fn identical_questions_of_one_moment_run_the_agent_once() {
     }
     assert_eq!(bench.agent.asked().len(), 2);
     let mut noted = bench.noted();
-    noted.sort_by_key(|use_| use_.as_str());
+    noted.sort_by_key(|how| how.as_str());
     assert_eq!(noted, [CacheUse::Miss, CacheUse::Miss, CacheUse::Shared]);
     bench.nothing_is_under_way();
 }
