@@ -6,6 +6,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod architecture;
+mod bad_days;
 mod bad_input;
 mod bullmq;
 mod command_line;

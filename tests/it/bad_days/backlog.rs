@@ -1,0 +1,51 @@
+//! `kill -9` of the whole process with a backlog: every job that was acknowledged is done, and none twice.
+
+use std::collections::BTreeSet;
+
+use acceptance::{Gate, Model, Signal, says};
+use serde_json::json;
+
+use super::crowd::Crowd;
+use super::stores::Stores;
+
+/// As many as a process works on at once (interface, Limits, "Queue worker concurrency").
+const ACTIVE: usize = 5;
+const QUEUED: usize = 50;
+
+async fn check_backlog(stores: Stores) {
+    let model = Model::openai().await;
+    let gates: Vec<_> = (0..ACTIVE).map(|_| model.holds(says("never heard"))).collect();
+    model.always(|request| says(&format!("did {}", request.user_text())));
+    let mut service = stores.service(&model).start().await;
+    let crowd = Crowd::of(service.caller());
+    let tickets = crowd.submit_all((0..ACTIVE + QUEUED).map(|n| format!("job {n}"))).await;
+    model.was_asked(ACTIVE).await;
+    service.signal(Signal::KILL);
+    service.ended().await;
+    gates.into_iter().for_each(Gate::open);
+
+    let service = stores.service(&model).env("PORT", service.address().port().to_string()).start().await;
+    let jobs = Crowd::of(service.caller()).all_ended(&tickets).await;
+    for (n, job) in jobs.iter().enumerate() {
+        let did = json!(format!("did job {n}"));
+        assert_eq!((&job["status"], &job["result"]["output"]), (&json!("completed"), &did), "{job:#}");
+        assert_eq!(job["attemptsMade"], 1, "{job:#}");
+    }
+    let runs: BTreeSet<_> = jobs.iter().map(|job| job["result"]["id"].to_string()).collect();
+    assert_eq!(runs.len(), ACTIVE + QUEUED);
+    // Those that were cut off are asked again, and nothing else is.
+    let calls = model.calls();
+    assert_eq!(calls.len(), 2 * ACTIVE + QUEUED);
+    let answered: BTreeSet<_> = calls[ACTIVE..].iter().map(acceptance::Request::user_text).collect();
+    assert_eq!(answered.len(), ACTIVE + QUEUED, "every job was asked for once after the kill");
+}
+
+#[tokio::test]
+async fn a_backlog_in_the_database_outlives_the_process() {
+    check_backlog(Stores::embedded()).await;
+}
+
+#[tokio::test]
+async fn a_backlog_on_redis_outlives_the_process() {
+    check_backlog(Stores::redis().await).await;
+}

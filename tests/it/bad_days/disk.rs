@@ -1,0 +1,165 @@
+//! A disk that is full, and one that may only be read: what SQLite cannot do is said clearly, and what it had
+//! done stays.
+//!
+//! The disk is a small file system in memory, mounted for the service alone, which takes root's rights or user
+//! namespaces.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use acceptance::{Caller, Model, Process, SECRET, Token, agent_host, eventually, says};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// Leaves room for a few long jobs beside the tables.
+const SMALL_DISK: &str = "size=1m";
+
+/// A service whose database is on a disk of its own.
+struct Confined {
+    process: Process,
+    caller: Caller,
+    id: String,
+    disk: PathBuf,
+    _home: TempDir,
+}
+
+impl Confined {
+    /// Runs `prepare` in a shell with the disk's folder as `$DISK` before the service.
+    async fn start(model: &Model, prepare: &str) -> Self {
+        let (process, home) = spawn(model, prepare);
+        let serving = process.log().entry("the address it listens on", is_serving).await;
+        let address = serving["address"].as_str().unwrap().parse().unwrap();
+        let id = fs::read_to_string(home.path().join("id")).unwrap().trim().to_owned();
+        Self { process, caller: Caller::new(address), id, disk: home.path().join("disk"), _home: home }
+    }
+
+    /// The disk's folder, seen from outside.
+    fn disk(&self) -> PathBuf {
+        let inside = self.disk.strip_prefix("/").expect("an absolute path");
+        Path::new("/proc").join(&self.id).join("root").join(inside)
+    }
+}
+
+fn is_serving(entry: &Value) -> bool {
+    entry["message"] == "serving"
+}
+
+fn spawn(model: &Model, prepare: &str) -> (Process, TempDir) {
+    let home = tempfile::tempdir().unwrap();
+    let disk = home.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    fs::create_dir(home.path().join("tools")).unwrap();
+    let script = format!("echo $$ > id && {prepare} && exec \"$SERVICE\" serve");
+    let mut command = Command::new("unshare");
+    command
+        .args(namespaces())
+        .args(["sh", "-c", &script])
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("HOME", home.path())
+        .env("SERVICE", agent_host())
+        .env("DISK", &disk)
+        .envs([("NODE_ENV", "production"), ("SERVICE_VARIANT", "b"), ("JWT_SECRET", SECRET)])
+        .envs([("HOST", "127.0.0.1"), ("PORT", "0"), ("REDIS_URL", "memory://"), ("LOG_LEVEL", "debug")])
+        .env("DATABASE_URL", format!("sqlite://{}/agent.db", disk.display()))
+        .env("TOOLS_DIR", home.path().join("tools"))
+        .envs([("LLM_MODEL", model.name()), ("LLM_BASE_URL", model.base_url())])
+        .env("LLM_API_KEY", model.key())
+        .current_dir(home.path());
+    (Process::spawn(&mut command), home)
+}
+
+/// A mount of our own: root may have one, others as root of a namespace of users.
+fn namespaces() -> &'static [&'static str] {
+    let as_root: &[&str] = &["--mount"];
+    let as_anybody: &[&str] = &["--user", "--map-root-user", "--mount"];
+    let works = |arguments: &&&[&str]| {
+        let mut command = std::process::Command::new("unshare");
+        let status = command.args(**arguments).arg("true").stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let found = [as_root, as_anybody].iter().find(works).copied();
+    found.expect("a disk of its own takes `unshare` and either root's rights or user namespaces")
+}
+
+#[tokio::test]
+async fn a_full_disk_costs_nothing_that_was_accepted() {
+    let model = Model::openai().await;
+    model.expects_no_tools();
+    model.always(|request| says(&format!("read {} bytes", request.user_text().len())));
+    let prepare =
+        format!("mount -t tmpfs -o {SMALL_DISK} disk $DISK && head -c 300000 /dev/zero > $DISK/filler");
+    let service = Confined::start(&model, &prepare).await;
+    let user = service.caller.user(Token::of("u").premium());
+    let long = "x".repeat(60_000);
+    let mut accepted = Vec::new();
+    let refused = loop {
+        let answer = user.submit(&long).await;
+        if answer.status != 202 {
+            break answer;
+        }
+        accepted.push(answer.json()["jobId"].as_str().unwrap().to_owned());
+        assert!(accepted.len() < 50, "the disk has no room for that many");
+    };
+    assert_eq!(
+        (refused.status, refused.body.as_str()),
+        (503, r#"{"error":"Service temporarily unavailable"}"#),
+        "{refused}"
+    );
+    assert!(!accepted.is_empty());
+    service.process.log().line_with(&["the disk is full"]).await;
+    // Who waits for an answer gets one: requests are recorded behind it.
+    assert_eq!(user.result_of("hi").await["output"], "read 2 bytes");
+
+    fs::remove_file(service.disk().join("filler")).unwrap();
+    for job in &accepted {
+        let job = user.ended_job(job).await;
+        assert_eq!(job["status"], "completed", "{job:#}");
+        assert_eq!(job["result"]["output"], "read 60000 bytes", "{job:#}");
+    }
+    let next = eventually("jobs to be accepted again", async || {
+        let answer = user.submit("once more").await;
+        (answer.status == 202).then(|| answer.json()["jobId"].as_str().unwrap().to_owned())
+    })
+    .await;
+    assert_eq!(user.ended_job(&next).await["status"], "completed");
+    check_integrity(&service.disk().join("agent.db"));
+}
+
+/// Asks SQLite's own judgement, of a copy that holds all that was committed.
+fn check_integrity(database: &Path) {
+    let copy = tempfile::tempdir().unwrap();
+    for suffix in ["", "-wal"] {
+        let from = PathBuf::from(format!("{}{suffix}", database.display()));
+        if from.exists() {
+            fs::copy(from, copy.path().join(format!("agent.db{suffix}"))).unwrap();
+        }
+    }
+    let check = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('PRAGMA integrity_check').fetchone()[0])";
+    let checked = std::process::Command::new("python3")
+        .args(["-c", check])
+        .arg(copy.path().join("agent.db"))
+        .output()
+        .expect("python3, which the document store of the tests is written in");
+    assert_eq!(String::from_utf8_lossy(&checked.stdout).trim(), "ok", "{checked:?}");
+}
+
+#[tokio::test]
+async fn a_disk_that_may_only_be_read_is_said_to_be_so() {
+    let model = Model::openai().await;
+    // The tables are there: another service made them before the disk was mounted so.
+    let made = acceptance::Service::variant_b().model(&model);
+    let folder = tempfile::tempdir().unwrap();
+    made.sqlite_in(folder.path()).start().await.stop().await;
+    let before = fs::read(folder.path().join("agent.db")).unwrap();
+    let prepare = format!(
+        "mount -t tmpfs disk $DISK && cp {} $DISK && mount -o remount,ro $DISK",
+        folder.path().join("agent.db").display()
+    );
+    let (mut process, _home) = spawn(&model, &prepare);
+    let ended = process.ended().await;
+    println!("{ended:?}");
+    assert_eq!(fs::read(folder.path().join("agent.db")).unwrap(), before);
+}

@@ -1,0 +1,15 @@
+//! The days on which everything breaks: processes are killed, stores and the provider go away and come back,
+//! disks fill up. What is promised for them stands in the decisions, "Queue and durability", and in the
+//! interface, "Errors"; what holds on every other day is in `variant_b/`.
+
+mod backlog;
+mod boundaries;
+mod crowd;
+mod disk;
+mod load;
+mod network;
+mod outages;
+mod poison;
+mod replicas;
+mod stores;
+mod takeover;

@@ -1,0 +1,113 @@
+//! A store or the provider is stopped for five seconds under load and brought back: nobody restarts anything.
+
+use acceptance::{Model, eventually};
+use test_servers::Proxy;
+use tokio::time::{Instant, sleep};
+
+use super::crowd::Crowd;
+use super::load::{Load, OUTAGE, is_ready, never_restarted, prepare};
+use super::stores::Stores;
+
+#[tokio::test]
+async fn redis_may_go_away_and_come_back() {
+    let (mut stores, model) = (Stores::redis_and_postgres().await, Model::openai().await);
+    prepare(&model);
+    let service = stores.service(&model).start().await;
+    let began = Instant::now();
+    let load = Load::begin(service.caller()).await;
+    stores.redis_server().pause().await;
+    is_ready(&service, 503).await;
+    sleep(OUTAGE).await;
+    stores.redis_server().resume().await;
+    is_ready(&service, 200).await;
+    load.goes_on().await;
+    let answers = load.end().await;
+    // Cache and windows are lived without; the queue is not.
+    answers.all_good();
+    answers.some_were_refused();
+    never_restarted(&service, began).await;
+}
+
+#[tokio::test]
+async fn postgres_may_go_away_and_come_back_while_jobs_are_on_redis() {
+    let (mut stores, model) = (Stores::redis_and_postgres().await, Model::openai().await);
+    prepare(&model);
+    let service = stores.service(&model).start().await;
+    let began = Instant::now();
+    let load = Load::begin(service.caller()).await;
+    stores.postgres_server().pause().await;
+    is_ready(&service, 503).await;
+    sleep(OUTAGE).await;
+    stores.postgres_server().resume().await;
+    is_ready(&service, 200).await;
+    load.goes_on().await;
+    let answers = load.end().await;
+    // Requests are recorded behind their answers, and jobs wait for their journal.
+    answers.all_good();
+    answers.none_were_refused();
+    never_restarted(&service, began).await;
+}
+
+#[tokio::test]
+async fn postgres_may_go_away_and_come_back_with_the_jobs_in_it() {
+    let (mut stores, model) = (Stores::postgres().await, Model::openai().await);
+    prepare(&model);
+    let service = stores.service(&model).start().await;
+    let began = Instant::now();
+    let load = Load::begin(service.caller()).await;
+    stores.postgres_server().pause().await;
+    is_ready(&service, 503).await;
+    sleep(OUTAGE).await;
+    stores.postgres_server().resume().await;
+    is_ready(&service, 200).await;
+    load.goes_on().await;
+    let answers = load.end().await;
+    answers.all_good();
+    answers.some_were_refused();
+    never_restarted(&service, began).await;
+}
+
+#[tokio::test]
+async fn the_document_store_may_go_away_and_come_back() {
+    let (mut stores, model) = (Stores::redis_and_mongo().await, Model::openai().await);
+    prepare(&model);
+    let service = stores.service(&model).start().await;
+    let began = Instant::now();
+    let load = Load::begin(service.caller()).await;
+    stores.mongo_server().pause().await;
+    sleep(OUTAGE).await;
+    stores.mongo_server().resume().await;
+    load.goes_on().await;
+    let answers = load.end().await;
+    answers.all_good();
+    answers.none_were_refused();
+    never_restarted(&service, began).await;
+}
+
+/// The provider is behind a proxy, because the one of the tests cannot be stopped. Readiness does not speak of
+/// it; the health report does.
+#[tokio::test]
+async fn the_provider_may_go_away_and_come_back() {
+    let (stores, model) = (Stores::embedded(), Model::openai().await);
+    prepare(&model);
+    let address = model.base_url().trim_start_matches("http://").parse().unwrap();
+    let mut proxy = Proxy::before(address).await;
+    let builder = stores.service(&model).env("LLM_BASE_URL", format!("http://{}", proxy.address()));
+    let service = builder.env("LLM_HEALTH_TTL_MS", "0").start().await;
+    let began = Instant::now();
+    let load = Load::begin(service.caller()).await;
+    proxy.cut().await;
+    assert_eq!(service.health().await.status, 503);
+    sleep(OUTAGE).await;
+    assert_eq!(service.readiness().await.status, 200);
+    proxy.pass().await;
+    // The circuit may be open for up to 30 s (interface, Errors, rule 2).
+    let crowd = Crowd::of(service.caller());
+    eventually("a question to be answered", async || {
+        (crowd.ask(&format!("question after {:?}", began.elapsed())).await.status == 200).then_some(())
+    })
+    .await;
+    assert_eq!(service.health().await.status, 200);
+    load.end().await.fail_as_the_table_says();
+    never_restarted(&service, began).await;
+}

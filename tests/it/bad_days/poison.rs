@@ -1,0 +1,69 @@
+//! Jobs that can come to no good end: they are given up after three attempts, and say why.
+
+use acceptance::{Gate, Model, Play, Signal, Token, says};
+use serde_json::json;
+
+use super::stores::Stores;
+
+/// A job that kills its worker at the same step each time. What waits behind it is done all the same.
+async fn check_a_killer(stores: Stores) {
+    let model = Model::openai().await;
+    let mut gates: Vec<Gate> = Vec::new();
+    let mut port = "0".to_owned();
+    let token = Token::of("u").premium();
+    let mut job = None;
+    for life in 1..=3 {
+        gates.push(model.holds(says("never heard")));
+        let mut service = stores.service(&model).env("PORT", &port).start().await;
+        if job.is_none() {
+            job = Some(service.user(&token).job_for("poison").await);
+        }
+        model.was_asked(life).await;
+        port = service.address().port().to_string();
+        service.signal(Signal::KILL);
+        service.ended().await;
+    }
+    gates.into_iter().for_each(Gate::open);
+    model.says("done");
+
+    let service = stores.service(&model).env("PORT", &port).start().await;
+    let user = service.user(&token);
+    let failed = user.ended_job(&job.unwrap()).await;
+    let why = json!("the run stopped its worker 3 times without making progress");
+    assert_eq!((&failed["status"], &failed["error"]), (&json!("failed"), &why), "{failed:#}");
+    assert_eq!(model.calls().len(), 3);
+    let next = user.job_for("next").await;
+    assert_eq!(user.ended_job(&next).await["status"], "completed");
+}
+
+#[tokio::test]
+async fn a_job_in_the_database_that_kills_three_workers_has_failed() {
+    check_a_killer(Stores::embedded()).await;
+}
+
+#[tokio::test]
+async fn a_job_on_redis_that_kills_three_workers_has_failed() {
+    check_a_killer(Stores::redis().await).await;
+}
+
+async fn check_a_failing_model(stores: Stores) {
+    let model = Model::openai().await;
+    model.always(|_| Play::Whole { status: 503, headers: Vec::new(), body: String::new() });
+    let service = stores.service(&model).env("LLM_RETRIES", "0").start().await;
+    let user = service.user(Token::of("u"));
+    let job = user.job_for("work").await;
+    let failed = user.ended_job(&job).await;
+    let why = json!("Service temporarily unavailable");
+    assert_eq!((&failed["status"], &failed["error"]), (&json!("failed"), &why), "{failed:#}");
+    assert_eq!((&failed["attemptsMade"], model.calls().len()), (&json!(3), 3), "{failed:#}");
+}
+
+#[tokio::test]
+async fn a_job_in_the_database_whose_model_fails_is_tried_three_times() {
+    check_a_failing_model(Stores::embedded()).await;
+}
+
+#[tokio::test]
+async fn a_job_on_redis_whose_model_fails_is_tried_three_times() {
+    check_a_failing_model(Stores::redis().await).await;
+}
