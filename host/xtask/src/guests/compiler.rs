@@ -25,6 +25,9 @@ const DEBIAN_LINKER: &str = "/usr/bin/rust-lld";
 /// Debian's packages of a compiler recent enough to build browsers, and of the standard library's source.
 const DEBIAN_PACKAGES: &str = "rustc-web rust-web-src";
 
+/// The oldest compiler that the tools build with: the whole repository asks for the same.
+const LEAST_VERSION: &str = env!("CARGO_PKG_RUST_VERSION");
+
 /// What the command line may insist on.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Choice {
@@ -112,12 +115,28 @@ fn find_debian() -> Result<Compiler, String> {
             "no {DEBIAN_RUSTC} with its library's source: apt-get install {DEBIAN_PACKAGES}"
         ));
     }
+    let version = ask(DEBIAN_RUSTC, &["--version"]).unwrap_or_default();
+    if !is_recent(&version) {
+        return Err(format!(
+            "{DEBIAN_RUSTC} is older than {LEAST_VERSION}: apt-get update && apt-get install {DEBIAN_PACKAGES}"
+        ));
+    }
     let linker = find_linker().ok_or_else(|| {
         // Debian's link names the package that it leads to when that is installed.
         let package = fs::read_link(DEBIAN_LINKER).unwrap_or_else(|_| "lld".into());
         format!("no linker for wasm beside Debian's compiler: apt-get install {}", package.display())
     })?;
     Ok(Compiler::FromSource { rustc: DEBIAN_RUSTC.into(), linker })
+}
+
+/// Whether `rustc 1.96.0 (…)` is what the tools need.
+fn is_recent(version: &str) -> bool {
+    let number = |text: &str| -> Option<(u32, u32)> {
+        let mut parts = text.split('.').map(str::parse);
+        Some((parts.next()?.ok()?, parts.next()?.ok()?))
+    };
+    let found = version.split(' ').nth(1).and_then(number);
+    found.is_some_and(|found| Some(found) >= number(LEAST_VERSION))
 }
 
 fn fetch_target() -> Result<Compiler, String> {
@@ -171,4 +190,18 @@ fn succeeds_within(command: &mut Command, patience: Duration) -> bool {
     let _ = running.kill();
     let _ = running.wait();
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compilers_that_are_too_old_are_told_apart() {
+        assert!(is_recent("rustc 1.96.0 (abc 2026-05-01) (built from a source tarball)"));
+        assert!(is_recent(&format!("rustc {LEAST_VERSION}.0")) && is_recent("rustc 2.0.0"));
+        for old in ["rustc 1.85.0 (4d91de4e4 2025-02-17)", "rustc 0.99.0", "rustc", "", "rustc x.y"] {
+            assert!(!is_recent(old), "{old}");
+        }
+    }
 }
