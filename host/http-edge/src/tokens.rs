@@ -6,9 +6,10 @@ mod provider;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
-use jsonwebtoken::errors::Error as JwtError;
+use jsonwebtoken::errors::{Error as JwtError, ErrorKind};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::Serialize;
 use serde_json::Value;
@@ -40,9 +41,12 @@ pub struct Claims {
 /// Why a token is not accepted. It quotes nothing of the token.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TokenError {
-    /// It is no token, or it was not signed with our secret.
-    #[error("the token cannot be verified")]
-    Unverified(#[source] JwtError),
+    /// It was not signed with our secret and one of our algorithms.
+    #[error("the token was not signed by us")]
+    Forged,
+    /// It has not the parts of a token, or not the kind of JSON in them.
+    #[error("the token cannot be read")]
+    Malformed,
     /// It expires at a time that is no number.
     #[error("the token's `{0}` is not a number")]
     NotATime(&'static str),
@@ -55,6 +59,16 @@ pub(crate) enum TokenError {
     /// Nobody can be told apart by it.
     #[error("the token has no usable `id`")]
     Nobody,
+}
+
+impl TokenError {
+    /// The library's own texts quote what strangers wrote, which does not belong in the log.
+    fn from_library(error: &JwtError) -> Self {
+        match error.kind() {
+            ErrorKind::InvalidSignature | ErrorKind::InvalidAlgorithm => Self::Forged,
+            _ => Self::Malformed,
+        }
+    }
 }
 
 /// Why a token cannot be issued.
@@ -72,13 +86,15 @@ impl Tokens {
     /// Tokens of that secret (`JWT_SECRET`).
     pub fn new(secret: &[u8]) -> Self {
         provider::install();
-        let mut rules = Validation::default();
-        rules.algorithms = ALGORITHMS.to_vec();
-        rules.required_spec_claims.clear();
-        // The library would round a fraction of a second and ask the clock itself: see `check_times`.
-        rules.validate_exp = false;
-        rules.validate_nbf = false;
-        rules.validate_aud = false;
+        let rules = Validation {
+            algorithms: ALGORITHMS.to_vec(),
+            required_spec_claims: HashSet::new(),
+            // The library would round a fraction of a second and ask the clock itself: see `check_times`.
+            validate_exp: false,
+            validate_nbf: false,
+            validate_aud: false,
+            ..Validation::default()
+        };
         Self { signing: EncodingKey::from_secret(secret), verifying: DecodingKey::from_secret(secret), rules }
     }
 
@@ -108,7 +124,7 @@ impl Tokens {
     /// Who bears this token, at that time.
     pub(crate) fn verify(&self, token: &[u8], now: SystemTime) -> Result<Claims, TokenError> {
         let token = jsonwebtoken::decode::<Value>(token, &self.verifying, &self.rules);
-        let payload = token.map_err(TokenError::Unverified)?.claims;
+        let payload = token.map_err(|error| TokenError::from_library(&error))?.claims;
         check_times(&payload, seconds(now))?;
         let id = payload.get("id").and_then(read_id).ok_or(TokenError::Nobody)?;
         let text = |name: &str| payload.get(name).and_then(Value::as_str).map(str::to_owned);

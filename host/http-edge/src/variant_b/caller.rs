@@ -63,7 +63,10 @@ fn authenticate(headers: &HeaderMap, variant: &VariantB) -> Result<Caller, Error
     let authorization = headers.get(AUTHORIZATION).ok_or(Error::NoToken)?;
     let token = find_token(authorization.as_bytes()).ok_or(Error::NoToken)?;
     let claims = variant.tokens.verify(token, SystemTime::now())?;
-    Ok(Caller { claims, authorization: authorization.clone() })
+    let mut authorization = authorization.clone();
+    // Whatever prints a caller leaves it out.
+    authorization.set_sensitive(true);
+    Ok(Caller { claims, authorization })
 }
 
 /// The second of the parts that single spaces separate; the first one may be any word (wire 1.3).

@@ -94,15 +94,15 @@ const SOON: Duration = Duration::from_secs(1);
 impl Error {
     /// The table. It has no catch-all arm, so that whoever adds an error has to decide what clients see of it.
     fn told(&self, production: bool) -> Told<'_> {
-        let text = |status, text: &'static str| Told::new(status, Words::Text(text.into()));
-        let unavailable = |after| text(StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE).after(Some(after));
+        let text = Told::text;
         match self {
             Self::AddressLimited { retry_after } => {
                 Told::new(StatusCode::TOO_MANY_REQUESTS, Words::Page(TOO_MANY)).after(Some(*retry_after))
             }
             Self::NoToken => Told::new(StatusCode::UNAUTHORIZED, Words::None),
             Self::Token(
-                TokenError::Unverified(_)
+                TokenError::Forged
+                | TokenError::Malformed
                 | TokenError::NotATime(_)
                 | TokenError::Expired
                 | TokenError::NotYet
@@ -120,11 +120,34 @@ impl Error {
                 text(StatusCode::BAD_REQUEST, "Invalid input")
             }
             Self::Schema(issues) => Told::new(StatusCode::BAD_REQUEST, Words::List(&issues.0)),
-            Self::Invoke(InvokeError::Run(DriveError::Model(ModelError::RateLimited {
-                retry_after,
-                ..
-            }))) => text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(*retry_after),
-            Self::Invoke(InvokeError::Run(
+            Self::Invoke(error) => self.agent_failed(error, production),
+            // The outermost text alone: what is below it quotes a provider.
+            Self::Serverless(
+                error @ (InvokeError::Run(_)
+                | InvokeError::TimedOut { .. }
+                | InvokeError::Busy { .. }
+                | InvokeError::CircuitOpen { .. }),
+            ) => Told::new(StatusCode::INTERNAL_SERVER_ERROR, Words::Text(error.to_string().into())),
+            Self::Queue(QueueError::Store { .. }) | Self::Cache(_) | Self::Cluster(_) => {
+                Told::unavailable(SOON)
+            }
+            Self::Queue(QueueError::BadCursor) => {
+                Told::new(StatusCode::BAD_REQUEST, Words::List(Issue::BAD_CURSOR))
+            }
+            // Callers hold no leases.
+            Self::Queue(QueueError::LeaseLost { .. }) => self.internal(production),
+            Self::UnknownJob => text(StatusCode::NOT_FOUND, "Not found"),
+            Self::JobHadEnded => text(StatusCode::CONFLICT, "The job has already ended"),
+        }
+    }
+
+    /// The part of the table that is about the agent.
+    fn agent_failed(&self, error: &InvokeError, production: bool) -> Told<'_> {
+        match error {
+            InvokeError::Run(DriveError::Model(ModelError::RateLimited { retry_after, .. })) => {
+                Told::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(*retry_after)
+            }
+            InvokeError::Run(
                 DriveError::Model(
                     ModelError::Timeout { .. }
                     | ModelError::Unreachable { .. }
@@ -138,27 +161,10 @@ impl Error {
                 | DriveError::Stopped
                 | DriveError::Stuck { .. }
                 | DriveError::Panicked,
-            )) => self.internal(production),
-            Self::Invoke(InvokeError::TimedOut { retry_after, .. }) => {
-                unavailable(retry_after.unwrap_or(SOON))
-            }
-            Self::Invoke(InvokeError::Busy { .. }) => unavailable(SOON),
-            Self::Invoke(InvokeError::CircuitOpen { retry_after }) => unavailable(*retry_after),
-            // The outermost text alone: what is below it quotes a provider.
-            Self::Serverless(
-                error @ (InvokeError::Run(_)
-                | InvokeError::TimedOut { .. }
-                | InvokeError::Busy { .. }
-                | InvokeError::CircuitOpen { .. }),
-            ) => Told::new(StatusCode::INTERNAL_SERVER_ERROR, Words::Text(error.to_string().into())),
-            Self::Queue(QueueError::Store { .. }) | Self::Cache(_) | Self::Cluster(_) => unavailable(SOON),
-            Self::Queue(QueueError::BadCursor) => {
-                Told::new(StatusCode::BAD_REQUEST, Words::List(Issue::BAD_CURSOR))
-            }
-            // Callers hold no leases.
-            Self::Queue(QueueError::LeaseLost { .. }) => self.internal(production),
-            Self::UnknownJob => text(StatusCode::NOT_FOUND, "Not found"),
-            Self::JobHadEnded => text(StatusCode::CONFLICT, "The job has already ended"),
+            ) => self.internal(production),
+            InvokeError::TimedOut { retry_after, .. } => Told::unavailable(retry_after.unwrap_or(SOON)),
+            InvokeError::Busy { .. } => Told::unavailable(SOON),
+            InvokeError::CircuitOpen { retry_after } => Told::unavailable(*retry_after),
         }
     }
 
@@ -175,6 +181,14 @@ impl Error {
 impl<'a> Told<'a> {
     fn new(status: StatusCode, words: Words<'a>) -> Self {
         Self { status, words, retry_after: None }
+    }
+
+    fn text(status: StatusCode, text: &'static str) -> Self {
+        Self::new(status, Words::Text(text.into()))
+    }
+
+    fn unavailable(retry_after: Duration) -> Self {
+        Self::text(StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE).after(Some(retry_after))
     }
 
     fn after(mut self, retry_after: Option<Duration>) -> Self {

@@ -108,7 +108,7 @@ mod tests {
         serde_json::to_value(read.unwrap_err().0).unwrap()
     }
 
-    fn bound(code: &str, name: &str, bound: u32, kind: &str, message: &str, path: &str) -> Value {
+    fn bound(code: &str, (name, bound): (&str, u32), kind: &str, message: &str, path: &str) -> Value {
         json!([{"code": code, name: bound, "type": kind, "origin": kind, "inclusive": true, "exact": false,
                 "message": message, "path": [path]}])
     }
@@ -139,13 +139,13 @@ mod tests {
         let message = "Number must be greater than or equal to 0";
         assert_eq!(
             issues(read_wait(Some("wait=-1"))),
-            bound("too_small", "minimum", 0, "number", message, "wait")
+            bound("too_small", ("minimum", 0), "number", message, "wait")
         );
         let message = "Number must be less than or equal to 60";
         for query in ["wait=60.1", "wait=1e300"] {
             assert_eq!(
                 issues(read_wait(Some(query))),
-                bound("too_big", "maximum", 60, "number", message, "wait")
+                bound("too_big", ("maximum", 60), "number", message, "wait")
             );
         }
     }
@@ -176,7 +176,7 @@ mod tests {
         let message = "Number must be less than or equal to 100";
         assert_eq!(
             issues(read_listing(Some("limit=101"))),
-            bound("too_big", "maximum", 100, "number", message, "limit")
+            bound("too_big", ("maximum", 100), "number", message, "limit")
         );
         assert_eq!(
             issues(read_listing(Some("limit=1.5"))),
@@ -209,7 +209,7 @@ mod tests {
         let message = "String must contain at most 256 character(s)";
         assert_eq!(
             issues(read_pattern(Some(&long))),
-            bound("too_big", "maximum", 256, "string", message, "pattern")
+            bound("too_big", ("maximum", 256), "string", message, "pattern")
         );
     }
 

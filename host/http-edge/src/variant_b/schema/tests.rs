@@ -9,12 +9,12 @@ fn issues(body: Value) -> Value {
     serde_json::to_value(read_agent_request(body).unwrap_err().0).unwrap()
 }
 
-fn wrong_type(expected: &str, received: &str, path: Value) -> Value {
+fn wrong_type(expected: &str, received: &str, path: &[&str]) -> Value {
     let message = format!("Expected {expected}, received {received}");
     json!({"code": "invalid_type", "expected": expected, "received": received, "path": path, "message": message})
 }
 
-fn bound(code: &str, (name, bound): (&str, u32), kind: &str, message: &str, path: Value) -> Value {
+fn bound(code: &str, (name, bound): (&str, u32), kind: &str, message: &str, path: &[&str]) -> Value {
     json!({"code": code, name: bound, "type": kind, "origin": kind, "inclusive": true, "exact": false,
            "message": message, "path": path})
 }
@@ -45,20 +45,17 @@ fn a_query_is_a_string() {
         (json!(["x"]), "array"),
         (json!({"x": 1}), "object"),
     ] {
-        assert_eq!(
-            issues(json!({"query": query})),
-            json!([wrong_type("string", received, json!(["query"]))])
-        );
+        assert_eq!(issues(json!({"query": query})), json!([wrong_type("string", received, &["query"])]));
     }
 }
 
 #[test]
 fn a_query_has_1_to_1000_code_points() {
     let message = "String must contain at least 1 character(s)";
-    let short = bound("too_small", ("minimum", 1), "string", message, json!(["query"]));
+    let short = bound("too_small", ("minimum", 1), "string", message, &["query"]);
     assert_eq!(issues(json!({"query": ""})), json!([short]));
     let message = "String must contain at most 1000 character(s)";
-    let long = bound("too_big", ("maximum", 1000), "string", message, json!(["query"]));
+    let long = bound("too_big", ("maximum", 1000), "string", message, &["query"]);
     for character in ["x", "é", "👋"] {
         assert!(read_agent_request(json!({"query": character.repeat(1_000)})).is_ok(), "{character}");
         assert_eq!(issues(json!({"query": character.repeat(1_001)})), json!([long]), "{character}");
@@ -75,7 +72,7 @@ fn a_body_is_an_object() {
         (json!(5), "number"),
         (json!(false), "boolean"),
     ] {
-        let expected = json!([wrong_type("object", received, json!([]))]);
+        let expected = json!([wrong_type("object", received, &[])]);
         assert_eq!(issues(body.clone()), expected);
         assert_eq!(serde_json::to_value(read_query(body.clone()).unwrap_err().0).unwrap(), expected);
         assert_eq!(serde_json::to_value(read_long_query(body.clone()).unwrap_err().0).unwrap(), expected);
@@ -86,7 +83,7 @@ fn a_body_is_an_object() {
 #[test]
 fn options_are_an_object_or_absent() {
     for (options, received) in [(json!(null), "null"), (json!([]), "array"), (json!("x"), "string")] {
-        let expected = json!([wrong_type("object", received, json!(["options"]))]);
+        let expected = json!([wrong_type("object", received, &["options"])]);
         assert_eq!(issues(json!({"query": "x", "options": options})), expected);
     }
     let options = |body| read_agent_request(body).unwrap().options;
@@ -106,26 +103,26 @@ fn options_are_numbers_within_their_ranges() {
     assert_eq!(options(json!({"max_tokens": 1, "topP": 1})), (None, None));
 
     let of = |options: Value| issues(json!({"query": "x", "options": options}));
-    let path = json!(["options", "maxTokens"]);
+    let path: &[&str] = &["options", "maxTokens"];
     let least = "Number must be greater than or equal to 100";
     let most = "Number must be less than or equal to 10000";
     for tokens in [json!(99), json!(99.9), json!(0), json!(-1e300)] {
-        let expected = bound("too_small", ("minimum", 100), "number", least, path.clone());
+        let expected = bound("too_small", ("minimum", 100), "number", least, path);
         assert_eq!(of(json!({"maxTokens": tokens})), json!([expected]));
     }
     for tokens in [json!(10_001), json!(10_000.1), json!(u64::MAX)] {
-        let expected = bound("too_big", ("maximum", 10_000), "number", most, path.clone());
+        let expected = bound("too_big", ("maximum", 10_000), "number", most, path);
         assert_eq!(of(json!({"maxTokens": tokens})), json!([expected]));
     }
     for (tokens, received) in [(json!("500"), "string"), (json!(null), "null"), (json!([500]), "array")] {
-        let expected = json!([wrong_type("number", received, path.clone())]);
+        let expected = json!([wrong_type("number", received, path)]);
         assert_eq!(of(json!({"maxTokens": tokens})), expected);
     }
-    let path = json!(["options", "temperature"]);
+    let path: &[&str] = &["options", "temperature"];
     let (least, most) =
         ("Number must be greater than or equal to 0", "Number must be less than or equal to 2");
-    let cold = bound("too_small", ("minimum", 0), "number", least, path.clone());
-    let hot = bound("too_big", ("maximum", 2), "number", most, path.clone());
+    let cold = bound("too_small", ("minimum", 0), "number", least, path);
+    let hot = bound("too_big", ("maximum", 2), "number", most, path);
     assert_eq!(of(json!({"temperature": -0.1})), json!([cold]));
     assert_eq!(of(json!({"temperature": 2.1})), json!([hot]));
     assert_eq!(of(json!({"temperature": "1"})), json!([wrong_type("number", "string", path)]));
@@ -139,9 +136,9 @@ fn all_issues_are_said_at_once_in_the_order_of_the_schema() {
     assert_eq!(
         issues(body),
         json!([
-            wrong_type("string", "number", json!(["query"])),
-            bound("too_small", ("minimum", 100), "number", least, json!(["options", "maxTokens"])),
-            bound("too_big", ("maximum", 2), "number", most, json!(["options", "temperature"])),
+            wrong_type("string", "number", &["query"]),
+            bound("too_small", ("minimum", 100), "number", least, &["options", "maxTokens"]),
+            bound("too_big", ("maximum", 2), "number", most, &["options", "temperature"]),
         ])
     );
 }

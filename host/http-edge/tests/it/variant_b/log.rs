@@ -1,6 +1,5 @@
 //! The line about a request under `/api/` says whose it was and what went wrong, and quotes nothing.
 
-use insta::assert_snapshot;
 use serde_json::json;
 
 use super::errors::{Fails, refused};
@@ -75,7 +74,7 @@ async fn a_bad_token_is_logged_by_what_is_wrong_with_it() {
     let log = Log::collect();
     Fakes::with_invoke(Answers).service.send(request).await;
     assert!(!log.text().contains("zebra"), "{}", log.text());
-    assert_snapshot!(log.request()["error"].as_str().unwrap().split(": ").next().unwrap(), @"the token cannot be verified");
+    assert_eq!(log.request()["error"], "the token cannot be read");
 }
 
 #[tokio::test]
