@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use sqlx::Connection as _;
 use sqlx::pool::PoolOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqliteSynchronous};
 use tokio::time::{Instant, sleep};
 
 use super::{IDLE_TIMEOUT, MOST_CONNECTIONS, pool_options};
@@ -34,6 +35,12 @@ impl Sqlite {
             .max_connections(1)
             .idle_timeout(IDLE_TIMEOUT)
             .acquire_timeout(TURN_TIMEOUT)
+            // On a full disk SQLite ends the transaction by itself. The driver then still counts one, which nobody
+            // can end any more, and begins no other on that connection.
+            .before_acquire(|connection: &mut SqliteConnection, _about| {
+                let is_usable = !connection.is_in_transaction();
+                Box::pin(async move { Ok(is_usable) })
+            })
             .connect_lazy_with(options.clone());
         let readers = pool_options().max_connections(MOST_CONNECTIONS - 1).connect_lazy_with(options);
         Self { readers, writer }
@@ -100,7 +107,14 @@ mod tests {
             }
         };
         assert_eq!(error, JournalError::Store { detail: "the disk is full (code 13)".into() });
+        assert_eq!(runs.append("run_1", written, &event).await, Err(error), "as often as it is tried");
         assert!(written > 0);
+        let SqlPool::Sqlite(pools) = &pool else { unreachable!() };
+        let make_room = sqlx::query("DELETE FROM run_events WHERE sequence > 0");
+        make_room.execute(pools.writer()).await.unwrap();
+        for sequence in 1..written {
+            runs.append("run_1", sequence, &event).await.unwrap();
+        }
         assert_eq!(runs.read("run_1").await.unwrap().len() as u64, written);
         drop(runs);
         writing.ended().await;
