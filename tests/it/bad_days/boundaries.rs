@@ -102,7 +102,10 @@ async fn check_every_boundary(stores: Stores) {
     let known: Vec<_> = model.calls().iter().map(|call| call.tool_results().len()).collect();
     assert_eq!(known, [0, 0, 1, 1, 2, 2, 3, 3], "each call was answered once, and cut off once before");
     let tool_calls = lives.tool_calls + tool_calls(&service).await;
-    assert!((tool_calls - 3.0).abs() < 0.5, "{tool_calls} tool calls came to an end, and three were asked for");
+    assert!(
+        (tool_calls - 3.0).abs() < 0.5,
+        "{tool_calls} tool calls came to an end, and three were asked for"
+    );
 }
 
 #[tokio::test]

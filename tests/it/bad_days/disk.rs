@@ -8,13 +8,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use acceptance::{Caller, Model, Process, SECRET, Token, agent_host, eventually, says};
-use serde_json::Value;
+use acceptance::{Caller, Model, Process, SECRET, Service, Token, agent_host, eventually, says};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// Leaves room for a few long jobs beside the tables.
-const SMALL_DISK: &str = "size=1m";
+/// A disk that has room for a few long jobs beside the tables, and for all that becomes of them once the filler
+/// is gone.
+const FULL_DISK: &str =
+    "mount -t tmpfs -o size=16m disk \"$DISK\" && head -c 15300000 /dev/zero > \"$DISK/filler\"";
 
 /// A service whose database is on a disk of its own.
 struct Confined {
@@ -42,6 +44,15 @@ impl Confined {
     }
 }
 
+impl Drop for Confined {
+    #[expect(clippy::print_stderr, reason = "whoever looks into a failure needs the log")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- log of the service ---\n{}---", self.process.log());
+        }
+    }
+}
+
 fn is_serving(entry: &Value) -> bool {
     entry["message"] == "serving"
 }
@@ -62,7 +73,12 @@ fn spawn(model: &Model, prepare: &str) -> (Process, TempDir) {
         .env("SERVICE", agent_host())
         .env("DISK", &disk)
         .envs([("NODE_ENV", "production"), ("SERVICE_VARIANT", "b"), ("JWT_SECRET", SECRET)])
-        .envs([("HOST", "127.0.0.1"), ("PORT", "0"), ("REDIS_URL", "memory://"), ("LOG_LEVEL", "debug")])
+        .envs([
+            ("HOST", "127.0.0.1"),
+            ("PORT", "0"),
+            ("REDIS_URL", "memory://"),
+            ("TOKEN_BUDGET_PER_REQUEST", "1000000"),
+        ])
         .env("DATABASE_URL", format!("sqlite://{}/agent.db", disk.display()))
         .env("TOOLS_DIR", home.path().join("tools"))
         .envs([("LLM_MODEL", model.name()), ("LLM_BASE_URL", model.base_url())])
@@ -89,9 +105,7 @@ async fn a_full_disk_costs_nothing_that_was_accepted() {
     let model = Model::openai().await;
     model.expects_no_tools();
     model.always(|request| says(&format!("read {} bytes", request.user_text().len())));
-    let prepare =
-        format!("mount -t tmpfs -o {SMALL_DISK} disk $DISK && head -c 300000 /dev/zero > $DISK/filler");
-    let service = Confined::start(&model, &prepare).await;
+    let service = Confined::start(&model, FULL_DISK).await;
     let user = service.caller.user(Token::of("u").premium());
     let long = "x".repeat(60_000);
     let mut accepted = Vec::new();
@@ -146,20 +160,52 @@ fn check_integrity(database: &Path) {
     assert_eq!(String::from_utf8_lossy(&checked.stdout).trim(), "ok", "{checked:?}");
 }
 
+/// The tables are there: a service made them before.
+async fn made_database(model: &Model) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    Service::variant_b().model(model).sqlite_in(folder.path()).start().await.stop().await;
+    folder
+}
+
+/// It lives and is not ready; who submits a job is told to come back, and who waits for an answer gets one.
+async fn check_that_it_serves_without(caller: &Caller) {
+    let ready = caller.readiness().await;
+    assert_eq!((ready.status, &ready.json()["initialized"]), (503, &json!(false)), "{ready}");
+    let user = caller.user(Token::of("u"));
+    let refused = user.submit("work").await;
+    assert_eq!(
+        (refused.status, refused.body.as_str()),
+        (503, r#"{"error":"Service temporarily unavailable"}"#),
+        "{refused}"
+    );
+    assert_eq!(user.result_of("hi").await["output"], "hello");
+}
+
 #[tokio::test]
 async fn a_disk_that_may_only_be_read_is_said_to_be_so() {
     let model = Model::openai().await;
-    // The tables are there: another service made them before the disk was mounted so.
-    let made = acceptance::Service::variant_b().model(&model);
-    let folder = tempfile::tempdir().unwrap();
-    made.sqlite_in(folder.path()).start().await.stop().await;
-    let before = fs::read(folder.path().join("agent.db")).unwrap();
-    let prepare = format!(
-        "mount -t tmpfs disk $DISK && cp {} $DISK && mount -o remount,ro $DISK",
-        folder.path().join("agent.db").display()
-    );
-    let (mut process, _home) = spawn(&model, &prepare);
-    let ended = process.ended().await;
-    println!("{ended:?}");
-    assert_eq!(fs::read(folder.path().join("agent.db")).unwrap(), before);
+    model.expects_no_tools().says("hello");
+    let folder = made_database(&model).await;
+    let file = folder.path().join("agent.db");
+    let before = fs::read(&file).unwrap();
+    let prepare =
+        format!("mount --bind {0} \"$DISK\" && mount -o remount,ro,bind \"$DISK\"", folder.path().display());
+    let service = Confined::start(&model, &prepare).await;
+    service.process.log().line_with(&["cannot be opened"]).await;
+    check_that_it_serves_without(&service.caller).await;
+    assert_eq!(fs::read(&file).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_database_that_may_only_be_read_is_said_to_be_so() {
+    let model = Model::openai().await;
+    model.says("hello");
+    let folder = made_database(&model).await;
+    let file = folder.path().join("agent.db");
+    let before = fs::read(&file).unwrap();
+    let url = format!("sqlite://{}?mode=ro", file.display());
+    let service = Service::variant_b().model(&model).env("DATABASE_URL", url).start().await;
+    service.log().line_with(&["the database is read-only"]).await;
+    check_that_it_serves_without(&service).await;
+    assert_eq!(fs::read(&file).unwrap(), before);
 }

@@ -76,8 +76,7 @@ impl Load {
     /// Ends, and waits until every job that was accepted has completed.
     pub(super) async fn end(self) -> Answers {
         self.stopping.store(true, Ordering::Relaxed);
-        let (mut answers, mut tickets) =
-            (Answers { asked: Vec::new(), refused: Vec::new() }, Vec::new());
+        let (mut answers, mut tickets) = (Answers { asked: Vec::new(), refused: Vec::new() }, Vec::new());
         for client in self.asking {
             answers.asked.extend(client.ended().await);
         }
@@ -179,7 +178,7 @@ pub(super) async fn is_ready(service: &Service, status: u16) {
 
 /// The process that was started is the one that is there: it was never started again.
 pub(super) async fn never_restarted(service: &Service, since: tokio::time::Instant) {
-    let uptime = service.health().await.json()["uptime"].as_f64().unwrap();
     let lasted = since.elapsed().as_secs_f64();
+    let uptime = service.health().await.json()["uptime"].as_f64().unwrap();
     assert!(uptime >= lasted, "it has been up for {uptime} s of {lasted} s");
 }

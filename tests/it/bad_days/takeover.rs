@@ -20,8 +20,7 @@ async fn check_another_process(stores: Stores) {
     let model = Model::openai().await;
     let gate = model.holds(says("never heard"));
     model.says("done");
-    let (mut one, mut other) =
-        tokio::join!(stores.service(&model).start(), stores.service(&model).start());
+    let (mut one, mut other) = tokio::join!(stores.service(&model).start(), stores.service(&model).start());
     let token = Token::of("u");
     let job = one.user(&token).job_for("work").await;
     model.was_asked(1).await;
