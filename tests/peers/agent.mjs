@@ -12,7 +12,8 @@ export function createAgent(settings) {
   async function invoke({ query, options = {} }) {
     const messages = [{ role: "user", content: query }];
     const { maxTokens = 1024, temperature = 0 } = options;
-    const reply = await provider.complete({ messages, max_tokens: maxTokens, temperature });
+    // The schema allows fractions, the provider does not.
+    const reply = await provider.complete({ messages, max_tokens: Math.trunc(maxTokens), temperature });
     const [choice] = reply.choices;
     if (choice.message.tool_calls?.length) throw new Error("The model asked for tools, and there are none");
     return resultOf(messages, choice, reply.usage, settings.LLM_MODEL);

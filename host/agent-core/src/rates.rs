@@ -75,7 +75,7 @@ impl FallbackRates {
         };
         self.rest(Some(Instant::now() + RETRY_AFTER));
         if self.outage.begins() {
-            warn!(%error, "requests are counted in this process only");
+            warn!(%error, "the shared rate windows fail: requests are counted in this process only");
         }
         None
     }

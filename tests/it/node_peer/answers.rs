@@ -79,7 +79,7 @@ async fn a_provider_that_limits_our_rate_is_the_same_429() {
     for _ in 0..4 {
         pair.our_model.plays(refusal(429));
     }
-    let (node, _) = pair.check(&ask("hi"), &[]).await;
+    let (node, _) = pair.check(&ask("hi"), &[Difference::ProviderLimited]).await;
     assert_eq!((node.status, node.body.as_str()), (429, r#"{"error":"Rate limit exceeded"}"#));
 }
 

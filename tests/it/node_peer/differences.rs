@@ -46,6 +46,8 @@ pub(super) enum Difference {
     NoUsableId,
     /// Decisions, "Open circuit": a 503 that is never kept, instead of a 200 that is.
     OpenCircuit,
+    /// Decisions, "Provider answers 429 after the retries": with `Retry-After`, as every 429 here.
+    ProviderLimited,
     /// Outside production both say what went wrong, each in its own words.
     ErrorText,
     /// An answer to `/metrics` has no length beforehand, or a different one.
@@ -99,6 +101,9 @@ impl Difference {
             | (D::MalformedJson, "body.error", Some(INTERNAL), Some(r#""Invalid input""#))
             | (D::TooLarge, "status", Some("500"), Some("413"))
             | (D::TooLarge, "body.error", Some(INTERNAL), Some(r#""Payload too large""#))
+            // The rest of such a body is not read, so the connection ends with it.
+            | (D::TooLarge, "header connection", Some("keep-alive"), Some("close"))
+            | (D::ProviderLimited, "header retry-after", None, Some(_))
             | (D::ContentType, "status", Some("400" | "500"), Some("200"))
             | (D::UserWindow, "header content-type", Some(HTML), Some(JSON))
             | (D::UserWindow, "body", Some("Too many requests, please try again later."), None)

@@ -18,12 +18,14 @@ async fn the_window_of_an_address_fills_in_the_same_way_and_closes_in_the_same_w
         nobody,
         Exchange::agent(&Token::of("u"), &json!({ "query": "hi" })),
         Exchange::post("/api/nope"),
-        Exchange::get("/api/agent"),
         Exchange::get("/api/"),
     ] {
         let (node, ours) = pair.check(&exchange, &[]).await;
         assert_eq!((node.status, ours.body.as_str()), (429, "Too many requests from this IP"));
     }
+    // That the method is wrong is known all the same, and stands in `Allow`.
+    let (_, ours) = pair.check(&Exchange::get("/api/agent"), &[Difference::WrongMethod]).await;
+    assert_eq!((ours.status, ours.body.as_str()), (429, "Too many requests from this IP"));
 }
 
 #[tokio::test]

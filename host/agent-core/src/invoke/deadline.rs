@@ -6,6 +6,9 @@ use async_trait::async_trait;
 
 use super::{Answer, Ask, Invoke, InvokeError};
 
+/// How much later than here the deadline is for whoever is asked inside.
+const MARGIN: Duration = Duration::from_millis(100);
+
 /// Gives every run the same time.
 #[derive(Debug)]
 pub struct Deadline<I> {
@@ -23,8 +26,9 @@ impl<I> Deadline<I> {
 #[async_trait]
 impl<I: Invoke> Invoke for Deadline<I> {
     async fn invoke(&self, mut ask: Ask) -> Result<Answer, InvokeError> {
-        // The run knows its deadline as well: a retry that could not end before it is not begun.
-        ask.deadline = Some(Instant::now() + self.limit);
+        // The run knows its deadline as well: a retry that could not end before it is not begun. It is told a
+        // little more, or a model call that gives up at that very moment would pass for the provider's failure.
+        ask.deadline = Some(Instant::now() + self.limit + MARGIN);
         match tokio::time::timeout(self.limit, self.inner.invoke(ask)).await {
             Ok(result) => result,
             Err(_elapsed) => Err(InvokeError::TimedOut { limit: self.limit, retry_after: None }),

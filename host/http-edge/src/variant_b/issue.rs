@@ -42,11 +42,6 @@ pub(super) enum Issue {
         path: Path,
         message: String,
     },
-    InvalidString {
-        validation: StartsWith,
-        message: String,
-        path: Path,
-    },
     Custom {
         message: &'static str,
         path: Path,
@@ -60,12 +55,6 @@ pub(super) struct Of {
     origin: &'static str,
     inclusive: bool,
     exact: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct StartsWith {
-    starts_with: &'static str,
 }
 
 impl Of {
@@ -122,18 +111,12 @@ impl Issue {
         Self::InvalidEnumValue { received, options, path, message }
     }
 
-    pub(super) fn must_start_with(starts_with: &'static str, path: Path) -> Self {
-        let message = format!("Invalid input: must start with \"{starts_with}\"");
-        Self::InvalidString { validation: StartsWith { starts_with }, message, path }
-    }
-
     fn path(&self) -> Path {
         match self {
             Self::InvalidType { path, .. }
             | Self::TooSmall { path, .. }
             | Self::TooBig { path, .. }
             | Self::InvalidEnumValue { path, .. }
-            | Self::InvalidString { path, .. }
             | Self::Custom { path, .. } => path,
         }
     }

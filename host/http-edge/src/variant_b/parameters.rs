@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use agent_core::ports::JobStatus;
-use agent_core::ports::cache::NAMESPACE;
 
 use super::issue::{Issue, Issues, Path};
 
@@ -58,15 +57,12 @@ pub(super) fn read_listing(query: Option<&str>) -> Result<Listing, Issues> {
     }
 }
 
-/// `pattern`, which has to begin with what all keys of the cache begin with.
+/// `pattern`, whatever it is: the cache looks at its own keys only.
 pub(super) fn read_pattern(query: Option<&str>) -> Result<String, Issues> {
     const PATH: Path = &["pattern"];
     let pattern = find(query, "pattern").ok_or_else(|| Issue::required("string", PATH))?;
     if pattern.chars().count() > LONGEST_PATTERN as usize {
         return Err(Issue::too_long(LONGEST_PATTERN, PATH).into());
-    }
-    if !pattern.starts_with(NAMESPACE) {
-        return Err(Issue::must_start_with(NAMESPACE, PATH).into());
     }
     Ok(pattern.into_owned())
 }
@@ -187,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_stays_within_the_cache() {
+    fn a_pattern_is_required_and_short() {
         assert_eq!(read_pattern(Some("pattern=agent:*")).unwrap(), "agent:*");
         assert_eq!(read_pattern(Some("pattern=agent%3A%3Fa")).unwrap(), "agent:?a");
         for query in [None, Some(""), Some("Pattern=agent:*")] {
@@ -195,14 +191,6 @@ mod tests {
                 issues(read_pattern(query)),
                 json!([{"code": "invalid_type", "expected": "string", "received": "undefined",
                         "path": ["pattern"], "message": "Required"}])
-            );
-        }
-        for query in ["pattern=", "pattern=*", "pattern=bull:*", "pattern=Agent:*", "pattern=agent"] {
-            assert_eq!(
-                issues(read_pattern(Some(query))),
-                json!([{"code": "invalid_string", "validation": {"startsWith": "agent:"}, "path": ["pattern"],
-                        "message": "Invalid input: must start with \"agent:\""}]),
-                "{query}"
             );
         }
         let long = format!("pattern=agent:{}", "*".repeat(251));
@@ -225,7 +213,7 @@ mod tests {
                 prop_assert!((1..=100).contains(&listing.limit));
             }
             if let Ok(pattern) = read_pattern(Some(&query)) {
-                prop_assert!(pattern.starts_with("agent:") && pattern.chars().count() <= 256);
+                prop_assert!(pattern.chars().count() <= 256);
             }
         }
     }

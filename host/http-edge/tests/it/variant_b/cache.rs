@@ -36,10 +36,10 @@ async fn nobody_else_does() {
 }
 
 #[tokio::test]
-async fn a_pattern_that_could_reach_beyond_the_cache_is_an_issue() {
+async fn no_pattern_or_one_that_is_too_long_is_an_issue() {
     let fakes = Fakes::with_invoke(Answers);
     let long = format!("?pattern=agent:{}", "*".repeat(300));
-    for query in ["", "?pattern=", "?pattern=*", "?pattern=bull:*", long.as_str()] {
+    for query in ["", "?x=agent:*", long.as_str()] {
         let answer = delete(&fakes, query, Some("admin")).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{query}");
         assert_eq!(answer.json()["error"][0]["path"], json!(["pattern"]), "{query}");
