@@ -143,9 +143,14 @@ impl Redis {
                 Err(failure) => Err(failure),
             };
             match answer {
-                // One that was kept may have died with its server, long ago and unnoticed.
-                Err(Failure::Broken(_)) if !is_new && !is_last => {
+                // One that was kept may have died, long ago and unnoticed. That says nothing about the server: the
+                // next connection will.
+                Err(failure @ Failure::Broken(_)) if !is_new => {
                     self.drop_link(number);
+                    if is_last {
+                        self.0.gate.open();
+                        return Err(failure);
+                    }
                     is_last = true;
                 }
                 Err(failure) if failure.means_down() => {
