@@ -21,16 +21,24 @@ const PAUSE: Duration = Duration::from_millis(40);
 const ASKING: usize = 3;
 const SUBMITTING: usize = 1;
 
-/// Requests before anything happens.
-const WARM_UP: usize = 20;
+/// Requests, and jobs among them that are accepted, after which everything may be said to work.
+const ENOUGH_REQUESTS: usize = 20;
+const ENOUGH_JOBS: usize = 2;
 
 /// The clients.
 pub(super) struct Load {
     crowd: Crowd,
-    count: Arc<AtomicUsize>,
-    stopping: Arc<AtomicBool>,
+    progress: Arc<Progress>,
     asking: Vec<Task<Vec<Answer>>>,
     submitting: Vec<Task<(Vec<Ticket>, Vec<Answer>)>>,
+}
+
+/// What the clients have done so far, and whether they are to end.
+#[derive(Default)]
+struct Progress {
+    requests: AtomicUsize,
+    accepted_jobs: AtomicUsize,
+    stopping: AtomicBool,
 }
 
 /// What the clients were answered.
@@ -55,27 +63,32 @@ pub(super) fn prepare(model: &Model) {
 impl Load {
     /// Begins, and waits until it is well under way.
     pub(super) async fn begin(caller: Caller) -> Self {
-        let (count, stopping) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        let crowd = Crowd::of(caller);
-        let asking = (0..ASKING).map(|_| Task::begin(ask(crowd.clone(), count.clone(), stopping.clone())));
-        let submitting =
-            (0..SUBMITTING).map(|_| Task::begin(submit(crowd.clone(), count.clone(), stopping.clone())));
+        let (crowd, progress) = (Crowd::of(caller), Arc::new(Progress::default()));
+        let asking = (0..ASKING).map(|_| Task::begin(ask(crowd.clone(), progress.clone())));
+        let submitting = (0..SUBMITTING).map(|_| Task::begin(submit(crowd.clone(), progress.clone())));
         let (asking, submitting) = (asking.collect(), submitting.collect());
-        let this = Self { crowd, count, stopping, asking, submitting };
+        let this = Self { crowd, progress, asking, submitting };
         this.goes_on().await;
         this
     }
 
-    /// Waits for some more requests.
+    /// Waits for some more requests, and for jobs among them that are accepted.
     pub(super) async fn goes_on(&self) {
-        let until = self.count.load(Ordering::Relaxed) + WARM_UP;
-        eventually("more requests", async || (self.count.load(Ordering::Relaxed) >= until).then_some(()))
-            .await;
+        let done = || {
+            let Progress { requests, accepted_jobs, .. } = &*self.progress;
+            (requests.load(Ordering::Relaxed), accepted_jobs.load(Ordering::Relaxed))
+        };
+        let (requests, jobs) = done();
+        let enough = || {
+            let (more_requests, more_jobs) = done();
+            more_requests >= requests + ENOUGH_REQUESTS && more_jobs >= jobs + ENOUGH_JOBS
+        };
+        eventually("more requests, and jobs to be accepted", async || enough().then_some(())).await;
     }
 
     /// Ends, and waits until every job that was accepted has completed.
     pub(super) async fn end(self) -> Answers {
-        self.stopping.store(true, Ordering::Relaxed);
+        self.progress.stopping.store(true, Ordering::Relaxed);
         let (mut answers, mut tickets) = (Answers { asked: Vec::new(), refused: Vec::new() }, Vec::new());
         for client in self.asking {
             answers.asked.extend(client.ended().await);
@@ -94,34 +107,39 @@ impl Load {
     }
 }
 
-async fn ask(crowd: Crowd, count: Arc<AtomicUsize>, stopping: Arc<AtomicBool>) -> Vec<Answer> {
+async fn ask(crowd: Crowd, progress: Arc<Progress>) -> Vec<Answer> {
     let mut answers = Vec::new();
-    while !stopping.load(Ordering::Relaxed) {
-        let n = count.fetch_add(1, Ordering::Relaxed);
+    while let Some(n) = progress.next() {
         answers.push(crowd.ask(&format!("question {n}")).await);
         sleep(PAUSE).await;
     }
     answers
 }
 
-async fn submit(
-    crowd: Crowd,
-    count: Arc<AtomicUsize>,
-    stopping: Arc<AtomicBool>,
-) -> (Vec<Ticket>, Vec<Answer>) {
+async fn submit(crowd: Crowd, progress: Arc<Progress>) -> (Vec<Ticket>, Vec<Answer>) {
     let (mut tickets, mut refused) = (Vec::new(), Vec::new());
-    while !stopping.load(Ordering::Relaxed) {
-        let n = count.fetch_add(1, Ordering::Relaxed);
+    while let Some(n) = progress.next() {
         // Each job is read about twice, and an owner may ask a hundred times a minute.
         let owner = format!("owner {}", n / 50);
         let answer = crowd.submit(&owner, &format!("job {n}")).await;
         match Ticket::of(&owner, &answer) {
-            Some(ticket) => tickets.push(ticket),
+            Some(ticket) => {
+                tickets.push(ticket);
+                progress.accepted_jobs.fetch_add(1, Ordering::Relaxed);
+            }
             None => refused.push(answer),
         }
         sleep(PAUSE).await;
     }
     (tickets, refused)
+}
+
+impl Progress {
+    /// The number of the next request, if there is to be one.
+    fn next(&self) -> Option<usize> {
+        let stopping = self.stopping.load(Ordering::Relaxed);
+        (!stopping).then(|| self.requests.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 impl Answers {
