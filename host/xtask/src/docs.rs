@@ -14,8 +14,8 @@ const END: &str = "<!-- end of variables -->\n";
 
 /// Writes the files anew.
 pub(crate) fn write(repository: &Path) -> anyhow::Result<()> {
-    // The features of the whole workspace, so that the tests need not build the libraries again.
-    run(&mut cargo(repository, ["build", "--workspace", "--bins"]))?;
+    // As the tests are built, or the libraries would be built twice, with other features each time.
+    run(&mut cargo(repository, ["build", "--workspace", "--bins", "--tests"]))?;
     let readme = repository.join("README.md");
     let text = fs::read_to_string(&readme).context("reading README.md")?;
     let (before, rest) = text.split_once(BEGIN).context("README.md has no place for the variables")?;

@@ -1,3 +1,5 @@
+//! How runs are driven: every event journaled, nothing done twice, resumed after any of them.
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

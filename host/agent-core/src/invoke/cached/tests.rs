@@ -1,3 +1,5 @@
+//! What is kept, what is shared, and what a cache that fails costs.
+
 use std::sync::Mutex;
 
 use super::*;

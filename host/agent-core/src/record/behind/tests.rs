@@ -1,3 +1,5 @@
+//! That nothing is lost in silence, and that nothing waits for the store.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
