@@ -18,8 +18,9 @@ pub const JOB: &str = "invoke";
 /// How often a job is tried before it counts as failed.
 pub const ATTEMPTS: u32 = 3;
 
-/// How long a job waits after its first failed attempt; each further one doubles it.
-pub const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+/// How long a job waits after its first failed attempt; each further one doubles it. Both waits together are longer
+/// than the 5 s that a provider may be away without a job being lost, however quickly its attempts fail.
+pub const FIRST_BACKOFF: Duration = Duration::from_secs(2);
 
 /// How long a lease lasts without being renewed. A job of a killed worker has to be taken up again within 10 s
 /// (decisions, "A killed worker"), and finding it takes a little as well.

@@ -173,7 +173,7 @@ mod tests {
             (0..).map_while(|made| next_attempt(options, made)).map(millis).collect()
         };
         let node = |options: &str| serde_json::from_str::<JobOptions>(options).unwrap();
-        assert_eq!(delays(&node(r#"{"attempts": 0}"#)), [1000, 2000]);
+        assert_eq!(delays(&node(r#"{"attempts": 0}"#)), [2000, 4000]);
         assert_eq!(delays(&node(r#"{"attempts": 1}"#)), [] as [u64; 0]);
         assert_eq!(delays(&node(r#"{"attempts": 3}"#)), [0, 0]);
         assert_eq!(delays(&node(r#"{"attempts": 3, "backoff": {"type": "fixed", "delay": 5}}"#)), [5, 5]);
