@@ -45,6 +45,8 @@ async fn postgres_may_go_away_and_come_back_while_jobs_are_on_redis() {
     // Requests are recorded behind their answers, and jobs wait for their journal.
     answers.all_good();
     answers.none_were_refused();
+    let lost = service.metrics().await.value("agent_records_lost_total", &[]);
+    assert!(lost.is_some_and(|lost| lost < 0.5), "{lost:?} runs are not recorded");
     never_restarted(&service, began).await;
 }
 
