@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_core::circuit::SharedCircuit;
 use agent_core::invoke::{Admission, Admitted, Agent, Breaker, Cached, Deadline, Invoke, Recorded};
 use agent_core::jobs::Workshop;
-use agent_core::ports::{Journal, Model, ResultCache, RunStore, Toolbox};
+use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Toolbox};
 use agent_core::record::{Behind, Patient};
 use agent_core::run::{Limits, MAX_ITERATIONS};
 
@@ -20,6 +20,10 @@ pub(crate) struct Parts<'a> {
     pub(crate) toolbox: Arc<dyn Toolbox>,
     /// Records runs behind their answers; absent when there is no store.
     pub(crate) behind: Option<Behind>,
+    /// The journal of runs that are not recorded.
+    pub(crate) unrecorded: Arc<dyn Journal>,
+    /// Checks the model.
+    pub(crate) llm: Arc<dyn Probe>,
 }
 
 /// What stands around the runs of Variant B.
@@ -31,15 +35,14 @@ pub(crate) struct Gates {
 
 impl Parts<'_> {
     /// What a request of Variant A is given to.
-    pub(crate) fn for_variant_a(&self, without_store: &Arc<dyn Journal>) -> Arc<dyn Invoke> {
-        self.for_request(without_store)
+    pub(crate) fn for_variant_a(&self) -> Arc<dyn Invoke> {
+        self.for_request()
     }
 
     /// What a request of Variant B is given to.
-    pub(crate) fn for_variant_b(&self, gates: Gates, without_store: &Arc<dyn Journal>) -> Arc<dyn Invoke> {
+    pub(crate) fn for_variant_b(&self, gates: Gates) -> Arc<dyn Invoke> {
         // A place for each run, shared with the queue's worker.
-        let admitted =
-            Admitted::new(self.for_request(without_store), gates.admission, self.config.admission_wait);
+        let admitted = Admitted::new(self.for_request(), gates.admission, self.config.admission_wait);
         // Outside the admission: while the circuit is open nobody has to wait to hear so.
         let guarded = Breaker::new(admitted, gates.circuit);
         let Some(cache) = gates.cache else { return Arc::new(guarded) };
@@ -57,10 +60,10 @@ impl Parts<'_> {
         Workshop { name, admission, agent, journal, observer: self.metrics.service() }
     }
 
-    fn for_request(&self, without_store: &Arc<dyn Journal>) -> Arc<dyn Invoke> {
+    fn for_request(&self) -> Arc<dyn Invoke> {
         let journal = match &self.behind {
             Some(behind) => Arc::new(behind.clone()),
-            None => without_store.clone(),
+            None => self.unrecorded.clone(),
         };
         self.recorded(self.agent(journal))
     }

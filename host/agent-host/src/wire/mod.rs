@@ -8,28 +8,27 @@ mod models;
 mod probes;
 mod stores;
 mod tools;
+mod variant_b;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use agent_core::circuit::SharedCircuit;
-use agent_core::invoke::Admission;
-use agent_core::jobs::{Jobs, Worker};
-use agent_core::ports::{Cluster, Journal, Probe, Toolbox};
+use agent_core::ports::Probe;
 use agent_core::record::{Behind, Bounds};
 use axum::Router;
 use backends::memory::MemoryJournal;
-use backends::sql::SqlProbe;
-use http_edge::{Edge, Readiness, Settings, Tokens};
-use model_client::{CLUSTER_TIMEOUT, HttpCluster};
+use backends::sql::{SqlPool, SqlProbe};
+use http_edge::{Edge, Readiness, Settings};
 use tokio::runtime::Handle;
 
 use crate::config::{self, Config};
 use crate::metrics::Metrics;
-use background::{Jobbing, Recording};
+use background::Recording;
+use invoke::Parts;
 use migration::Migration;
+use stores::Runs;
 
-pub use background::Background;
+pub use background::{Background, Running};
 pub use tools::start as start_tools;
 
 /// Bytes of journals that are kept in memory while there is no store to keep them.
@@ -97,93 +96,70 @@ pub async fn build(
     let models = models::connect(&config.models, &metrics)?;
     let tools = tools::start(&config.tools, lane, metrics.tools()).await.map_err(WireError::Tools)?;
     let tools = Arc::new(tools);
-    let toolbox: Arc<dyn Toolbox> = tools.clone();
-
     let stores = stores::open(&config.stores).await?;
     let prepared = Arc::new(AtomicBool::new(stores.database.is_none()));
-    let migration = match &stores.database {
-        Some(database) => Migration::new(database.clone(), prepared.clone()).begin().await,
-        None => Ok(None),
-    };
-    let migration = migration.map_err(WireError::Migration)?;
-    let (recording, behind) = match stores.runs {
-        Some(runs) => {
-            let (behind, drain) = Behind::new(runs.store.clone(), Bounds::default(), metrics.service());
-            (Some(Recording { store: runs.store, writer: runs.writer, drain }), Some(behind))
-        }
-        None => (None, None),
-    };
-    let parts = invoke::Parts {
+    let migration = prepare(stores.database.as_ref(), &prepared).await?;
+    let (recording, behind) = record(stores.runs, &metrics);
+    let parts = Parts {
         config: &config.agent,
         metrics: &metrics,
         model: models.chat,
-        toolbox: toolbox.clone(),
+        toolbox: tools.clone(),
         behind,
+        unrecorded: Arc::new(MemoryJournal::new(JOURNAL_BYTES)),
+        llm: probes::llm(models.checked, config.models.health_ttl),
     };
-    let without_store: Arc<dyn Journal> = Arc::new(MemoryJournal::new(JOURNAL_BYTES));
-    let llm = probes::llm(models.checked, config.models.health_ttl);
 
-    let a = config.service.variant.serves_a().then(|| {
-        let mut probes = vec![llm.clone()];
-        // Decisions, "`/health/ready` checks (Variant A)".
-        probes.extend(stores.database.clone().map(|pool| Arc::new(SqlProbe(pool)) as Arc<dyn Probe>));
-        let invoke = parts.for_variant_a(&without_store);
-        http_edge::VariantA { invoke, toolbox: toolbox.clone(), probes }
-    });
-    let mut jobbing = None;
-    let mut b = None;
-    if let (Some(config_b), Some(database), Some(recording)) =
-        (&config.variant_b, &stores.database, &recording)
-    {
-        let shared = stores::open_shared(config_b, database, metrics.service())?;
-        let admission = Admission::new(config.agent.max_concurrent);
-        let circuit = SharedCircuit::new(config.agent.circuit_min_volume);
-        metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
-        let jobs = Jobs::new(shared.queue.clone());
-        let cache = config.agent.result_cache.then_some(shared.cache);
-        let gates = invoke::Gates { cache: cache.clone(), circuit, admission: admission.clone() };
-        b = Some(http_edge::VariantB {
-            invoke: parts.for_variant_b(gates, &without_store),
-            jobs: jobs.clone(),
-            cache,
-            windows: Arc::new(metrics.metered_windows(shared.windows)),
-            cluster: connect_cluster(&config.agent)?,
-            tokens: Tokens::new(config_b.jwt_secret.expose().as_bytes()),
-            database: shared.database,
-            key_value: shared.key_value,
-            llm,
-            prepared,
-            production: config.service.environment == config::Environment::Production,
-        });
-        jobbing = Some(Jobbing {
-            queue: shared.queue,
-            writer: shared.queue_writer,
-            worker: Worker::new(&jobs, parts.for_jobs(worker.clone(), admission, recording.store.clone())),
-            name: worker,
-            depth: metrics.show_queue().map_err(WireError::Metrics)?,
-        });
-    }
+    let a = config.service.variant.serves_a().then(|| variant_a(&parts, stores.database.as_ref()));
+    let (b, jobbing) = match (&config.variant_b, &stores.database, &recording) {
+        (Some(needs), Some(database), Some(recording)) => {
+            let stores = variant_b::Stores { database, runs: recording.store.clone(), prepared };
+            let (served, jobbing) = variant_b::build(config, needs, stores, &parts, worker)?;
+            (Some(served), Some(jobbing))
+        }
+        // Variant B has a database, and where there is one runs are recorded.
+        _ => (None, None),
+    };
+    drop(parts);
     let router = http_edge::router(Edge {
         a,
         b,
         metrics: Arc::new(move || metrics.render()),
         readiness,
-        settings: Settings {
-            max_body_bytes: config.http.max_body_bytes,
-            body_time_limit: config.http.body_timeout,
-            probe_time_limit: PROBE_LIMIT,
-            trusted_proxies: config.http.trusted_proxies,
-        },
+        settings: settings(&config.http),
     });
-    let background =
-        Background { tools, migration, recording, jobbing, database: stores.database, mongo: stores.mongo };
+    let (database, mongo) = (stores.database, stores.mongo);
+    let background = Background { tools, migration, recording, jobbing, database, mongo };
     Ok(Service { router, background })
 }
 
-fn connect_cluster(config: &config::Agent) -> Result<Option<Arc<dyn Cluster>>, WireError> {
-    let Some(url) = &config.cluster_url else { return Ok(None) };
-    let cluster = HttpCluster::new(url.as_url().clone(), CLUSTER_TIMEOUT).map_err(WireError::Cluster)?;
-    Ok(Some(Arc::new(cluster)))
+/// Makes the tables, or says who is to make them as soon as the database is there.
+async fn prepare(database: Option<&SqlPool>, done: &Arc<AtomicBool>) -> Result<Option<Migration>, WireError> {
+    let Some(database) = database else { return Ok(None) };
+    Migration::new(database.clone(), done.clone()).begin().await.map_err(WireError::Migration)
+}
+
+/// Where runs are recorded, if anywhere, and how they get there.
+fn record(runs: Option<Runs>, metrics: &Metrics) -> (Option<Recording>, Option<Behind>) {
+    let Some(Runs { store, writer }) = runs else { return (None, None) };
+    let (behind, drain) = Behind::new(store.clone(), Bounds::default(), metrics.service());
+    (Some(Recording { store, writer, drain }), Some(behind))
+}
+
+fn variant_a(parts: &Parts<'_>, database: Option<&SqlPool>) -> http_edge::VariantA {
+    let mut probes = vec![parts.llm.clone()];
+    // Decisions, "`/health/ready` checks (Variant A)".
+    probes.extend(database.map(|pool| Arc::new(SqlProbe(pool.clone())) as Arc<dyn Probe>));
+    http_edge::VariantA { invoke: parts.for_variant_a(), toolbox: parts.toolbox.clone(), probes }
+}
+
+fn settings(config: &config::Http) -> Settings {
+    Settings {
+        max_body_bytes: config.max_body_bytes,
+        body_time_limit: config.body_timeout,
+        probe_time_limit: PROBE_LIMIT,
+        trusted_proxies: config.trusted_proxies,
+    }
 }
 
 /// Settings that this version reads and does not act on. Whoever sets them expects something.

@@ -1,0 +1,72 @@
+//! Variant B: what only it has, and who is given to whom there.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use agent_core::circuit::SharedCircuit;
+use agent_core::invoke::Admission;
+use agent_core::jobs::{Jobs, Worker};
+use agent_core::ports::{Cluster, RunStore};
+use backends::sql::SqlPool;
+use http_edge::Tokens;
+use model_client::{CLUSTER_TIMEOUT, HttpCluster};
+
+use super::WireError;
+use super::background::Jobbing;
+use super::invoke::{Gates, Parts};
+use super::stores;
+use crate::config::{self, Config, Environment};
+
+/// What Variant B shares with the rest of the process.
+pub(crate) struct Stores<'a> {
+    pub(crate) database: &'a SqlPool,
+    /// Where the journals of jobs are.
+    pub(crate) runs: Arc<dyn RunStore>,
+    /// Whether the database has its tables.
+    pub(crate) prepared: Arc<AtomicBool>,
+}
+
+/// What the edge serves, and the jobs that are worked off beside it under the name `worker`.
+pub(crate) fn build(
+    config: &Config,
+    needs: &config::VariantB,
+    stores: Stores<'_>,
+    parts: &Parts<'_>,
+    worker: String,
+) -> Result<(http_edge::VariantB, Jobbing), WireError> {
+    let Parts { metrics, .. } = *parts;
+    let shared = stores::open_shared(needs, stores.database, metrics.service())?;
+    let admission = Admission::new(config.agent.max_concurrent);
+    let circuit = SharedCircuit::new(config.agent.circuit_min_volume);
+    metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
+    let jobs = Jobs::new(shared.queue.clone());
+    let cache = config.agent.result_cache.then_some(shared.cache);
+    let gates = Gates { cache: cache.clone(), circuit, admission: admission.clone() };
+    let jobbing = Jobbing {
+        queue: shared.queue,
+        writer: shared.queue_writer,
+        worker: Worker::new(&jobs, parts.for_jobs(worker.clone(), admission, stores.runs)),
+        name: worker,
+        depth: metrics.show_queue().map_err(WireError::Metrics)?,
+    };
+    let served = http_edge::VariantB {
+        invoke: parts.for_variant_b(gates),
+        jobs,
+        cache,
+        windows: Arc::new(metrics.metered_windows(shared.windows)),
+        cluster: connect_cluster(&config.agent)?,
+        tokens: Tokens::new(needs.jwt_secret.expose().as_bytes()),
+        database: shared.database,
+        key_value: shared.key_value,
+        llm: parts.llm.clone(),
+        prepared: stores.prepared,
+        production: config.service.environment == Environment::Production,
+    };
+    Ok((served, jobbing))
+}
+
+fn connect_cluster(config: &config::Agent) -> Result<Option<Arc<dyn Cluster>>, WireError> {
+    let Some(url) = &config.cluster_url else { return Ok(None) };
+    let cluster = HttpCluster::new(url.as_url().clone(), CLUSTER_TIMEOUT).map_err(WireError::Cluster)?;
+    Ok(Some(Arc::new(cluster)))
+}
