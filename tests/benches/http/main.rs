@@ -60,7 +60,7 @@ fn main() {
                 }));
             }
         }
-        assert!(loads.iter().all(|load| load.failures() == 0), "not every answer was a 200");
+        assert!(loads.iter().all(|load| load.failures == 0), "not every answer was a 200");
         report(connections, &contenders.each_ref().map(|(name, _)| *name), &mut loads);
     }
     println!(

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 /// What some turns of one contender came to.
 #[derive(Default)]
 pub(crate) struct Load {
-    times: Vec<Duration>,
-    failures: usize,
+    pub(crate) times: Vec<Duration>,
+    pub(crate) failures: usize,
     sorted: bool,
     elapsed: Duration,
 }
@@ -45,10 +45,6 @@ impl Load {
     /// Answers per second, those that were failures not among them.
     pub(crate) fn rate(&self) -> f64 {
         self.times.len() as f64 / self.elapsed.as_secs_f64()
-    }
-
-    pub(crate) fn failures(&self) -> usize {
-        self.failures
     }
 
     /// In microseconds.

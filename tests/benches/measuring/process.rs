@@ -7,7 +7,7 @@ use std::thread;
 
 use serde_json::Value;
 
-pub(crate) struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
     /// Starts a process that logs lines of JSON, and waits for the first in which `find` finds something.

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::callers::Callers;
-use crate::measuring::client::{self, Connection, Load};
+use crate::cpu::Meter;
+use crate::measuring::client::{self, Connection};
+use crate::row::Row;
 use crate::{CONNECTIONS, aim};
 
 /// How long each contender runs in one turn.
@@ -26,6 +28,7 @@ pub(crate) struct Contender<'a> {
     pub(crate) name: &'static str,
     pub(crate) address: SocketAddr,
     pub(crate) callers: &'a Callers,
+    pub(crate) meter: Meter,
 }
 
 /// What is asked of it.
@@ -49,22 +52,18 @@ pub(crate) fn measure(provider: SocketAddr, contenders: &[Contender<'_>; 2]) {
     let askings = [Kind::Miss, Kind::Hit].map(|kind| contenders.each_ref().map(|it| Asking::new(it, kind)));
     let askings = askings.as_flattened();
     for connections in CONNECTIONS {
-        let mut direct = Load::default();
-        let mut loads = [const { None }; 4].map(|_: Option<()>| Load::default());
+        let (mut direct, nobody) = (Row::default(), Meter::of([], None));
+        let mut rows = [(); 4].map(|()| Row::default());
         for turn in 0..=TURNS {
-            let asked_directly = ask_directly(provider, connections);
-            for (asking, load) in askings.iter().zip(&mut loads) {
-                let done =
-                    client::run(asking.contender.address, connections, TURN, || asking.on_a_connection());
-                if turn > 0 {
-                    load.add(done);
-                }
-            }
-            if turn > 0 {
-                direct.add(asked_directly);
+            direct.measure(&nobody, turn > 0, || ask_directly(provider, connections));
+            for (asking, row) in askings.iter().zip(&mut rows) {
+                let Contender { address, meter, .. } = asking.contender;
+                row.measure(meter, turn > 0, || {
+                    client::run(*address, connections, TURN, || asking.on_a_connection())
+                });
             }
         }
-        report(connections, &mut direct, askings, &mut loads);
+        report(connections, &mut direct, askings, &mut rows);
     }
 }
 
@@ -110,26 +109,18 @@ impl<'a> Asking<'a> {
     }
 }
 
-fn report(connections: usize, direct: &mut Load, askings: &[Asking<'_>], loads: &mut [Load; 4]) {
-    println!(
-        "\nPOST /api/agent, {connections} connection(s), {TURNS} turns of {} ms each; failures are answers that were not\n\
-         a 200 with the expected `cached`",
-        TURN.as_millis()
-    );
-    println!("  {:<34} {:>9} {:>10} {:>10} {:>9}", "", "req/s", "p50 µs", "p99 µs", "failures");
-    let row = |name: &str, load: &mut Load| {
-        let (rate, p50, p99) = (load.rate(), load.percentile(50), load.percentile(99));
-        println!("  {name:<34} {rate:>9.0} {p50:>10.0} {p99:>10.0} {:>9}", load.failures());
-    };
-    row("provider, asked directly", direct);
-    for (asking, load) in askings.iter().zip(loads.iter_mut()) {
-        row(&format!("{}, {}", asking.kind.name(), asking.contender.name), load);
+fn report(connections: usize, direct: &mut Row, askings: &[Asking<'_>], rows: &mut [Row; 4]) {
+    println!("\nPOST /api/agent, {connections} connection(s), {TURNS} turns of {} ms each", TURN.as_millis());
+    Row::print_heading("req/s");
+    direct.print("provider, asked directly");
+    for (asking, row) in askings.iter().zip(rows.iter_mut()) {
+        row.print(&format!("{}, {}", asking.kind.name(), asking.contender.name));
         if let Some(failure) = asking.first_failure.get() {
             println!("    the first failure: {failure}");
         }
     }
     for pair in [0, 2] {
-        let ratio = loads[pair].rate() / loads[pair + 1].rate();
+        let ratio = rows[pair].rate() / rows[pair + 1].rate();
         let kind = askings[pair].kind.name();
         println!("  {kind}: {}", aim::at_least("requests per second of the peer's", ratio, AIM));
     }

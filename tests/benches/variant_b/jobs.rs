@@ -7,8 +7,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::callers::Callers;
+use crate::cpu::Meter;
 use crate::events::Events;
-use crate::measuring::client::{self, Connection, Load};
+use crate::measuring::client::{self, Connection};
+use crate::row::Row;
 use crate::{CONNECTIONS, aim};
 
 /// How long each contender runs in one turn.
@@ -25,6 +27,7 @@ pub(crate) struct Contender<'a> {
     pub(crate) name: &'static str,
     pub(crate) address: SocketAddr,
     pub(crate) callers: &'a Callers,
+    pub(crate) meter: Meter,
     pub(crate) seen: Seen<'a>,
 }
 
@@ -39,16 +42,15 @@ pub(crate) enum Seen<'a> {
 /// Measures and prints. The first two are ours and the peer, seen in the same way.
 pub(crate) fn measure(contenders: &[Contender<'_>]) {
     for waiting in CONNECTIONS {
-        let mut loads: Vec<Load> = contenders.iter().map(|_| Load::default()).collect();
+        let mut rows: Vec<Row> = contenders.iter().map(|_| Row::default()).collect();
         for turn in 0..=TURNS {
-            for (contender, load) in contenders.iter().zip(&mut loads) {
-                let done = client::run(contender.address, waiting, TURN, || contender.on_a_connection());
-                if turn > 0 {
-                    load.add(done);
-                }
+            for (contender, row) in contenders.iter().zip(&mut rows) {
+                row.measure(&contender.meter, turn > 0, || {
+                    client::run(contender.address, waiting, TURN, || contender.on_a_connection())
+                });
             }
         }
-        report(waiting, contenders, &mut loads);
+        report(waiting, contenders, &mut rows);
     }
 }
 
@@ -79,20 +81,15 @@ impl Contender<'_> {
     }
 }
 
-fn report(waiting: usize, contenders: &[Contender<'_>], loads: &mut [Load]) {
+fn report(waiting: usize, contenders: &[Contender<'_>], rows: &mut [Row]) {
     println!(
-        "\nPOST /api/agent/async, {waiting} job(s) under way, {TURNS} turns of {} ms each; failures are jobs that were\n\
-         not accepted or not completed",
+        "\nPOST /api/agent/async to result, {waiting} job(s) under way, {TURNS} turns of {} ms each",
         TURN.as_millis()
     );
-    println!(
-        "  {:<46} {:>9} {:>10} {:>10} {:>9}",
-        "submit to result", "jobs/s", "p50 µs", "p99 µs", "failures"
-    );
-    for (contender, load) in contenders.iter().zip(loads.iter_mut()) {
-        let (rate, p50, p99) = (load.rate(), load.percentile(50), load.percentile(99));
-        println!("  {:<46} {rate:>9.0} {p50:>10.0} {p99:>10.0} {:>9}", contender.name, load.failures());
+    Row::print_heading("jobs/s");
+    for (contender, row) in contenders.iter().zip(rows.iter_mut()) {
+        row.print(contender.name);
     }
-    let ratio = loads[0].rate() / loads[1].rate();
+    let ratio = rows[0].rate() / rows[1].rate();
     println!("  on Redis: {}", aim::at_least("jobs per second of the peer's", ratio, AIM));
 }

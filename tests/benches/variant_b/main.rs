@@ -15,6 +15,7 @@
 mod agent;
 mod aim;
 mod callers;
+mod cpu;
 mod deployments;
 mod events;
 mod jobs;
@@ -22,11 +23,14 @@ mod jobs;
 mod measuring;
 mod memory;
 mod recovery;
+mod row;
 
 use std::net::SocketAddr;
 use std::path::Path;
 
 use callers::Callers;
+use cpu::Meter;
+use deployments::Server;
 use events::Events;
 use jobs::Seen;
 use measuring::{machine, provider};
@@ -41,9 +45,17 @@ fn main() {
     println!(
         "shared by the service, the peer, Redis, the provider and the load; Redis with appendfsync everysec"
     );
+    println!(
+        "failures are answers that were not as expected: for a query a 200 with the expected `cached`, for a job that it"
+    );
+    println!(
+        "is accepted and completed; service, redis, load (with the provider): processor time of each per answer, in µs"
+    );
     let runtime = Runtime::new().unwrap();
     let provider = provider::start();
     let home = tempfile::tempdir().unwrap();
+    // A start that has to compile the tools would be measured as one that holds more memory.
+    drop(deployments::serve(&mut deployments::host(provider, "memory://", home.path())));
     let (agents, served) = measure_agents(&runtime, provider, &home.path().join("agents"));
     let (jobs, worked) = measure_jobs(&runtime, provider, home.path());
     println!();
@@ -60,13 +72,13 @@ fn measure_agents(runtime: &Runtime, provider: SocketAddr, home: &Path) -> (Memo
     let peer = deployments::serve(&mut deployments::peer("server.mjs", provider, &redis.url()));
     let idle = (Idle::of([&ours.running]), Idle::of([&peer.running]));
     let callers = [Callers::new(), Callers::new()];
-    let contender = |name, address, callers| agent::Contender { name, address, callers };
+    let contender = |name, server: &Server, callers| {
+        let meter = Meter::of([&server.running], Some(&redis));
+        agent::Contender { name, address: server.address, callers, meter }
+    };
     agent::measure(
         provider,
-        &[
-            contender("agent-host", ours.address, &callers[0]),
-            contender("peer (Express)", peer.address, &callers[1]),
-        ],
+        &[contender("agent-host", &ours, &callers[0]), contender("peer (Express)", &peer, &callers[1])],
     );
     (idle.0.loaded(), idle.1.loaded())
 }
@@ -84,18 +96,38 @@ fn measure_jobs(runtime: &Runtime, provider: SocketAddr, home: &Path) -> (Memory
     let worker = deployments::work(&mut deployments::peer("worker.mjs", provider, &peer_redis.url()));
     let idle = (Idle::of([&ours.running]), Idle::of([&server.running, &worker]));
     let [our_events, peer_events] = [&our_redis, &peer_redis].map(Events::of);
-    let [on_redis, in_process, theirs] = [(); 3].map(|()| Callers::new());
-    let contender = |name, address, callers, seen| jobs::Contender { name, address, callers, seen };
+    let callers = [(); 3].map(|()| Callers::new());
+    let contender = |name, server: &Server, callers, seen, meter| jobs::Contender {
+        name,
+        address: server.address,
+        callers,
+        seen,
+        meter,
+    };
+    let on_redis = || Meter::of([&ours.running], Some(&our_redis));
     jobs::measure(&[
-        contender("agent-host, Redis, seen in events", ours.address, &on_redis, Seen::InEvents(&our_events)),
+        contender(
+            "agent-host, Redis, seen in events",
+            &ours,
+            &callers[0],
+            Seen::InEvents(&our_events),
+            on_redis(),
+        ),
         contender(
             "peer (BullMQ), Redis, seen in events",
-            server.address,
-            &theirs,
+            &server,
+            &callers[1],
             Seen::InEvents(&peer_events),
+            Meter::of([&server.running, &worker], Some(&peer_redis)),
         ),
-        contender("agent-host, Redis, seen in GET ?wait=", ours.address, &on_redis, Seen::InAnswer),
-        contender("agent-host, SQLite, seen in GET ?wait=", embedded.address, &in_process, Seen::InAnswer),
+        contender("agent-host, Redis, seen in GET ?wait=", &ours, &callers[0], Seen::InAnswer, on_redis()),
+        contender(
+            "agent-host, SQLite, seen in GET ?wait=",
+            &embedded,
+            &callers[2],
+            Seen::InAnswer,
+            Meter::of([&embedded.running], None),
+        ),
     ]);
     (idle.0.loaded(), idle.1.loaded())
 }

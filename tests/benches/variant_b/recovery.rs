@@ -55,7 +55,7 @@ pub(crate) fn measure(runtime: &Runtime) {
     for (queue, on_redis) in [("queue on Redis", true), ("embedded queue (SQLite)", false)] {
         for (heir, aim) in [(Heir::Other, 10), (Heir::Restarted, 2)] {
             let runs: Vec<String> = (0..RUNS)
-                .map(|_| format!("{:.1}", kill_ours(runtime, on_redis, heir).as_secs_f64()))
+                .map(|_| format!("{:.2}", kill_ours(runtime, on_redis, heir).as_secs_f64()))
                 .collect();
             let heir = match heir {
                 Heir::Other => "on another process",
@@ -64,8 +64,8 @@ pub(crate) fn measure(runtime: &Runtime) {
             println!("  agent-host, {queue}, {heir}: {} (aim: {aim})", runs.join(", "));
         }
     }
-    let again = peer.provider.next().duration_since(peer.killed);
-    println!("  peer (BullMQ's own defaults), on another worker: {:.1}", again.as_secs_f64());
+    let again = peer.provider.asked_since(peer.killed);
+    println!("  peer (BullMQ's own defaults), on another worker: {:.2}", again.as_secs_f64());
 }
 
 fn kill_ours(runtime: &Runtime, on_redis: bool, heir: Heir) -> Duration {
@@ -83,7 +83,7 @@ fn kill_ours(runtime: &Runtime, on_redis: bool, heir: Heir) -> Duration {
     first.running.kill();
     let killed = Instant::now();
     let _heir = other.unwrap_or_else(|| start(home.path(), first.address.port()));
-    provider.next().duration_since(killed)
+    provider.asked_since(killed)
 }
 
 fn kill_peer(runtime: &Runtime) -> Noticing {
@@ -122,6 +122,11 @@ impl Holding {
     /// Waits until it is asked the next time.
     fn next(&self) -> Instant {
         self.asked.recv_timeout(PATIENCE).expect("the provider is asked")
+    }
+
+    /// Waits until it is asked the next time: how long after `killed` that was.
+    fn asked_since(&self, killed: Instant) -> Duration {
+        self.next().checked_duration_since(killed).expect("nobody asked twice before the process was killed")
     }
 }
 
