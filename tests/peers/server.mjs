@@ -55,6 +55,7 @@ const { health, ready } = createReports({
 });
 
 const app = express();
+app.set("trust proxy", settings.TRUST_PROXY);
 const known = [authenticate(settings), userLimiter(settings), express.json()];
 
 app.get("/health", handle(health));

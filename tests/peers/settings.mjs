@@ -22,6 +22,8 @@ const service = {
   RESULT_CACHE: switched("on"),
   // The interface describes the breaker as something that may stand around the agent.
   CIRCUIT: switched("off"),
+  // How many proxies are believed when they say who the client is; Express's `trust proxy`.
+  TRUST_PROXY: z.coerce.number().int().nonnegative().default(0),
   // The interface's own figures (Limits).
   IP_LIMIT: positive(100),
   USER_LIMIT: positive(10),

@@ -7,7 +7,8 @@ use crate::run::{cargo, run};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Only the numbers of this bench: `call` (a tool call) or `http` (the whole service).
+    /// Only the numbers of this bench: `call` (a tool call), `http` (the whole service) or `variant_b` (beside the Node
+    /// deployment).
     only: Option<String>,
 }
 
@@ -18,7 +19,7 @@ pub(crate) fn print_numbers(repository: &Path, arguments: &Arguments) -> anyhow:
     run(&mut cargo(&repository.join("guest-tools"), native))?;
     // One set of features for all, or the libraries are built once for each.
     run(&mut cargo(repository, ["build", "--release", "--workspace", "--bins", "--benches"]))?;
-    for bench in ["call", "http"] {
+    for bench in ["call", "http", "variant_b"] {
         if arguments.only.as_deref().is_none_or(|only| only == bench) {
             run(&mut cargo(repository, ["bench", "--workspace", "--quiet", "--bench", bench]))?;
         }

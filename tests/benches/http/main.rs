@@ -11,14 +11,18 @@
     reason = "a benchmark"
 )]
 
-mod client;
-mod peers;
+#[path = "../measuring/mod.rs"]
+mod measuring;
 mod service;
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use client::Load;
+use axum::routing::post;
+use axum::{Json, Router};
+use measuring::client::{self, Load};
+use measuring::{machine, provider};
+use serde_json::{Value, json};
 use service::Service;
 
 /// How long each contender runs in one turn.
@@ -31,14 +35,16 @@ const TURNS: usize = 6;
 const STARTS: usize = 15;
 
 fn main() {
-    println!("machine: {}", service::machine());
-    let peers = peers::start();
-    let compiled = service::resident_mib_after_compiling(peers.provider);
-    let mut service = Service::start(peers.provider);
+    println!("machine: {}", machine::describe());
+    let provider = provider::start();
+    let echo = |body: Json<Value>| async move { Json(json!({"result": body.0})) };
+    let echo = provider::serve(Router::new().route("/echo", post(echo)));
+    let compiled = service::resident_mib_after_compiling(provider);
+    let mut service = Service::start(provider);
     let idle = service.resident_mib();
     let contenders = [
-        ("provider, asked directly", request(peers.provider, "/v1/chat/completions", PROVIDER_BODY)),
-        ("bare axum echo", request(peers.echo, "/echo", INVOKE_BODY)),
+        ("provider, asked directly", request(provider, "/v1/chat/completions", PROVIDER_BODY)),
+        ("bare axum echo", request(echo, "/echo", INVOKE_BODY)),
         ("/agent/invoke, no tool", request(service.address, "/agent/invoke", INVOKE_BODY)),
         ("/agent/invoke, one tool call", request(service.address, "/agent/invoke", TOOL_BODY)),
     ];
@@ -46,9 +52,15 @@ fn main() {
         let mut loads: Vec<Load> = contenders.iter().map(|_| Load::default()).collect();
         for _ in 0..TURNS {
             for ((_, (address, request)), load) in contenders.iter().zip(&mut loads) {
-                load.add(client::run(*address, request, connections, TURN));
+                load.add(client::run(*address, connections, TURN, || {
+                    |connection: &mut client::Connection| {
+                        let response = connection.ask(request);
+                        response.status == 200 && !response.body.is_empty()
+                    }
+                }));
             }
         }
+        assert!(loads.iter().all(|load| load.failures == 0), "not every answer was a 200");
         report(connections, &contenders.each_ref().map(|(name, _)| *name), &mut loads);
     }
     println!(
@@ -56,7 +68,7 @@ fn main() {
         service.peak_mib()
     );
     service.stop();
-    let mut starts: Vec<Duration> = (0..STARTS).map(|_| service::time_to_ready(peers.provider)).collect();
+    let mut starts: Vec<Duration> = (0..STARTS).map(|_| service::time_to_ready(provider)).collect();
     starts.sort_unstable();
     let milliseconds = |start: Duration| start.as_secs_f64() * 1e3;
     println!(

@@ -1,31 +1,22 @@
-//! What the service is compared with and what it talks to: an instant provider and a bare axum echo, each on a
-//! thread of its own.
+//! A provider that answers at once, on a thread of its own.
 
 use std::net::SocketAddr;
 use std::thread;
 
+use axum::Router;
 use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::serve::ListenerExt;
-use axum::{Json, Router};
-use serde_json::{Value, json};
 
-pub(crate) struct Peers {
-    pub(crate) provider: SocketAddr,
-    pub(crate) echo: SocketAddr,
+/// Starts it: where it listens.
+pub(crate) fn start() -> SocketAddr {
+    serve(Router::new().route("/v1/chat/completions", post(answer)))
 }
 
-pub(crate) fn start() -> Peers {
-    let echo = |body: Json<Value>| async move { Json(json!({"result": body.0})) };
-    Peers {
-        provider: serve(Router::new().route("/v1/chat/completions", post(answer))),
-        echo: serve(Router::new().route("/echo", post(echo))),
-    }
-}
-
-fn serve(router: Router) -> SocketAddr {
+/// Serves anything that is to be as quick as it gets.
+pub(crate) fn serve(router: Router) -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,0 +1,136 @@
+//! `POST /api/agent`: token, both rate windows, validation, cache, and on a miss the agent with an instant provider.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::callers::Callers;
+use crate::cpu::Meter;
+use crate::measuring::client::{self, Connection};
+use crate::row::Row;
+use crate::{CONNECTIONS, aim};
+
+/// How long each contender runs in one turn.
+const TURN: Duration = Duration::from_millis(700);
+
+/// Turns of each contender that count, after one that does not.
+const TURNS: usize = 6;
+
+/// How many queries are asked again and again.
+const KNOWN: usize = 100;
+
+/// Requests per second, in multiples of the peer's.
+const AIM: f64 = 10.0;
+
+/// Whose answers are measured.
+pub(crate) struct Contender<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) address: SocketAddr,
+    pub(crate) callers: &'a Callers,
+    pub(crate) meter: Meter,
+}
+
+/// What is asked of it.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// A query that nobody has asked before.
+    Miss,
+    /// One of a few.
+    Hit,
+}
+
+struct Asking<'a> {
+    contender: &'a Contender<'a>,
+    kind: Kind,
+    asked: AtomicUsize,
+    first_failure: OnceLock<String>,
+}
+
+/// Measures and prints: first ours, then the peer.
+pub(crate) fn measure(provider: SocketAddr, contenders: &[Contender<'_>; 2]) {
+    let askings = [Kind::Miss, Kind::Hit].map(|kind| contenders.each_ref().map(|it| Asking::new(it, kind)));
+    let askings = askings.as_flattened();
+    for connections in CONNECTIONS {
+        let (mut direct, nobody) = (Row::default(), Meter::of([], None));
+        let mut rows = [(); 4].map(|()| Row::default());
+        for turn in 0..=TURNS {
+            direct.measure(&nobody, turn > 0, || ask_directly(provider, connections));
+            for (asking, row) in askings.iter().zip(&mut rows) {
+                let Contender { address, meter, .. } = asking.contender;
+                row.measure(meter, turn > 0, || {
+                    client::run(*address, connections, TURN, || asking.on_a_connection())
+                });
+            }
+        }
+        report(connections, &mut direct, askings, &mut rows);
+    }
+}
+
+/// What the load generator and the provider come to without anything between them.
+fn ask_directly(provider: SocketAddr, connections: usize) -> client::Turn {
+    let body = r#"{"model":"bench","messages":[{"role":"user","content":"hello"}]}"#;
+    let request = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    client::run(provider, connections, TURN, || {
+        |connection: &mut Connection| connection.ask(request.as_bytes()).status == 200
+    })
+}
+
+impl<'a> Asking<'a> {
+    fn new(contender: &'a Contender<'a>, kind: Kind) -> Self {
+        Self { contender, kind, asked: AtomicUsize::new(0), first_failure: OnceLock::new() }
+    }
+
+    fn on_a_connection(&self) -> impl FnMut(&mut Connection) -> bool {
+        let mut request = Vec::new();
+        move |connection| {
+            let number = self.asked.fetch_add(1, Ordering::Relaxed);
+            // `cached` is the last field of both deployments' answers.
+            let (query, end) = match self.kind {
+                Kind::Miss => (format!("new {number}"), r#""cached":false}"#),
+                Kind::Hit => (format!("known {}", number % KNOWN), r#""cached":true}"#),
+            };
+            let caller = self.contender.callers.next(1);
+            caller.post("/api/agent", &format!(r#"{{"query":"{query}"}}"#), &mut request);
+            let response = connection.ask(&request);
+            let is_expected = response.status == 200 && response.body.ends_with(end.as_bytes());
+            // The first of the known ones are new.
+            if !is_expected && number >= KNOWN * 2 {
+                self.first_failure.get_or_init(|| {
+                    format!("{} {}", response.status, String::from_utf8_lossy(response.body))
+                });
+            }
+            is_expected
+        }
+    }
+}
+
+fn report(connections: usize, direct: &mut Row, askings: &[Asking<'_>], rows: &mut [Row; 4]) {
+    println!("\nPOST /api/agent, {connections} connection(s), {TURNS} turns of {} ms each", TURN.as_millis());
+    Row::print_heading("req/s");
+    direct.print("provider, asked directly");
+    for (asking, row) in askings.iter().zip(rows.iter_mut()) {
+        row.print(&format!("{}, {}", asking.kind.name(), asking.contender.name));
+        if let Some(failure) = asking.first_failure.get() {
+            println!("    the first failure: {failure}");
+        }
+    }
+    for pair in [0, 2] {
+        let ratio = rows[pair].rate() / rows[pair + 1].rate();
+        let kind = askings[pair].kind.name();
+        println!("  {kind}: {}", aim::at_least("requests per second of the peer's", ratio, AIM));
+    }
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Miss => "cache miss",
+            Self::Hit => "cache hit",
+        }
+    }
+}

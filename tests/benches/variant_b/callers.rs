@@ -1,0 +1,67 @@
+//! Who asks. The interface fixes the windows at 100 requests per address in 15 minutes and at 100 per premium
+//! user in one, so the load comes from many users at many addresses, each of which asks rarely.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use acceptance::Token;
+
+/// Users, each at an address of its own.
+const CALLERS: usize = 8_000;
+
+/// How often each may ask in one run of the bench: less than any window allows.
+const ASKS: usize = 90;
+
+/// The callers of one deployment.
+pub(crate) struct Callers {
+    headers: Vec<String>,
+    asked: AtomicUsize,
+}
+
+/// One of them, as its requests say.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller<'a>(&'a str);
+
+impl Callers {
+    pub(crate) fn new() -> Self {
+        let headers = (0..CALLERS).map(|number| {
+            let token = Token::of(format!("user-{number}")).premium();
+            let [.., second, third] = number.to_be_bytes();
+            format!("Authorization: Bearer {token}\r\nX-Forwarded-For: 10.0.{second}.{third}\r\n")
+        });
+        Self { headers: headers.collect(), asked: AtomicUsize::new(0) }
+    }
+
+    /// The next caller, who is going to ask that many times.
+    pub(crate) fn next(&self, times: usize) -> Caller<'_> {
+        let asked = self.asked.fetch_add(times, Ordering::Relaxed);
+        assert!(
+            asked < CALLERS * ASKS,
+            "the callers would come to the end of their windows: have more of them"
+        );
+        Caller(&self.headers[asked / times % CALLERS])
+    }
+}
+
+impl Caller<'_> {
+    /// Writes a request with a JSON body in the place of what `request` holds.
+    pub(crate) fn post(self, path: &str, body: &str, request: &mut Vec<u8>) {
+        let (headers, length) = (self.0, body.len());
+        write(
+            request,
+            &format!(
+                "POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Type: application/json\r\n\
+                 Content-Length: {length}\r\n\r\n{body}"
+            ),
+        );
+    }
+
+    /// Writes a request without a body in the place of what `request` holds.
+    pub(crate) fn get(self, path: &str, request: &mut Vec<u8>) {
+        write(request, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{}\r\n", self.0));
+    }
+}
+
+fn write(request: &mut Vec<u8>, text: &str) {
+    request.clear();
+    request.extend_from_slice(text.as_bytes());
+}

@@ -1,0 +1,91 @@
+//! What is compared: the release binary, and the Node deployment of `tests/peers/` as a server and a worker, both
+//! in production, with the same secret, the same provider and one trusted proxy before them.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use acceptance::{SECRET, agent_host, repository};
+use serde_json::Value;
+use test_servers::Redis;
+use tokio::runtime::Runtime;
+
+use crate::measuring::process::Running;
+
+/// Places for runs of ours. The peer has no such limit, so this one is not to be reached.
+const PLACES: usize = 1000;
+
+/// A process that serves.
+pub(crate) struct Server {
+    pub(crate) running: Running,
+    pub(crate) address: SocketAddr,
+}
+
+/// A Redis of its own, which flushes its append-only file every second, as Redis does unless it is told otherwise.
+/// Tests want theirs to flush every write; that would make this a bench of the disk.
+pub(crate) fn start_redis(runtime: &Runtime) -> Redis {
+    let redis = runtime.block_on(Redis::start());
+    let mut connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
+    redis::cmd("CONFIG").arg(&["SET", "appendfsync", "everysec"]).exec(&mut connection).unwrap();
+    redis
+}
+
+/// Ours, on any free port, with its records (and with `memory://` its queue) in a SQLite file in `home`.
+pub(crate) fn host(provider: SocketAddr, redis_url: &str, home: &Path) -> Command {
+    let mut command = Command::new(agent_host());
+    command
+        .arg("serve")
+        .env_clear()
+        .env("SERVICE_VARIANT", "b")
+        .env("HOST", "127.0.0.1")
+        .env("TOOLS_DIR", repository().join("target/tools"))
+        .env("TOOLS_CACHE_DIR", repository().join("target/tmp/bench-cache"))
+        .env("MAX_CONCURRENT_AGENTS", PLACES.to_string())
+        .env("DATABASE_URL", format!("sqlite://{}", home.join("agent.db").display()));
+    set_common(&mut command, provider, redis_url);
+    command
+}
+
+/// A program of the peer's: `server.mjs` or `worker.mjs`.
+pub(crate) fn peer(program: &str, provider: SocketAddr, redis_url: &str) -> Command {
+    let folder = repository().join("tests/peers");
+    assert!(folder.join("node_modules/bullmq").is_dir(), "run `npm ci` in {} first", folder.display());
+    let mut command = Command::new("node");
+    command
+        .arg(folder.join(program))
+        .current_dir(folder)
+        .env_remove("NODE_OPTIONS")
+        // It connects only when its health is asked for.
+        .env("DATABASE_URL", "postgres://nobody@127.0.0.1:1/nothing");
+    set_common(&mut command, provider, redis_url);
+    command
+}
+
+fn set_common(command: &mut Command, provider: SocketAddr, redis_url: &str) {
+    command
+        .env("NODE_ENV", "production")
+        .env("PORT", "0")
+        .env("JWT_SECRET", SECRET)
+        .env("REDIS_URL", redis_url)
+        .env("LLM_API_KEY", "bench")
+        .env("LLM_MODEL", "openai/bench")
+        .env("LLM_BASE_URL", format!("http://{provider}"))
+        .env("TRUST_PROXY", "1");
+}
+
+/// Starts ours or the peer's server, and waits until it listens.
+pub(crate) fn serve(command: &mut Command) -> Server {
+    let (running, address) = Running::start(command, address_in);
+    Server { running, address }
+}
+
+/// Starts the peer's worker, and waits until it takes jobs.
+pub(crate) fn work(command: &mut Command) -> Running {
+    Running::start(command, |line| (line["event"] == "ready").then_some(())).0
+}
+
+/// Ours logs the address, the peer its port.
+fn address_in(line: &Value) -> Option<SocketAddr> {
+    let port = || Some(SocketAddr::from(([127, 0, 0, 1], u16::try_from(line["port"].as_u64()?).ok()?)));
+    line["address"].as_str().and_then(|address| address.parse().ok()).or_else(port)
+}
