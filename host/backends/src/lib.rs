@@ -11,6 +11,7 @@
 //!
 //! What does not belong here: what is stored and why. That is the core's.
 
+mod batch;
 pub mod bullmq;
 pub mod memory;
 pub mod mongo;

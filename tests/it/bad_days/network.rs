@@ -13,23 +13,22 @@ use super::stores::Stores;
 /// How long each kind of failure lasts: longer than an answer of Redis or a connection to PostgreSQL may take.
 const FAILURE: Duration = Duration::from_secs(3);
 
-/// Goes through all failures, with the service's readiness as long as it depends on that store.
-async fn fail_in_every_way(model: &Model, builder: Builder, mut proxy: Proxy, readiness: bool) -> Answers {
+/// Goes through all failures; the service's readiness follows each.
+async fn fail_in_every_way(model: &Model, builder: Builder, mut proxy: Proxy) -> Answers {
     prepare(model);
     let service = builder.start().await;
     let began = Instant::now();
     let load = Load::begin(service.caller()).await;
-    let away = if readiness { 503 } else { 200 };
 
     proxy.stall();
-    is_ready(&service, away).await;
+    is_ready(&service, 503).await;
     sleep(FAILURE).await;
     proxy.pass().await;
     is_ready(&service, 200).await;
     load.goes_on().await;
 
     proxy.cut().await;
-    is_ready(&service, away).await;
+    is_ready(&service, 503).await;
     sleep(FAILURE).await;
     proxy.pass().await;
     is_ready(&service, 200).await;
@@ -51,7 +50,7 @@ async fn between_the_host_and_redis() {
     let proxy = Proxy::before(stores.redis_server().address()).await;
     let url = format!("redis://{}", proxy.address());
     let builder = stores.service(&model).env("REDIS_URL", url);
-    let answers = fail_in_every_way(&model, builder, proxy, true).await;
+    let answers = fail_in_every_way(&model, builder, proxy).await;
     answers.all_good();
     answers.some_were_refused();
 }
@@ -62,7 +61,7 @@ async fn between_the_host_and_postgres() {
     let proxy = Proxy::before(stores.postgres_server().address()).await;
     let url = format!("postgres://postgres:hunter2@{}/postgres", proxy.address());
     let builder = stores.service(&model).env("DATABASE_URL", url);
-    let answers = fail_in_every_way(&model, builder, proxy, true).await;
+    let answers = fail_in_every_way(&model, builder, proxy).await;
     answers.all_good();
     answers.refused_well();
 }
@@ -73,7 +72,7 @@ async fn between_the_host_and_the_document_store() {
     let proxy = Proxy::before(stores.mongo_server().address()).await;
     let url = format!("mongodb://{}/?directConnection=true", proxy.address());
     let builder = stores.service(&model).env("MONGODB_URL", url);
-    let answers = fail_in_every_way(&model, builder, proxy, false).await;
+    let answers = fail_in_every_way(&model, builder, proxy).await;
     answers.all_good();
     answers.none_were_refused();
 }

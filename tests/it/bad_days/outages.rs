@@ -77,8 +77,10 @@ async fn the_document_store_may_go_away_and_come_back() {
     let began = Instant::now();
     let load = Load::begin(service.caller()).await;
     stores.mongo_server().pause().await;
+    is_ready(&service, 503).await;
     sleep(OUTAGE).await;
     stores.mongo_server().resume().await;
+    is_ready(&service, 200).await;
     load.goes_on().await;
     let answers = load.end().await;
     answers.all_good();

@@ -17,7 +17,7 @@ use agent_core::ports::Probe;
 use agent_core::record::{Behind, Bounds};
 use axum::Router;
 use backends::memory::MemoryJournal;
-use backends::sql::{SqlPool, SqlProbe};
+use backends::sql::SqlPool;
 use http_edge::{Edge, Readiness, Settings};
 use tokio::runtime::Handle;
 
@@ -110,10 +110,11 @@ pub async fn build(
         llm: probes::llm(models.checked, config.models.health_ttl),
     };
 
-    let a = config.service.variant.serves_a().then(|| variant_a(&parts, stores.database.as_ref()));
-    let (b, jobbing) = match (&config.variant_b, &stores.database, &recording) {
-        (Some(needs), Some(database), Some(recording)) => {
-            let stores = variant_b::Stores { database, runs: recording.store.clone(), prepared };
+    let database = stores.database.as_ref().map(|pool| probes::database(pool, stores.mongo.as_ref()));
+    let a = config.service.variant.serves_a().then(|| variant_a(&parts, database.clone()));
+    let (b, jobbing) = match (&config.variant_b, &stores.database, database, &recording) {
+        (Some(needs), Some(pool), Some(probe), Some(recording)) => {
+            let stores = variant_b::Stores { pool, probe, runs: recording.store.clone(), prepared };
             let (served, jobbing) = variant_b::build(config, needs, stores, &parts, worker)?;
             (Some(served), Some(jobbing))
         }
@@ -146,10 +147,9 @@ fn record(runs: Option<Runs>, metrics: &Metrics) -> (Option<Recording>, Option<B
     (Some(Recording { store, writer, drain }), Some(behind))
 }
 
-fn variant_a(parts: &Parts<'_>, database: Option<&SqlPool>) -> http_edge::VariantA {
-    let mut probes = vec![parts.llm.clone()];
+fn variant_a(parts: &Parts<'_>, database: Option<Arc<dyn Probe>>) -> http_edge::VariantA {
     // Decisions, "`/health/ready` checks (Variant A)".
-    probes.extend(database.map(|pool| Arc::new(SqlProbe(pool.clone())) as Arc<dyn Probe>));
+    let probes = [Some(parts.llm.clone()), database].into_iter().flatten().collect();
     http_edge::VariantA { invoke: parts.for_variant_a(), toolbox: parts.toolbox.clone(), probes }
 }
 

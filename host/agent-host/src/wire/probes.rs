@@ -8,6 +8,8 @@ use agent_core::health::Fresh;
 use agent_core::message::Message;
 use agent_core::ports::{Model, ModelError, ModelRequest, Probe, ProbeError};
 use async_trait::async_trait;
+use backends::mongo::{MongoProbe, MongoStore};
+use backends::sql::{SqlPool, SqlProbe};
 
 /// How long the model may take to answer a health check. Shorter than the whole check may take, so that what
 /// went wrong is known, and kept, before nobody waits for it any more.
@@ -19,6 +21,32 @@ const CHECK_TOKENS: u32 = 16;
 /// The model's check, made at most once per `fresh_for` (decisions, "Model health check").
 pub(crate) fn llm(model: Arc<dyn Model>, fresh_for: Duration) -> Arc<dyn Probe> {
     Arc::new(Fresh::new(ModelProbe { model, no_tools: Catalog::default() }, fresh_for))
+}
+
+/// The database and, where runs are kept in one, the document store: either being down is the database's being down.
+pub(crate) fn database(sql: &SqlPool, mongo: Option<&MongoStore>) -> Arc<dyn Probe> {
+    match mongo {
+        None => Arc::new(SqlProbe(sql.clone())),
+        Some(mongo) => Arc::new(BothStores { sql: SqlProbe(sql.clone()), mongo: mongo.probe() }),
+    }
+}
+
+struct BothStores {
+    sql: SqlProbe,
+    mongo: MongoProbe,
+}
+
+#[async_trait]
+impl Probe for BothStores {
+    fn name(&self) -> &'static str {
+        self.sql.name()
+    }
+
+    async fn check(&self) -> Result<Option<Duration>, ProbeError> {
+        let (sql, mongo) = futures::join!(self.sql.check(), self.mongo.check());
+        let named = |ProbeError(text)| ProbeError(format!("the document store: {text}"));
+        sql.and(mongo.map_err(named))
+    }
 }
 
 /// A store that lives in this process, as long as which it answers.

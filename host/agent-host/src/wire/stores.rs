@@ -9,7 +9,7 @@ use backends::bullmq::BullQueue;
 use backends::memory::{MemoryCache, MemoryWindows};
 use backends::mongo::MongoStore;
 use backends::redis::{Redis, RedisCache, RedisProbe, RedisWindows};
-use backends::sql::{SqlPool, SqlProbe, SqlQueue, SqlRuns};
+use backends::sql::{SqlPool, SqlQueue, SqlRuns};
 use futures::future::BoxFuture;
 
 use super::WireError;
@@ -41,7 +41,6 @@ pub(crate) struct Shared {
     /// Writes for the queue, if it lies in the database. It ends like the one of [`Runs`].
     pub(crate) queue_writer: Option<BoxFuture<'static, ()>>,
     pub(crate) key_value: Arc<dyn Probe>,
-    pub(crate) database: Arc<dyn Probe>,
 }
 
 /// Opens the stores that are named. Nothing is connected yet: a store that is down when the service starts is
@@ -77,7 +76,6 @@ pub(crate) fn open_shared(
     database: &SqlPool,
     observer: Arc<dyn Observer>,
 ) -> Result<Shared, WireError> {
-    let probe = Arc::new(SqlProbe(database.clone()));
     let local = Arc::new(MemoryWindows::new());
     Ok(match &config.key_value {
         KeyValue::Memory => {
@@ -88,7 +86,6 @@ pub(crate) fn open_shared(
                 queue: Arc::new(queue),
                 queue_writer: Some(Box::pin(writer)),
                 key_value: Arc::new(InProcess),
-                database: probe,
             }
         }
         KeyValue::Redis(url) => {
@@ -100,7 +97,6 @@ pub(crate) fn open_shared(
                 queue: Arc::new(BullQueue::open(url.expose()).map_err(WireError::Redis)?),
                 queue_writer: None,
                 key_value: Arc::new(RedisProbe(redis)),
-                database: probe,
             }
         }
     })

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use agent_core::circuit::SharedCircuit;
 use agent_core::invoke::Admission;
 use agent_core::jobs::{Jobs, Worker};
-use agent_core::ports::{Cluster, RunStore};
+use agent_core::ports::{Cluster, Probe, RunStore};
 use backends::sql::SqlPool;
 use http_edge::Tokens;
 use model_client::{CLUSTER_TIMEOUT, HttpCluster};
@@ -19,7 +19,9 @@ use crate::config::{self, Config, Environment};
 
 /// What Variant B shares with the rest of the process.
 pub(crate) struct Stores<'a> {
-    pub(crate) database: &'a SqlPool,
+    pub(crate) pool: &'a SqlPool,
+    /// Checks the database.
+    pub(crate) probe: Arc<dyn Probe>,
     /// Where the journals of jobs are.
     pub(crate) runs: Arc<dyn RunStore>,
     /// Whether the database has its tables.
@@ -35,7 +37,7 @@ pub(crate) fn build(
     worker: String,
 ) -> Result<(http_edge::VariantB, Jobbing), WireError> {
     let Parts { metrics, .. } = *parts;
-    let shared = stores::open_shared(needs, stores.database, metrics.service())?;
+    let shared = stores::open_shared(needs, stores.pool, metrics.service())?;
     let admission = Admission::new(config.agent.max_concurrent);
     let circuit = SharedCircuit::new(config.agent.circuit_min_volume);
     metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
@@ -56,7 +58,7 @@ pub(crate) fn build(
         windows: Arc::new(metrics.metered_windows(shared.windows)),
         cluster: connect_cluster(&config.agent)?,
         tokens: Tokens::new(needs.jwt_secret.expose().as_bytes()),
-        database: shared.database,
+        database: stores.probe,
         key_value: shared.key_value,
         llm: parts.llm.clone(),
         prepared: stores.prepared,

@@ -6,6 +6,7 @@ use mongodb::bson::{DateTime, Document, doc};
 use serde::{Deserialize, Serialize};
 
 use super::fault::store_error;
+use crate::batch::Weigh;
 
 /// Largest document that MongoDB takes, in bytes.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
@@ -29,6 +30,13 @@ struct EventId {
     sequence: i64,
 }
 
+impl Weigh for EventDocument {
+    /// At most.
+    fn bytes(&self) -> usize {
+        self.event.len() + self.id.run.len() + FRAME_BYTES
+    }
+}
+
 impl EventDocument {
     pub(super) fn new(run_id: &str, sequence: u64, event: &Event) -> Result<Self, JournalError> {
         let sequence =
@@ -43,11 +51,6 @@ impl EventDocument {
             )));
         }
         Ok(this)
-    }
-
-    /// What it takes, at most.
-    pub(super) fn bytes(&self) -> usize {
-        self.event.len() + self.id.run.len() + FRAME_BYTES
     }
 
     /// What finds this one, or the other one that stands in its place.

@@ -6,26 +6,26 @@ use async_trait::async_trait;
 use futures::TryStreamExt as _;
 use mongodb::bson::doc;
 use mongodb::{Collection, Database};
-use tokio::sync::{mpsc, oneshot};
 
 use super::documents::{EventDocument, RecordDocument, events_of};
 use super::fault::{answer, store_error};
-use super::writer::{Append, MOST_AT_ONCE, MongoWriter};
+use super::writer::{Appended, BOUNDS, MongoWriter};
+use crate::batch::{Ended, Waiters, gather};
 
 /// Keeps runs in MongoDB. Clones keep the same ones.
 #[derive(Debug, Clone)]
 pub struct MongoRuns {
     events: Collection<EventDocument>,
     records: Collection<RecordDocument>,
-    appends: mpsc::Sender<Append>,
+    appends: Waiters<EventDocument, Appended>,
 }
 
 /// The runs of a database, and the writer of their events.
 pub(super) fn open(database: &Database) -> (MongoRuns, MongoWriter) {
     let events = database.collection("run_events");
     let records = database.collection("run_records");
-    let (appends, received) = mpsc::channel(MOST_AT_ONCE);
-    let writer = MongoWriter::new(events.clone(), received);
+    let (appends, batches) = gather(BOUNDS);
+    let writer = MongoWriter::new(events.clone(), batches);
     (MongoRuns { events, records, appends }, writer)
 }
 
@@ -33,10 +33,8 @@ pub(super) fn open(database: &Database) -> (MongoRuns, MongoWriter) {
 impl Journal for MongoRuns {
     async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
         let document = EventDocument::new(run_id, sequence, event)?;
-        let (done, answer) = oneshot::channel();
-        let ended = || store_error("its writer has ended: the service is shutting down");
-        self.appends.send(Append { document, done }).await.map_err(|_unsent| ended())?;
-        answer.await.map_err(|_dropped| ended())?
+        let ended = |Ended| Err(store_error("its writer has ended: the service is shutting down"));
+        self.appends.write(document).await.unwrap_or_else(ended)
     }
 
     async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {

@@ -39,7 +39,7 @@ fn meaning_in_sqlite(code: i32) -> Option<&'static str> {
         10 => "the disk failed",
         11 => "the database file is damaged",
         13 => "the disk is full",
-        14 => "the database file cannot be opened",
+        14 => "the database file cannot be opened, or its folder may not be written",
         26 => "the file is not a database",
         _ => return None,
     })

@@ -4,6 +4,7 @@ use agent_core::ports::JobData;
 use sqlx::PgPool;
 use uuid::Uuid;
 
+use crate::batch::Weigh;
 use crate::sql::commit::Write;
 use crate::sql::text::escape;
 use crate::sql::{SqlPool, Sqlite};
@@ -33,12 +34,14 @@ impl Added {
     }
 }
 
-impl Write for Added {
-    type Answer = ();
-
+impl Weigh for Added {
     fn bytes(&self) -> usize {
         self.query.len() + self.user_id.len()
     }
+}
+
+impl Write for Added {
+    type Answer = ();
 
     async fn commit(pool: &SqlPool, jobs: &[Self]) -> Result<Vec<()>, sqlx::Error> {
         match pool {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sqlx::{PgPool, Sqlite as SqliteDatabase, Transaction};
 
+use crate::batch::Weigh;
 use crate::sql::commit::Write;
 use crate::sql::{SqlPool, Sqlite, reading};
 
@@ -43,15 +44,17 @@ pub(super) struct RecordRow {
     pub(super) outcome: String,
 }
 
-impl Write for Entry {
-    type Answer = Kept;
-
+impl Weigh for Entry {
     fn bytes(&self) -> usize {
         match self {
             Self::Event(event) => event.event.len(),
             Self::Record(record) => record.outcome.len(),
         }
     }
+}
+
+impl Write for Entry {
+    type Answer = Kept;
 
     async fn commit(pool: &SqlPool, entries: &[Self]) -> Result<Vec<Kept>, sqlx::Error> {
         let inserted = match pool {
