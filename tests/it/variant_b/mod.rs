@@ -8,6 +8,7 @@ mod gateway;
 mod health;
 mod job_list;
 mod jobs;
+mod lambda;
 mod limits;
 mod limits_redis;
 mod serverless;

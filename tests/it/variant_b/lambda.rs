@@ -1,0 +1,121 @@
+//! As an AWS Lambda function: requests come from the platform's runtime interface, here one of our own.
+
+use std::sync::{Arc, Mutex};
+
+use acceptance::{Model, Service, Task, Token, eventually};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// The runtime interface: hands its events out one after the other and keeps what is answered.
+#[derive(Clone, Default)]
+struct Platform {
+    events: Arc<Mutex<Vec<Value>>>,
+    answers: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Platform {
+    /// Serves these events, the last one first; then it has none, as a function that is frozen.
+    async fn serving(events: Vec<Value>) -> (Self, std::net::SocketAddr, Task<()>) {
+        let platform = Self { events: Arc::new(Mutex::new(events)), answers: Arc::default() };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new()
+            .route("/2018-06-01/runtime/invocation/next", get(next_event))
+            .route("/2018-06-01/runtime/invocation/{id}/{outcome}", post(take_answer))
+            .with_state(platform.clone());
+        let serving = Task::begin(async move { axum::serve(listener, router).await.unwrap() });
+        (platform, address, serving)
+    }
+
+    async fn answers(&self, count: usize) -> Vec<Value> {
+        eventually("the function to answer", async || {
+            let answers = self.answers.lock().unwrap().clone();
+            (answers.len() >= count).then_some(answers)
+        })
+        .await
+    }
+}
+
+async fn next_event(State(platform): State<Platform>) -> Response {
+    let event = platform.events.lock().unwrap().pop();
+    let Some(event) = event else { return std::future::pending().await };
+    let headers = [
+        ("lambda-runtime-aws-request-id", "8476a536-e9f4-11e8-9739-2dfe598c3fcd"),
+        ("lambda-runtime-deadline-ms", "4102444800000"),
+        ("lambda-runtime-invoked-function-arn", "arn:aws:lambda:eu-central-1:123456789012:function:agent"),
+    ];
+    (headers, event.to_string()).into_response()
+}
+
+async fn take_answer(
+    State(platform): State<Platform>,
+    Path((_id, outcome)): Path<(String, String)>,
+    body: Bytes,
+) -> StatusCode {
+    let answer = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    platform.answers.lock().unwrap().push(json!({ "outcome": outcome, "answer": answer }));
+    StatusCode::ACCEPTED
+}
+
+/// An event of an HTTP API, which is also what a function URL sends.
+fn event(path: &str, token: Option<&Token>, body: &Value) -> Value {
+    let mut headers = json!({ "content-type": "application/json", "host": "example.test" });
+    if let Some(token) = token {
+        headers["authorization"] = json!(format!("Bearer {}", token));
+    }
+    json!({
+        "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": "",
+        "headers": headers,
+        "requestContext": {
+            "accountId": "123456789012", "apiId": "api", "domainName": "example.test", "domainPrefix": "example",
+            "http": { "method": "POST", "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.7",
+                      "userAgent": "test" },
+            "requestId": "request", "routeKey": "$default", "stage": "$default",
+            "time": "21/Nov/2026:12:00:00 +0000", "timeEpoch": 1_795_262_400_000_u64
+        },
+        "body": body.to_string(), "isBase64Encoded": false
+    })
+}
+
+#[tokio::test]
+async fn the_same_service_answers_events_of_lambda() {
+    let model = Model::openai().await;
+    model.says("from the cloud");
+    let query = json!({ "query": "hi" });
+    let events =
+        vec![event("/api/serverless", None, &query), event("/api/serverless", Some(&Token::of("u")), &query)];
+    let (platform, address, _serving) = Platform::serving(events).await;
+    let service = Service::variant_b()
+        .model(&model)
+        .env("AWS_LAMBDA_RUNTIME_API", address.to_string())
+        .env("AWS_LAMBDA_FUNCTION_NAME", "agent")
+        .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512")
+        .env("AWS_LAMBDA_FUNCTION_VERSION", "1")
+        .start_at(address)
+        .await;
+
+    let answers = platform.answers(2).await;
+    let (first, second) = (&answers[0]["answer"], &answers[1]["answer"]);
+    assert_eq!((&answers[0]["outcome"], &first["statusCode"]), (&json!("response"), &json!(200)), "{first}");
+    let result: Value = serde_json::from_str(first["body"].as_str().unwrap()).unwrap();
+    assert_eq!(result["output"], "from the cloud");
+    assert_eq!(first["headers"]["content-type"], "application/json; charset=utf-8");
+    assert_eq!(first["headers"]["ratelimit-remaining"], "99");
+    // The caller's address is the platform's word: both events came from the same one.
+    assert_eq!(
+        (&second["statusCode"], &second["headers"]["ratelimit-remaining"]),
+        (&json!(401), &json!("98"))
+    );
+    service
+        .log()
+        .entry("where the service runs", |entry| {
+            entry["message"].as_str().is_some_and(|message| message.contains("Lambda function"))
+        })
+        .await;
+}
