@@ -87,7 +87,7 @@ async fn every_mistake_in_the_variables_is_in_the_one_message() {
       TOOL_FUEL_METERING: found "yes"; allowed: off or on
       DATABASE_URL: found a mysql:// address (not shown); allowed: a URL that starts with postgres://, postgresql:// or sqlite://
       REDIS_URL: found a value (not shown); allowed: a URL that starts with redis://, rediss:// or memory://
-      MONGODB_URL: found a http:// address (not shown); allowed: a URL that starts with mongodb:// or mongodb+srv://
+      MONGODB_URL: found a http:// address (not shown); allowed: a URL that starts with mongodb://
     "#);
 }
 

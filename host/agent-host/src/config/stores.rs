@@ -81,7 +81,7 @@ impl KeyValue {
 /// Not read as a URL: an address of a replica set lists several hosts with their ports, which no URL may.
 fn parse_mongodb(text: &str) -> Option<Secret> {
     let text = text.trim();
-    let hosts = text.strip_prefix("mongodb://").or_else(|| text.strip_prefix("mongodb+srv://"))?;
+    let hosts = text.strip_prefix("mongodb://")?;
     let usable = !hosts.is_empty()
         && !hosts.starts_with('/')
         && !hosts.contains(|c: char| c.is_whitespace() || c.is_control());
@@ -145,7 +145,7 @@ mod tests {
     fn replica_sets_are_mongodb_addresses() {
         for (text, usable) in [
             ("mongodb://u:p@h1:27017,h2:27017/db?replicaSet=r", true),
-            ("mongodb+srv://cluster.example.net/db", true),
+            ("mongodb+srv://cluster.example.net/db", false),
             ("mongodb://", false),
             ("mongodb:///db", false),
             ("mongodb://h 1", false),

@@ -128,8 +128,9 @@ variables! {
     DATABASE_URL = url(&["postgres", "postgresql", "sqlite"]).needed(Need::VariantB);
     /// The key-value store. memory:// keeps cache and rate windows in the process.
     REDIS_URL = url(&["redis", "rediss", "memory"]).needed(Need::VariantB);
-    /// The document store: when set, run records and journals go there instead of the relational database.
-    MONGODB_URL = url(&["mongodb", "mongodb+srv"]);
+    /// The document store: when set, run records and journals go there instead of the relational database. The
+    /// servers are named one by one: mongodb+srv:// addresses are not looked up.
+    MONGODB_URL = url(&["mongodb"]);
 }
 
 /// What is read beside the table: variables of the platform, which only lend a default and are not ours to
