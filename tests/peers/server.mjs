@@ -55,7 +55,7 @@ const { health, ready } = createReports({
 });
 
 const app = express();
-app.set("trust proxy", settings.TRUST_PROXY);
+if (settings.TRUST_PROXY > 0) app.set("trust proxy", settings.TRUST_PROXY);
 const known = [authenticate(settings), userLimiter(settings), express.json()];
 
 app.get("/health", handle(health));

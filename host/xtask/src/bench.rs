@@ -7,8 +7,8 @@ use crate::run::{cargo, run};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Only the numbers of this bench: `call` (a tool call), `http` (the whole service) or `variant_b` (beside the Node
-    /// deployment).
+    /// Only the numbers of this bench: `call` (a tool call), `http` (the whole service) or `variant_b` (the whole
+    /// service beside the Node deployment).
     only: Option<String>,
 }
 
