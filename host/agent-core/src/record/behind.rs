@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::try_join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
@@ -49,8 +50,8 @@ impl Default for Bounds {
 /// Takes the journals and records of runs and gives them to a store later. Never waits and never fails: what
 /// does not fit is dropped and counted. Clones are the same queue.
 ///
-/// A run's events are kept together until [`Self::end`] and written in order, so that a journal in the store
-/// has no gaps: what does not fit costs whole journals.
+/// A run's events are kept together until [`Self::end`], so that a journal in the store has no gaps: what does not
+/// fit costs whole journals.
 #[derive(Clone)]
 pub struct Behind(Arc<Queue>);
 
@@ -228,9 +229,9 @@ impl Drain {
 
     async fn write_within(&self, run: &EndedRun) -> Result<(), JournalError> {
         let store = &self.0.store;
-        for (sequence, event) in (0..).zip(&run.events) {
-            self.persist(|| store.append(&run.record.id, sequence, event)).await?;
-        }
+        // All at once, so that a store which groups its commits makes one of them.
+        let append = |(sequence, event)| self.persist(move || store.append(&run.record.id, sequence, event));
+        try_join_all((0..).zip(&run.events).map(append)).await?;
         // Last, so that a run which has a record has its whole journal.
         self.persist(|| store.save(&run.record)).await
     }

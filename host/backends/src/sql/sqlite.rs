@@ -35,6 +35,8 @@ impl Sqlite {
             .max_connections(1)
             .idle_timeout(IDLE_TIMEOUT)
             .acquire_timeout(TURN_TIMEOUT)
+            // There is no network that could have gone, and asking costs as much as a statement.
+            .test_before_acquire(false)
             // On a full disk SQLite ends the transaction by itself. The driver then still counts one, which nobody
             // can end any more, and begins no other on that connection.
             .before_acquire(|connection: &mut SqliteConnection, _about| {
@@ -42,7 +44,10 @@ impl Sqlite {
                 Box::pin(async move { Ok(is_usable) })
             })
             .connect_lazy_with(options.clone());
-        let readers = pool_options().max_connections(MOST_CONNECTIONS - 1).connect_lazy_with(options);
+        let readers = pool_options()
+            .max_connections(MOST_CONNECTIONS - 1)
+            .test_before_acquire(false)
+            .connect_lazy_with(options);
         Self { readers, writer }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use sqlx::{PgPool, Sqlite as SqliteDatabase, Transaction};
+use sqlx::{PgPool, SqliteConnection};
 
 use crate::batch::Weigh;
 use crate::sql::commit::Write;
@@ -87,22 +87,32 @@ impl EventRow {
 
 /// Says how many events were inserted.
 async fn write_to_sqlite(pools: &Sqlite, entries: &[Entry]) -> Result<u64, sqlx::Error> {
+    if let [entry] = entries {
+        // One statement is a transaction by itself: beginning and ending one would be two more turns of the thread
+        // that SQLite runs on.
+        let mut writer = pools.writer().acquire().await?;
+        return entry.insert_into_sqlite(&mut writer).await;
+    }
     let mut transaction = pools.writer().begin_with("BEGIN IMMEDIATE").await?;
     let mut inserted = 0;
     for entry in entries {
-        match entry {
-            Entry::Event(event) => inserted += insert_into_sqlite(&mut transaction, event).await?,
-            Entry::Record(record) => upsert_into_sqlite(&mut transaction, record).await?,
-        }
+        inserted += entry.insert_into_sqlite(&mut transaction).await?;
     }
     transaction.commit().await?;
     Ok(inserted)
 }
 
-async fn insert_into_sqlite(
-    transaction: &mut Transaction<'_, SqliteDatabase>,
-    event: &EventRow,
-) -> Result<u64, sqlx::Error> {
+impl Entry {
+    /// Says how many events were inserted.
+    async fn insert_into_sqlite(&self, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+        match self {
+            Self::Event(event) => insert_into_sqlite(connection, event).await,
+            Self::Record(record) => upsert_into_sqlite(connection, record).await.map(|()| 0),
+        }
+    }
+}
+
+async fn insert_into_sqlite(connection: &mut SqliteConnection, event: &EventRow) -> Result<u64, sqlx::Error> {
     let sql = "INSERT INTO run_events (run_id, sequence, writer, event) VALUES ($1, $2, $3, $4) \
                ON CONFLICT DO NOTHING";
     let inserted = sqlx::query(sql)
@@ -110,13 +120,13 @@ async fn insert_into_sqlite(
         .bind(event.sequence)
         .bind(&*event.writer)
         .bind(&event.event)
-        .execute(&mut **transaction)
+        .execute(&mut *connection)
         .await?;
     Ok(inserted.rows_affected())
 }
 
 async fn upsert_into_sqlite(
-    transaction: &mut Transaction<'_, SqliteDatabase>,
+    connection: &mut SqliteConnection,
     record: &RecordRow,
 ) -> Result<(), sqlx::Error> {
     let sql = "INSERT OR REPLACE INTO run_records \
@@ -130,7 +140,7 @@ async fn upsert_into_sqlite(
         .bind(record.started_at)
         .bind(record.finished_at)
         .bind(&record.outcome)
-        .execute(&mut **transaction)
+        .execute(&mut *connection)
         .await
         .map(drop)
 }
