@@ -12,4 +12,5 @@ mod outages;
 mod poison;
 mod replicas;
 mod stores;
+mod succession;
 mod takeover;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
 
 pub use worker::{Worker, Workshop};
 
@@ -31,12 +32,20 @@ const LAST_LOOK: Duration = Duration::from_millis(500);
 pub struct Jobs {
     queue: Arc<dyn JobQueue>,
     board: Board,
+    /// Nobody is made to wait any more once this is cancelled.
+    stopping: CancellationToken,
 }
 
 impl Jobs {
     /// The jobs of that queue.
     pub fn new(queue: Arc<dyn JobQueue>) -> Self {
-        Self { queue, board: Board::default() }
+        Self { queue, board: Board::default(), stopping: CancellationToken::new() }
+    }
+
+    /// The same jobs, and from when `stopping` is cancelled whoever waits for one is told how it stands.
+    #[must_use]
+    pub fn until(self, stopping: CancellationToken) -> Self {
+        Self { stopping, ..self }
     }
 
     /// Adds a job and says its id.
@@ -57,6 +66,7 @@ impl Jobs {
             tokio::select! {
                 biased;
                 () = sleep_until(until) => break,
+                () = self.stopping.cancelled() => break,
                 () = watcher.changed() => {}
                 () = sleep(looks.next()) => {}
             }

@@ -77,6 +77,12 @@ impl Worker {
     pub async fn work(&self, stopping: CancellationToken) {
         let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
         while !stopping.is_cancelled() {
+            // A job that is taken while all places are, would be kept from workers that have one, and one whose
+            // place is given away meanwhile waits for another. Whoever waited longer has had theirs.
+            tokio::select! {
+                _place = self.shop.admission.enter() => {}
+                () = stopping.cancelled() => break,
+            }
             let fared_well = match self.take(&stopping).await {
                 Ok(None) => true,
                 Ok(Some(claim)) => {

@@ -26,6 +26,18 @@ pub const FIRST_BACKOFF: Duration = Duration::from_secs(2);
 /// (decisions, "A killed worker"), and finding it takes a little as well.
 pub const LEASE: Duration = Duration::from_secs(6);
 
+/// How long a lease may go without being renewed before a successor at the same place takes the worker for dead:
+/// longer than between two renewals, and within the 2 s after a restart (decisions, "A killed worker").
+pub fn missed(lease: Duration) -> Duration {
+    lease / 4
+}
+
+/// The place in a worker's name, with the separator.
+pub fn place_of(worker: &str) -> &str {
+    let end = worker.find('#').map_or(worker.len(), |separator| separator + 1);
+    worker.get(..end).unwrap_or(worker)
+}
+
 /// A queue of jobs, from both sides.
 #[async_trait]
 pub trait JobQueue: Send + Sync {
@@ -46,11 +58,12 @@ pub trait JobQueue: Send + Sync {
     async fn depth(&self) -> Result<Depth, QueueError>;
 
     /// Takes the next job, waiting up to `patience` for one. Jobs whose lease has run out are among them.
-    /// `worker` names this process; it is unique among those that live.
+    /// `worker` names this process, `place#incarnation`: where it runs, and something that no other process has.
     async fn take(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError>;
 
-    /// Gives back at once what `worker` held before it was killed. Called once when a process starts, whose
-    /// name shows that its predecessor is dead. Says how many jobs there were.
+    /// Gives back what other workers at the place of `worker` held and have not renewed for [`missed`] of a lease:
+    /// its predecessor, which was killed. One that lives renews more often, so that it keeps its jobs also when it
+    /// is still ending, or when two machines go by one name. Says how many jobs there were.
     async fn recover(&self, worker: &str) -> Result<u64, QueueError>;
 
     /// Makes the lease last [`LEASE`] from now.

@@ -24,7 +24,8 @@ pub(crate) async fn run(lane: Handle) -> anyhow::Result<Exit> {
     let demo = vars.defaults.contains_key("LLM_MODEL");
     let secret = vars.defaults.get("JWT_SECRET");
     let token = secret.map(|secret| sign(secret)).transpose()?;
-    serve::run(&vars, lane, |address| introduce(address, token.as_deref(), demo)).await
+    let has_tools = vars.get("TOOLS_DIR").is_some();
+    serve::run(&vars, lane, |address| introduce(address, token.as_deref(), demo, has_tools)).await
 }
 
 /// The environment, and beneath it what it leaves open.
@@ -72,7 +73,7 @@ fn sign(secret: &str) -> anyhow::Result<String> {
 }
 
 #[expect(clippy::print_stdout, reason = "dev speaks to a person at a terminal")]
-fn introduce(address: SocketAddr, token: Option<&str>, demo: bool) {
+fn introduce(address: SocketAddr, token: Option<&str>, demo: bool, has_tools: bool) {
     println!("\nagent-host serves on http://{address}");
     println!("  Variant A: POST /agent/invoke   GET /health/live   GET /health/ready   GET /metrics");
     println!(
@@ -80,6 +81,11 @@ fn introduce(address: SocketAddr, token: Option<&str>, demo: bool) {
     );
     if demo {
         println!("The demo model answers: rules, not a language model. Set LLM_API_KEY for a real one.");
+    }
+    if !has_tools {
+        println!(
+            "There are no tools: run `cargo xtask guests` and start it in the repository, or set TOOLS_DIR."
+        );
     }
     println!("Try:\n");
     println!("  curl -s http://{address}/agent/invoke -H 'Content-Type: application/json' \\");

@@ -9,6 +9,7 @@ use http_edge::Latch;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::Exit;
 use crate::config::{Config, Vars};
@@ -33,9 +34,10 @@ pub(crate) async fn run(
 
     let latch = Latch::default();
     if config.service.lambda_runtime_api.is_some() {
-        let built = wire::build(&config, lane, worker_name("lambda"), latch.readiness()).await?;
+        let stopping = CancellationToken::new();
+        let built = wire::build(&config, lane, worker_name("lambda"), latch.readiness(), &stopping).await?;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving as a Lambda function");
-        let running = built.background.start(&CancellationToken::new(), true);
+        let running = built.background.start(&stopping, true);
         let served = serve::lambda::run(built.router).await;
         running.close().await;
         return served
@@ -49,14 +51,14 @@ pub(crate) async fn run(
         .with_context(|| format!("listening on {host} port {port} (HOST and PORT)"))?;
     let address = listener.local_addr().context("reading the address we listen on")?;
     let worker = worker_name(&address.to_string());
+    let stopping = CancellationToken::new();
     // Tools that take long to compile must not keep a signal waiting.
     let built = tokio::select! {
-        built = wire::build(&config, lane, worker, latch.readiness()) => built?,
+        built = wire::build(&config, lane, worker, latch.readiness(), &stopping) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
     };
     let Service { router, background } = built;
 
-    let stopping = CancellationToken::new();
     let running = background.start(&stopping, false);
     tracing::info!(
         %address,
@@ -75,9 +77,9 @@ pub(crate) async fn run(
     })
 }
 
-/// Names this process among all that work off the queue. A process that is started again at the same address
-/// has the same name, and that it could bind the address shows that its predecessor is gone.
+/// Names this process among all that work off the queue: where it runs, by which one that is started again knows its
+/// predecessor, and something that no other has.
 fn worker_name(address: &str) -> String {
     let host = rustix::system::uname();
-    format!("{}@{address}", host.nodename().to_string_lossy())
+    format!("{}@{address}#{}", host.nodename().to_string_lossy(), Uuid::now_v7().simple())
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::jobs::{WORKERS, Worker};
+use agent_core::ports::queue::{LEASE, missed};
 use agent_core::ports::{JobQueue, RunStore};
 use agent_core::record::Drain;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
 use futures::future::BoxFuture;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tool_host::ToolHost;
 
@@ -19,7 +20,7 @@ use crate::metrics::QueueDepth;
 use crate::tasks::Tasks;
 
 /// How long to wait before the queue is asked again for what a predecessor held.
-const RECOVERY_PAUSE: Duration = Duration::from_millis(250);
+const RECOVERY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Everything that is to be started with [`Self::start`].
 pub struct Background {
@@ -83,16 +84,12 @@ impl Background {
                 writer.spawn("queue-writer", queue_writer);
             }
             if !without_workers {
-                let (tasks, stopping) = (workers.clone(), stopping.clone());
-                workers.spawn("recovery", async move {
-                    // Before anything is taken: what is taken from now on carries the same name.
-                    recover(&*jobbing.queue, &jobbing.name, &stopping).await;
-                    let worker = Arc::new(jobbing.worker);
-                    for _ in 0..WORKERS {
-                        let (worker, stopping) = (worker.clone(), stopping.clone());
-                        tasks.spawn("worker", async move { worker.work(stopping).await });
-                    }
-                });
+                others.spawn("recovery", recover(jobbing.queue, jobbing.name));
+                let worker = Arc::new(jobbing.worker);
+                for _ in 0..WORKERS {
+                    let (worker, stopping) = (worker.clone(), stopping.clone());
+                    workers.spawn("worker", async move { worker.work(stopping).await });
+                }
             }
         }
         Running { others, workers, drain, writer, queue, database: self.database, mongo: self.mongo }
@@ -123,21 +120,21 @@ impl Running {
     }
 }
 
-/// Gives back what a predecessor of that name held when it was killed, as soon as the queue can be asked.
-async fn recover(queue: &dyn JobQueue, name: &str, stopping: &CancellationToken) {
-    while !stopping.is_cancelled() {
-        match queue.recover(name).await {
-            Ok(0) => return,
+/// Gives back what a predecessor held when it was killed: as soon as it is clear that nobody renews its leases,
+/// and as soon as the queue can be asked.
+async fn recover(queue: Arc<dyn JobQueue>, worker: String) {
+    let until = Instant::now() + missed(LEASE) + RECOVERY_PAUSE;
+    loop {
+        let last = Instant::now() >= until;
+        match queue.recover(&worker).await {
+            Ok(0) if last => return,
+            Ok(0) => {}
             Ok(jobs) => {
                 tracing::warn!(jobs, "taking up again what was left when this service last ended");
-                return;
             }
             Err(error) => tracing::debug!(%error, "the queue cannot be asked yet what was left"),
         }
-        tokio::select! {
-            () = sleep(RECOVERY_PAUSE) => {}
-            () = stopping.cancelled() => {}
-        }
+        sleep(RECOVERY_PAUSE).await;
     }
 }
 

@@ -20,6 +20,7 @@ use backends::memory::MemoryJournal;
 use backends::sql::SqlPool;
 use http_edge::{Edge, Readiness, Settings};
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
 use crate::metrics::Metrics;
@@ -82,12 +83,13 @@ pub enum WireError {
 }
 
 /// Puts a service together. `lane` is where guests go on that take long; `worker` names this process among all
-/// that work off the queue; `readiness` says when the service is going away.
+/// that work off the queue; `readiness` and `stopping` say when the service is going away.
 pub async fn build(
     config: &Config,
     lane: Handle,
     worker: String,
     readiness: Readiness,
+    stopping: &CancellationToken,
 ) -> Result<Service, WireError> {
     warn_of_what_is_not_there(config);
     let metrics =
@@ -114,7 +116,8 @@ pub async fn build(
     let a = config.service.variant.serves_a().then(|| variant_a(&parts, database.clone()));
     let (b, jobbing) = match (&config.variant_b, &stores.database, database, &recording) {
         (Some(needs), Some(pool), Some(probe), Some(recording)) => {
-            let stores = variant_b::Stores { pool, probe, runs: recording.store.clone(), prepared };
+            let (runs, stopping) = (recording.store.clone(), stopping.clone());
+            let stores = variant_b::Stores { pool, probe, runs, prepared, stopping };
             let (served, jobbing) = variant_b::build(config, needs, stores, &parts, worker)?;
             (Some(served), Some(jobbing))
         }

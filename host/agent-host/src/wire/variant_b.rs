@@ -10,6 +10,7 @@ use agent_core::ports::{Cluster, Probe, RunStore};
 use backends::sql::SqlPool;
 use http_edge::Tokens;
 use model_client::{CLUSTER_TIMEOUT, HttpCluster};
+use tokio_util::sync::CancellationToken;
 
 use super::WireError;
 use super::background::Jobbing;
@@ -24,6 +25,8 @@ pub(crate) struct Stores<'a> {
     pub(crate) probe: Arc<dyn Probe>,
     /// Where the journals of jobs are.
     pub(crate) runs: Arc<dyn RunStore>,
+    /// Is cancelled when the service is going away.
+    pub(crate) stopping: CancellationToken,
     /// Whether the database has its tables.
     pub(crate) prepared: Arc<AtomicBool>,
 }
@@ -41,7 +44,7 @@ pub(crate) fn build(
     let admission = Admission::new(config.agent.max_concurrent);
     let circuit = SharedCircuit::new(config.agent.circuit_min_volume);
     metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
-    let jobs = Jobs::new(shared.queue.clone());
+    let jobs = Jobs::new(shared.queue.clone()).until(stores.stopping);
     let cache = config.agent.result_cache.then_some(shared.cache);
     let gates = Gates { cache: cache.clone(), circuit, admission: admission.clone() };
     let jobbing = Jobbing {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use agent_core::ports::Claim;
-use agent_core::ports::queue::QUEUE;
+use agent_core::ports::queue::{QUEUE, missed, place_of};
 use bullmq::QueueKeys;
 use redis::{Script, ScriptInvocation};
 
@@ -74,7 +74,8 @@ impl Ours {
         cancel
     }
 
-    /// Puts the jobs of a dead worker back to the queue, or all whose lease has run out. Answers their number.
+    /// Puts the jobs of a worker's dead predecessors back to the queue, or all whose lease has run out. Answers
+    /// their number.
     pub(super) fn give_back(&self, worker: Option<&str>) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut give_back = self.give_back.prepare_invoke();
@@ -82,7 +83,9 @@ impl Ours {
             give_back.key(key);
         }
         give_back.key(keys.marker()).key(keys.events());
-        give_back.arg(keys.key_prefix()).arg(worker.unwrap_or_default());
+        let worker = worker.unwrap_or_default();
+        give_back.arg(keys.key_prefix()).arg(worker).arg(place_of(worker));
+        give_back.arg(millis(self.lease - missed(self.lease)));
         give_back
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::queue::{ATTEMPTS, QUEUE};
+use agent_core::ports::queue::{ATTEMPTS, QUEUE, missed};
 use agent_core::ports::{
     AttemptEnd, Cancelling, Claim, JobData, JobQueue as _, JobStatus, QueueError, Renewal, Wanted,
 };
@@ -172,9 +172,10 @@ async fn a_lease_that_ran_out_is_taken_up_again_while_nobody_else_has_the_job() 
 async fn a_wish_to_cancel_outlives_the_worker() {
     let (_server, queue) = start().await;
     let id = queue.add(&data("q")).await.unwrap();
-    take(&queue).await;
+    queue.take("here#1", PATIENCE).await.unwrap().expect("a job to take");
     assert_eq!(queue.cancel(&id).await.unwrap(), Cancelling::Asked);
-    assert_eq!(queue.recover("worker").await.unwrap(), 1);
+    tokio::time::sleep(missed(LEASE)).await;
+    assert_eq!(queue.recover("here#2").await.unwrap(), 1);
     assert_eq!(queue.take("worker", Duration::ZERO).await.unwrap(), None);
     assert_eq!(status(&queue, &id).await, JobStatus::Cancelled);
 }

@@ -1,7 +1,8 @@
 -- Puts jobs whose worker is gone back to the front of the queue.
 --
 -- KEYS     active, wait, prioritized, stalled, meta, marker, events
--- ARGV     BullMQ's prefix of a job's key, the worker that was killed (empty: all whose lease has run out)
+-- ARGV     BullMQ's prefix of a job's key, the worker that asks for what its predecessors held (empty: all whose
+--          lease has run out), its place, milliseconds that a lease has left when it was renewed in time
 -- Returns  how many jobs
 --
 -- What BullMQ does in two passes, half a minute apart, is done in one: taking a job locks it in the same step,
@@ -9,13 +10,18 @@
 -- stalled, which would let a Node worker fail them: how often a job may be taken up again is not the queue's
 -- business.
 local active, wait, prioritized, stalled, meta, marker, events = unpack(KEYS)
-local prefix, worker = ARGV[1], ARGV[2]
+local prefix, worker, place, in_time = unpack(ARGV)
 local owner = worker .. ':'
 
-local function is_given_back(lock)
+local function begins(text, with)
+  return string.sub(text, 1, #with) == with
+end
+
+local function is_given_back(lock_key)
+  local lock = redis.call('GET', lock_key)
   if worker == '' then return not lock end
-  -- Nothing but the rest of a token follows, so that no worker's name is the beginning of another's.
-  return lock and string.sub(lock, 1, #owner) == owner and not string.find(lock, ':', #owner + 1, true)
+  return lock and begins(lock, place) and not begins(lock, owner)
+    and redis.call('PTTL', lock_key) <= tonumber(in_time)
 end
 
 local function is_paused_or_full()
@@ -26,7 +32,7 @@ end
 local number = 0
 for _, id in ipairs(redis.call('LRANGE', active, 0, -1)) do
   local job = prefix .. id
-  if is_given_back(redis.call('GET', job .. ':lock')) then
+  if is_given_back(job .. ':lock') then
     redis.call('LREM', active, 1, id)
     redis.call('DEL', job .. ':lock')
     redis.call('SREM', stalled, id)

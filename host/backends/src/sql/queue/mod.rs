@@ -7,7 +7,7 @@ mod statements;
 
 use std::time::Duration;
 
-use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE};
+use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE, missed, place_of};
 use agent_core::ports::{
     AttemptEnd, Cancelling, Claim, Depth, Job, JobData, JobPage, JobQueue, JobStatus, QueueError, Renewal,
     Wanted,
@@ -153,7 +153,11 @@ impl JobQueue for SqlQueue {
 
     async fn recover(&self, worker: &str) -> Result<u64, QueueError> {
         let recovered = writing!(&self.pool, db => {
-            let query = sqlx::query(statements::RECOVER).bind(escape(worker)).execute(db);
+            let query = sqlx::query(statements::RECOVER)
+                .bind(escape(place_of(worker)))
+                .bind(escape(worker))
+                .bind(ms(self.lease - missed(self.lease)))
+                .execute(db);
             query.map_ok(|done| done.rows_affected())
         })
         .map_err(failed)?;

@@ -70,12 +70,14 @@ pub(super) const TAKE_IN_SQLITE: &str = take!("");
 /// [`take!`] for PostgreSQL, past the jobs that others are taking at this moment.
 pub(super) const TAKE_IN_POSTGRES: &str = take!("FOR UPDATE SKIP LOCKED");
 
-/// `$1` worker. A death counts as one, however it was noticed.
+/// `$1` place, `$2` worker that asks, `$3` ms that a lease has left when it was renewed in time. A death counts as
+/// one, however it was noticed.
 pub(super) const RECOVER: &str = "\
     UPDATE jobs SET status = CASE WHEN cancel_asked THEN 'cancelled' ELSE 'waiting' END, \
         finished_at = CASE WHEN cancel_asked THEN (SELECT ms FROM clock) END, \
         losses = losses + 1, place = 0, due_at = (SELECT ms FROM clock), worker = NULL, token = NULL \
-    WHERE worker = $1 AND status = 'active'";
+    WHERE substr(worker, 1, length($1)) = $1 AND worker <> $2 AND status = 'active' \
+        AND due_at <= (SELECT ms FROM clock) + $3";
 
 /// `$1` id, `$2` token, `$3` ms.
 pub(super) const RENEW: &str = "\

@@ -72,7 +72,7 @@ macro_rules! test_all {
             a_renewed_lease_lasts,
             a_job_of_a_dead_worker_goes_to_another,
             who_lost_a_lease_changes_nothing_any_more,
-            a_restarted_worker_gives_its_jobs_back_at_once,
+            a_restarted_worker_gives_its_predecessors_jobs_back_soon,
         }
     };
 }

@@ -1,8 +1,9 @@
 //! Workers that die, and those that only seem to.
 
+use agent_core::ports::queue::missed;
 use agent_core::ports::{AttemptEnd, JobStatus, QueueError, Renewal};
 use futures::FutureExt as _;
-use tokio::time::{Instant, interval};
+use tokio::time::{Instant, interval, sleep};
 
 use super::{Bench, add, assert_nothing_to_take, completed, failed, read, status, take};
 
@@ -46,22 +47,33 @@ pub(crate) async fn who_lost_a_lease_changes_nothing_any_more(bench: &Bench) {
     assert_eq!(read(bench, &id).await.result.expect("a result").get(), "1");
 }
 
-pub(crate) async fn a_restarted_worker_gives_its_jobs_back_at_once(bench: &Bench) {
-    let ids = [add(bench, "1").await, add(bench, "2").await, add(bench, "3").await];
-    let dead = [take(&*bench.queue, "dead").await, take(&*bench.queue, "dead").await];
-    let other = take(&*bench.queue, "dead too, but not that one").await;
-    assert_eq!(bench.peer.recover("dead").await.unwrap(), 2);
-    assert_eq!(bench.peer.recover("dead").await.unwrap(), 0);
+pub(crate) async fn a_restarted_worker_gives_its_predecessors_jobs_back_soon(bench: &Bench) {
+    let mut ids = Vec::new();
+    for query in ["1", "2", "3", "4", "5"] {
+        ids.push(add(bench, query).await);
+    }
+    let dead = [take(&*bench.queue, "here:1#a").await, take(&*bench.queue, "here:1#b").await];
+    let elsewhere = take(&*bench.queue, "here:12#a").await;
+    let own = take(&*bench.queue, "here:1#c").await;
+    let living = take(&*bench.queue, "here:1#d").await;
+    // A lease that was renewed a moment ago belongs to somebody who lives.
+    assert_eq!(bench.peer.recover("here:1#c").await.unwrap(), 0);
+    sleep(missed(bench.lease)).await;
+    assert_eq!(bench.queue.renew(&living).await.unwrap(), Renewal::Held);
+    assert_eq!(bench.peer.recover("here:1#c").await.unwrap(), 2);
+    assert_eq!(bench.peer.recover("here:1#c").await.unwrap(), 0);
     let mut again = Vec::new();
     for claim in dead {
         assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Lost);
-        let claim = bench.queue.take("dead", std::time::Duration::ZERO).await.unwrap();
-        again.push(claim.expect("given back at once").job_id);
+        let claim = bench.queue.take("here:1#c", std::time::Duration::ZERO).await.unwrap();
+        again.push(claim.expect("given back").job_id);
     }
     again.sort();
     let mut expected = ids[..2].to_vec();
     expected.sort();
     assert_eq!(again, expected);
-    assert_eq!(bench.queue.renew(&other).await.unwrap(), Renewal::Held);
+    for claim in [elsewhere, own, living] {
+        assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Held);
+    }
     assert_nothing_to_take(bench).await;
 }
