@@ -49,7 +49,7 @@ async fn whoever_waits_for_a_job_is_told_how_it_stands_when_the_service_ends() {
     let gate = model.holds(says("never heard"));
     // Connections are taken a little longer, or the question could come too late to be asked.
     let mut service = stores.service(&model).env("SHUTDOWN_DRAIN_MS", "2000").start().await;
-    let user = service.user(&Token::of("u"));
+    let user = service.user(Token::of("u"));
     let job = user.job_for("work").await;
     model.was_asked(1).await;
     let waiting = Task::begin(async move { user.get(&format!("/api/agent/jobs/{job}?wait=60")).await });
