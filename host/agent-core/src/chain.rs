@@ -3,8 +3,9 @@
 use std::error::Error;
 use std::fmt;
 
-/// Prints an error with everything that it came from. No error of ours repeats its source.
-pub(crate) struct Chain<'a>(pub(crate) &'a dyn Error);
+/// Prints an error with everything that it came from, the outermost first. No error of ours repeats its source.
+#[derive(Debug)]
+pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -17,7 +17,7 @@
 
 mod backoff;
 pub mod catalog;
-mod chain;
+pub mod chain;
 pub mod circuit;
 pub mod drive;
 pub mod health;

@@ -7,6 +7,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use agent_core::chain::Chain;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONNECTION, CONTENT_TYPE};
@@ -80,22 +81,6 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Chain(&*self.0).fmt(f)
-    }
-}
-
-/// An error and its sources, the outermost first.
-#[derive(Debug)]
-pub(crate) struct Chain<'a>(pub(crate) &'a (dyn Error + 'static));
-
-impl fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(error) = source {
-            write!(f, ": {error}")?;
-            source = error.source();
-        }
-        Ok(())
     }
 }
 

@@ -1,7 +1,8 @@
 //! Reads request bodies: how many bytes, and for how long. What they mean is not known here.
 //!
 //! The limits stand here and not in a layer, because Variant B looks at a body only after it knows the
-//! caller (decisions, "Order of checks"): someone without a token gets 401 for a large body, not 413.
+//! caller (decisions, "Order of checks"): someone without a token gets 401 for a large body, not 413. What is
+//! not read is waited for in `layers/unread_body.rs`.
 
 use std::time::Duration;
 
@@ -23,32 +24,18 @@ pub(crate) enum BodyError {
     Broken(#[source] BoxError),
 }
 
-/// How long a client that sent too much may go on sending before it is answered.
-const LINGER: Duration = Duration::from_secs(1);
-
 /// The whole body. Nothing is copied when it arrives in one piece, as small ones do.
-pub(crate) async fn read_body(mut body: Body, settings: &Settings) -> Result<Bytes, BodyError> {
+pub(crate) async fn read_body(body: Body, settings: &Settings) -> Result<Bytes, BodyError> {
     let limit = settings.max_body_bytes;
     // This is the declared `Content-Length`. A client that waits for `100 Continue` is spared the upload.
     if body.size_hint().lower() > limit as u64 {
         return Err(BodyError::TooLarge { limit });
     }
     let time_limit = settings.body_time_limit;
-    match tokio::time::timeout(time_limit, Limited::new(&mut body, limit).collect()).await {
+    match tokio::time::timeout(time_limit, Limited::new(body, limit).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            discard_rest(body).await;
-            Err(BodyError::TooLarge { limit })
-        }
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(BodyError::TooLarge { limit }),
         Ok(Err(error)) => Err(BodyError::Broken(error)),
         Err(_elapsed) => Err(BodyError::TooSlow { limit: time_limit }),
     }
-}
-
-/// Lets a client finish sending. Were it answered at once, the connection would be closed under its hands,
-/// and most clients then report a broken pipe instead of the answer.
-async fn discard_rest(mut body: Body) {
-    let discarded = async { while let Some(Ok(_)) = body.frame().await {} };
-    // Too late is as good as in time: what counts is that it had a chance.
-    let _ = tokio::time::timeout(LINGER, discarded).await;
 }

@@ -7,6 +7,7 @@ mod one_line;
 mod panic_guard;
 mod request_id;
 mod request_log;
+mod unread_body;
 
 use axum::Router;
 use tower::ServiceBuilder;
@@ -35,6 +36,9 @@ pub(crate) fn wrap(routes: Router, settings: Settings, gate: Option<Gate>) -> Ro
             // Writes one line per request. Outside the panic guard, so that a request that panicked gets
             // its line like any other, and inside the two above, which it quotes.
             .layer(layer_fn(request_log::Logged::new))
+            // Lets clients finish sending what nobody reads. Inside the log, so that its time is in the line, and
+            // outside everything that may answer without reading.
+            .layer(layer_fn(unread_body::Lingering::new))
             // Counts what comes to Variant B, whoever answers it. Inside the log, which quotes the user that it
             // learned of, and outside the panic guard, so that a panic's answer carries its headers as well.
             .layer(layer_fn(move |inner| Gated::new(inner, gate.clone())))

@@ -178,8 +178,8 @@ async fn nobody_without_a_token_gets_in_anywhere_below_the_agent() {
 #[tokio::test]
 async fn whoever_has_no_token_hears_nothing_about_his_body() {
     let service = Service::variant_b().env("LLM_API_KEY", "sk-1").start().await;
-    for body in ["{", "{}"] {
-        assert_eq!(service.post("/api/agent", body).await.status, 401);
+    for body in ["{".to_owned(), "{}".to_owned(), "x".repeat(200_000), "x".repeat(5_000_000)] {
+        assert_eq!(service.post("/api/agent", body.clone()).await.status, 401);
         let wrong = service.request(Method::POST, "/api/agent").header(AUTHORIZATION, "Bearer x");
         assert_eq!(service.send(wrong.body(body)).await.status, 403);
     }

@@ -47,6 +47,12 @@ impl Admission {
         Place { _permit: self.free.clone().acquire_owned().await.ok() }
     }
 
+    /// Waits until there is a place, behind those who wait for one, and leaves it to others. Whoever only wants
+    /// to know is not counted as waiting.
+    pub async fn vacancy(&self) {
+        let _place = self.free.acquire().await;
+    }
+
     /// How many places are taken.
     pub fn in_use(&self) -> usize {
         self.places.saturating_sub(self.free.available_permits())

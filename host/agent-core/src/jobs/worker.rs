@@ -80,7 +80,7 @@ impl Worker {
             // A job that is taken while all places are, would be kept from workers that have one, and one whose
             // place is given away meanwhile waits for another. Whoever waited longer has had theirs.
             tokio::select! {
-                _place = self.shop.admission.enter() => {}
+                () = self.shop.admission.vacancy() => {}
                 () = stopping.cancelled() => break,
             }
             let fared_well = match self.take(&stopping).await {

@@ -34,11 +34,6 @@ pub(crate) struct Gates {
 }
 
 impl Parts<'_> {
-    /// What a request of Variant A is given to.
-    pub(crate) fn for_variant_a(&self) -> Arc<dyn Invoke> {
-        self.for_request()
-    }
-
     /// What a request of Variant B is given to.
     pub(crate) fn for_variant_b(&self, gates: Gates) -> Arc<dyn Invoke> {
         // A place for each run, shared with the queue's worker.
@@ -60,7 +55,8 @@ impl Parts<'_> {
         Workshop { name, admission, agent, journal, observer: self.metrics.service() }
     }
 
-    fn for_request(&self) -> Arc<dyn Invoke> {
+    /// What a request of Variant A is given to, and the inside of Variant B's.
+    pub(crate) fn for_request(&self) -> Arc<dyn Invoke> {
         let journal = match &self.behind {
             Some(behind) => Arc::new(behind.clone()),
             None => self.unrecorded.clone(),

@@ -124,7 +124,6 @@ pub async fn build(
         // Variant B has a database, and where there is one runs are recorded.
         _ => (None, None),
     };
-    drop(parts);
     let router = http_edge::router(Edge {
         a,
         b,
@@ -153,7 +152,7 @@ fn record(runs: Option<Runs>, metrics: &Metrics) -> (Option<Recording>, Option<B
 fn variant_a(parts: &Parts<'_>, database: Option<Arc<dyn Probe>>) -> http_edge::VariantA {
     // Decisions, "`/health/ready` checks (Variant A)".
     let probes = [Some(parts.llm.clone()), database].into_iter().flatten().collect();
-    http_edge::VariantA { invoke: parts.for_variant_a(), toolbox: parts.toolbox.clone(), probes }
+    http_edge::VariantA { invoke: parts.for_request(), toolbox: parts.toolbox.clone(), probes }
 }
 
 fn settings(config: &config::Http) -> Settings {

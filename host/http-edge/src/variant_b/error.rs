@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::chain::Chain;
 use agent_core::drive::DriveError;
 use agent_core::invoke::InvokeError;
 use agent_core::ports::{CacheError, ClusterError, ModelError, QueueError};
@@ -20,7 +21,7 @@ use http::{HeaderValue, StatusCode};
 
 use super::issue::{Issue, Issues};
 use super::windows::whole_seconds;
-use crate::answer::{self, Chain, Failure};
+use crate::answer::{self, Failure};
 use crate::body::BodyError;
 use crate::json::NotJson;
 use crate::tokens::TokenError;
