@@ -119,7 +119,7 @@ impl Peer {
     }
 
     fn start(&self, program: &str, arguments: &[&str]) -> Process {
-        let folder = folder();
+        let folder = folder("bullmq");
         let mut command = Command::new("node");
         command
             .arg(folder.join(program))
@@ -133,12 +133,12 @@ impl Peer {
     }
 }
 
-/// The folder of the peers. What they need has to be there.
-fn folder() -> PathBuf {
+/// The folder of the peers. The package they need has to be there.
+pub(crate) fn folder(package: &str) -> PathBuf {
     let folder = repository().join("tests/peers");
     assert!(
-        folder.join("node_modules/bullmq").is_dir(),
-        "there are no packages in {}/node_modules: run `npm ci` there (`cargo xtask test` does)",
+        folder.join("node_modules").join(package).is_dir(),
+        "there is no package {package} in {}/node_modules: run `npm ci` there (`cargo xtask test` does)",
         folder.display()
     );
     let node = std::process::Command::new("node").arg("--version").output();
@@ -153,7 +153,7 @@ fn folder() -> PathBuf {
     clippy::disallowed_methods,
     reason = "this is no service, and it starts what the user has installed"
 )]
-fn search_path() -> String {
+pub(crate) fn search_path() -> String {
     std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned())
 }
 
