@@ -30,7 +30,7 @@ use migration::Migration;
 use stores::Runs;
 
 pub use background::{Background, Running};
-pub use tools::start as start_tools;
+pub use tools::start_observed as start_observed_tools;
 
 /// Bytes of journals that are kept in memory while there is no store to keep them.
 const JOURNAL_BYTES: usize = 8 << 20;
