@@ -103,7 +103,10 @@ fn name_types_of_parts(schema: &mut Schema) {
     if let Some(Value::Object(members)) = schema.get_mut("properties") {
         members.values_mut().for_each(name_types);
     }
-    if let Some(items) = schema.get_mut("items") {
+    // Not the items that [`name_types`] leaves open: they may be anything, and so on without end.
+    if schema.get("type").is_some_and(|kind| kind == "array")
+        && let Some(items) = schema.get_mut("items")
+    {
         name_types(items);
     }
 }

@@ -9,7 +9,11 @@ use crate::config::Tools;
 use crate::metrics::ToolMetrics;
 
 /// Starts the tool host, counted. Components that cannot be loaded are its faults, not its errors.
-pub async fn start(config: &Tools, lane: Handle, metrics: Arc<ToolMetrics>) -> Result<ToolHost, EngineError> {
+pub(super) async fn start(
+    config: &Tools,
+    lane: Handle,
+    metrics: Arc<ToolMetrics>,
+) -> Result<ToolHost, EngineError> {
     start_observed(config, lane, Arc::new(Counted(metrics))).await
 }
 
