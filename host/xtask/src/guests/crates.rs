@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
+
+use crate::run::cargo;
 
 /// A crate type that becomes a component.
 const COMPONENT: &str = "cdylib";
@@ -69,9 +71,7 @@ pub(super) fn survey(workspace: &Path) -> anyhow::Result<(Vec<Tool>, Vec<PassedO
 
 /// The packages of the workspace, as `cargo metadata` has them.
 fn read_packages(workspace: &Path) -> anyhow::Result<Vec<Value>> {
-    let output = Command::new("cargo")
-        .current_dir(workspace)
-        .args(["metadata", "--no-deps", "--format-version", "1"])
+    let output = cargo(workspace, ["metadata", "--no-deps", "--format-version", "1"])
         .stderr(Stdio::inherit())
         .output()
         .context("starting cargo")?;
@@ -141,7 +141,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         // As cargo names it.
         let workspace = home.path().canonicalize().unwrap();
-        fs::write(workspace.join("Cargo.toml"), "[workspace]\nmembers = [\"[a-n]*\"]\n").unwrap();
+        fs::write(workspace.join("Cargo.toml"), "[workspace]\nresolver = \"3\"\nmembers = [\"[a-n]*\"]\n").unwrap();
         write_crate(
             &workspace,
             "greeter",

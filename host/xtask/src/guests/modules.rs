@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use super::compiler::{Compiler, TARGET};
 use super::crates::Tool;
+use crate::run::cargo;
 
 /// A core module that cargo built.
 pub(super) struct Module {
@@ -33,10 +34,9 @@ impl Build<'_> {
     /// Builds one tool, by itself: cargo gives a dependency every feature that any crate *it is building* asks for, so
     /// tools that are built together change each other's bytes, and with them their digests.
     pub(super) fn modules_of(&self, tool: &Tool) -> anyhow::Result<Vec<Module>> {
-        let mut cargo = Command::new("cargo");
+        let arguments = ["build", "--quiet", "--release", "--target", TARGET, "--manifest-path"];
+        let mut cargo = cargo(self.workspace, arguments);
         cargo
-            .current_dir(self.workspace)
-            .args(["build", "--quiet", "--release", "--target", TARGET, "--manifest-path"])
             .arg(&tool.manifest)
             .args(&tool.targets)
             .arg("--message-format=json-render-diagnostics")
