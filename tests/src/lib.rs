@@ -6,6 +6,7 @@
 //! - [`Peer`]: the Node deployment that clients use today (`peers/`).
 //! - [`Model`]: a fake provider that plays a script and holds every request against its protocol's rules.
 //! - [`Component`]: the tools we ship, those that misbehave, and files that are no tools.
+//! - [`Collector`]: takes traces and decodes them.
 //! - [`Upstream`]: an HTTP server that is neither, and remembers what it was sent.
 //! - [`Socket`]: for requests that no HTTP client would send. [`Exposition`]: metrics, read.
 //! - [`Postgres`], [`Redis`]: real servers of our own, which can be stopped (`servers/`).
@@ -24,6 +25,7 @@
 
 mod artifacts;
 mod caller;
+mod collector;
 mod component;
 mod exposition;
 mod log;
@@ -38,6 +40,7 @@ mod user;
 
 pub use artifacts::{agent_host, repository};
 pub use caller::{Answer, Caller};
+pub use collector::{Collector, Span};
 pub use component::Component;
 pub use exposition::Exposition;
 pub use log::Log;

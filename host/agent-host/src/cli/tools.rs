@@ -11,7 +11,8 @@ use tool_host::ToolListing;
 use super::Exit;
 use crate::config::{Env, Log, Tools};
 use crate::metrics::ToolMetrics;
-use crate::{telemetry, wire};
+use crate::telemetry::{self, Destination};
+use crate::wire;
 
 /// Lists tools.
 #[derive(Debug, Args)]
@@ -22,7 +23,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: &Arguments, lane: Handle) -> anyhow::Result<Exit> {
-    telemetry::install(&Log::from_vars(&Env)?, io::stderr)?;
+    telemetry::install(&Log::from_vars(&Env)?, Destination::Command, None)?;
     let config = Tools::from_vars(&Env)?;
     let metrics = ToolMetrics::new(&Registry::new())?;
     let host = wire::start_tools(&config, lane, metrics.into()).await?;
