@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use test_servers::{Postgres, Redis};
 use tokio::process::Command;
 
@@ -92,6 +92,14 @@ impl Peer {
     pub async fn add(&self, query: &str, user: &str, count: usize) -> Vec<String> {
         let added = self.produce(&["add", query, user, &count.to_string()]).await;
         added.iter().map(|job| job["jobId"].as_str().expect("the id of a job").to_owned()).collect()
+    }
+
+    /// Adds a job within a trace, as BullMQ's telemetry does: its id.
+    pub async fn add_in_trace(&self, query: &str, user: &str, traceparent: &str) -> String {
+        let metadata = json!({ "traceparent": traceparent }).to_string();
+        let options = json!({ "telemetry": { "metadata": metadata } }).to_string();
+        let added = self.produce(&["add", query, user, "1", &options]).await;
+        added[0]["jobId"].as_str().expect("the id of a job").to_owned()
     }
 
     /// Waits, as BullMQ's own producer would, until a job has ended: `{jobId, returnvalue}` or

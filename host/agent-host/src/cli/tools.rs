@@ -13,7 +13,8 @@ use tool_host::{NoObserver, Observer, ToolHost, ToolListing};
 
 use super::Exit;
 use crate::config::{Env, Log, Tools};
-use crate::{telemetry, wire};
+use crate::telemetry::{self, Destination};
+use crate::wire;
 
 /// Lists tools, or calls one.
 #[derive(Debug, Args)]
@@ -58,7 +59,7 @@ async fn load(config: &Tools, lane: Handle, observer: Arc<dyn Observer>) -> anyh
 }
 
 async fn list(json: bool, lane: Handle) -> anyhow::Result<Exit> {
-    telemetry::install(&Log::from_vars(&Env)?, io::stderr)?;
+    telemetry::install(&Log::from_vars(&Env)?, Destination::Command, None)?;
     let host = load(&Tools::from_vars(&Env)?, lane, Arc::new(NoObserver)).await?;
     let tools = host.list();
     let text = if json { serde_json::to_string_pretty(&tools)? + "\n" } else { describe(&tools) };

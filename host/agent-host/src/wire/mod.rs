@@ -170,9 +170,6 @@ fn warn_of_what_is_not_there(config: &Config) {
         let file = config.tools.policy.display();
         tracing::warn!(%file, "TOOLS_POLICY is not read yet: tools get what the contract gives to all, and nothing else");
     }
-    if config.observe.tracing_api_key.is_some() {
-        tracing::warn!("TRACING_API_KEY has no effect yet: traces are not exported");
-    }
 }
 
 impl std::fmt::Debug for Service {

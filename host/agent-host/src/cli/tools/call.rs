@@ -15,7 +15,7 @@ use tool_host::{CallReport, Cost, Observer, SetReport};
 
 use super::{Exit, load, plain, print};
 use crate::config::{Env, Log, Tools};
-use crate::telemetry;
+use crate::telemetry::{self, Destination};
 
 /// What to call.
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ pub(crate) async fn run(arguments: &Arguments, lane: Handle) -> anyhow::Result<E
     let log = Log::from_vars(&Env)?;
     let host = load(&config, lane, meter.clone()).await?;
     // From here on, so that it has what the call logs and not what was loaded; what could not be loaded is of interest.
-    telemetry::install(&log, io::stderr)?;
+    telemetry::install(&log, Destination::Command, None)?;
     for ToolFault { file, error } in host.faults() {
         tracing::error!(file, error, "a tool component cannot be loaded");
     }
