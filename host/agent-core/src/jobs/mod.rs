@@ -2,6 +2,7 @@
 
 mod board;
 mod end;
+mod provider;
 #[cfg(test)]
 mod tests;
 mod worker;

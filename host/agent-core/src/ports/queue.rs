@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 /// Name of the queue (interface, Variant B, rule 4).
 pub const QUEUE: &str = "agent-tasks";
@@ -220,6 +221,8 @@ pub struct Claim {
     pub attempts_made: u32,
     /// When the job was added.
     pub created_at: SystemTime,
+    /// From when the lease counts, by this process' clock: not later than the store counts it from.
+    pub leased_at: Instant,
 }
 
 /// What a renewal says.
@@ -231,6 +234,11 @@ pub enum Renewal {
     Cancelled,
     /// Somebody else has it: stop and leave it alone.
     Lost,
+}
+
+impl AttemptEnd {
+    /// The worker goes away, or its stores did: anybody may take the job.
+    pub const HANDED_BACK: Self = Self::HandedBack { delay: Duration::ZERO };
 }
 
 /// How an attempt ended.
@@ -248,8 +256,12 @@ pub enum AttemptEnd {
     },
     /// The work was stopped on its owner's wish.
     Cancelled,
-    /// The worker goes away: the job goes back to the front of the queue and no attempt is counted.
-    HandedBack,
+    /// It was not about the job: no attempt is counted, and the job goes back to the front of the queue, or with a
+    /// delay behind those that wait by then.
+    HandedBack {
+        /// How long nobody may take it; zero when anybody may at once.
+        delay: Duration,
+    },
 }
 
 /// Why the queue could not do it. `detail` holds no address and no secret.

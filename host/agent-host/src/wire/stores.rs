@@ -94,7 +94,7 @@ pub(crate) fn open_shared(
             Shared {
                 cache: Arc::new(RedisCache::new(redis.clone())),
                 windows: Arc::new(FallbackRates::new(windows, local, observer)),
-                queue: Arc::new(BullQueue::open(url.expose()).map_err(WireError::Redis)?),
+                queue: Arc::new(BullQueue::new(&redis)),
                 queue_writer: None,
                 key_value: Arc::new(RedisProbe(redis)),
             }

@@ -51,17 +51,23 @@ impl Store {
             }
             AttemptEnd::Cancelled => self.cancel_as_worker(claim).await,
             // Nobody is to take up again what its owner does not want.
-            AttemptEnd::Failed { .. } | AttemptEnd::HandedBack if wish => self.cancel_as_worker(claim).await,
+            AttemptEnd::Failed { .. } | AttemptEnd::HandedBack { .. } if wish => {
+                self.cancel_as_worker(claim).await
+            }
             AttemptEnd::Failed { error, retry } => {
                 match next_attempt(&options, claim.attempts_made).filter(|_| *retry) {
                     Some(delay) => {
-                        let delay = self.official.delay(holder, error, delay, now());
+                        let delay = self.official.delay(holder, Some(error), delay, now());
                         self.end_attempt(claim, &delay.map_err(broken)?).await.map(drop)
                     }
                     None => self.fail(claim, error, &options).await,
                 }
             }
-            AttemptEnd::HandedBack => {
+            AttemptEnd::HandedBack { delay } if !delay.is_zero() => {
+                let delay = self.official.delay(holder, None, *delay, now());
+                self.end_attempt(claim, &delay.map_err(broken)?).await.map(drop)
+            }
+            AttemptEnd::HandedBack { .. } => {
                 let hand_back = self.official.hand_back(&claim.job_id, &claim.token);
                 self.end_attempt(claim, &hand_back).await.map(drop)
             }

@@ -57,23 +57,28 @@ struct Store {
 }
 
 impl BullQueue {
-    /// The queue in the Redis at that address. Nothing is connected yet: while Redis is down, the start-up's
-    /// included, every call fails within about two seconds, and when it is back they work again.
-    pub fn open(url: &str) -> Result<Self, AddressError> {
-        Self::open_with_lease(url, LEASE)
+    /// The queue in that Redis, on connections of its own. Nothing is connected yet: while Redis is down, the
+    /// start-up's included, every call fails within about two seconds, and when it is back they work again: at the
+    /// latest when a probe of `redis` has found it there.
+    pub fn new(redis: &Redis) -> Self {
+        Self::with_lease(redis, LEASE)
     }
 
     /// The same with leases of another length, for tests that do not wait as long.
     pub fn open_with_lease(url: &str, lease: Duration) -> Result<Self, AddressError> {
+        Ok(Self::with_lease(&Redis::open(url)?, lease))
+    }
+
+    fn with_lease(redis: &Redis, lease: Duration) -> Self {
         let keys = QueueKeys::new(QUEUE, None);
         let store = Store {
-            redis: Redis::with_patience(url, ANSWER_TIMEOUT)?,
-            waiting: Redis::with_patience(url, ANSWER_TIMEOUT)?,
+            redis: redis.another(ANSWER_TIMEOUT),
+            waiting: redis.another(ANSWER_TIMEOUT),
             official: Official::new(keys.clone(), lease),
             ours: Ours::new(keys.clone(), lease),
             keys,
         };
-        Ok(Self { store: Arc::new(store), turn: Mutex::default() })
+        Self { store: Arc::new(store), turn: Mutex::default() }
     }
 }
 

@@ -181,11 +181,12 @@ impl Official {
         Ok(finish)
     }
 
-    /// Ends an attempt; the next one is due after `delay`. Answers 0, or below 0 why not.
+    /// Ends an attempt; the next one is due after `delay`. Without a reason the attempt is not counted. Answers 0, or
+    /// below 0 why not.
     pub(super) fn delay(
         &self,
         (job_id, token): (&str, &str),
-        reason: &str,
+        reason: Option<&str>,
         delay: Duration,
         now: u64,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
@@ -197,9 +198,12 @@ impl Official {
         for key in [keys.events(), keys.meta(), keys.stalled(), keys.wait(), keys.limiter(), keys.pc()] {
             retry.key(key);
         }
-        let count_the_attempt = "0";
+        let (skips_the_attempt, fields) = match reason {
+            Some(reason) => ("0", pack(&["failedReason", reason])?),
+            None => ("1", pack::<[&str; 0]>(&[])?),
+        };
         retry.arg(keys.key_prefix()).arg(now).arg(job_id).arg(token).arg(millis(delay));
-        retry.arg(count_the_attempt).arg(pack(&["failedReason", reason])?);
+        retry.arg(skips_the_attempt).arg(fields);
         retry.arg("0").arg(pack(&TakeOptions { token, lock_duration: millis(self.lease), name: "" })?);
         Ok(retry)
     }
@@ -243,7 +247,7 @@ impl From<Option<&RemoveOnFinish>> for Keep {
     }
 }
 
-fn pack(value: &impl Serialize) -> Packed {
+fn pack<T: Serialize + ?Sized>(value: &T) -> Packed {
     rmp_serde::to_vec_named(value)
 }
 

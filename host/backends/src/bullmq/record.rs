@@ -8,6 +8,7 @@ use agent_core::ports::{Claim, Job, JobData, JobStatus};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 
 /// Fields of a job's hash that a [`Job`] is made of.
 pub(super) const FIELDS: [&str; 7] =
@@ -37,7 +38,12 @@ pub(super) fn read_job(id: &str, (state, fields): Record) -> Option<Job> {
 }
 
 /// The claim of a job that was taken, of which `hash` is all that BullMQ stores.
-pub(super) fn read_claim(job_id: String, token: String, hash: &HashMap<String, String>) -> Claim {
+pub(super) fn read_claim(
+    job_id: String,
+    token: String,
+    hash: &HashMap<String, String>,
+    leased_at: Instant,
+) -> Claim {
     let field = |name: &str| hash.get(name).map(String::as_str);
     let data = match (field("defa"), field("data")) {
         // BullMQ fails it when it is taken, such as the parent of a job that failed.
@@ -51,6 +57,7 @@ pub(super) fn read_claim(job_id: String, token: String, hash: &HashMap<String, S
         data,
         attempts_made: number(field("atm")),
         created_at: from_millis(created.parse().unwrap_or(0)),
+        leased_at,
         job_id,
         token,
     }
@@ -180,7 +187,7 @@ mod tests {
 
         #[test]
         fn no_hash_breaks_the_reader(hash in proptest::collection::hash_map("data|defa|timestamp|atm", ".*", 0..4)) {
-            let claim = read_claim("1".into(), "w:t".into(), &hash);
+            let claim = read_claim("1".into(), "w:t".into(), &hash, Instant::now());
             prop_assert!(claim.run_id.starts_with("run_"));
         }
 

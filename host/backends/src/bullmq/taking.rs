@@ -70,7 +70,7 @@ pub(super) async fn give_up(store: &Arc<Store>, turn: &Mutex<Turn>) {
     turn.wait = None;
     let Some(look) = turn.look.take() else { return };
     if let Ok(Ok(Look::Taken(claim))) = timeout(ANSWER_TIMEOUT, look).await
-        && let Err(error) = store.finish(&claim, &AttemptEnd::HandedBack).await
+        && let Err(error) = store.finish(&claim, &AttemptEnd::HANDED_BACK).await
     {
         tracing::warn!(job_id = claim.job_id, error = %error, "a job comes back only when its lease has run out");
     }
@@ -101,12 +101,13 @@ async fn look(store: Arc<Store>, worker: String, check: bool) -> Result<Look, Qu
     }
     loop {
         let token = new_token(&worker);
+        let leased_at = Instant::now();
         let take = store.official.take(&token, &worker, now()).map_err(broken)?;
         let (job_id, hash) = match read_taken(store.run(&take).await?) {
             Ok(taken) => taken,
             Err(wait) => return Ok(Look::Nothing(wait)),
         };
-        let claim = read_claim(job_id, token, &hash);
+        let claim = read_claim(job_id, token, &hash, leased_at);
         if !store.is_wanted(&claim).await {
             store.finish(&claim, &AttemptEnd::Cancelled).await?;
             continue;

@@ -62,9 +62,10 @@ impl SqlQueue {
     async fn try_take(&self, worker: &str) -> Result<Option<Claim>, QueueError> {
         loop {
             let token = Uuid::now_v7().simple().to_string();
+            let leased_at = Instant::now();
             let Some(row) = self.take_next(worker, &token).await.map_err(failed)? else { return Ok(None) };
             if row.status == JobStatus::Active.as_str() {
-                return Ok(Some(row.into_claim(token)));
+                return Ok(Some(row.into_claim(token, leased_at)));
             }
         }
     }
@@ -233,7 +234,13 @@ impl<'a> Next<'a> {
             },
             AttemptEnd::Failed { error, .. } => Self { error: Some(error), ..ended(JobStatus::Failed) },
             AttemptEnd::Cancelled => ended(JobStatus::Cancelled),
-            AttemptEnd::HandedBack => Self { place: 0, attempts: 0, ..ended(JobStatus::Waiting) },
+            AttemptEnd::HandedBack { delay } => Self {
+                // At once and before all others, or like one that failed and is tried again.
+                place: i64::from(!delay.is_zero()),
+                delay: *delay,
+                attempts: 0,
+                ..ended(JobStatus::Waiting)
+            },
         }
     }
 }
