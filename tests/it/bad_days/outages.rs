@@ -142,7 +142,10 @@ async fn check_jobs_outlive_an_outage_of_the_provider(stores: Stores) {
     };
     let metrics = service.metrics().await;
     assert!(attempts(&metrics, "failed") < 0.5, "a job paid for the outage");
-    assert!(attempts(&metrics, "handed_back") < 20.5, "jobs are claimed although the provider is known to be away");
+    assert!(
+        attempts(&metrics, "handed_back") < 20.5,
+        "jobs are claimed although the provider is known to be away"
+    );
     proxy.pass().await;
     // The circuit may be open for up to 30 s (interface, Errors, rule 2).
     for (n, job) in crowd.all_ended(&tickets).await.iter().enumerate() {

@@ -16,7 +16,7 @@ use crate::result::StopReason;
 pub(super) enum End {
     /// The run ended.
     Ran(Result<Answer, InvokeError>),
-    /// The payload is none.
+    /// The job cannot be worked on, and why: its payload is none, or the queue says that it has failed.
     Unreadable(String),
     /// Its owner did not want it any more, and the run was dropped.
     Cancelled,
@@ -78,7 +78,7 @@ impl End {
         match self {
             Self::Ran(Ok(answer)) => completed(answer),
             Self::Ran(Err(error)) => failed(error),
-            Self::Unreadable(problem) => end_failed(format!("Invalid job data: {problem}"), false),
+            Self::Unreadable(problem) => end_failed(problem.clone(), false),
             Self::Cancelled => cancelled(),
             Self::OutOfTime => handed_back(),
             Self::Lost => lost(),
@@ -240,7 +240,10 @@ mod tests {
             (DriveError::Stopped.into(), true, false),
         ] {
             let settlement = End::Ran(Err(error)).settle();
-            assert!(matches!(settlement.end, Some(AttemptEnd::HandedBack { delay: Duration::ZERO })), "{settlement:?}");
+            assert!(
+                matches!(settlement.end, Some(AttemptEnd::HandedBack { delay: Duration::ZERO })),
+                "{settlement:?}"
+            );
             assert_eq!((settlement.is_excused, settlement.pause), (is_excused, pause), "{settlement:?}");
         }
     }

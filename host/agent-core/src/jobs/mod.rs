@@ -100,7 +100,7 @@ impl Jobs {
         match cancelling {
             Cancelling::Asked => self.board.cancel(job_id),
             Cancelling::Done => self.board.tell(job_id),
-            Cancelling::HadEnded | Cancelling::Unknown => {}
+            Cancelling::HadEnded | Cancelling::Refused | Cancelling::Unknown => {}
         }
         Ok(cancelling)
     }

@@ -85,12 +85,7 @@ enum Passage {
 impl ProviderGate {
     pub(super) fn new(circuit: SharedCircuit) -> Self {
         let state = State { down: None, pause: Backoff::new(FIRST_PAUSE, LAST_PAUSE) };
-        Self {
-            circuit,
-            state: Mutex::new(state),
-            changed: Notify::new(),
-            trial: Arc::new(Semaphore::new(1)),
-        }
+        Self { circuit, state: Mutex::new(state), changed: Notify::new(), trial: Arc::new(Semaphore::new(1)) }
     }
 
     /// Waits until a job may be claimed. Nothing is lost when the future is dropped.
@@ -122,7 +117,10 @@ impl ProviderGate {
         let mut state = self.lock();
         state.pause.reset();
         if let Some(down) = state.down.take() {
-            info!(outage_ms = down.since.elapsed().as_millis(), "jobs are claimed again: the provider answers");
+            info!(
+                outage_ms = down.since.elapsed().as_millis(),
+                "jobs are claimed again: the provider answers"
+            );
             self.changed.notify_waiters();
         }
     }
@@ -246,18 +244,19 @@ mod tests {
         gate.failed(&leave, Fault::RateLimited(Some(SECOND * 20)), Instant::now());
         assert_eq!(gate.remaining(), SECOND * 20);
         drop(leave);
-        let trial = { tokio::time::sleep(SECOND * 20).await; gate.leave().await };
+        let trial = {
+            tokio::time::sleep(SECOND * 20).await;
+            gate.leave().await
+        };
         gate.failed(&trial, Fault::RateLimited(Some(SECOND * 86_400)), Instant::now());
         assert_eq!(gate.remaining(), LONGEST_PAUSE);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_job_pays_for_its_failure_when_the_provider_answers_others() {
-        for (fault, pays) in [
-            (Fault::Unwell(None), true),
-            (Fault::Unreachable, false),
-            (Fault::RateLimited(None), false),
-        ] {
+        for (fault, pays) in
+            [(Fault::Unwell(None), true), (Fault::Unreachable, false), (Fault::RateLimited(None), false)]
+        {
             let (gate, circuit) = gate();
             let (leave, began) = (gate.leave().await, Instant::now());
             tokio::time::sleep(SECOND * 20).await;

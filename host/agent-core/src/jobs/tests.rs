@@ -9,12 +9,12 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::drive::DriveError;
 use crate::circuit::{DEFAULT_MIN_VOLUME, SharedCircuit};
+use crate::drive::DriveError;
 use crate::invoke::{Admission, Breaker, Invoke, InvokeError};
 use crate::observe::{AttemptOutcome, Observer};
-use crate::ports::queue::{ATTEMPTS, LEASE};
 use crate::ports::JobStatus;
+use crate::ports::queue::{ATTEMPTS, LEASE};
 use crate::testing::{ScriptedInvoke, TestQueue, TestRuns};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -118,7 +118,7 @@ async fn failures_that_may_pass_are_tried_again_and_others_are_not() {
     let job = bench.work_while(bench.ended(&job_id)).await;
     assert_eq!((job.status, job.attempts_made), (JobStatus::Completed, 2), "the panic was an attempt");
     let broken = bench.queue.job(&broken);
-    assert_eq!(broken.error.as_deref(), Some("Invalid job data: it has no query"));
+    assert_eq!(broken.error.as_deref(), Some("it has no query"));
     assert_eq!((broken.status, broken.attempts_made), (JobStatus::Failed, 1));
 }
 

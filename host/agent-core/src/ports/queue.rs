@@ -188,6 +188,9 @@ pub enum Cancelling {
     Asked,
     /// It had ended before.
     HadEnded,
+    /// Nothing was changed: somebody else's worker holds it, who cannot be told, or it is the next iteration of a
+    /// scheduler.
+    Refused,
     /// There is no such job.
     Unknown,
 }
@@ -215,7 +218,8 @@ pub struct Claim {
     /// Id of its run: the same for every attempt of this job, and of no other job ever, also when the queue
     /// was emptied and counts its ids from 1 again.
     pub run_id: String,
-    /// What is to be done; `Err` says what is wrong with a payload that others put there.
+    /// What is to be done, or why nothing can be: what is wrong with a payload that others put there. It becomes the
+    /// job's error.
     pub data: Result<JobData, String>,
     /// Attempts that ended before this one.
     pub attempts_made: u32,

@@ -155,7 +155,10 @@ async fn no_job_is_claimed_while_the_circuit_of_requests_is_open() {
     let jobs = bench.submit_all(3).await;
     let waiting = async {
         tokio::time::sleep(RESET_TIMEOUT - SECOND).await;
-        assert_eq!((model.asked.load(Ordering::SeqCst), bench.queue.job(&jobs[0]).status), (0, JobStatus::Waiting));
+        assert_eq!(
+            (model.asked.load(Ordering::SeqCst), bench.queue.job(&jobs[0]).status),
+            (0, JobStatus::Waiting)
+        );
         for job_id in &jobs {
             assert_eq!(bench.ended(job_id).await.attempts_made, 1);
         }
@@ -168,10 +171,11 @@ async fn no_job_is_claimed_while_the_circuit_of_requests_is_open() {
 async fn requests_learn_from_jobs_that_the_provider_is_down() {
     let (_model, bench) = away(MINUTE, Way::Refuses, None);
     let jobs = bench.submit_all(WORKERS).await;
-    bench.all_work_while(async {
-        moments(5).await;
-        assert_ne!(bench.circuit.state(), crate::circuit::CircuitState::Closed);
-        bench.ended(&jobs[0]).await;
-    })
-    .await;
+    bench
+        .all_work_while(async {
+            moments(5).await;
+            assert_ne!(bench.circuit.state(), crate::circuit::CircuitState::Closed);
+            bench.ended(&jobs[0]).await;
+        })
+        .await;
 }
