@@ -8,6 +8,7 @@ use agent_core::jobs::{WORKERS, Worker};
 use agent_core::ports::queue::{LEASE, missed};
 use agent_core::ports::{JobQueue, RunStore};
 use agent_core::record::Drain;
+use backends::Writer;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
 use futures::future::BoxFuture;
@@ -17,13 +18,14 @@ use tool_host::ToolHost;
 
 use super::migration::Migration;
 use crate::metrics::QueueDepth;
-use crate::tasks::Tasks;
+use crate::tasks::{Supervisor, Tasks};
 
 /// How long to wait before the queue is asked again for what a predecessor held.
 const RECOVERY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Everything that is to be started with [`Self::start`].
+/// Everything that is to be started with [`Self::start`]. What has to go on is begun anew when it panics.
 pub struct Background {
+    pub(super) supervisor: Supervisor,
     pub(super) tools: Arc<ToolHost>,
     pub(super) migration: Option<Migration>,
     pub(super) recording: Option<Recording>,
@@ -35,7 +37,7 @@ pub struct Background {
 /// How runs get into their store.
 pub(super) struct Recording {
     pub(super) store: Arc<dyn RunStore>,
-    pub(super) writer: BoxFuture<'static, ()>,
+    pub(super) writer: Writer,
     pub(super) drain: Drain,
 }
 
@@ -43,7 +45,7 @@ pub(super) struct Recording {
 pub(super) struct Jobbing {
     pub(super) queue: Arc<dyn JobQueue>,
     /// Writes for the queue, if it does not do so by itself.
-    pub(super) writer: Option<BoxFuture<'static, ()>>,
+    pub(super) writer: Option<Writer>,
     pub(super) worker: Worker,
     /// The worker's name.
     pub(super) name: String,
@@ -67,33 +69,70 @@ impl Background {
     /// that is frozen between requests must not hold jobs: it goes `without_workers`.
     pub fn start(self, stopping: &CancellationToken, without_workers: bool) -> Running {
         let (others, workers, drain, writer) = (Tasks::new(), Tasks::new(), Tasks::new(), Tasks::new());
-        let tools = self.tools;
-        others.spawn("tool-watch", async move { tools.watch().await });
+        let (tools, supervisor) = (self.tools, self.supervisor);
+        let supervise = |tasks: &Tasks, name, begin: Begin| {
+            tasks.supervise(name, &supervisor, stopping.clone(), begin);
+        };
+        supervise(
+            &others,
+            "tool-watch",
+            begin(move || {
+                let tools = tools.clone();
+                async move { tools.watch().await }
+            }),
+        );
         if let Some(migration) = self.migration {
             others.spawn("migration", migration.keep_trying());
         }
         if let Some(recording) = self.recording {
-            writer.spawn("run-writer", recording.writer);
-            drain.spawn("run-recorder", recording.drain.run(drain.stopping()));
+            let run_writer = recording.writer;
+            supervise(&writer, "run-writer", begin(move || run_writer.run()));
+            let (run_drain, until) = (Arc::new(recording.drain), drain.stopping());
+            supervise(
+                &drain,
+                "run-recorder",
+                begin(move || {
+                    let (run_drain, until) = (run_drain.clone(), until.clone());
+                    async move { run_drain.run(until).await }
+                }),
+            );
         }
         let mut queue = None;
         if let Some(jobbing) = self.jobbing {
-            others.spawn("queue-depth", jobbing.depth.watch(jobbing.queue.clone()));
+            let (depth, counted) = (jobbing.depth, jobbing.queue.clone());
+            supervise(&others, "queue-depth", begin(move || depth.clone().watch(counted.clone())));
             queue = Some(jobbing.queue.clone());
             if let Some(queue_writer) = jobbing.writer {
-                writer.spawn("queue-writer", queue_writer);
+                supervise(&writer, "queue-writer", begin(move || queue_writer.run()));
             }
             if !without_workers {
                 others.spawn("recovery", recover(jobbing.queue, jobbing.name));
                 let worker = Arc::new(jobbing.worker);
                 for _ in 0..WORKERS {
-                    let (worker, stopping) = (worker.clone(), stopping.clone());
-                    workers.spawn("worker", async move { worker.work(stopping).await });
+                    let (worker, until) = (worker.clone(), stopping.clone());
+                    supervise(
+                        &workers,
+                        "worker",
+                        begin(move || {
+                            let (worker, until) = (worker.clone(), until.clone());
+                            async move { worker.work(until).await }
+                        }),
+                    );
                 }
             }
         }
         Running { others, workers, drain, writer, queue, database: self.database, mongo: self.mongo }
     }
+}
+
+/// How a task is begun, again and again.
+type Begin = Box<dyn FnMut() -> BoxFuture<'static, ()> + Send>;
+
+fn begin<F>(mut begin: impl FnMut() -> F + Send + 'static) -> Begin
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    Box::new(move || Box::pin(begin()))
 }
 
 impl Running {

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
 use crate::metrics::Metrics;
+use crate::tasks::Supervisor;
 use background::Recording;
 use invoke::Parts;
 use migration::{Migration, Schema};
@@ -113,6 +114,12 @@ pub async fn build(
 
     let database = stores.database.as_ref().map(|pool| probes::database(pool, stores.mongo.as_ref()));
     let database = database.map(|probe| schema.checked(probe));
+    let restarts = metrics.service();
+    let supervisor = Supervisor::new(move |task| restarts.task_restarted(task));
+    let readiness = {
+        let supervisor = supervisor.clone();
+        readiness.with_tasks(Arc::new(move || supervisor.down()))
+    };
     let a = config.service.variant.serves_a().then(|| variant_a(&parts, database.clone()));
     let (b, jobbing) = match (&config.variant_b, &stores.database, database, &recording) {
         (Some(needs), Some(pool), Some(probe), Some(recording)) => {
@@ -133,7 +140,7 @@ pub async fn build(
         settings: settings(&config.http),
     });
     let (database, mongo) = (stores.database, stores.mongo);
-    let background = Background { tools, migration, recording, jobbing, database, mongo };
+    let background = Background { supervisor, tools, migration, recording, jobbing, database, mongo };
     Ok(Service { router, background })
 }
 

@@ -158,7 +158,7 @@ mod tests {
         pool.migrate().await.unwrap();
         let (runs, writing) = SqlRuns::new(pool.clone());
         let event = Event::ModelReplied { reply: says(&"x".repeat(10_000)) };
-        let writing = Task::begin(writing);
+        let writing = Task::begin(writing.run());
         let mut written = 0;
         let error = loop {
             match runs.append("run_1", written, &event).await {
@@ -182,7 +182,7 @@ mod tests {
 
         let pool = SqlPool::Sqlite(Sqlite::new(file));
         let (runs, writing) = SqlRuns::new(pool.clone());
-        let _writing = Task::begin(writing);
+        let _writing = Task::begin(writing.run());
         runs.append("run_1", written, &event).await.unwrap();
         assert_eq!(runs.read("run_1").await.unwrap().len() as u64, written + 1, "with room again");
         let SqlPool::Sqlite(pools) = pool else { unreachable!() };

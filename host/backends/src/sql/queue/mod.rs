@@ -24,6 +24,7 @@ use super::commit::{CommitError, Commits};
 use super::failure::describe;
 use super::text::escape;
 use super::{SqlPool, reading, writing};
+use crate::Writer;
 
 /// How often a waiting worker looks for jobs that other processes added, that were delayed, or whose worker
 /// died. What this process adds wakes one at once.
@@ -46,9 +47,8 @@ pub struct SqlQueue {
 }
 
 impl SqlQueue {
-    /// The queue, and the future that adds jobs for it. Nothing is added unless that runs; it ends when the
-    /// queue has been dropped and everything is added.
-    pub fn new(pool: SqlPool) -> (Self, impl Future<Output = ()> + Send + 'static) {
+    /// The queue, and what adds jobs for it, which has to be run beside it.
+    pub fn new(pool: SqlPool) -> (Self, Writer) {
         let (commits, adding) = Commits::new(pool.clone());
         (Self { pool, lease: LEASE, commits, added: Notify::new() }, adding)
     }
