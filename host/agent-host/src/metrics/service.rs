@@ -66,6 +66,9 @@ impl ServiceMetrics {
         for window in [IP, USER] {
             this.limited.with_label_values(&[window]);
         }
+        for task in SUPERVISED {
+            this.task_restarts.with_label_values(&[task]);
+        }
         for outcome in ATTEMPT_OUTCOMES {
             this.attempts.with_label_values(&[outcome.as_str()]);
         }
@@ -79,6 +82,10 @@ impl ServiceMetrics {
         Ok(this)
     }
 }
+
+/// The tasks that `wire/background.rs` has begun anew when they panic.
+const SUPERVISED: [&str; 6] =
+    ["queue-depth", "queue-writer", "run-recorder", "run-writer", "tool-watch", "worker"];
 
 impl ServiceMetrics {
     /// A background task panicked and was begun anew.

@@ -45,7 +45,7 @@ impl Store {
         let job = self.look_up(claim).await?;
         match end {
             AttemptEnd::Completed(result) => {
-                let fields = [RUNS, &job.runs_after];
+                let fields = [RUNS, &*job.runs_after];
                 let end = End::Completed(result.get());
                 let finish = self.official.finish(holder(claim), end, &job.options, &fields, now());
                 match self.end_attempt(claim, &finish.map_err(broken)?).await? {
@@ -127,7 +127,7 @@ impl Store {
             );
         }
         let stacktrace = job.options.stacktrace(job.stacktrace.as_deref(), reason);
-        let fields = ["failedReason", reason, "stacktrace", &stacktrace];
+        let fields = ["failedReason", reason, "stacktrace", &*stacktrace];
         let script = if retry.delay.is_zero() {
             self.official.retry(holder(claim), &job.options, &fields, now())
         } else {
@@ -138,7 +138,7 @@ impl Store {
 
     async fn fail(&self, claim: &Claim, reason: &str, job: &Found) -> Result<(), QueueError> {
         let stacktrace = job.options.stacktrace(job.stacktrace.as_deref(), reason);
-        let fields = ["failedReason", reason, "stacktrace", &stacktrace, RUNS, &job.runs_after];
+        let fields = ["failedReason", reason, "stacktrace", &*stacktrace, RUNS, &*job.runs_after];
         let fail = self.official.finish(holder(claim), End::Failed(reason), &job.options, &fields, now());
         self.end_attempt(claim, &fail.map_err(broken)?).await.map(drop)
     }

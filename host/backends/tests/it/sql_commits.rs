@@ -131,7 +131,7 @@ async fn a_writer_that_is_gone_keeps_nobody_waiting() {
     let mut waiting = Box::pin(runs.append("run_1", 0, &Event::Cancelled));
     assert!(waiting.as_mut().now_or_never().is_none());
     drop(writing);
-    let stopped = JournalError::Store { detail: "the service is shutting down".into() };
+    let stopped = JournalError::Store { detail: "its writer broke off or has ended".into() };
     assert_eq!(within("the answer", waiting).await, Err(stopped.clone()));
     assert_eq!(within("the answer", runs.append("run_1", 0, &Event::Cancelled)).await, Err(stopped));
     let (queue, adding) = SqlQueue::new(pool);
