@@ -1,7 +1,7 @@
 //! What BullMQ's worker does around a job, done by Node's worker and by ours: the same scenario on a queue of each, and
 //! the same is seen afterwards. The table of all features stands in `backends/src/bullmq/mod.rs`.
 
-use acceptance::{Model, Peer, PeerWorker, Redis, Service, Token, eventually, says};
+use acceptance::{Model, Peer, PeerWorker, Play, Redis, Service, Token, eventually, says};
 use serde_json::{Value, json};
 
 const USER: &str = "u1";
@@ -12,13 +12,18 @@ enum Worker {
     Ours { _service: Box<Service> },
 }
 
+/// What nobody tries again.
+fn refusal() -> Play {
+    Play::Whole { status: 401, headers: Vec::new(), body: String::new() }
+}
+
 /// A model that says what it is asked, and refuses what it is told to.
 async fn model() -> Model {
     let model = Model::openai().await;
     model.always(|request| {
         let text = request.user_text();
         if text.starts_with("fail") {
-            return acceptance::Play::Whole { status: 401, headers: Vec::new(), body: String::new() };
+            return refusal();
         }
         says(&text.to_uppercase())
     });
@@ -77,7 +82,8 @@ async fn a_scheduler_with_a_pattern_has_its_next_iteration_while_one_is_worked_o
             (peer.counts().await["completed"].as_u64() >= Some(3)).then_some(())
         })
         .await;
-        json!({ "next": peer.counts().await["delayed"] })
+        count(peer, "delayed", 1).await;
+        json!("it goes on")
     })
     .await;
 }
@@ -131,10 +137,13 @@ async fn a_parent_waits_for_its_children_and_fails_or_goes_on_as_they_say() {
 #[tokio::test]
 async fn a_deduplication_key_is_released_when_the_job_has_ended() {
     for query in ["work", "fail"] {
-        both(async |peer, _model| {
-            let options = json!({ "deduplication": { "id": "only" }, "delay": 1500 });
+        both(async |peer, model| {
+            let options = json!({ "deduplication": { "id": "only" } });
+            let gate = model.holds(if query == "fail" { refusal() } else { says("done") });
             let first = peer.add_with(query, USER, 1, &options).await.remove(0);
+            model.was_asked(1).await;
             let same = peer.add_with(query, USER, 1, &options).await.remove(0);
+            gate.open();
             peer.wait(&first).await;
             let next = peer.add_with(query, USER, 1, &options).await.remove(0);
             json!({ "second is the first": same == first, "third is the first": next == first })
