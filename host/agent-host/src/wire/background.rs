@@ -11,7 +11,6 @@ use agent_core::record::Drain;
 use backends::Writer;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
-use futures::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tool_host::ToolHost;
@@ -68,71 +67,80 @@ impl Background {
     /// Starts everything. The workers begin to hand their jobs back when `stopping` is cancelled. A function
     /// that is frozen between requests must not hold jobs: it goes `without_workers`.
     pub fn start(self, stopping: &CancellationToken, without_workers: bool) -> Running {
-        let (others, workers, drain, writer) = (Tasks::new(), Tasks::new(), Tasks::new(), Tasks::new());
-        let (tools, supervisor) = (self.tools, self.supervisor);
-        let supervise = |tasks: &Tasks, name, begin: Begin| {
-            tasks.supervise(name, &supervisor, stopping.clone(), begin);
+        let mut running = Running {
+            others: Tasks::new(),
+            workers: Tasks::new(),
+            drain: Tasks::new(),
+            writer: Tasks::new(),
+            queue: None,
+            database: self.database,
+            mongo: self.mongo,
         };
-        supervise(
-            &others,
-            "tool-watch",
-            begin(move || {
-                let tools = tools.clone();
-                async move { tools.watch().await }
-            }),
-        );
+        let (tools, starting) = (self.tools, Starting { supervisor: self.supervisor, stopping });
+        let watch = move || {
+            let tools = tools.clone();
+            async move { tools.watch().await }
+        };
+        starting.begin(&running.others, "tool-watch", watch);
         if let Some(migration) = self.migration {
-            others.spawn("migration", migration.keep_trying());
+            running.others.spawn("migration", migration.keep_trying());
         }
         if let Some(recording) = self.recording {
-            let run_writer = recording.writer;
-            supervise(&writer, "run-writer", begin(move || run_writer.run()));
-            let (run_drain, until) = (Arc::new(recording.drain), drain.stopping());
-            supervise(
-                &drain,
-                "run-recorder",
-                begin(move || {
-                    let (run_drain, until) = (run_drain.clone(), until.clone());
-                    async move { run_drain.run(until).await }
-                }),
-            );
+            starting.record(recording, &running);
         }
-        let mut queue = None;
         if let Some(jobbing) = self.jobbing {
-            let (depth, counted) = (jobbing.depth, jobbing.queue.clone());
-            supervise(&others, "queue-depth", begin(move || depth.clone().watch(counted.clone())));
-            queue = Some(jobbing.queue.clone());
-            if let Some(queue_writer) = jobbing.writer {
-                supervise(&writer, "queue-writer", begin(move || queue_writer.run()));
-            }
-            if !without_workers {
-                others.spawn("recovery", recover(jobbing.queue, jobbing.name));
-                let worker = Arc::new(jobbing.worker);
-                for _ in 0..WORKERS {
-                    let (worker, until) = (worker.clone(), stopping.clone());
-                    supervise(
-                        &workers,
-                        "worker",
-                        begin(move || {
-                            let (worker, until) = (worker.clone(), until.clone());
-                            async move { worker.work(until).await }
-                        }),
-                    );
-                }
-            }
+            running.queue = Some(jobbing.queue.clone());
+            starting.work_off(jobbing, without_workers, &running);
         }
-        Running { others, workers, drain, writer, queue, database: self.database, mongo: self.mongo }
+        running
     }
 }
 
-/// How a task is begun, again and again.
-type Begin = Box<dyn FnMut() -> BoxFuture<'static, ()> + Send>;
+/// Who looks after the tasks, and when they are to end.
+struct Starting<'a> {
+    supervisor: Supervisor,
+    stopping: &'a CancellationToken,
+}
 
-fn begin<F>(mut begin: impl FnMut() -> F + Send + 'static) -> Begin
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    Box::new(move || Box::pin(begin()))
+impl Starting<'_> {
+    fn begin<F>(&self, tasks: &Tasks, name: &'static str, begin: impl FnMut() -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        tasks.supervise(name, &self.supervisor, self.stopping.clone(), begin);
+    }
+
+    fn record(&self, recording: Recording, running: &Running) {
+        let writer = recording.writer;
+        self.begin(&running.writer, "run-writer", move || writer.run());
+        let (drain, until) = (Arc::new(recording.drain), running.drain.stopping());
+        let record = move || {
+            let (drain, until) = (drain.clone(), until.clone());
+            async move { drain.run(until).await }
+        };
+        self.begin(&running.drain, "run-recorder", record);
+    }
+
+    fn work_off(&self, jobbing: Jobbing, without_workers: bool, running: &Running) {
+        let (depth, queue) = (jobbing.depth, jobbing.queue.clone());
+        self.begin(&running.others, "queue-depth", move || depth.clone().watch(queue.clone()));
+        if let Some(writer) = jobbing.writer {
+            self.begin(&running.writer, "queue-writer", move || writer.run());
+        }
+        if without_workers {
+            return;
+        }
+        running.others.spawn("recovery", recover(jobbing.queue, jobbing.name));
+        let worker = Arc::new(jobbing.worker);
+        for _ in 0..WORKERS {
+            let (worker, until) = (worker.clone(), self.stopping.clone());
+            let work = move || {
+                let (worker, until) = (worker.clone(), until.clone());
+                async move { worker.work(until).await }
+            };
+            self.begin(&running.workers, "worker", work);
+        }
+    }
 }
 
 impl Running {
