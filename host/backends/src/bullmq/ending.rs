@@ -47,7 +47,7 @@ impl Store {
             AttemptEnd::Completed(result) => {
                 let fields = [RUNS, &*job.runs_after];
                 let end = End::Completed(result.get());
-                let finish = self.official.finish(holder(claim), end, &job.options, &fields, now());
+                let finish = self.official.finish(holder(claim), end, &job.options, &fields);
                 match self.end_attempt(claim, &finish.map_err(broken)?).await? {
                     refusal::OPEN_CHILDREN | refusal::FAILED_CHILDREN => {
                         self.fail(claim, "a job that this one depends on has not completed", &job).await?;
@@ -68,7 +68,7 @@ impl Store {
                 }
             }
             AttemptEnd::HandedBack { delay } if !delay.is_zero() => {
-                let delay = self.official.delay(holder(claim), false, &[], *delay, now());
+                let delay = self.official.delay(holder(claim), false, &[], *delay);
                 self.end_attempt(claim, &delay.map_err(broken)?).await.map(drop)
             }
             AttemptEnd::HandedBack { .. } => {
@@ -131,7 +131,7 @@ impl Store {
         let script = if retry.delay.is_zero() {
             self.official.retry(holder(claim), &job.options, &fields, now())
         } else {
-            self.official.delay(holder(claim), true, &fields, retry.delay, now())
+            self.official.delay(holder(claim), true, &fields, retry.delay)
         };
         self.end_attempt(claim, &script.map_err(broken)?).await.map(drop)
     }
@@ -139,7 +139,7 @@ impl Store {
     async fn fail(&self, claim: &Claim, reason: &str, job: &Found) -> Result<(), QueueError> {
         let stacktrace = job.options.stacktrace(job.stacktrace.as_deref(), reason);
         let fields = ["failedReason", reason, "stacktrace", &*stacktrace, RUNS, &*job.runs_after];
-        let fail = self.official.finish(holder(claim), End::Failed(reason), &job.options, &fields, now());
+        let fail = self.official.finish(holder(claim), End::Failed(reason), &job.options, &fields);
         self.end_attempt(claim, &fail.map_err(broken)?).await.map(drop)
     }
 

@@ -14,6 +14,7 @@ use redis::{Script, ScriptInvocation};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::now;
 use super::options::Options;
 
 /// How long a job that has ended is kept for whoever asks for its result.
@@ -47,6 +48,18 @@ pub(super) type Holder<'a> = (&'a str, &'a str);
 
 /// Fields of the job's hash that change with its state: names and values by turns.
 pub(super) type Fields<'a> = &'a [&'a str];
+
+/// The next iteration of a job scheduler.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Iteration<'a> {
+    pub(super) scheduler: &'a str,
+    /// The last one.
+    pub(super) job_id: &'a str,
+    pub(super) data: &'a str,
+    /// When it is due, in milliseconds; 0 when the script is to reckon that.
+    pub(super) next: u64,
+    pub(super) options: &'a Value,
+}
 
 /// How a job ends.
 #[derive(Debug, Clone, Copy)]
@@ -153,7 +166,6 @@ impl Official {
         end: End<'_>,
         options: &Options,
         fields: Fields<'_>,
-        now: u64,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
         let keys = &self.keys;
         let (field, value, target, set, metrics, kept) = match end {
@@ -188,7 +200,7 @@ impl Official {
             idof: options.is_on("idof"),
             rdof: options.is_on("rdof"),
         })?;
-        finish.arg(job_id).arg(now).arg(field).arg(value).arg(target);
+        finish.arg(job_id).arg(now()).arg(field).arg(value).arg(target);
         finish.arg("0").arg(keys.key_prefix()).arg(packed).arg(pack(fields)?);
         Ok(finish)
     }
@@ -216,16 +228,13 @@ impl Official {
         Ok(retry)
     }
 
-    /// Adds the next iteration of a job scheduler whose last one is `job_id`. Answers its id, or nothing.
+    /// Adds the next iteration of a job scheduler. Answers its id, or nothing.
     pub(super) fn schedule(
         &self,
-        scheduler: &str,
-        job_id: &str,
-        data: &str,
-        next: u64,
-        options: &Value,
+        iteration: &Iteration<'_>,
         now: u64,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+        let Iteration { scheduler, job_id, data, next, options } = *iteration;
         let keys = &self.keys;
         let mut schedule = self.schedule.prepare_invoke();
         for key in [keys.get("repeat"), keys.delayed(), keys.wait(), keys.paused(), keys.meta()] {
@@ -248,7 +257,6 @@ impl Official {
         counts: bool,
         fields: Fields<'_>,
         delay: Duration,
-        now: u64,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
         let keys = &self.keys;
         let mut retry = self.delay.prepare_invoke();
@@ -259,7 +267,7 @@ impl Official {
             retry.key(key);
         }
         let skips_the_attempt = if counts { "0" } else { "1" };
-        retry.arg(keys.key_prefix()).arg(now).arg(job_id).arg(token).arg(millis(delay));
+        retry.arg(keys.key_prefix()).arg(now()).arg(job_id).arg(token).arg(millis(delay));
         retry.arg(skips_the_attempt).arg(if fields.is_empty() { Vec::new() } else { pack(fields)? });
         retry.arg("0").arg(pack(&TakeOptions { token, lock_duration: millis(self.lease), name: "" })?);
         Ok(retry)

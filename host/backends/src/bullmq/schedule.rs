@@ -8,6 +8,7 @@ use agent_core::ports::QueueError;
 use bullmq::job_scheduler::next_cron_millis;
 use serde_json::{Map, Value};
 
+use super::official::Iteration;
 use super::options::{Options, whole};
 use super::{Store, broken, now};
 
@@ -54,9 +55,10 @@ impl Store {
                 return Ok(());
             }
         };
-        let iteration = next_options(&options, repeat, scheduler, next, now);
+        let options = next_options(&options, repeat, scheduler, next, now);
         let data = hash.get("data").map_or("{}", String::as_str);
-        let update = self.official.schedule(scheduler, job_id, data, next, &iteration, now);
+        let iteration = Iteration { scheduler, job_id, data, next, options: &options };
+        let update = self.official.schedule(&iteration, now);
         let _next_id: Option<String> = self.run(&update.map_err(broken)?).await?;
         Ok(())
     }

@@ -112,10 +112,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite://{}", folder.path().join("some.db").display());
         let (commits, writer) = Commits::<Said>::new(SqlPool::sqlite(&url).unwrap());
-        let broken = tokio::spawn(writer.run());
+        let mut broken = tokio::task::JoinSet::new();
+        broken.spawn(writer.run());
         let error = commits.write(Said("panic")).await.unwrap_err();
         assert!(error.0.contains("broke off"), "{error:?}");
-        assert!(broken.await.unwrap_err().is_panic());
+        assert!(broken.join_next().await.unwrap().unwrap_err().is_panic());
         let _writing = Task::begin(writer.run());
         assert_eq!(commits.write(Said("again")).await.unwrap(), 5);
     }
