@@ -8,7 +8,7 @@ const USER: &str = "u1";
 
 /// Whoever works the queue off, as long as it is held.
 enum Worker {
-    Node { _worker: PeerWorker },
+    Node { _worker: Box<PeerWorker> },
     Ours { _service: Box<Service> },
 }
 
@@ -40,7 +40,7 @@ async fn both(scenario: impl AsyncFn(&Peer, &Model) -> Value) -> Value {
             let service = Service::variant_b().redis(&redis).model(&model).start().await;
             Worker::Ours { _service: Box::new(service) }
         } else {
-            Worker::Node { _worker: peer.clone().model(&model).work().await }
+            Worker::Node { _worker: Box::new(peer.clone().model(&model).work().await) }
         };
         seen.push(scenario(&peer, &model).await);
         drop(worker);

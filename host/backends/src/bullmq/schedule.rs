@@ -141,7 +141,7 @@ mod tests {
     /// 2026-01-01T00:00:00Z, a Thursday.
     const NOW: u64 = 1_767_225_600_000;
 
-    fn next_of(repeat: Value) -> Result<Next, String> {
+    fn next_of(repeat: &Value) -> Result<Next, String> {
         next(repeat.as_object().unwrap(), 0, NOW)
     }
 
@@ -158,26 +158,26 @@ mod tests {
             ("0 12 * * 7", None, NOW + 3 * 86_400_000 + 43_200_000),
             ("@hourly", None, NOW + 3_600_000),
         ] {
-            let next = next_of(json!({ "pattern": pattern, "tz": time_zone }));
+            let next = next_of(&json!({ "pattern": pattern, "tz": time_zone }));
             assert_eq!(next, Ok(Next::At(expected)), "{pattern}");
         }
-        let later = next_of(json!({ "pattern": "0 0 * * *", "startDate": NOW + 1_000_000_000 }));
+        let later = next_of(&json!({ "pattern": "0 0 * * *", "startDate": NOW + 1_000_000_000 }));
         assert_eq!(later, Ok(Next::At(NOW + 12 * 86_400_000)));
     }
 
     #[test]
     fn schedules_end_and_mistakes_are_told() {
-        assert_eq!(next_of(json!({ "every": 1000 })), Ok(Next::Every));
-        assert_eq!(next_of(json!({ "every": 1000, "limit": 3, "count": 2 })), Ok(Next::Every));
-        assert_eq!(next_of(json!({ "every": 1000, "limit": 3, "count": 3 })), Ok(Next::Never));
-        assert_eq!(next_of(json!({ "every": 1000, "endDate": NOW - 1 })), Ok(Next::Never));
+        assert_eq!(next_of(&json!({ "every": 1000 })), Ok(Next::Every));
+        assert_eq!(next_of(&json!({ "every": 1000, "limit": 3, "count": 2 })), Ok(Next::Every));
+        assert_eq!(next_of(&json!({ "every": 1000, "limit": 3, "count": 3 })), Ok(Next::Never));
+        assert_eq!(next_of(&json!({ "every": 1000, "endDate": NOW - 1 })), Ok(Next::Never));
         for (repeat, problem) in [
             (json!({}), "neither"),
             (json!({ "every": 5, "pattern": "* * * * *" }), "both"),
             (json!({ "pattern": "every monday" }), "every monday"),
             (json!({ "pattern": "* * * * *", "tz": "Middle/Earth" }), "Middle/Earth"),
         ] {
-            let error = next_of(repeat).unwrap_err();
+            let error = next_of(&repeat).unwrap_err();
             assert!(error.contains(problem), "{error}");
         }
     }

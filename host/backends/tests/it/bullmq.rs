@@ -226,7 +226,7 @@ async fn a_job_is_not_lost_with_a_caller_who_does_not_wait_for_it() {
 #[tokio::test]
 async fn what_was_taken_for_nobody_goes_back_when_the_queue_closes() {
     let (server, queue) = start().await;
-    let peer = BullQueue::open(&server.url()).unwrap();
+    let peer = BullQueue::new(&backends::redis::Redis::open(&server.url()).unwrap());
     let id = queue.add(&data("q")).await.unwrap();
     let mut taking = Box::pin(queue.take("worker", PATIENCE));
     // Until Redis has given the job out. Should it be in our hands by then, there is nothing to be tested.
@@ -285,7 +285,7 @@ async fn a_queue_whose_redis_is_away_fails_and_works_again_when_it_is_back() {
 #[tokio::test]
 async fn a_job_is_added_once_though_the_connection_died_unnoticed() {
     let mut server = Redis::start().await;
-    let queue = BullQueue::open(&server.url()).unwrap();
+    let queue = BullQueue::new(&backends::redis::Redis::open(&server.url()).unwrap());
     queue.add(&data("q")).await.unwrap();
     server.pause().await;
     server.resume().await;
