@@ -6,6 +6,7 @@
 //!
 //! What does not belong here: which errors are the provider's (`end.rs`).
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,14 +24,18 @@ const LAST_PAUSE: Duration = RESET_TIMEOUT;
 /// The longest pause that a provider may ask for with its `Retry-After`.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 
-/// A call that ended well within this time before a failure shows that the provider works: then the failure may
-/// be the job's own, such as a prompt that takes longer than any call may.
+/// A call that ended well during a run, and within this time before its failure, shows that the provider works: then
+/// the failure may be the job's own, such as a prompt that takes longer than any call may. So does one that ended well
+/// since the job was last handed back.
 const RECENT: Duration = Duration::from_secs(5);
 
 /// How often in a row, without any progress of its run, a job is handed back for the provider's sake. Then its
 /// failures count: a job that alone is in the queue and times out whenever it is tried must not live for ever. With
 /// the delays of [`delay`] that is more than half an hour.
 pub(super) const MOST_HAND_BACKS: u32 = 20;
+
+/// How many runs that were handed back are remembered; forgetting them costs no job an attempt.
+const MOST_REMEMBERED: usize = 10_000;
 
 /// Longest delay of a job that was handed back.
 const LONGEST_DELAY: Duration = Duration::from_secs(2 * 60);
@@ -61,6 +66,8 @@ pub(super) struct ProviderGate {
 struct State {
     down: Option<Down>,
     pause: Backoff,
+    /// Runs that were handed back for the provider's sake, and when.
+    handed_back: HashMap<String, Instant>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +91,8 @@ enum Passage {
 
 impl ProviderGate {
     pub(super) fn new(circuit: SharedCircuit) -> Self {
-        let state = State { down: None, pause: Backoff::new(FIRST_PAUSE, LAST_PAUSE) };
+        let pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
+        let state = State { down: None, pause, handed_back: HashMap::new() };
         Self { circuit, state: Mutex::new(state), changed: Notify::new(), trial: Arc::new(Semaphore::new(1)) }
     }
 
@@ -126,19 +134,26 @@ impl ProviderGate {
     }
 
     /// The provider failed a run that began then. True when the job is not to pay for it.
-    pub(super) fn failed(&self, leave: &Leave, fault: Fault, began: Instant) -> bool {
+    pub(super) fn failed(&self, leave: &Leave, fault: Fault, began: Instant, run_id: &str) -> bool {
         let now = Instant::now();
-        let works = self
-            .circuit
-            .last_success()
-            .is_some_and(|at| at >= began && now.saturating_duration_since(at) < RECENT);
-        match fault {
-            Fault::Unwell(_) if works => return false,
-            // Others are served: this job waits, and nobody else has to.
-            Fault::RateLimited(_) | Fault::Unreachable if works => return true,
-            Fault::Unreachable | Fault::RateLimited(_) | Fault::Unwell(_) => {}
-        }
+        let success = self.circuit.last_success();
         let mut state = self.lock();
+        let before = state.handed_back.get(run_id).copied();
+        let works = success.is_some_and(|at| {
+            let during_the_run = at >= began && now.saturating_duration_since(at) < RECENT;
+            during_the_run || before.is_some_and(|before| at > before)
+        });
+        if works && matches!(fault, Fault::Unwell(_)) {
+            return false;
+        }
+        if state.handed_back.len() >= MOST_REMEMBERED {
+            state.handed_back.clear();
+        }
+        state.handed_back.insert(run_id.to_owned(), now);
+        if works {
+            // Others are served: this job waits, and nobody else has to.
+            return true;
+        }
         // Runs that were under way when it went down say nothing new about it.
         if leave.trial.is_some() || state.down.is_none() {
             let pause = state.pause.next().max(fault.retry_after().unwrap_or_default());
@@ -219,16 +234,16 @@ mod tests {
     async fn after_a_failure_nothing_is_claimed_for_a_while_and_then_one_job_is_the_trial() {
         let (gate, _circuit) = gate();
         let first = gate.leave().await;
-        assert!(gate.failed(&first, Fault::Unreachable, Instant::now()));
+        assert!(gate.failed(&first, Fault::Unreachable, Instant::now(), "run"));
         assert!(gate.leave().now_or_never().is_none());
         let start = Instant::now();
         let trial = gate.leave().await;
         assert!(start.elapsed() >= FIRST_PAUSE && trial.trial.is_some());
         assert!(gate.leave().now_or_never().is_none(), "there is one trial at a time");
         // One that was under way all the time does not make the pause longer, the trial does.
-        assert!(gate.failed(&first, Fault::Unreachable, start));
+        assert!(gate.failed(&first, Fault::Unreachable, start, "run"));
         assert!(gate.remaining().is_zero());
-        assert!(gate.failed(&trial, Fault::Unreachable, start));
+        assert!(gate.failed(&trial, Fault::Unreachable, start, "run"));
         assert!(gate.remaining() > FIRST_PAUSE);
         drop(trial);
         let trial = gate.leave().await;
@@ -241,14 +256,14 @@ mod tests {
     async fn a_provider_says_for_how_long_it_wants_to_be_left_alone() {
         let (gate, _circuit) = gate();
         let leave = gate.leave().await;
-        gate.failed(&leave, Fault::RateLimited(Some(SECOND * 20)), Instant::now());
+        gate.failed(&leave, Fault::RateLimited(Some(SECOND * 20)), Instant::now(), "run");
         assert_eq!(gate.remaining(), SECOND * 20);
         drop(leave);
         let trial = {
             tokio::time::sleep(SECOND * 20).await;
             gate.leave().await
         };
-        gate.failed(&trial, Fault::RateLimited(Some(SECOND * 86_400)), Instant::now());
+        gate.failed(&trial, Fault::RateLimited(Some(SECOND * 86_400)), Instant::now(), "run");
         assert_eq!(gate.remaining(), LONGEST_PAUSE);
     }
 
@@ -262,11 +277,23 @@ mod tests {
             tokio::time::sleep(SECOND * 20).await;
             circuit.enter().unwrap().end(Verdict::Success);
             tokio::time::sleep(SECOND).await;
-            assert_eq!(gate.failed(&leave, fault, began), !pays, "{fault:?}");
+            assert_eq!(gate.failed(&leave, fault, began, "run"), !pays, "{fault:?}");
             assert!(gate.leave().now_or_never().is_some(), "the others go on: {fault:?}");
             tokio::time::sleep(RECENT).await;
-            assert!(gate.failed(&leave, fault, began), "it may have gone down since: {fault:?}");
+            assert!(gate.failed(&leave, fault, began, "run"), "it may have gone down since: {fault:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_job_that_was_handed_back_pays_when_others_were_answered_since() {
+        let (gate, circuit) = gate();
+        let leave = gate.leave().await;
+        assert!(gate.failed(&leave, Fault::Unwell(None), Instant::now(), "run"));
+        tokio::time::sleep(SECOND).await;
+        circuit.enter().unwrap().end(Verdict::Success);
+        tokio::time::sleep(SECOND * 60).await;
+        assert!(gate.failed(&leave, Fault::Unwell(None), Instant::now(), "another run"));
+        assert!(!gate.failed(&leave, Fault::Unwell(None), Instant::now(), "run"));
     }
 
     #[tokio::test(start_paused = true)]
@@ -280,7 +307,7 @@ mod tests {
         tokio::time::sleep(RESET_TIMEOUT).await;
         let trial = gate.leave().await;
         assert!(trial.trial.is_some());
-        gate.failed(&trial, Fault::Unreachable, Instant::now());
+        gate.failed(&trial, Fault::Unreachable, Instant::now(), "run");
         drop(trial);
         tokio::time::sleep(SECOND / 2).await;
         circuit.enter().unwrap().end(Verdict::Success);

@@ -146,7 +146,7 @@ impl Worker {
                 self.provider.answered();
                 false
             }
-            Provider::Failed(fault) => self.provider.failed(&leave, fault, began),
+            Provider::Failed(fault) => self.provider.failed(&leave, fault, began, &claim.run_id),
             Provider::Unknown => false,
         };
         // The next trial need not wait until the queue was told of this one.

@@ -104,10 +104,15 @@ pub(super) fn check_path(file: &Path) -> Result<(), String> {
         return Err(format!("{} is a folder: name a file in it", file.display()));
     }
     // Beside the file SQLite writes its log, so the folder has to be writable as well.
-    access(folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|error| format!("this process may not read and write in the folder {shown}: {error}"))?;
+    match access(folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK) {
+        // A disk that may only be read can be made writable while the service waits for that.
+        Ok(()) | Err(Errno::ROFS) => {}
+        Err(error) => {
+            return Err(format!("this process may not read and write in the folder {shown}: {error}"));
+        }
+    }
     match access(file, Access::READ_OK | Access::WRITE_OK) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Ok(()) | Err(Errno::NOENT | Errno::ROFS) => Ok(()),
         Err(error) => Err(format!("this process may not read and write {}: {error}", file.display())),
     }
 }
