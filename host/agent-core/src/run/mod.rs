@@ -19,7 +19,10 @@ mod tests;
 
 use std::sync::Arc;
 
-pub use event::{DEFAULT_TOKEN_BUDGET, Event, Limits, MAX_ITERATIONS, Task, attempts_without_progress};
+pub use event::{
+    DEFAULT_TOKEN_BUDGET, Event, Limits, MAX_ITERATIONS, Task, attempts_without_progress,
+    hand_backs_without_progress,
+};
 
 use crate::catalog::Catalog;
 use crate::message::{Message, ToolCall, Usage};
