@@ -51,7 +51,8 @@ impl Default for Bounds {
 /// does not fit is dropped and counted. Clones are the same queue.
 ///
 /// A run's events are kept together until [`Self::end`], so that a journal in the store has no gaps: what does not
-/// fit costs whole journals.
+/// fit costs whole journals. A run whose journal was dropped keeps its record, which says what it cost. Either way
+/// the run is counted as lost, and once.
 #[derive(Clone)]
 pub struct Behind(Arc<Queue>);
 
@@ -78,6 +79,8 @@ struct Held {
     ended: VecDeque<EndedRun>,
     /// Those that the drain has taken and not finished.
     writing: usize,
+    /// Those of them that are not counted as lost.
+    writing_whole: usize,
     bytes: usize,
 }
 
@@ -94,6 +97,8 @@ struct EndedRun {
     record: RunRecord,
     events: Vec<Event>,
     bytes: usize,
+    /// Its journal was dropped, and it is counted as lost already.
+    spilled: bool,
 }
 
 impl Behind {
@@ -114,14 +119,15 @@ impl Behind {
     /// The run has ended: its record, and what is in its journal, may be written.
     pub fn end(&self, record: RunRecord) {
         let mut held = self.0.lock();
-        let OpenRun { events, bytes, .. } = held.open.remove(&record.id).unwrap_or_default();
+        let OpenRun { events, bytes, spilled } = held.open.remove(&record.id).unwrap_or_default();
+        let run = EndedRun { record, events, bytes, spilled };
         if held.ended.len() >= self.0.bounds.runs {
             held.bytes -= bytes;
             drop(held);
-            self.0.lose(1);
+            self.0.lose(&run);
             return;
         }
-        held.ended.push_back(EndedRun { record, events, bytes });
+        held.ended.push_back(run);
         drop(held);
         self.0.arrived.notify_one();
     }
@@ -161,7 +167,7 @@ impl Journal for Behind {
             held.bytes -= run.bytes;
             *run = OpenRun { spilled: true, ..OpenRun::default() };
             drop(guard);
-            self.0.lose(1);
+            self.0.lose_one();
             return Ok(());
         }
         run.events.push(event.clone());
@@ -188,9 +194,10 @@ impl Drain {
             () = self.write_all(&stopping) => {}
             () = too_long => {
                 let held = self.0.lock();
-                let lost = held.ended.len() + held.writing;
+                let unwritten = held.ended.len() + held.writing;
+                let lost = held.ended.iter().filter(|run| !run.spilled).count() + held.writing_whole;
                 drop(held);
-                warn!(runs = lost, "runs were not recorded before the process ended");
+                warn!(runs = unwritten, "runs were not recorded before the process ended");
                 self.0.observer.records_lost(lost as u64);
             }
         }
@@ -219,11 +226,12 @@ impl Drain {
         let written = self.write_within(&run).await;
         let mut held = self.0.lock();
         held.writing -= 1;
+        held.writing_whole -= usize::from(!run.spilled);
         held.bytes -= run.bytes;
         drop(held);
         match written {
             Ok(()) => self.0.keep_up(),
-            Err(_given_up) => self.0.lose(1),
+            Err(_given_up) => self.0.lose(&run),
         }
     }
 
@@ -232,7 +240,7 @@ impl Drain {
         // All at once, so that a store which groups its commits makes one of them.
         let append = |(sequence, event)| self.persist(move || store.append(&run.record.id, sequence, event));
         try_join_all((0..).zip(&run.events).map(append)).await?;
-        // Last, so that a run which has a record has its whole journal.
+        // Last, so that a run which has a record has its whole journal, or none of it when it spilled.
         self.persist(|| store.save(&run.record)).await
     }
 
@@ -274,11 +282,19 @@ impl Queue {
         let mut held = self.lock();
         let run = held.ended.pop_front()?;
         held.writing += 1;
+        held.writing_whole += usize::from(!run.spilled);
         Some(run)
     }
 
-    fn lose(&self, runs: u64) {
-        self.observer.records_lost(runs);
+    /// Counts a run whose record is given up, unless it was counted when its journal was.
+    fn lose(&self, run: &EndedRun) {
+        if !run.spilled {
+            self.lose_one();
+        }
+    }
+
+    fn lose_one(&self) {
+        self.observer.records_lost(1);
         if self.losing.begins() {
             warn!("runs are not recorded: the store does not keep up");
         }
