@@ -1,6 +1,7 @@
 //! What is counted, in Prometheus' text exposition format.
 //!
-//! - `invocations`: the three series of the interface. `models`, `tools`: what a run spends its time on.
+//! - `invocations`: the three series of the interface. `outcomes`: what runs came to. `models`, `tools`: what a run
+//!   spends its time on.
 //! - `service`, `queue`: what stands around a run.
 //! - `process`, `runtime`: what the process uses up, read at every scrape.
 //! - `family`: samples that are known only when they are asked for.
@@ -13,6 +14,7 @@
 mod family;
 mod invocations;
 mod models;
+mod outcomes;
 #[cfg(target_os = "linux")]
 mod process;
 mod queue;
@@ -33,6 +35,7 @@ use tokio::runtime::Handle;
 
 pub use invocations::Metered;
 pub use models::MeteredModel;
+pub use outcomes::Judged;
 pub use queue::QueueDepth;
 pub use service::{MeteredWindows, ServiceMetrics};
 pub use tools::ToolMetrics;
@@ -40,6 +43,7 @@ pub use tools::ToolMetrics;
 use crate::config::Environment;
 use invocations::Invocations;
 use models::ModelMetrics;
+use outcomes::Outcomes;
 
 /// Buckets for what takes seconds to minutes: the defaults of the Node stack (wire.md, 1.5), and more above
 /// them, because an agent run is longer than an HTTP request. Queries written for the former still hold.
@@ -50,6 +54,7 @@ const LONG_SECONDS: [f64; 15] =
 pub struct Metrics {
     registry: Registry,
     invocations: Invocations,
+    outcomes: Outcomes,
     models: ModelMetrics,
     tools: Arc<ToolMetrics>,
     service: Arc<ServiceMetrics>,
@@ -69,6 +74,7 @@ impl Metrics {
         registry.register(Box::new(runtime::collector(process_prefix, handle.clone())?))?;
         Ok(Self {
             invocations: Invocations::register(&registry, environment)?,
+            outcomes: Outcomes::register(&registry)?,
             models: ModelMetrics::register(&registry)?,
             tools: Arc::new(ToolMetrics::new(&registry)?),
             service: Arc::new(ServiceMetrics::register(&registry)?),
@@ -89,6 +95,11 @@ impl Metrics {
     /// Counts what `inner` answers.
     pub fn metered<I>(&self, inner: I) -> Metered<I> {
         Metered::new(inner, self.invocations.clone())
+    }
+
+    /// Counts what becomes of everything that `inner` is asked. Belongs around what turns runs away.
+    pub fn judged<I>(&self, inner: I) -> Judged<I> {
+        Judged::new(inner, self.outcomes.clone())
     }
 
     /// Counts what `inner` is asked, under the name it has now.
