@@ -194,7 +194,7 @@ async fn an_answer_that_the_budget_has_no_room_for_is_an_answer_that_says_so() {
     assert_eq!((&long["outcome"], &short["outcome"]), (&json!("output_limit"), &json!("ok")));
     let told = text(&result["messages"][2]["content"]);
     assert!(
-        told.starts_with("Error: the answer had about 20007 tokens and there is room for about"),
+        told.starts_with("Error: the answer had about 20010 tokens and there is room for about"),
         "{told}"
     );
 }
