@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::ports::queue::ATTEMPTS;
 use crate::ports::{
-    Journal, JournalError, Model, ModelError, ModelRequest, ToolRequest, ToolReturn, ToolSet,
+    Journal, JournalError, Model, ModelError, ModelRequest, ToolChoice, ToolRequest, ToolReturn, ToolSet,
 };
 use crate::result::AgentResult;
 use crate::run::{Event, OpenCall, Run, Step, Task, UnexpectedEvent, attempts_without_progress};
@@ -117,6 +117,7 @@ impl Driver<'_> {
             request_id: self.request_id,
             messages: run.messages(),
             tools: run.catalog(),
+            tool_choice: ToolChoice::Auto,
             max_tokens,
             temperature,
             deadline: self.deadline,

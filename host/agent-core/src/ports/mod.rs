@@ -15,7 +15,7 @@ pub mod toolbox;
 pub use cache::{CacheError, ResultCache};
 pub use cluster::{Cluster, ClusterAnswer, ClusterError, Forwarded};
 pub use journal::{Journal, JournalError};
-pub use model::{Finish, Model, ModelError, ModelReply, ModelRequest};
+pub use model::{Finish, Model, ModelError, ModelReply, ModelRequest, ToolChoice};
 pub use probe::{Probe, ProbeError};
 pub use queue::{
     AttemptEnd, Cancelling, Claim, Depth, Job, JobData, JobPage, JobQueue, JobStatus, QueueError, Renewal,
