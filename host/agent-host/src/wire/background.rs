@@ -25,6 +25,8 @@ const RECOVERY_PAUSE: Duration = Duration::from_millis(100);
 /// Everything that is to be started with [`Self::start`].
 pub struct Background {
     pub(super) tools: Arc<ToolHost>,
+    /// Makes the model's health checks.
+    pub(super) checks: BoxFuture<'static, ()>,
     pub(super) migration: Option<Migration>,
     pub(super) recording: Option<Recording>,
     pub(super) jobbing: Option<Jobbing>,
@@ -69,6 +71,7 @@ impl Background {
         let (others, workers, drain, writer) = (Tasks::new(), Tasks::new(), Tasks::new(), Tasks::new());
         let tools = self.tools;
         others.spawn("tool-watch", async move { tools.watch().await });
+        others.spawn("health-check", self.checks);
         if let Some(migration) = self.migration {
             others.spawn("migration", migration.keep_trying());
         }

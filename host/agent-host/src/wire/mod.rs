@@ -18,6 +18,7 @@ use agent_core::record::{Behind, Bounds};
 use axum::Router;
 use backends::memory::MemoryJournal;
 use backends::sql::SqlPool;
+use futures::FutureExt;
 use http_edge::{Edge, Readiness, Settings};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -102,14 +103,15 @@ pub async fn build(
     let prepared = Arc::new(AtomicBool::new(stores.database.is_none()));
     let migration = prepare(stores.database.as_ref(), &prepared).await?;
     let (recording, behind) = record(stores.runs, &metrics);
+    let (llm, checks) = probes::llm(models.checked, &config.models);
     let parts = Parts {
         config: &config.agent,
         metrics: &metrics,
-        model: models.chat,
+        model: Arc::new(probes::Heard { model: models.chat, probe: llm.clone() }),
         toolbox: tools.clone(),
         behind,
         unrecorded: Arc::new(MemoryJournal::new(JOURNAL_BYTES)),
-        llm: probes::llm(models.checked, config.models.health_ttl),
+        llm: Arc::new(llm),
     };
 
     let database = stores.database.as_ref().map(|pool| probes::database(pool, stores.mongo.as_ref()));
@@ -132,7 +134,8 @@ pub async fn build(
         settings: settings(&config.http),
     });
     let (database, mongo) = (stores.database, stores.mongo);
-    let background = Background { tools, migration, recording, jobbing, database, mongo };
+    let checks = checks.run().boxed();
+    let background = Background { tools, checks, migration, recording, jobbing, database, mongo };
     Ok(Service { router, background })
 }
 
