@@ -11,6 +11,7 @@ mod bad_input;
 mod bullmq;
 mod command_line;
 mod documents;
+mod edge;
 mod harness;
 mod health;
 mod invoke;

@@ -1,7 +1,7 @@
 //! What is counted, in Prometheus' text exposition format.
 //!
 //! - `invocations`: the three series of the interface. `models`, `tools`: what a run spends its time on.
-//! - `service`, `queue`: what stands around a run.
+//! - `http`: requests by route and status, and connections. `service`, `queue`: what stands around a run.
 //! - `process`, `runtime`: what the process uses up, read at every scrape.
 //! - `family`: samples that are known only when they are asked for.
 //!
@@ -11,6 +11,7 @@
 //! What does not belong here: the endpoint and its content type, which are http-edge's.
 
 mod family;
+mod http;
 mod invocations;
 mod models;
 #[cfg(target_os = "linux")]
@@ -31,6 +32,7 @@ use agent_core::ports::{Model, RateWindows};
 use prometheus::{Registry, TextEncoder};
 use tokio::runtime::Handle;
 
+pub use http::HttpMetrics;
 pub use invocations::Metered;
 pub use models::MeteredModel;
 pub use queue::QueueDepth;
@@ -53,6 +55,7 @@ pub struct Metrics {
     models: ModelMetrics,
     tools: Arc<ToolMetrics>,
     service: Arc<ServiceMetrics>,
+    http: Arc<HttpMetrics>,
 }
 
 impl Metrics {
@@ -72,6 +75,7 @@ impl Metrics {
             models: ModelMetrics::register(&registry)?,
             tools: Arc::new(ToolMetrics::new(&registry)?),
             service: Arc::new(ServiceMetrics::register(&registry)?),
+            http: Arc::new(HttpMetrics::register(&registry)?),
             registry,
         })
     }
@@ -99,6 +103,11 @@ impl Metrics {
     /// Where the core reports what it does around runs.
     pub fn service(&self) -> Arc<ServiceMetrics> {
         Arc::clone(&self.service)
+    }
+
+    /// Where requests and connections are counted.
+    pub fn http(&self) -> Arc<HttpMetrics> {
+        Arc::clone(&self.http)
     }
 
     /// Counts whom `inner` turns away.
