@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use acceptance::{Builder, Model, Service, Task, Token, eventually};
+use acceptance::{Builder, Model, Service, Task, Token, eventually, says};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
