@@ -52,6 +52,9 @@ pub enum LoadError {
     /// `describe` did not return.
     #[error("its describe function failed: {0}")]
     Describe(String),
+    /// The host could not have the component describe itself. That is no fault of the component's.
+    #[error("could not be asked to describe itself ({0}); it is tried again")]
+    Host(String),
     /// `describe` returned something that cannot be served.
     #[error("describes its tool {tool:?} wrongly: {problem}")]
     Definition {
@@ -68,4 +71,11 @@ pub enum LoadError {
         /// The other component's file.
         other: String,
     },
+}
+
+impl LoadError {
+    /// Whether the same file may load the next time.
+    pub(crate) fn is_transient(&self) -> bool {
+        matches!(self, Self::Unreadable(_) | Self::Host(_))
+    }
 }

@@ -65,8 +65,8 @@ impl Folder {
             let tracked = self.files.entry(file.clone()).or_default();
             if fingerprint.is_none() || tracked.seen != fingerprint {
                 let newest = read_and_load(runtime, &self.path, &file, tracked).await;
-                // A file that could not be read may be readable the next time, though it did not change.
-                let settled = !matches!(newest, Err(LoadError::Unreadable(_)));
+                // What was the host's trouble may be over the next time, though the file did not change.
+                let settled = !newest.as_ref().is_err_and(LoadError::is_transient);
                 tracked.seen = fingerprint.filter(|_| settled);
                 tracked.newest = Some(newest.map_err(Arc::new));
             }

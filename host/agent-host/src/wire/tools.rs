@@ -17,6 +17,7 @@ pub async fn start(config: &Tools, lane: Handle, metrics: Arc<ToolMetrics>) -> R
             timeout: config.timeout,
             memory_bytes: config.memory_bytes,
             output_bytes: config.output_bytes,
+            component_concurrency: config.component_concurrency,
             ..Limits::default()
         },
         metering: config.fuel_metering,
