@@ -27,6 +27,10 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+    let arguments = match cli::run_alone(arguments) {
+        Ok(exit) => return Ok(exit),
+        Err(arguments) => arguments,
+    };
     let lane = runtime("tool-lane", Some(LANE_THREADS))?;
     let main = runtime("agent-host", None)?;
     let handle = lane.handle().clone();
