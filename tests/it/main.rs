@@ -25,5 +25,6 @@ mod shipped_tools;
 mod shutdown;
 mod startup;
 mod tools_command;
+mod tools_compiler;
 mod tools_folder;
 mod variant_b;

@@ -1,26 +1,19 @@
-//! A component that can be called: inspected, compiled, linked and described.
+//! A component that can be called, and how it describes itself.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
 use crate::bindings::SandboxedToolPre;
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::bulkhead::Bulkhead;
-use crate::contract;
 use crate::definition::Definition;
-use crate::describe::describe;
 use crate::error::LoadError;
-use crate::runtime::Runtime;
 use crate::schema::Budget;
 use crate::state::{CallState, printable};
 
 /// Largest component, in bytes: room for one that carries a Python interpreter.
 pub(crate) const MOST_BYTES: u64 = 64 << 20;
-
-/// Longest a component may take to compile. The work cannot be interrupted; after this nobody waits for it.
-const COMPILE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Most tools of one component.
 const MOST_TOOLS: usize = 64;
@@ -53,39 +46,7 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
     format!("sha256:{:x}", Sha256::digest(bytes))
 }
 
-/// Loads a component. Compiling happens on a thread for blocking work, never where requests are served.
-pub(crate) async fn load(
-    runtime: Arc<Runtime>,
-    name: &str,
-    bytes: Vec<u8>,
-    digest: String,
-) -> Result<Component, LoadError> {
-    let name: Arc<str> = name.into();
-    let (compiler, key) = (runtime.clone(), digest.clone());
-    let linked = tokio::task::spawn_blocking(move || link(&compiler, &bytes, &key));
-    let pre = match tokio::time::timeout(COMPILE_TIMEOUT, linked).await {
-        Ok(Ok(linked)) => linked?,
-        Ok(Err(error)) => return Err(LoadError::Compile(error.to_string())),
-        Err(_elapsed) => {
-            let seconds = COMPILE_TIMEOUT.as_secs();
-            return Err(LoadError::Compile(format!("it takes longer than {seconds} s")));
-        }
-    };
-    let tools = describe(&runtime, &pre, &name).await?;
-    let id = format!("{name}@{digest}");
-    let bulkhead = Bulkhead::new(&runtime.limits);
-    Ok(Component { name, digest, id, pre, tools, bulkhead })
-}
-
-fn link(runtime: &Runtime, bytes: &[u8], digest: &str) -> Result<SandboxedToolPre<CallState>, LoadError> {
-    let wants = contract::inspect(bytes)?;
-    let compiled = runtime.cache.component(&runtime.engine, bytes, digest);
-    let component = compiled.map_err(|error| LoadError::Compile(detail(&error)))?;
-    let pre = runtime.linker(wants).instantiate_pre(&component);
-    pre.and_then(SandboxedToolPre::new).map_err(|error| LoadError::Link(detail(&error)))
-}
-
-/// Checks what a component described.
+/// Checks how a component describes itself.
 pub(crate) fn define(
     described: Vec<ToolDef>,
     budget: &mut Budget,

@@ -44,6 +44,12 @@ pub(crate) fn build(limits: &Limits, metering: bool) -> wasmtime::Result<(Engine
     Ok((engine, allocation))
 }
 
+/// An engine that compiles for the one above and runs nothing: where instances come from makes no difference to
+/// the code.
+pub(crate) fn for_compiling(metering: bool) -> wasmtime::Result<Engine> {
+    Engine::new(&config(None, metering))
+}
+
 /// Where instances come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allocation {

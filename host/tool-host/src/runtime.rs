@@ -9,6 +9,7 @@ use wasmtime::{Engine, Store, UpdateDeadline};
 
 use crate::bindings::SandboxedTool;
 use crate::compiled::CompiledCache;
+use crate::compiler::Compilers;
 use crate::contract::Wants;
 use crate::engine::{self, Allocation};
 use crate::host_work::HostWork;
@@ -25,6 +26,7 @@ pub(crate) struct Runtime {
     pub(crate) allocation: Allocation,
     pub(crate) limits: Limits,
     pub(crate) cache: CompiledCache,
+    pub(crate) compilers: Compilers,
     pub(crate) lane: Handle,
     pub(crate) observer: Arc<dyn Observer>,
     /// One permit per call that holds an instance.
@@ -47,6 +49,7 @@ impl Runtime {
         wasmtime_wasi::p2::add_to_linker_async(&mut contract_and_wasi)?;
         Ok(Self {
             cache: CompiledCache::open(config.cache, engine::fingerprint(&engine)),
+            compilers: Compilers::new(config.compiler, config.metering),
             slots: Arc::new(Semaphore::new(config.limits.concurrency as usize)),
             describe_slots: Arc::new(Semaphore::new(DESCRIBE_SLOTS as usize)),
             host_work: HostWork::new(config.lane.clone()),

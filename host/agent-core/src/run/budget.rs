@@ -26,9 +26,14 @@ pub(crate) fn reply_allowance(budget: u64, used: u64, input: u64, wanted: Option
     Some(wanted.map_or(room, |wanted| wanted.min(room)))
 }
 
+/// About how many tokens the tools cost.
+pub(crate) fn tool_tokens(bytes: u64) -> u64 {
+    bytes / BYTES_PER_TOKEN
+}
+
 /// About how many tokens the first call reads: the tools and the caller's text.
 pub(crate) fn estimate_first_input(tool_bytes: u64, messages: &[Message]) -> u64 {
-    tool_bytes / BYTES_PER_TOKEN + estimate_messages(messages)
+    tool_tokens(tool_bytes) + estimate_messages(messages)
 }
 
 /// About how many tokens the next call reads: what the last one read and wrote, and what came after it.

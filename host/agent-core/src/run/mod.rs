@@ -19,6 +19,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub(crate) use budget::tool_tokens;
 pub use event::{DEFAULT_TOKEN_BUDGET, Event, Limits, MAX_ITERATIONS, Task, attempts_without_progress};
 
 use crate::catalog::Catalog;

@@ -36,6 +36,7 @@ pub(crate) async fn run(
     if config.service.lambda_runtime_api.is_some() {
         let stopping = CancellationToken::new();
         let built = wire::build(&config, lane, worker_name("lambda"), latch.readiness(), &stopping).await?;
+        built.background.prepare().await;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving as a Lambda function");
         let running = built.background.start(&stopping, true);
         let served = serve::lambda::run(built.router).await;
@@ -52,7 +53,7 @@ pub(crate) async fn run(
     let address = listener.local_addr().context("reading the address we listen on")?;
     let worker = worker_name(&address.to_string());
     let stopping = CancellationToken::new();
-    // Tools that take long to compile must not keep a signal waiting.
+    // What the start waits for, such as a database, must not keep a signal waiting.
     let built = tokio::select! {
         built = wire::build(&config, lane, worker, latch.readiness(), &stopping) => built?,
         _ = signals.next() => return Ok(Exit::Forced),

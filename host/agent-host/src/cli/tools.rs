@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tool_host::ToolListing;
 
 use super::Exit;
-use crate::config::{Env, Log, Tools};
+use crate::config::{Agent, Env, Log, Tools};
 use crate::metrics::ToolMetrics;
 use crate::{telemetry, wire};
 
@@ -25,7 +25,10 @@ pub(crate) async fn run(arguments: &Arguments, lane: Handle) -> anyhow::Result<E
     telemetry::install(&Log::from_vars(&Env)?, io::stderr)?;
     let config = Tools::from_vars(&Env)?;
     let metrics = ToolMetrics::new(&Registry::new())?;
-    let host = wire::start_tools(&config, lane, metrics.into()).await?;
+    let budget = Agent::token_budget_of(&Env)?;
+    let host = wire::start_tools(&config, budget, lane, metrics.into()).await?;
+    // The start itself does not wait for what has to be compiled.
+    host.reload().await;
     let tools = host.list();
     let text = if arguments.json { serde_json::to_string_pretty(&tools)? + "\n" } else { describe(&tools) };
     // A reader that has seen enough, such as `head`, is no fault.

@@ -111,7 +111,7 @@ variables! {
     TOOLS_DIR = path().or("tools");
     /// What the tools may do.
     TOOLS_POLICY = path().or_derived("<TOOLS_DIR>/policy.toml");
-    /// The folder that compiled tools are kept in.
+    /// The folder that compiled tools are kept in, and what a restart has to know of them.
     TOOLS_CACHE_DIR = path().or_derived("$XDG_CACHE_HOME/agent-host or $HOME/.cache/agent-host");
     /// How long one tool call may take.
     TOOL_TIMEOUT_MS = milliseconds(1, HOUR).or("10000");

@@ -63,12 +63,17 @@ pub struct Running {
 }
 
 impl Background {
+    /// Waits until the tools are loaded: for a service that nobody asks for its readiness.
+    pub async fn prepare(&self) {
+        self.tools.reload().await;
+    }
+
     /// Starts everything. The workers begin to hand their jobs back when `stopping` is cancelled. A function
     /// that is frozen between requests must not hold jobs: it goes `without_workers`.
     pub fn start(self, stopping: &CancellationToken, without_workers: bool) -> Running {
         let (others, workers, drain, writer) = (Tasks::new(), Tasks::new(), Tasks::new(), Tasks::new());
-        let tools = self.tools;
-        others.spawn("tool-watch", async move { tools.watch().await });
+        let (tools, watched) = (self.tools.clone(), self.tools);
+        others.spawn("tool-watch", async move { watched.watch().await });
         if let Some(migration) = self.migration {
             others.spawn("migration", migration.keep_trying());
         }
@@ -87,8 +92,13 @@ impl Background {
                 others.spawn("recovery", recover(jobbing.queue, jobbing.name));
                 let worker = Arc::new(jobbing.worker);
                 for _ in 0..WORKERS {
-                    let (worker, stopping) = (worker.clone(), stopping.clone());
-                    workers.spawn("worker", async move { worker.work(stopping).await });
+                    let (worker, stopping, tools) = (worker.clone(), stopping.clone(), tools.clone());
+                    workers.spawn("worker", async move {
+                        // A job that is claimed before the tools are loaded would run without them.
+                        if stopping.run_until_cancelled(tools.prepared()).await.is_some() {
+                            worker.work(stopping).await;
+                        }
+                    });
                 }
             }
         }

@@ -2,9 +2,11 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bulkheads;
+mod compiler;
 mod folder;
 mod harness;
 mod host_work;
+mod restart;
 mod sandbox;
 mod text;
 mod wasi;
