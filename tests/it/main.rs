@@ -29,6 +29,7 @@ mod shipped_tools;
 mod shutdown;
 mod startup;
 mod tools_command;
+mod tools_compiler;
 mod tools_folder;
 mod traces;
 mod traces_of_jobs;

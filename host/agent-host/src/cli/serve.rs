@@ -53,7 +53,7 @@ pub(crate) async fn run(
     let hosts = if address.ip().to_canonical().is_loopback() { Hosts::Loopback } else { Hosts::Named };
     let most_connections = descriptors::connections(config.http.max_connections, descriptors);
     let stopping = CancellationToken::new();
-    // Tools that take long to compile must not keep a signal waiting.
+    // What the start waits for, such as a database, must not keep a signal waiting.
     let built = tokio::select! {
         built = wire::build(&config, lane, worker, hosts, latch.readiness(), &stopping) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
@@ -123,6 +123,7 @@ async fn run_as_function(
     let (worker, hosts) = (worker_name("lambda"), Hosts::Unchecked);
     let built = wire::build(config, lane, worker, hosts, latch.readiness(), &stopping).await?;
     let Service { router, background, recording, .. } = built;
+    background.prepare().await;
     let running = background.start(&stopping, true);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving as a Lambda function");
     let served = serve::lambda::run(router, recording, signals).await;
