@@ -45,7 +45,7 @@ impl SharedCircuit {
 
     /// How often it has turned, for metrics.
     pub fn turns(&self) -> Turns {
-        self.lock().turns()
+        self.lock().circuit.turns()
     }
 
     /// How long until a call would be let through, if not now.

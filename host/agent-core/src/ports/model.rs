@@ -94,6 +94,7 @@ impl Finish {
         match self {
             Self::Done => "stop",
             Self::Length => "length",
+            Self::ContentFilter => "content_filter",
         }
     }
 }
