@@ -141,7 +141,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         // As cargo names it.
         let workspace = home.path().canonicalize().unwrap();
-        fs::write(workspace.join("Cargo.toml"), "[workspace]\nresolver = \"3\"\nmembers = [\"[a-n]*\"]\n").unwrap();
+        fs::write(workspace.join("Cargo.toml"), "[workspace]\nresolver = \"3\"\nmembers = [\"[a-n]*\"]\n")
+            .unwrap();
         write_crate(
             &workspace,
             "greeter",
