@@ -241,6 +241,14 @@ async fn production_refuses_the_demo_model_as_first_and_as_second() {
 }
 
 #[tokio::test]
+async fn a_database_file_in_a_folder_that_is_not_there_is_refused_with_the_folders_name() {
+    let refused = complete().env("DATABASE_URL", "sqlite:///no/such/folder/x.db");
+    let Ended { code, stderr, .. } = refused.run().await;
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("DATABASE_URL") && stderr.contains("/no/such/folder: create it"), "{stderr}");
+}
+
+#[tokio::test]
 async fn a_second_providers_key_without_a_model_is_a_warning_and_no_more() {
     let service = complete().env("ALT_LLM_API_KEY", "sk-alt-never-to-be-seen").start().await;
     let warned = |entry: &serde_json::Value| {

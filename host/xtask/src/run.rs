@@ -1,15 +1,27 @@
 //! Runs other programs, and says which one failed.
 
+use std::env;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
+/// What `cargo run` tells the program it runs about that program's own package.
+const OF_OUR_PACKAGE: [&str; 2] = ["CARGO_MANIFEST_", "CARGO_PKG_"];
+
 /// cargo in a folder. It is the one that runs us, so that all use the same toolchain.
+///
+/// Without what we were told of our own package: build scripts that read these variables (ring's does) would run
+/// again, and half of the libraries be built again, whenever a plain `cargo build` and an xtask take turns.
 pub(crate) fn cargo<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(folder).args(arguments);
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(|name| OF_OUR_PACKAGE.iter().any(|prefix| name.starts_with(prefix))) {
+            command.env_remove(name);
+        }
+    }
     command
 }
 

@@ -15,6 +15,7 @@ use tracing::{Instrument, debug, error_span, info, warn};
 use super::Jobs;
 use super::board::Board;
 use super::end::{End, Settlement};
+use super::spans;
 use crate::backoff::Backoff;
 use crate::chain::Chain;
 use crate::drive::DriveError;
@@ -24,6 +25,7 @@ use crate::outage::Outage;
 use crate::ports::queue::LEASE;
 use crate::ports::{AttemptEnd, Claim, JobData, JobQueue, Journal, QueueError, Renewal};
 use crate::run::{Event, attempts_without_progress};
+use crate::trace;
 
 /// How long the queue is asked to wait for a job. A worker that is told to stop waits no longer than that.
 const TAKE_PATIENCE: Duration = Duration::from_secs(1);
@@ -88,7 +90,11 @@ impl Worker {
                 Ok(Some(claim)) => {
                     // Of that level so that every line has it, whatever `LOG_LEVEL` says.
                     let span = error_span!("job", job_id = claim.job_id);
-                    self.attempt(&claim, &stopping).instrument(span).await
+                    if let Some(context) = claim.trace {
+                        trace::continue_from(&span, context);
+                    }
+                    let traced = spans::process(&claim, &span);
+                    self.attempt(&claim, &stopping).instrument(traced).instrument(span).await
                 }
                 Err(error) => {
                     self.queue_fails(&error);
@@ -134,6 +140,7 @@ impl Worker {
             settlement.outcome = AttemptOutcome::Lost;
         }
         self.board.tell(&claim.job_id);
+        spans::processed(settlement.outcome);
         report(claim, &end, &settlement);
         self.shop.observer.attempt_ended(settlement.outcome, began.elapsed());
         !settlement.pause

@@ -9,6 +9,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::trace::TraceContext;
+
 /// Name of the queue (interface, Variant B, rule 4).
 pub const QUEUE: &str = "agent-tasks";
 
@@ -41,7 +43,8 @@ pub fn place_of(worker: &str) -> &str {
 /// A queue of jobs, from both sides.
 #[async_trait]
 pub trait JobQueue: Send + Sync {
-    /// Adds a job. When this returns, the job is as safe as the store makes it.
+    /// Adds a job. When this returns, the job is as safe as the store makes it. The [current trace](crate::trace::current)
+    /// is stored with it.
     async fn add(&self, job: &JobData) -> Result<String, QueueError>;
 
     /// One job, whoever's it is.
@@ -220,6 +223,8 @@ pub struct Claim {
     pub attempts_made: u32,
     /// When the job was added.
     pub created_at: SystemTime,
+    /// The trace in which it was added, if there was one.
+    pub trace: Option<TraceContext>,
 }
 
 /// What a renewal says.

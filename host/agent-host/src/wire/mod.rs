@@ -30,7 +30,7 @@ use migration::Migration;
 use stores::Runs;
 
 pub use background::{Background, Running};
-pub use tools::start as start_tools;
+pub use tools::start_observed as start_observed_tools;
 
 /// Bytes of journals that are kept in memory while there is no store to keep them.
 const JOURNAL_BYTES: usize = 8 << 20;
@@ -96,9 +96,7 @@ pub async fn build(
         Metrics::new(config.service.environment, &config.observe.metrics_prefix, &Handle::current())
             .map_err(WireError::Metrics)?;
     let models = models::connect(&config.models, &metrics)?;
-    let tools = tools::start(&config.tools, config.agent.token_budget, lane, metrics.tools())
-        .await
-        .map_err(WireError::Tools)?;
+    let tools = tools::start(&config.tools, lane, metrics.tools()).await.map_err(WireError::Tools)?;
     let tools = Arc::new(tools);
     let stores = stores::open(&config.stores).await?;
     let prepared = Arc::new(AtomicBool::new(stores.database.is_none()));
@@ -171,9 +169,6 @@ fn warn_of_what_is_not_there(config: &Config) {
     if config.tools.policy.exists() {
         let file = config.tools.policy.display();
         tracing::warn!(%file, "TOOLS_POLICY is not read yet: tools get what the contract gives to all, and nothing else");
-    }
-    if config.observe.tracing_api_key.is_some() {
-        tracing::warn!("TRACING_API_KEY has no effect yet: traces are not exported");
     }
 }
 

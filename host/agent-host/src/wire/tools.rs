@@ -8,13 +8,20 @@ use tool_host::{CallReport, Compiler, EngineError, Limits, Observer, SetReport, 
 use crate::config::Tools;
 use crate::metrics::ToolMetrics;
 
-/// Starts the tool host. Components that cannot be loaded are its faults, not its errors.
-/// What a run may spend decides how long their descriptions may be.
-pub async fn start(
+/// Starts the tool host, counted. Components that cannot be loaded are its faults, not its errors.
+pub(super) async fn start(
     config: &Tools,
-    token_budget: u64,
     lane: Handle,
     metrics: Arc<ToolMetrics>,
+) -> Result<ToolHost, EngineError> {
+    start_observed(config, lane, Arc::new(Counted(metrics))).await
+}
+
+/// The same, for whoever counts otherwise or not at all.
+pub async fn start_observed(
+    config: &Tools,
+    lane: Handle,
+    observer: Arc<dyn Observer>,
 ) -> Result<ToolHost, EngineError> {
     ToolHost::start(tool_host::Config {
         folder: config.folder.clone(),
@@ -28,10 +35,10 @@ pub async fn start(
             ..Limits::default()
         },
         // The other half is for the conversation.
-        catalog_tokens: token_budget / 2,
+        catalog_tokens: config.token_budget / 2,
         metering: config.fuel_metering,
         lane,
-        observer: Arc::new(Counted(metrics)),
+        observer,
     })
     .await
 }

@@ -65,6 +65,15 @@ struct FinishOptions<'a> {
     max_metrics_size: &'static str,
 }
 
+/// Options as the port has them, and what it has not: see `trace_metadata.rs`.
+#[derive(Serialize)]
+struct Traced {
+    #[serde(flatten)]
+    options: JobOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tm: Option<String>,
+}
+
 /// Which ended jobs stay. None of them means all.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 struct Keep {
@@ -94,7 +103,12 @@ impl Official {
     }
 
     /// Adds a job at the end of the queue. Answers its id.
-    pub(super) fn add(&self, data: &str, now: u64) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+    pub(super) fn add(
+        &self,
+        data: &str,
+        trace: Option<String>,
+        now: u64,
+    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
         let keys = &self.keys;
         let nothing: Option<&str> = None;
         let arguments = (keys.key_prefix(), "", JOB, now, nothing, nothing, nothing, nothing, nothing);
@@ -115,7 +129,7 @@ impl Official {
             add.key(key);
         }
         add.key(keys.active()).key(keys.events()).key(keys.marker());
-        add.arg(rmp_serde::to_vec(&arguments)?).arg(data).arg(pack(&options)?);
+        add.arg(rmp_serde::to_vec(&arguments)?).arg(data).arg(pack(&Traced { options, tm: trace })?);
         Ok(add)
     }
 

@@ -9,6 +9,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 
+use super::trace_metadata;
+
 /// Fields of a job's hash that a [`Job`] is made of.
 pub(super) const FIELDS: [&str; 7] =
     ["data", "timestamp", "processedOn", "finishedOn", "returnvalue", "failedReason", "atm"];
@@ -51,6 +53,7 @@ pub(super) fn read_claim(job_id: String, token: String, hash: &HashMap<String, S
         data,
         attempts_made: number(field("atm")),
         created_at: from_millis(created.parse().unwrap_or(0)),
+        trace: field("opts").and_then(trace_metadata::read),
         job_id,
         token,
     }

@@ -94,9 +94,14 @@ impl SqlPool {
         Ok(Self::Postgres(pool.connect_lazy_with(options)))
     }
 
-    /// A pool for `sqlite://path`, whose file is created if absent.
+    /// A pool for `sqlite://path`, whose file is created if absent. Its folder is not: unlike a server that is down it
+    /// would not come by itself, so a name that is mistyped would be a service without a database for ever.
     pub fn sqlite(url: &str) -> Result<Self, AddressError> {
         let options = SqliteConnectOptions::from_str(url).map_err(unusable)?;
+        let folder = options.get_filename().parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(missing) = folder.filter(|folder| !folder.is_dir()) {
+            return Err(AddressError(format!("there is no folder {}: create it", missing.display())));
+        }
         Ok(Self::Sqlite(Sqlite::new(options)))
     }
 
