@@ -8,9 +8,10 @@ use agent_host::telemetry;
 use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 
-/// Threads for guests that take longer than a tick of the tool clock. Two, so that one guest that computes for
-/// seconds does not keep the next one waiting; no more, because they compete with the threads that serve.
-const LANE_THREADS: usize = 2;
+/// Fewest threads for guests that compute for longer than moments: two, so that one that computes for seconds
+/// does not keep the next one waiting. On machines with more processors there is one for each, so that calls
+/// run side by side; guests then compete with the threads that serve as one half of all threads.
+const LEAST_LANE_THREADS: usize = 2;
 
 #[expect(clippy::print_stderr, reason = "a command that fails says why")]
 fn main() -> ExitCode {
@@ -33,7 +34,8 @@ fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         Err(arguments) => arguments,
     };
     let _flushed = FlushLog;
-    let lane = runtime("tool-lane", Some(LANE_THREADS))?;
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let lane = runtime("tool-lane", Some(processors.max(LEAST_LANE_THREADS)))?;
     let main = runtime("agent-host", None)?;
     let handle = lane.handle().clone();
     let exit = main.block_on(async move { cli::run(arguments, handle).await });

@@ -75,6 +75,9 @@ pub enum LoadError {
     /// `describe` did not return.
     #[error("its describe function failed: {0}")]
     Describe(String),
+    /// The host could not have the component describe itself. That is no fault of the component's.
+    #[error("could not be asked to describe itself ({0}); it is tried again")]
+    Host(String),
     /// `describe` returned something that cannot be served.
     #[error("describes its tool {tool:?} wrongly: {problem}")]
     Definition {
@@ -108,6 +111,6 @@ pub enum LoadError {
 impl LoadError {
     /// Whether the same file may load later, though it does not change.
     pub(crate) fn may_pass(&self) -> bool {
-        matches!(self, Self::Unreadable(_) | Self::CompilerUnavailable(_))
+        matches!(self, Self::Unreadable(_) | Self::CompilerUnavailable(_) | Self::Host(_))
     }
 }

@@ -1,33 +1,43 @@
 //! Runs tools that are WebAssembly components: sandboxed, measured, and swapped while it serves.
 //!
 //! The only crate that names wasmtime. In reading order:
-//! - `load`, `contract`, `compiler`, `compiled`, `component`, `definition`, `schema`: from a file to something that
+//! - `load`, `contract`, `compiler`, `compiled`, `component`, `describe`, `definition`: from a file to something that
 //!   can be called.
+//! - `schema`, `host_work`: what the host computes for guests, on a budget and beside the threads that serve.
 //! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of it.
-//! - `call`, `lane`, `state`, `limits`: one call, its thread, what the guest may ask for and use up.
+//! - `call`, `fault`, `bulkhead`, `lane`, `state`, `limits`, `progress`: one call, how it can fail, who may call at
+//!   the same time, its thread, what the guest may ask for and use up.
 //! - `engine`, `runtime`: what all of them share.
 //!
 //! What does not belong here: which tool a model should call, and what an operator may read.
 
 mod bindings;
+mod bulkhead;
 mod call;
 mod compiled;
 mod compiler;
 mod component;
 mod contract;
 mod definition;
+mod describe;
 mod engine;
 mod error;
+mod fault;
 mod folder;
+mod host_work;
 mod inventory;
 mod lane;
 mod limits;
 mod load;
+mod log_rate;
+mod mean;
 mod observer;
+mod progress;
 mod runtime;
 mod schema;
 mod snapshot;
 mod state;
+mod text;
 mod watch;
 
 use std::path::PathBuf;
@@ -184,6 +194,11 @@ impl ToolHost {
     /// The tools that serve.
     pub fn list(&self) -> Vec<ToolListing> {
         self.published.load().snapshot.list()
+    }
+
+    /// How many calls hold a slot now.
+    pub fn calls_under_way(&self) -> usize {
+        (self.runtime.limits.concurrency as usize).saturating_sub(self.runtime.slots.available_permits())
     }
 
     /// Where instances come from on this machine.

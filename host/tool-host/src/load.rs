@@ -7,8 +7,10 @@ use std::time::Instant;
 use wasmtime::component::Component as Code;
 
 use crate::bindings::SandboxedToolPre;
-use crate::component::{self, Component, detail};
+use crate::bulkhead::Bulkhead;
+use crate::component::{Component, detail};
 use crate::contract::{self, Wants};
+use crate::describe::describe;
 use crate::error::LoadError;
 use crate::folder::Folder;
 use crate::inventory::Memory;
@@ -62,10 +64,10 @@ pub(crate) async fn load(
         None => compile(&runtime, &name, source, bytes, &digest).await?,
     };
     let pre = link(&runtime, &code, wants)?;
-    let described = component::describe(&runtime, &pre, &name).await?;
-    let tools = component::define(described)?;
+    let tools = describe(&runtime, &pre, &name).await?;
     let id = format!("{name}@{digest}");
-    Ok((Component { name, digest, id, pre, tools }, bytes))
+    let bulkhead = Bulkhead::new(&runtime.limits);
+    Ok((Component { name, digest, id, pre, tools, bulkhead }, bytes))
 }
 
 async fn compile(

@@ -119,6 +119,7 @@ fn models_agent_and_tools_have_defaults_too() {
             timeout: 10s,
             memory_bytes: 67108864,
             output_bytes: 1048576,
+            component_concurrency: 32,
             fuel_metering: false,
         },
     )

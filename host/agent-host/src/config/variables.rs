@@ -149,6 +149,9 @@ variables! {
     TOOL_MEMORY_BYTES = bytes(MIB, 4096 * MIB).or("67108864");
     /// How much one tool call may return.
     TOOL_OUTPUT_BYTES = bytes(1, 1024 * MIB).or("1048576");
+    /// How many calls of one component may run at the same time. Further ones wait their turn within their time,
+    /// so that a component that hangs keeps only its own callers waiting. All components together run 128.
+    TOOL_COMPONENT_CONCURRENCY = number(1, 128).or("32");
     /// Whether the instructions of tool calls are counted, at some cost.
     TOOL_FUEL_METERING = one_of(&["off", "on"]).or("off");
 

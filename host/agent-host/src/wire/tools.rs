@@ -32,6 +32,7 @@ pub async fn start_observed(
             timeout: config.timeout,
             memory_bytes: config.memory_bytes,
             output_bytes: config.output_bytes,
+            component_concurrency: config.component_concurrency,
             ..Limits::default()
         },
         // The other half is for the conversation.

@@ -136,6 +136,11 @@ impl Host {
         self.host.faults().into_iter().map(line).collect()
     }
 
+    /// How the last call ended, as the observer was told.
+    pub(crate) fn last_outcome(&self) -> ToolOutcome {
+        self.seen.calls.lock().unwrap().last().expect("a call").1
+    }
+
     /// The cost of the last call.
     pub(crate) fn last_cost(&self) -> Cost {
         self.seen.calls.lock().unwrap().last().expect("a call").2
