@@ -9,6 +9,7 @@ mod architecture;
 mod bad_days;
 mod bad_input;
 mod bullmq;
+mod bullmq_features;
 mod command_line;
 mod documents;
 mod harness;

@@ -168,6 +168,26 @@ async fn no_mistake_lets_a_secret_out() {
 }
 
 #[tokio::test]
+async fn a_database_file_that_can_never_be_is_a_problem_of_the_start() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("a-file");
+    std::fs::write(&file, "").unwrap();
+    for (path, problem) in [
+        (home.path().join("no/such/folder/x.db"), "/no/such/folder does not exist: create it"),
+        (file.join("x.db"), "/a-file is no folder"),
+        (home.path().to_owned(), "is a folder: name a file in it"),
+    ] {
+        for builder in [complete(), Service::variant_b()] {
+            let builder = builder.env("LLM_MODEL", "openai/test-model").env("LLM_API_KEY", "sk-1");
+            let Ended { code, stderr, .. } =
+                builder.env("DATABASE_URL", format!("sqlite://{}", path.display())).run().await;
+            assert_eq!(code, Some(1), "{stderr}");
+            assert!(stderr.contains("DATABASE_URL") && stderr.contains(problem), "{stderr}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_database_may_hold_a_password_that_no_log_shows() {
     let address = "postgres://user:hunter2@127.0.0.1:1/db";
     let model = Model::openai().await;

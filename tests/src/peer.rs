@@ -102,6 +102,37 @@ impl Peer {
         added[0]["jobId"].as_str().expect("the id of a job").to_owned()
     }
 
+    /// Adds jobs with these options of BullMQ's: their ids.
+    pub async fn add_with(&self, query: &str, user: &str, count: usize, options: &Value) -> Vec<String> {
+        let added = self.produce(&["add", query, user, &count.to_string(), &options.to_string()]).await;
+        added.iter().map(|job| job["jobId"].as_str().expect("the id of a job").to_owned()).collect()
+    }
+
+    /// Makes a job scheduler.
+    pub async fn schedule(&self, id: &str, repeat: &Value, query: &str, user: &str) {
+        self.produce(&["schedule", id, &repeat.to_string(), query, user]).await;
+    }
+
+    /// Adds a job that waits for its children: `{data, opts, children}`.
+    pub async fn add_flow(&self, tree: &Value) {
+        self.produce(&["flow", &tree.to_string()]).await;
+    }
+
+    /// Limits the whole queue: `{concurrency, rate: [max, duration]}`.
+    pub async fn limit(&self, limits: &Value) {
+        self.produce(&["limit", &limits.to_string()]).await;
+    }
+
+    /// Gives a job other data.
+    pub async fn edit(&self, id: &str, query: &str, user: &str) {
+        self.produce(&["edit", id, query, user]).await;
+    }
+
+    /// Puts a job that has ended in that state back to the queue.
+    pub async fn retry(&self, id: &str, state: &str) {
+        self.produce(&["retry", id, state]).await;
+    }
+
     /// Waits, as BullMQ's own producer would, until a job has ended: `{jobId, returnvalue}` or
     /// `{jobId, failedReason}`.
     pub async fn wait(&self, id: &str) -> Value {

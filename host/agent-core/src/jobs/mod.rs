@@ -2,6 +2,7 @@
 
 mod board;
 mod end;
+mod provider;
 mod spans;
 #[cfg(test)]
 mod tests;
@@ -101,7 +102,7 @@ impl Jobs {
         match cancelling {
             Cancelling::Asked => self.board.cancel(job_id),
             Cancelling::Done => self.board.tell(job_id),
-            Cancelling::HadEnded | Cancelling::Unknown => {}
+            Cancelling::HadEnded | Cancelling::Refused | Cancelling::Unknown => {}
         }
         Ok(cancelling)
     }

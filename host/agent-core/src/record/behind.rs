@@ -179,7 +179,7 @@ impl Journal for Behind {
 impl Drain {
     /// Writes what is queued until `stopping`, and then what is left for up to 5 s. It is to be stopped after
     /// everything that records runs.
-    pub async fn run(self, stopping: CancellationToken) {
+    pub async fn run(&self, stopping: CancellationToken) {
         let too_long = async {
             stopping.cancelled().await;
             sleep(FLUSH_LIMIT).await;
@@ -216,14 +216,10 @@ impl Drain {
     }
 
     async fn write(&self, run: EndedRun) {
-        let written = self.write_within(&run).await;
-        let mut held = self.0.lock();
-        held.writing -= 1;
-        held.bytes -= run.bytes;
-        drop(held);
-        match written {
-            Ok(()) => self.0.keep_up(),
-            Err(_given_up) => self.0.lose(1),
+        let mut writing = Writing { queue: &self.0, bytes: run.bytes, is_written: false };
+        if self.write_within(&run).await.is_ok() {
+            writing.is_written = true;
+            self.0.keep_up();
         }
     }
 
@@ -261,6 +257,25 @@ impl Drain {
                 return Err(error);
             }
             sleep(backoff.next()).await;
+        }
+    }
+}
+
+/// A run that the drain has taken. Dropped before it is written, as by a panic, it counts as lost and as no more.
+struct Writing<'a> {
+    queue: &'a Queue,
+    bytes: usize,
+    is_written: bool,
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        let mut held = self.queue.lock();
+        held.writing -= 1;
+        held.bytes -= self.bytes;
+        drop(held);
+        if !self.is_written {
+            self.queue.lose(1);
         }
     }
 }

@@ -20,7 +20,10 @@ mod tests;
 use std::sync::Arc;
 
 pub(crate) use budget::tool_tokens;
-pub use event::{DEFAULT_TOKEN_BUDGET, Event, Limits, MAX_ITERATIONS, Task, attempts_without_progress};
+pub use event::{
+    DEFAULT_TOKEN_BUDGET, Event, Limits, MAX_ITERATIONS, Task, attempts_without_progress,
+    hand_backs_without_progress,
+};
 
 use crate::catalog::Catalog;
 use crate::message::{Message, ToolCall, Usage};

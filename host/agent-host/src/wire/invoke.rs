@@ -46,13 +46,20 @@ impl Parts<'_> {
         Arc::new(Cached::new(guarded, cache, toolbox, model, self.metrics.service()))
     }
 
-    /// What the queue's worker works with. Its jobs share the places, and are not behind the circuit: a job can
-    /// wait, and is not to use up its attempts while the circuit is open.
-    pub(crate) fn for_jobs(&self, name: String, admission: Admission, store: Arc<dyn RunStore>) -> Workshop {
+    /// What the queue's worker works with. Its jobs share the places and the circuit: the worker claims none while
+    /// that is open, and what a job finds out about the provider is known to requests.
+    pub(crate) fn for_jobs(
+        &self,
+        name: String,
+        admission: Admission,
+        circuit: SharedCircuit,
+        store: Arc<dyn RunStore>,
+    ) -> Workshop {
         // In the store before the next step, so that another worker can go on.
         let journal: Arc<dyn Journal> = Arc::new(Patient::new(store));
         let agent = self.recorded(self.agent(journal.clone()));
-        Workshop { name, admission, agent, journal, observer: self.metrics.service() }
+        let agent = Arc::new(Breaker::new(agent, circuit.clone()));
+        Workshop { name, admission, agent, circuit, journal, observer: self.metrics.service() }
     }
 
     /// What a request of Variant A is given to, and the inside of Variant B's.

@@ -11,7 +11,6 @@ mod tools;
 mod variant_b;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use agent_core::ports::Probe;
 use agent_core::record::{Behind, Bounds};
@@ -24,9 +23,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
 use crate::metrics::Metrics;
+use crate::tasks::Supervisor;
 use background::Recording;
 use invoke::Parts;
-use migration::Migration;
+use migration::{Migration, Schema};
 use stores::Runs;
 
 pub use background::{Background, Running};
@@ -99,8 +99,8 @@ pub async fn build(
     let tools = tools::start(&config.tools, lane, metrics.tools()).await.map_err(WireError::Tools)?;
     let tools = Arc::new(tools);
     let stores = stores::open(&config.stores).await?;
-    let prepared = Arc::new(AtomicBool::new(stores.database.is_none()));
-    let migration = prepare(stores.database.as_ref(), &prepared).await?;
+    let schema = Schema::new(stores.database.is_none());
+    let migration = prepare(stores.database.as_ref(), &schema).await?;
     let (recording, behind) = record(stores.runs, &metrics);
     let parts = Parts {
         config: &config.agent,
@@ -113,10 +113,18 @@ pub async fn build(
     };
 
     let database = stores.database.as_ref().map(|pool| probes::database(pool, stores.mongo.as_ref()));
+    let database = database.map(|probe| schema.checked(probe));
+    let restarts = metrics.service();
+    let supervisor = Supervisor::new(move |task| restarts.task_restarted(task));
+    let readiness = {
+        let supervisor = supervisor.clone();
+        readiness.with_tasks(Arc::new(move || supervisor.down()))
+    };
     let a = config.service.variant.serves_a().then(|| variant_a(&parts, database.clone()));
     let (b, jobbing) = match (&config.variant_b, &stores.database, database, &recording) {
         (Some(needs), Some(pool), Some(probe), Some(recording)) => {
             let (runs, stopping) = (recording.store.clone(), stopping.clone());
+            let prepared = schema.prepared;
             let stores = variant_b::Stores { pool, probe, runs, prepared, stopping };
             let (served, jobbing) = variant_b::build(config, needs, stores, &parts, worker)?;
             (Some(served), Some(jobbing))
@@ -132,14 +140,14 @@ pub async fn build(
         settings: settings(&config.http),
     });
     let (database, mongo) = (stores.database, stores.mongo);
-    let background = Background { tools, migration, recording, jobbing, database, mongo };
+    let background = Background { supervisor, tools, migration, recording, jobbing, database, mongo };
     Ok(Service { router, background })
 }
 
 /// Makes the tables, or says who is to make them as soon as the database is there.
-async fn prepare(database: Option<&SqlPool>, done: &Arc<AtomicBool>) -> Result<Option<Migration>, WireError> {
+async fn prepare(database: Option<&SqlPool>, schema: &Schema) -> Result<Option<Migration>, WireError> {
     let Some(database) = database else { return Ok(None) };
-    Migration::new(database.clone(), done.clone()).begin().await.map_err(WireError::Migration)
+    Migration::new(Arc::new(database.clone()), schema.clone()).begin().await.map_err(WireError::Migration)
 }
 
 /// Where runs are recorded, if anywhere, and how they get there.

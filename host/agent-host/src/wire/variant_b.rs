@@ -46,11 +46,12 @@ pub(crate) fn build(
     metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
     let jobs = Jobs::new(shared.queue.clone()).until(stores.stopping);
     let cache = config.agent.result_cache.then_some(shared.cache);
-    let gates = Gates { cache: cache.clone(), circuit, admission: admission.clone() };
+    let shop = parts.for_jobs(worker.clone(), admission.clone(), circuit.clone(), stores.runs);
+    let gates = Gates { cache: cache.clone(), circuit, admission };
     let jobbing = Jobbing {
         queue: shared.queue,
         writer: shared.queue_writer,
-        worker: Worker::new(&jobs, parts.for_jobs(worker.clone(), admission, stores.runs)),
+        worker: Worker::new(&jobs, shop),
         name: worker,
         depth: metrics.show_queue().map_err(WireError::Metrics)?,
     };

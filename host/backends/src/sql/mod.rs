@@ -51,7 +51,7 @@ pub enum SqlPool {
     Sqlite(Sqlite),
 }
 
-/// An address that names no database. It is not quoted: it may hold a password.
+/// An address that names no database. It is not quoted: it may hold a password. A file's path does not.
 #[derive(Debug, thiserror::Error)]
 #[error("DATABASE_URL cannot be used: {0}")]
 pub struct AddressError(String);
@@ -94,13 +94,13 @@ impl SqlPool {
         Ok(Self::Postgres(pool.connect_lazy_with(options)))
     }
 
-    /// A pool for `sqlite://path`, whose file is created if absent. Its folder is not: unlike a server that is down it
-    /// would not come by itself, so a name that is mistyped would be a service without a database for ever.
+    /// A pool for `sqlite://path`, whose file is created if absent. Its folder has to be there, and this process has
+    /// to be able to write in both: neither mends itself while the service waits.
     pub fn sqlite(url: &str) -> Result<Self, AddressError> {
         let options = SqliteConnectOptions::from_str(url).map_err(unusable)?;
-        let folder = options.get_filename().parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Some(missing) = folder.filter(|folder| !folder.is_dir()) {
-            return Err(AddressError(format!("there is no folder {}: create it", missing.display())));
+        // One in memory has no file. That is not told by the options.
+        if !url.contains(":memory:") && !url.contains("mode=memory") {
+            sqlite::check_path(options.get_filename()).map_err(AddressError)?;
         }
         Ok(Self::Sqlite(Sqlite::new(options)))
     }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::invoke::{Agent, Answer, Ask};
-use crate::ports::{Journal, JournalError};
+use crate::ports::{Journal, JournalError, ModelError};
 use crate::record::Patient;
 use crate::run::{Event, Limits};
 use crate::testing::{EchoTools, ScriptedModel, asks_for, says};
