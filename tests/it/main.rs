@@ -8,6 +8,7 @@
 mod architecture;
 mod bad_days;
 mod bad_input;
+mod bulkheads;
 mod bullmq;
 mod bullmq_features;
 mod command_line;

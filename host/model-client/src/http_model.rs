@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest};
+use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest, ToolChoice};
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use reqwest::StatusCode;
@@ -66,7 +66,7 @@ impl Model for HttpModel {
                 return reply.map_err(|unreadable| self.unreadable(&answer, &unreadable));
             }
             let complaint = Complaint::read(&answer.body);
-            let about_the_request = complaint.as_ref().filter(|_| answer.status == StatusCode::BAD_REQUEST);
+            let about_the_request = complaint.as_ref().filter(|_| refuses_the_request(answer.status));
             let better = |refusal| shape.corrected_by(refusal, request.max_tokens);
             let Some(better) = about_the_request.and_then(better) else {
                 return Err(self.faults.status(
@@ -92,7 +92,8 @@ impl HttpModel {
     ) -> Result<Answer, ModelError> {
         let unwritable = |error: serde_json::Error| self.faults.refused(&error.to_string());
         let tools = self.tools.get(request.tools, |tools| self.provider.render_tools(tools));
-        let tools = tools.map_err(unwritable)?;
+        let refuses_choice = request.tool_choice == ToolChoice::None && !shape.tool_choice;
+        let tools = tools.map_err(unwritable)?.filter(|_| !refuses_choice);
         let prompt = Prompt { model: &self.model, request, tools: tools.as_deref(), shape };
         let body = self.provider.render(prompt).map_err(unwritable)?;
         let answer = self.transport.post(request.request_id, body, until).await;
@@ -124,8 +125,14 @@ impl HttpModel {
             temperature = shape.temperature,
             max_completion_tokens = shape.completion_tokens,
             most_tokens = shape.most_tokens,
+            tool_choice = shape.tool_choice,
             "the model does not take a parameter or its value; requests are shaped differently from now on",
         );
         self.shape.store(Arc::new(shape));
     }
+}
+
+/// The statuses with which servers refuse the form of a request: most use 400, those with a schema of their own 422.
+fn refuses_the_request(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY)
 }

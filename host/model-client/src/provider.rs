@@ -4,7 +4,7 @@
 use std::fmt;
 
 use agent_core::catalog::Catalog;
-use agent_core::ports::{ModelReply, ModelRequest};
+use agent_core::ports::{ModelReply, ModelRequest, ToolChoice};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use serde_json::value::RawValue;
 use url::Url;
@@ -57,6 +57,13 @@ pub(crate) struct Unreadable {
     pub(crate) detail: String,
     /// It is the beginning of a JSON text, and then it ends.
     pub(crate) cut_short: bool,
+}
+
+impl Prompt<'_> {
+    /// Whether the model is to be told not to call the tools it is shown.
+    pub(crate) fn forbids_calls(&self) -> bool {
+        self.tools.is_some() && self.request.tool_choice == ToolChoice::None
+    }
 }
 
 impl Provider {

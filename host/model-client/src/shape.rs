@@ -31,15 +31,27 @@ pub(crate) struct Shape {
     pub(crate) short_ids: bool,
     /// The most tokens of a reply that a request may ask for, once the model has refused more.
     pub(crate) most_tokens: Option<u32>,
+    /// The server takes `tool_choice: none`. Tools are left out of such requests to one that does not.
+    pub(crate) tool_choice: bool,
 }
 
 impl Shape {
     /// What OpenAI itself takes: its own servers know nothing but the new name.
-    pub(crate) const OPENAI: Self =
-        Self { temperature: true, completion_tokens: true, short_ids: true, most_tokens: None };
+    pub(crate) const OPENAI: Self = Self {
+        temperature: true,
+        completion_tokens: true,
+        short_ids: true,
+        most_tokens: None,
+        tool_choice: true,
+    };
     /// What everybody else takes: the many servers that imitate OpenAI know the old name for sure.
-    pub(crate) const OTHER: Self =
-        Self { temperature: true, completion_tokens: false, short_ids: false, most_tokens: None };
+    pub(crate) const OTHER: Self = Self {
+        temperature: true,
+        completion_tokens: false,
+        short_ids: false,
+        most_tokens: None,
+        tool_choice: true,
+    };
 
     /// The most tokens that are asked for when the request's own bound is `wanted`.
     pub(crate) fn tokens(self, wanted: u32) -> u32 {
@@ -58,7 +70,9 @@ impl Shape {
             .iter()
             .any(|word| message.contains(word));
         let renamed = message.contains("max_completion_tokens");
-        if unsupported && self.temperature && about("temperature") {
+        if self.tool_choice && about("tool_choice") {
+            Some(Self { tool_choice: false, ..self })
+        } else if unsupported && self.temperature && about("temperature") {
             Some(Self { temperature: false, ..self })
         } else if unsupported && renamed && !self.completion_tokens && about("max_tokens") {
             Some(Self { completion_tokens: true, ..self })
@@ -108,6 +122,7 @@ mod tests {
     fn refusals_of_a_parameter_are_understood() {
         let cold = Some(Shape { temperature: false, ..Shape::OTHER });
         let renamed = Some(Shape { completion_tokens: true, ..Shape::OTHER });
+        let choosing = Some(Shape { tool_choice: false, ..Shape::OTHER });
         let openai_temperature = "Unsupported value: 'temperature' does not support 0 with this model. \
                                   Only the default (1) value is supported.";
         let openai_tokens = "Unsupported parameter: 'max_tokens' is not supported with this model. \
@@ -118,6 +133,12 @@ mod tests {
             ("`temperature` is deprecated for this model.", None, cold),
             (openai_tokens, Some("max_tokens"), renamed),
             (openai_tokens, None, renamed),
+            ("tool_choice: only 'auto' is taken", None, choosing),
+            (
+                "Input tag 'none' found using 'type' does not match any of the expected tags",
+                Some("tool_choice"),
+                choosing,
+            ),
             ("temperature: Input should be less than or equal to 1", None, None),
             ("Invalid schema for function 'f': 'temperature' is not supported", Some("tools[0]"), None),
             ("The model `x` does not exist", None, None),

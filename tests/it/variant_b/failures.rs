@@ -63,6 +63,34 @@ async fn an_agent_that_takes_too_long_is_a_503_that_says_when_to_come_back() {
     assert!(answer.header("retry-after").parse::<u64>().is_ok(), "{:?}", answer.headers);
 }
 
+/// Decisions, "Open circuit, agent past 30 s": whoever was waited for, a provider that is silent until then included.
+#[tokio::test]
+async fn a_model_whose_own_time_ends_with_the_agents_is_a_503_too() {
+    let model = Model::openai().await;
+    model.always(|_| Play::Hang);
+    let service = Service::variant_b()
+        .model(&model)
+        .env("AGENT_TIMEOUT_MS", "300")
+        .env("LLM_TIMEOUT_MS", "300")
+        .env("CIRCUIT_MIN_VOLUME", "1000")
+        .start()
+        .await;
+    let user = service.user(Token::of("u").premium());
+    let asked: Vec<_> = (0..10)
+        .map(|n| {
+            let user = user.clone();
+            Task::begin(async move { user.agent(&format!("query {n}")).await })
+        })
+        .collect();
+    for answer in asked {
+        let answer = answer.ended().await;
+        assert_eq!((answer.status, answer.body.as_str()), (503, UNAVAILABLE), "{answer}");
+        assert!(answer.header("retry-after").parse::<u64>().is_ok(), "{:?}", answer.headers);
+    }
+    let late = [("outcome", "timed_out"), ("reason", "deadline")];
+    assert_eq!(service.metrics().await.value("agent_runs_total", &late), Some(10.0));
+}
+
 /// Decisions, "Circuit"; the arithmetic is tested where it is.
 #[tokio::test]
 async fn after_failures_the_circuit_opens_and_the_model_is_left_alone() {

@@ -45,6 +45,7 @@ impl Invoke for Agent {
             tools: &*tools,
             journal: &*self.journal,
             stop: ask.stop.as_ref(),
+            cancel: ask.cancel.as_ref(),
         };
         // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it.
         let history = match &ask.job_id {

@@ -43,7 +43,7 @@ const STOP_BEFORE: Duration = Duration::from_millis(250);
 /// How long a run may take to come to the end of its step when the process ends (it is forced to after 30 s).
 const STEP_GRACE: Duration = Duration::from_secs(20);
 
-/// How long the queue and the journal may take for their last words when the process ends.
+/// How long the queue and the journal may take for their last words when the process ends or a job is cancelled.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// How long one call of a store may take.
@@ -179,15 +179,24 @@ impl Worker {
     /// Drives the run. When this returns, nothing of it goes on.
     async fn run(&self, claim: &Claim, data: &JobData, stopping: &CancellationToken) -> End {
         let running = self.board.begin(&claim.job_id);
+        let cancel = CancellationToken::new();
         // A run that panics must not take the worker with it.
-        let run = AssertUnwindSafe(self.invoke(claim, data, stopping)).catch_unwind();
-        tokio::select! {
+        let run = AssertUnwindSafe(self.invoke(claim, data, stopping, &cancel)).catch_unwind();
+        let mut run = std::pin::pin!(run);
+        let end = tokio::select! {
             biased;
             () = running.cancelled() => End::Cancelled,
             end = self.hold(claim) => end,
-            answer = run => End::Ran(answer.unwrap_or(Err(DriveError::Panicked.into()))),
+            answer = &mut run => End::Ran(answer.unwrap_or(Err(DriveError::Panicked.into()))),
             () = after(stopping, STEP_GRACE) => End::OutOfTime,
+        };
+        if matches!(end, End::Cancelled) {
+            // Model and tools are dropped at once. What is left is for the run to write down what it had cost, well
+            // within the lease.
+            cancel.cancel();
+            let _ = timeout(LAST_WORDS, run).await;
         }
+        end
     }
 
     async fn invoke(
@@ -195,10 +204,12 @@ impl Worker {
         claim: &Claim,
         data: &JobData,
         stopping: &CancellationToken,
+        cancel: &CancellationToken,
     ) -> Result<Answer, InvokeError> {
         let _place = tokio::select! {
             biased;
             () = stopping.cancelled() => return Err(DriveError::Stopped.into()),
+            () = cancel.cancelled() => return Err(DriveError::Stopped.into()),
             place = self.shop.admission.enter() => place,
         };
         let ask = Ask {
@@ -206,6 +217,7 @@ impl Worker {
             user_id: Some(data.user_id.clone()),
             job_id: Some(claim.job_id.clone()),
             stop: Some(stopping.clone()),
+            cancel: Some(cancel.clone()),
             ..Ask::new(claim.job_id.clone(), data.query.clone())
         };
         self.shop.agent.invoke(ask).await

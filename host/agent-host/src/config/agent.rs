@@ -13,8 +13,9 @@ use super::variables::{
 /// What the agent may use up, and what stands around it.
 #[derive(Debug, Clone)]
 pub struct Agent {
-    /// How many may run at once (`MAX_CONCURRENT_AGENTS`).
-    pub max_concurrent: usize,
+    /// How many may run at once (`MAX_CONCURRENT_AGENTS`). Variant A alone has no limit unless one is set
+    /// (decisions, "Open circuit, agent past 30 s").
+    pub max_concurrent: Option<usize>,
     /// How long a request waits for its turn (`ADMISSION_WAIT_MS`).
     pub admission_wait: Duration,
     /// Most tokens of one run (`TOKEN_BUDGET_PER_REQUEST`).
@@ -32,6 +33,8 @@ pub struct Agent {
 impl Agent {
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {
         let max_concurrent = reader.number(&MAX_CONCURRENT_AGENTS);
+        let is_limited =
+            reader.variant().is_some_and(Variant::serves_b) || reader.is_set(&MAX_CONCURRENT_AGENTS);
         let admission_wait = reader.duration(&ADMISSION_WAIT_MS);
         let token_budget = reader.number(&TOKEN_BUDGET_PER_REQUEST);
         let timeout = reader.duration(&AGENT_TIMEOUT_MS);
@@ -43,7 +46,7 @@ impl Agent {
             reader.warn("AGENT_CLUSTER_URL is not set: gateway requests of high priority are handled here");
         }
         Ok(Self {
-            max_concurrent: max_concurrent?,
+            max_concurrent: Some(max_concurrent?).filter(|_| is_limited),
             admission_wait: admission_wait?,
             token_budget: token_budget?,
             timeout: timeout?,

@@ -102,7 +102,7 @@ fn models_agent_and_tools_have_defaults_too() {
             health_ttl: 30s,
         },
         Agent {
-            max_concurrent: 10,
+            max_concurrent: None,
             admission_wait: 5s,
             token_budget: 10000,
             timeout: 30s,
@@ -124,6 +124,20 @@ fn models_agent_and_tools_have_defaults_too() {
         },
     )
     "#);
+}
+
+#[test]
+fn variant_a_alone_limits_its_agents_only_when_told_to() {
+    let set: &[_] = &[("MAX_CONCURRENT_AGENTS", "7")];
+    for (variant, vars, expected) in [
+        ("a", &[][..], None),
+        ("a", set, Some(7)),
+        ("b", &[], Some(10)),
+        ("both", &[], Some(10)),
+        ("b", set, Some(7)),
+    ] {
+        assert_eq!(read(variant, vars).agent.max_concurrent, expected, "{variant} {vars:?}");
+    }
 }
 
 #[test]

@@ -120,7 +120,8 @@ variables! {
 
     // The agent.
 
-    /// How many agents may run at once.
+    /// How many agents may run at once, those of requests and jobs together. Variant A alone has no limit unless this
+    /// is set.
     MAX_CONCURRENT_AGENTS = number(1, 100_000).or("10");
     /// How long a request waits for a free agent before it is turned away.
     ADMISSION_WAIT_MS = milliseconds(0, HOUR).or("5000");

@@ -1,6 +1,7 @@
 //! What is counted, in Prometheus' text exposition format.
 //!
-//! - `invocations`: the three series of the interface. `models`, `tools`: what a run spends its time on.
+//! - `invocations`: the three series of the interface. `outcomes`: what runs came to. `models`, `tools`: what a run
+//!   spends its time on.
 //! - `service`, `queue`: what stands around a run.
 //! - `process`, `runtime`: what the process uses up, read at every scrape.
 //! - `telemetry`: what was lost of the log and of the traces.
@@ -14,6 +15,7 @@
 mod family;
 mod invocations;
 mod models;
+mod outcomes;
 #[cfg(target_os = "linux")]
 mod process;
 mod queue;
@@ -35,6 +37,7 @@ use tokio::runtime::Handle;
 
 pub use invocations::Metered;
 pub use models::MeteredModel;
+pub use outcomes::Judged;
 pub use queue::QueueDepth;
 pub use service::{MeteredWindows, ServiceMetrics};
 pub use tools::ToolMetrics;
@@ -42,6 +45,7 @@ pub use tools::ToolMetrics;
 use crate::config::Environment;
 use invocations::Invocations;
 use models::ModelMetrics;
+use outcomes::Outcomes;
 
 /// Buckets for what takes seconds to minutes: the defaults of the Node stack (wire.md, 1.5), and more above
 /// them, because an agent run is longer than an HTTP request. Queries written for the former still hold.
@@ -52,6 +56,7 @@ const LONG_SECONDS: [f64; 15] =
 pub struct Metrics {
     registry: Registry,
     invocations: Invocations,
+    outcomes: Outcomes,
     models: ModelMetrics,
     tools: Arc<ToolMetrics>,
     service: Arc<ServiceMetrics>,
@@ -73,6 +78,7 @@ impl Metrics {
         registry.register(Box::new(telemetry::traces()?))?;
         Ok(Self {
             invocations: Invocations::register(&registry, environment)?,
+            outcomes: Outcomes::register(&registry)?,
             models: ModelMetrics::register(&registry)?,
             tools: Arc::new(ToolMetrics::new(&registry)?),
             service: Arc::new(ServiceMetrics::register(&registry)?),
@@ -93,6 +99,11 @@ impl Metrics {
     /// Counts what `inner` answers.
     pub fn metered<I>(&self, inner: I) -> Metered<I> {
         Metered::new(inner, self.invocations.clone())
+    }
+
+    /// Counts what becomes of everything that `inner` is asked. Belongs around what turns runs away.
+    pub fn judged<I>(&self, inner: I) -> Judged<I> {
+        Judged::new(inner, self.outcomes.clone())
     }
 
     /// Counts what `inner` is asked, under the name it has now.

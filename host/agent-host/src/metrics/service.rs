@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent_core::circuit::{CircuitState, SharedCircuit};
 use agent_core::invoke::Admission;
 use agent_core::observe::{AttemptOutcome, CacheUse, Observer};
-use agent_core::ports::{Hits, RateError, RateWindows, Window};
+use agent_core::ports::{Hits, RateError, RateWindows, Window, WindowKind};
 use async_trait::async_trait;
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
@@ -49,7 +49,7 @@ impl ServiceMetrics {
             )?,
             records_lost: IntCounter::new(
                 "agent_records_lost_total",
-                "Events and records of runs given up before they were stored",
+                "Runs whose journal or record was given up before it was stored",
             )?,
             attempts: counters("agent_job_attempts_total", "Attempts at jobs by how they ended", "outcome")?,
             attempt_seconds: HistogramVec::new(seconds, &["outcome"])?,
@@ -63,8 +63,8 @@ impl ServiceMetrics {
         for outcome in [CacheUse::Hit, CacheUse::Miss, CacheUse::Shared, CacheUse::Failed] {
             this.cache.with_label_values(&[outcome.as_str()]);
         }
-        for window in [IP, USER] {
-            this.limited.with_label_values(&[window]);
+        for kind in WindowKind::ALL {
+            this.limited.with_label_values(&[kind.as_str()]);
         }
         for task in SUPERVISED {
             this.task_restarts.with_label_values(&[task]);
@@ -121,10 +121,6 @@ impl Observer for ServiceMetrics {
     }
 }
 
-/// The two kinds of windows, as labels.
-const IP: &str = "ip";
-const USER: &str = "user";
-
 /// Counts whom the windows turn away.
 pub struct MeteredWindows {
     inner: Arc<dyn RateWindows>,
@@ -143,8 +139,7 @@ impl RateWindows for MeteredWindows {
         let hits = self.inner.hit(windows).await?;
         for (window, hits) in windows.iter().zip(&hits) {
             if hits.exceed(window.limit) {
-                let kind = if window.key.starts_with("user:") { USER } else { IP };
-                self.limited.with_label_values(&[kind]).inc();
+                self.limited.with_label_values(&[window.kind.as_str()]).inc();
             }
         }
         Ok(hits)
@@ -160,7 +155,7 @@ impl std::fmt::Debug for MeteredWindows {
 /// The circuit and the admission as they are now.
 type Gates = (SharedCircuit, Admission);
 
-const GATES: [Series<Gates>; 3] = [
+const GATES: [Series<Gates>; 5] = [
     Series {
         name: "agent_circuit_state",
         kind: Kind::Gauge,
@@ -174,9 +169,21 @@ const GATES: [Series<Gates>; 3] = [
         },
     },
     Series {
+        name: "agent_circuit_opened_total",
+        kind: Kind::Counter,
+        help: "How often the agent's circuit breaker opened, after trials that failed as well.",
+        value: |(circuit, _)| Some(circuit.turns().opened as f64),
+    },
+    Series {
+        name: "agent_circuit_closed_total",
+        kind: Kind::Counter,
+        help: "How often the agent's circuit breaker closed again.",
+        value: |(circuit, _)| Some(circuit.turns().closed as f64),
+    },
+    Series {
         name: "agent_admission_in_use",
         kind: Kind::Gauge,
-        help: "Agents that run, of MAX_CONCURRENT_AGENTS.",
+        help: "Agents that run, of MAX_CONCURRENT_AGENTS where that applies.",
         value: |(_, admission)| Some(admission.in_use() as f64),
     },
     Series {

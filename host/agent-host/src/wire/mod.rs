@@ -12,6 +12,7 @@ mod variant_b;
 
 use std::sync::Arc;
 
+use agent_core::circuit::SharedCircuit;
 use agent_core::ports::Probe;
 use agent_core::record::{Behind, Bounds};
 use axum::Router;
@@ -102,6 +103,9 @@ pub async fn build(
     let schema = Schema::new(stores.database.is_none());
     let migration = prepare(stores.database.as_ref(), &schema).await?;
     let (recording, behind) = record(stores.runs, &metrics);
+    let circuit = SharedCircuit::new(config.agent.circuit_min_volume);
+    let admission = invoke::admission(&config.agent);
+    metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
     let parts = Parts {
         config: &config.agent,
         metrics: &metrics,
@@ -110,6 +114,8 @@ pub async fn build(
         behind,
         unrecorded: Arc::new(MemoryJournal::new(JOURNAL_BYTES)),
         llm: probes::llm(models.checked, config.models.health_ttl),
+        circuit,
+        admission,
     };
 
     let database = stores.database.as_ref().map(|pool| probes::database(pool, stores.mongo.as_ref()));
@@ -160,7 +166,7 @@ fn record(runs: Option<Runs>, metrics: &Metrics) -> (Option<Recording>, Option<B
 fn variant_a(parts: &Parts<'_>, database: Option<Arc<dyn Probe>>) -> http_edge::VariantA {
     // Decisions, "`/health/ready` checks (Variant A)".
     let probes = [Some(parts.llm.clone()), database].into_iter().flatten().collect();
-    http_edge::VariantA { invoke: parts.for_request(), toolbox: parts.toolbox.clone(), probes }
+    http_edge::VariantA { invoke: parts.for_variant_a(), toolbox: parts.toolbox.clone(), probes }
 }
 
 fn settings(config: &config::Http) -> Settings {

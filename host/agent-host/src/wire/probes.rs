@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use agent_core::catalog::Catalog;
 use agent_core::health::Fresh;
 use agent_core::message::Message;
-use agent_core::ports::{Model, ModelError, ModelRequest, Probe, ProbeError};
+use agent_core::ports::{Model, ModelError, ModelRequest, Probe, ProbeError, ToolChoice};
 use async_trait::async_trait;
 use backends::mongo::{MongoProbe, MongoStore};
 use backends::sql::{SqlPool, SqlProbe};
@@ -81,6 +81,7 @@ impl Probe for ModelProbe {
             request_id: "health",
             messages: &messages,
             tools: &self.no_tools,
+            tool_choice: ToolChoice::Auto,
             max_tokens: CHECK_TOKENS,
             temperature: 0.0,
             deadline: Instant::now() + MODEL_LIMIT,

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::net::Ipv6Addr;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{Hits, RateWindows, Window};
+use agent_core::ports::{Hits, RateWindows, Window, WindowKind};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::error::Error;
@@ -52,10 +52,11 @@ pub(super) async fn count(
     user: Option<&Claims>,
 ) -> Counted {
     let address_key = address_key(address);
-    let address = Window { key: &address_key, limit: ADDRESS_LIMIT, period: ADDRESS_PERIOD };
+    let kind = WindowKind::Address;
+    let address = Window { kind, key: &address_key, limit: ADDRESS_LIMIT, period: ADDRESS_PERIOD };
     let user_key = user.map(|user| format!("user:{}", user.id)).unwrap_or_default();
     let limit = user.map_or(STANDARD_LIMIT, limit_of);
-    let both = [address, Window { key: &user_key, limit, period: USER_PERIOD }];
+    let both = [address, Window { kind: WindowKind::User, key: &user_key, limit, period: USER_PERIOD }];
     let asked = if user.is_some() { &both[..] } else { &both[..1] };
     match windows.hit(asked).await {
         Ok(hits) => {

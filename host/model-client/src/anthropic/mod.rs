@@ -29,12 +29,14 @@ pub(crate) fn render_tools(tools: &Catalog) -> serde_json::Result<Box<RawValue>>
 
 /// The body of a request.
 pub(crate) fn render(prompt: Prompt<'_>) -> wire::Request<'_> {
+    let tool_choice = prompt.forbids_calls().then_some(wire::ToolChoice::None);
     let Prompt { model, request, tools, shape } = prompt;
     wire::Request {
         model,
         max_tokens: shape.tokens(request.max_tokens),
         temperature: shape.temperature.then_some(request.temperature.min(HOTTEST)),
         tools,
+        tool_choice,
         messages: turns(request.messages),
     }
 }
@@ -73,6 +75,7 @@ pub(crate) fn read(body: &[u8], request: &ModelRequest<'_>, who: &str) -> Result
         }),
         finish: match response.stop_reason.as_deref() {
             Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
+            Some("refusal") => Finish::ContentFilter,
             _ => Finish::Done,
         },
         model: who.to_owned(),

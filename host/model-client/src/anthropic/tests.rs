@@ -152,7 +152,7 @@ fn finish_and_usage_are_read() {
         (json!("max_tokens"), Finish::Length),
         (json!("model_context_window_exceeded"), Finish::Length),
         (json!("end_turn"), Finish::Done),
-        (json!("refusal"), Finish::Done),
+        (json!("refusal"), Finish::ContentFilter),
         (json!(null), Finish::Done),
     ] {
         let reply =

@@ -17,7 +17,16 @@ pub(crate) struct Request<'a> {
     pub(super) temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tools: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_choice: Option<ToolChoice>,
     pub(super) messages: Vec<Turn<'a>>,
+}
+
+/// `{"type": "none"}`.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(super) enum ToolChoice {
+    None,
 }
 
 #[derive(Debug, Serialize)]

@@ -29,12 +29,14 @@ pub(crate) fn render_tools(tools: &Catalog) -> serde_json::Result<Box<RawValue>>
 
 /// The body of a request.
 pub(crate) fn render(prompt: Prompt<'_>) -> wire::Request<'_> {
+    let tool_choice = prompt.forbids_calls().then_some("none");
     let Prompt { model, request, tools, shape } = prompt;
     let max_tokens = Some(shape.tokens(request.max_tokens));
     wire::Request {
         model,
         messages: request.messages.iter().map(|said| message(said, shape)).collect(),
         tools,
+        tool_choice,
         max_tokens: max_tokens.filter(|_| !shape.completion_tokens),
         max_completion_tokens: max_tokens.filter(|_| shape.completion_tokens),
         temperature: shape.temperature.then_some(request.temperature),
@@ -61,17 +63,20 @@ pub(crate) fn read(body: &[u8], request: &ModelRequest<'_>, who: &str) -> Result
             other => ToolCall::from_text(id, name, other.to_string()),
         }
     });
+    let refusal = said.refusal.filter(|_| content.is_empty());
     Ok(ModelReply {
         tool_calls: tool_calls.collect(),
-        content: if content.is_empty() { said.refusal.unwrap_or_default() } else { content },
+        finish: match choice.finish_reason.as_deref() {
+            Some("length") => Finish::Length,
+            Some("content_filter") => Finish::ContentFilter,
+            _ if refusal.is_some() => Finish::ContentFilter,
+            _ => Finish::Done,
+        },
+        content: refusal.unwrap_or(content),
         usage: response.usage.map(|usage| Usage {
             input_tokens: bounds::tokens(usage.prompt_tokens),
             output_tokens: bounds::tokens(usage.completion_tokens),
         }),
-        finish: match choice.finish_reason.as_deref() {
-            Some("length") => Finish::Length,
-            _ => Finish::Done,
-        },
         model: who.to_owned(),
     })
 }

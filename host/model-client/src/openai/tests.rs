@@ -97,7 +97,8 @@ fn text_is_read_wherever_it_stands() {
     assert_eq!(message(&json!({"content": null})).content, "");
     assert_eq!(message(&json!({})).content, "");
     assert_eq!(message(&json!({"content": null, "refusal": "I won't."})).content, "I won't.");
-    assert_eq!(message(&json!({"content": "", "refusal": "I won't."})).content, "I won't.");
+    let refusal = message(&json!({"content": "", "refusal": "I won't."}));
+    assert_eq!((refusal.content.as_str(), refusal.finish), ("I won't.", Finish::ContentFilter));
     let parts = json!([{"type": "thinking"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
     assert_eq!(message(&json!({ "content": parts })).content, "ab");
 }
@@ -139,11 +140,12 @@ fn usage_and_finish_are_read() {
         (json!("stop"), json!(null)),
         (json!("tool_calls"), json!({})),
         (json!(null), json!("many")),
-        (json!("content_filter"), json!({"prompt_tokens": -1})),
+        (json!("stop"), json!({"prompt_tokens": -1})),
     ] {
         let reply = reply(&body(finish, usage));
         assert_eq!((reply.finish, reply.usage), (Finish::Done, None));
     }
+    assert_eq!(reply(&body(json!("content_filter"), json!(null))).finish, Finish::ContentFilter);
 }
 
 #[test]
