@@ -83,6 +83,14 @@ fn what_is_not_set_has_the_default_of_the_interface() {
 }
 
 #[test]
+fn more_time_for_a_run_is_more_time_for_a_model_call_unless_that_is_set() {
+    let timeout = |more: &[(&'static str, &'static str)]| read("a", more).models.timeout.as_millis();
+    assert_eq!(timeout(&[("AGENT_TIMEOUT_MS", "300000")]), 300_000);
+    assert_eq!(timeout(&[("AGENT_TIMEOUT_MS", "1000")]), 30_000);
+    assert_eq!(timeout(&[("AGENT_TIMEOUT_MS", "300000"), ("LLM_TIMEOUT_MS", "5000")]), 5_000);
+}
+
+#[test]
 fn models_agent_and_tools_have_defaults_too() {
     let config = read("a", &[("XDG_CACHE_HOME", "/cache")]);
     insta::assert_debug_snapshot!((config.models, config.agent, config.tools), @r#"

@@ -111,11 +111,13 @@ variables! {
     ALT_LLM_MODEL = special(super::model::ALLOWED);
     /// The second provider's address.
     ALT_LLM_BASE_URL = url(&["https", "http"]);
-    /// How long one model call may take.
+    /// How long one model call may take. When it is not set and AGENT_TIMEOUT_MS is more, that holds. The model's
+    /// health check may take as long.
     LLM_TIMEOUT_MS = milliseconds(1, HOUR).or("30000");
     /// How often a failed model call is made again.
     LLM_RETRIES = number(0, 10).or("3");
-    /// How long the answer of the model's health check is kept; 0 asks every time.
+    /// How long a good answer of the model's health check is kept; 0 asks every time. A reply to a run counts as
+    /// one. A failure is kept for 5 s at most.
     LLM_HEALTH_TTL_MS = milliseconds(0, HOUR).or("30000");
 
     // The agent.
@@ -127,7 +129,8 @@ variables! {
     ADMISSION_WAIT_MS = milliseconds(0, HOUR).or("5000");
     /// Most tokens all model calls of one request may use together.
     TOKEN_BUDGET_PER_REQUEST = number(1, 1_000_000_000).or("10000");
-    /// How long one agent run may take.
+    /// How long one agent run may take, an attempt at a job included. The one setting to raise for a slow local
+    /// model: LLM_TIMEOUT_MS follows it.
     AGENT_TIMEOUT_MS = milliseconds(1, HOUR).or("30000");
     /// How many runs the circuit breaker must have seen before it may open.
     CIRCUIT_MIN_VOLUME = number(0, 1_000_000).or("5");

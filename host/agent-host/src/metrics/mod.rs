@@ -36,7 +36,7 @@ use prometheus::{Registry, TextEncoder};
 use tokio::runtime::Handle;
 
 pub use invocations::Metered;
-pub use models::MeteredModel;
+pub use models::{MeteredModel, ProviderState};
 pub use outcomes::Judged;
 pub use queue::QueueDepth;
 pub use service::{MeteredWindows, ServiceMetrics};
@@ -44,7 +44,7 @@ pub use tools::ToolMetrics;
 
 use crate::config::Environment;
 use invocations::Invocations;
-use models::ModelMetrics;
+use models::{ModelMetrics, Providers};
 use outcomes::Outcomes;
 
 /// Buckets for what takes seconds to minutes: the defaults of the Node stack (wire.md, 1.5), and more above
@@ -108,7 +108,13 @@ impl Metrics {
 
     /// Counts what `inner` is asked, under the name it has now.
     pub fn metered_model(&self, inner: Arc<dyn Model>) -> MeteredModel {
+        self.service.expect_retries_of(inner.name());
         MeteredModel::new(inner, &self.models)
+    }
+
+    /// Shows what is known of the providers from now on.
+    pub fn show_providers(&self, providers: Vec<ProviderState>) -> Result<(), prometheus::Error> {
+        self.registry.register(Box::new(Providers::new(providers)?))
     }
 
     /// Where the core reports what it does around runs.

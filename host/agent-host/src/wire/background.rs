@@ -26,6 +26,8 @@ const RECOVERY_PAUSE: Duration = Duration::from_millis(100);
 pub struct Background {
     pub(super) supervisor: Supervisor,
     pub(super) tools: Arc<ToolHost>,
+    /// Makes the model's health checks.
+    pub(super) checks: BoxFuture<'static, ()>,
     pub(super) migration: Option<Migration>,
     pub(super) recording: Option<Recording>,
     pub(super) jobbing: Option<Jobbing>,
@@ -88,6 +90,7 @@ impl Background {
             async move { tools.watch().await }
         };
         starting.begin(&running.others, "tool-watch", watch);
+        running.others.spawn("health-check", self.checks);
         if let Some(migration) = self.migration {
             running.others.spawn("migration", migration.keep_trying());
         }

@@ -18,6 +18,7 @@ use agent_core::record::{Behind, Bounds};
 use axum::Router;
 use backends::memory::MemoryJournal;
 use backends::sql::SqlPool;
+use futures::FutureExt;
 use http_edge::{Edge, Readiness, Settings};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -106,14 +107,15 @@ pub async fn build(
     let circuit = SharedCircuit::new(config.agent.circuit_min_volume);
     let admission = invoke::admission(&config.agent);
     metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
+    let (llm, checks) = probes::llm(models.checked, &config.models);
     let parts = Parts {
         config: &config.agent,
         metrics: &metrics,
-        model: models.chat,
+        model: Arc::new(probes::Heard { model: models.chat, probe: llm.clone() }),
         toolbox: tools.clone(),
         behind,
         unrecorded: Arc::new(MemoryJournal::new(JOURNAL_BYTES)),
-        llm: probes::llm(models.checked, config.models.health_ttl),
+        llm: Arc::new(llm),
         circuit,
         admission,
     };
@@ -146,7 +148,8 @@ pub async fn build(
         settings: settings(&config.http),
     });
     let (database, mongo) = (stores.database, stores.mongo);
-    let background = Background { supervisor, tools, migration, recording, jobbing, database, mongo };
+    let checks = checks.run().boxed();
+    let background = Background { supervisor, tools, checks, migration, recording, jobbing, database, mongo };
     Ok(Service { router, background })
 }
 
