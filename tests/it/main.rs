@@ -13,6 +13,7 @@ mod bullmq;
 mod bullmq_features;
 mod command_line;
 mod documents;
+mod edge;
 mod harness;
 mod health;
 mod invoke;

@@ -4,6 +4,7 @@
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -71,6 +72,8 @@ struct Queue {
     /// Held for a few instructions, never across an await.
     held: Mutex<Held>,
     arrived: Notify,
+    /// Notified when a run was written or given up.
+    done: Notify,
 }
 
 #[derive(Default)]
@@ -110,6 +113,7 @@ impl Behind {
             outage: Outage::default(),
             held: Mutex::default(),
             arrived: Notify::new(),
+            done: Notify::new(),
         });
         (Self(queue.clone()), Drain(queue))
     }
@@ -128,6 +132,20 @@ impl Behind {
         held.ended.push_back(run);
         drop(held);
         self.0.arrived.notify_one();
+    }
+
+    /// Resolves when every run that has ended was written or given up: where the process is frozen behind an answer,
+    /// the answer waits for it. Dropping it changes nothing.
+    pub async fn written(&self) {
+        loop {
+            let mut done = pin!(self.0.done.notified());
+            // From here on nothing that is done is missed.
+            done.as_mut().enable();
+            if self.queued() == 0 {
+                return;
+            }
+            done.await;
+        }
     }
 
     /// How many runs have ended and are not written yet, for metrics.
@@ -226,6 +244,7 @@ impl Drain {
             writing.is_written = true;
             self.0.keep_up();
         }
+        self.0.done.notify_waiters();
     }
 
     async fn write_within(&self, run: &EndedRun) -> Result<(), JournalError> {

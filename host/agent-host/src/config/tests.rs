@@ -63,6 +63,21 @@ fn what_is_not_set_has_the_default_of_the_interface() {
             max_body_bytes: 102400,
             body_timeout: 20s,
             trusted_proxies: 0,
+            max_connections: None,
+            origins: Origins(
+                [],
+            ),
+            rates: RateLimits {
+                address: RateLimit {
+                    requests: 100,
+                    period: 900s,
+                },
+                user: RateLimit {
+                    requests: 10,
+                    period: 60s,
+                },
+                premium_requests: 100,
+            },
             drain: 0ns,
         },
         Observe {

@@ -50,6 +50,21 @@ variables! {
     BODY_TIMEOUT_MS = milliseconds(1, HOUR).or("20000");
     /// How many proxies stand in front of the service and append to X-Forwarded-For. 0 believes none of it.
     TRUST_PROXY = number(0, 32).or("0");
+    /// Most connections at once; when all are taken, a new one closes the one that has been idle for longest.
+    MAX_CONNECTIONS = number(1, 1_000_000).or_derived("half of what the limit on open files leaves, at most 10000");
+    /// The origins, separated by commas, whose pages may call from a browser, such as https://app.example. Pages of
+    /// other origins are refused. A listener on a loopback address answers under their host names as well.
+    CORS_ORIGINS = special("origins such as https://app.example or http://localhost:5173, separated by commas");
+    /// Most requests of one address to what is under /api/ within its window; reading jobs counts.
+    RATE_LIMIT_IP = number(1, 1_000_000_000).or("100");
+    /// How many seconds the window of an address is long.
+    RATE_LIMIT_IP_WINDOW_S = number(1, 86_400).or("900");
+    /// Most requests of one user within their window.
+    RATE_LIMIT_USER = number(1, 1_000_000_000).or("10");
+    /// The same for users whose token has the tier premium.
+    RATE_LIMIT_PREMIUM = number(1, 1_000_000_000).or("100");
+    /// How many seconds the window of a user is long.
+    RATE_LIMIT_USER_WINDOW_S = number(1, 86_400).or("60");
     /// How long connections are still accepted after a signal to stop, while readiness is already denied.
     SHUTDOWN_DRAIN_MS = milliseconds(0, 29_000).or("0");
     /// Signs and verifies the bearer tokens of Variant B.

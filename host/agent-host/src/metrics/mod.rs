@@ -2,7 +2,7 @@
 //!
 //! - `invocations`: the three series of the interface. `outcomes`: what runs came to. `models`, `tools`: what a run
 //!   spends its time on.
-//! - `service`, `queue`: what stands around a run.
+//! - `http`: requests by route and status, and connections. `service`, `queue`: what stands around a run.
 //! - `process`, `runtime`: what the process uses up, read at every scrape.
 //! - `telemetry`: what was lost of the log and of the traces.
 //! - `family`: samples that are known only when they are asked for.
@@ -13,6 +13,7 @@
 //! What does not belong here: the endpoint and its content type, which are http-edge's.
 
 mod family;
+mod http;
 mod invocations;
 mod models;
 mod outcomes;
@@ -35,6 +36,7 @@ use agent_core::ports::{Model, RateWindows};
 use prometheus::{Registry, TextEncoder};
 use tokio::runtime::Handle;
 
+pub use http::HttpMetrics;
 pub use invocations::Metered;
 pub use models::{MeteredModel, ProviderState};
 pub use outcomes::Judged;
@@ -60,6 +62,7 @@ pub struct Metrics {
     models: ModelMetrics,
     tools: Arc<ToolMetrics>,
     service: Arc<ServiceMetrics>,
+    http: Arc<HttpMetrics>,
 }
 
 impl Metrics {
@@ -82,6 +85,7 @@ impl Metrics {
             models: ModelMetrics::register(&registry)?,
             tools: Arc::new(ToolMetrics::new(&registry)?),
             service: Arc::new(ServiceMetrics::register(&registry)?),
+            http: Arc::new(HttpMetrics::register(&registry)?),
             registry,
         })
     }
@@ -120,6 +124,11 @@ impl Metrics {
     /// Where the core reports what it does around runs.
     pub fn service(&self) -> Arc<ServiceMetrics> {
         Arc::clone(&self.service)
+    }
+
+    /// Where requests and connections are counted.
+    pub fn http(&self) -> Arc<HttpMetrics> {
+        Arc::clone(&self.http)
     }
 
     /// Counts whom `inner` turns away.

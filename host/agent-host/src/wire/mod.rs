@@ -19,12 +19,12 @@ use axum::Router;
 use backends::memory::MemoryJournal;
 use backends::sql::SqlPool;
 use futures::FutureExt;
-use http_edge::{Edge, Readiness, Settings};
+use http_edge::{Edge, Hosts, Readiness, Settings};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
-use crate::metrics::Metrics;
+use crate::metrics::{HttpMetrics, Metrics};
 use crate::tasks::Supervisor;
 use background::Recording;
 use invoke::Parts;
@@ -47,6 +47,10 @@ pub struct Service {
     pub router: Router,
     /// What has to go on beside the requests.
     pub background: Background,
+    /// Where connections are counted.
+    pub http_metrics: Arc<HttpMetrics>,
+    /// Runs that are recorded behind their answers, if runs are recorded.
+    pub recording: Option<Behind>,
 }
 
 /// Why a service cannot be put together. Every text says what to do.
@@ -85,11 +89,12 @@ pub enum WireError {
 }
 
 /// Puts a service together. `lane` is where guests go on that take long; `worker` names this process among all
-/// that work off the queue; `readiness` and `stopping` say when the service is going away.
+/// that work off the queue; `hosts` says under which names it answers; `readiness` and `stopping` say when the service is going away.
 pub async fn build(
     config: &Config,
     lane: Handle,
     worker: String,
+    hosts: Hosts,
     readiness: Readiness,
     stopping: &CancellationToken,
 ) -> Result<Service, WireError> {
@@ -140,9 +145,14 @@ pub async fn build(
         // Variant B has a database, and where there is one runs are recorded.
         _ => (None, None),
     };
+    let (http_metrics, behind) = (metrics.http(), parts.behind.clone());
+    let counted = http_metrics.clone();
     let router = http_edge::router(Edge {
         a,
         b,
+        observe: Arc::new(move |request| counted.answered(request)),
+        origins: config.http.origins.clone(),
+        hosts,
         metrics: Arc::new(move || metrics.render()),
         readiness,
         settings: settings(&config.http),
@@ -150,7 +160,7 @@ pub async fn build(
     let (database, mongo) = (stores.database, stores.mongo);
     let checks = checks.run().boxed();
     let background = Background { supervisor, tools, checks, migration, recording, jobbing, database, mongo };
-    Ok(Service { router, background })
+    Ok(Service { router, background, http_metrics, recording: behind })
 }
 
 /// Makes the tables, or says who is to make them as soon as the database is there.
@@ -178,6 +188,7 @@ fn settings(config: &config::Http) -> Settings {
         body_time_limit: config.body_timeout,
         probe_time_limit: PROBE_LIMIT,
         trusted_proxies: config.trusted_proxies,
+        rates: config.rates,
     }
 }
 
