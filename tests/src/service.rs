@@ -261,13 +261,9 @@ impl Builder {
 
     /// Starts it and waits until it accepts connections at an address that is known beforehand.
     pub async fn start_at(self, address: SocketAddr) -> Service {
-        let prepared = self.prepared;
         let (process, home) = self.spawn();
         let accepts = async || TcpStream::connect(address).await.ok();
         eventually(&format!("{address} to accept connections"), accepts).await;
-        if prepared {
-            process.log().line_with(&["all tools are prepared"]).await;
-        }
         Service { process, caller: Caller::new(address), address, home }
     }
 
