@@ -29,11 +29,11 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+    let _flushed = FlushLog;
     let arguments = match cli::run_alone(arguments) {
         Ok(exit) => return Ok(exit),
         Err(arguments) => arguments,
     };
-    let _flushed = FlushLog;
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let lane = runtime("tool-lane", Some(processors.max(LEAST_LANE_THREADS)))?;
     let main = runtime("agent-host", None)?;

@@ -123,7 +123,6 @@ async fn run_as_function(
     let (worker, hosts) = (worker_name("lambda"), Hosts::Unchecked);
     let built = wire::build(config, lane, worker, hosts, latch.readiness(), &stopping).await?;
     let Service { router, background, recording, .. } = built;
-    // Nobody asks a function for its readiness.
     background.prepare().await;
     let running = background.start(&stopping, true);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving as a Lambda function");

@@ -43,8 +43,6 @@ pub(super) fn collect<T>(
             let place =
                 |problem: &Problem| variables::ALL.iter().position(|known| known.name == problem.variable);
             reader.problems.sort_by_key(place);
-            // Two concerns may read the same variable.
-            reader.problems.dedup();
             Err(Problems(reader.problems))
         }
     }

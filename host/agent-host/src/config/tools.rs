@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::problem::Problems;
 use super::reader::{self, Reader, Reported};
 use super::variables::{
-    TOKEN_BUDGET_PER_REQUEST, TOOL_COMPONENT_CONCURRENCY, TOOL_FUEL_METERING, TOOL_MEMORY_BYTES,
-    TOOL_OUTPUT_BYTES, TOOL_TIMEOUT_MS, TOOLS_CACHE_DIR, TOOLS_DIR, TOOLS_POLICY,
+    TOOL_COMPONENT_CONCURRENCY, TOOL_FUEL_METERING, TOOL_MEMORY_BYTES, TOOL_OUTPUT_BYTES, TOOL_TIMEOUT_MS,
+    TOOLS_CACHE_DIR, TOOLS_DIR, TOOLS_POLICY,
 };
 use super::vars::Vars;
 
@@ -21,8 +21,6 @@ pub struct Tools {
     /// The folder for compiled components (`TOOLS_CACHE_DIR`). Absent when neither it nor the platform's own
     /// variables name one: then every start compiles.
     pub cache: Option<PathBuf>,
-    /// What a run may spend (`TOKEN_BUDGET_PER_REQUEST`): half of it is for the descriptions of all tools.
-    pub token_budget: u64,
     /// How long one call may take (`TOOL_TIMEOUT_MS`).
     pub timeout: Duration,
     /// How much memory one call may use (`TOOL_MEMORY_BYTES`).
@@ -45,7 +43,6 @@ impl Tools {
         let folder = reader.value(&TOOLS_DIR, |text| Some(PathBuf::from(text)));
         let policy = reader.path(&TOOLS_POLICY);
         let cache = reader.path(&TOOLS_CACHE_DIR);
-        let token_budget = reader.number(&TOKEN_BUDGET_PER_REQUEST);
         let timeout = reader.duration(&TOOL_TIMEOUT_MS);
         let memory_bytes = reader.number(&TOOL_MEMORY_BYTES);
         let output_bytes = reader.number(&TOOL_OUTPUT_BYTES);
@@ -57,7 +54,6 @@ impl Tools {
             policy: policy?.unwrap_or_else(|| folder.join("policy.toml")),
             folder,
             cache: cache?.or(platform_cache),
-            token_budget: token_budget?,
             timeout: timeout?,
             memory_bytes: memory_bytes?,
             output_bytes: output_bytes?,

@@ -83,11 +83,11 @@ impl Background {
             database: self.database,
             mongo: self.mongo,
         };
-        let (tools, starting) = (self.tools, Starting { supervisor: self.supervisor, stopping });
-        let watched = tools.clone();
+        let (tools, watched) = (self.tools.clone(), self.tools);
+        let starting = Starting { supervisor: self.supervisor, tools, stopping };
         let watch = move || {
-            let tools = watched.clone();
-            async move { tools.watch().await }
+            let watched = watched.clone();
+            async move { watched.watch().await }
         };
         starting.begin(&running.others, "tool-watch", watch);
         running.others.spawn("health-check", self.checks);
@@ -99,7 +99,7 @@ impl Background {
         }
         if let Some(jobbing) = self.jobbing {
             running.queue = Some(jobbing.queue.clone());
-            starting.work_off(jobbing, &tools, without_workers, &running);
+            starting.work_off(jobbing, without_workers, &running);
         }
         running
     }
@@ -108,6 +108,7 @@ impl Background {
 /// Who looks after the tasks, and when they are to end.
 struct Starting<'a> {
     supervisor: Supervisor,
+    tools: Arc<ToolHost>,
     stopping: &'a CancellationToken,
 }
 
@@ -130,7 +131,7 @@ impl Starting<'_> {
         self.begin(&running.drain, "run-recorder", record);
     }
 
-    fn work_off(&self, jobbing: Jobbing, tools: &Arc<ToolHost>, without_workers: bool, running: &Running) {
+    fn work_off(&self, jobbing: Jobbing, without_workers: bool, running: &Running) {
         let (depth, queue) = (jobbing.depth, jobbing.queue.clone());
         self.begin(&running.others, "queue-depth", move || depth.clone().watch(queue.clone()));
         if let Some(writer) = jobbing.writer {
@@ -142,7 +143,7 @@ impl Starting<'_> {
         running.others.spawn("recovery", recover(jobbing.queue, jobbing.name));
         let worker = Arc::new(jobbing.worker);
         for _ in 0..WORKERS {
-            let (worker, tools, until) = (worker.clone(), tools.clone(), self.stopping.clone());
+            let (worker, tools, until) = (worker.clone(), self.tools.clone(), self.stopping.clone());
             let work = move || {
                 let (worker, tools, until) = (worker.clone(), tools.clone(), until.clone());
                 async move {

@@ -103,7 +103,9 @@ pub async fn build(
         Metrics::new(config.service.environment, &config.observe.metrics_prefix, &Handle::current())
             .map_err(WireError::Metrics)?;
     let models = models::connect(&config.models, &metrics)?;
-    let tools = tools::start(&config.tools, lane, metrics.tools()).await.map_err(WireError::Tools)?;
+    let tools = tools::start(&config.tools, config.agent.token_budget, lane, metrics.tools())
+        .await
+        .map_err(WireError::Tools)?;
     let tools = Arc::new(tools);
     let stores = stores::open(&config.stores).await?;
     let schema = Schema::new(stores.database.is_none());

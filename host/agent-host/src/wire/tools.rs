@@ -11,15 +11,17 @@ use crate::metrics::ToolMetrics;
 /// Starts the tool host, counted. Components that cannot be loaded are its faults, not its errors.
 pub(super) async fn start(
     config: &Tools,
+    token_budget: u64,
     lane: Handle,
     metrics: Arc<ToolMetrics>,
 ) -> Result<ToolHost, EngineError> {
-    start_observed(config, lane, Arc::new(Counted(metrics))).await
+    start_observed(config, token_budget, lane, Arc::new(Counted(metrics))).await
 }
 
 /// The same, for whoever counts otherwise or not at all.
 pub async fn start_observed(
     config: &Tools,
+    token_budget: u64,
     lane: Handle,
     observer: Arc<dyn Observer>,
 ) -> Result<ToolHost, EngineError> {
@@ -36,7 +38,7 @@ pub async fn start_observed(
             ..Limits::default()
         },
         // The other half is for the conversation.
-        catalog_tokens: config.token_budget / 2,
+        catalog_tokens: token_budget / 2,
         metering: config.fuel_metering,
         lane,
         observer,
