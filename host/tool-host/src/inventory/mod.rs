@@ -190,7 +190,12 @@ impl Inventory {
             Event::Listed(Err(error)) => {
                 tracing::debug!(folder = %self.folder.path().display(), %error, "the tools folder cannot be read");
                 // Without the path: the text stands in the readiness report, which anyone may read.
-                let error = format!("the tools folder (TOOLS_DIR) cannot be read: {}", error.kind());
+                let todo = if error.kind() == io::ErrorKind::NotFound {
+                    ": create it, or set TOOLS_DIR to the one that is meant"
+                } else {
+                    ""
+                };
+                let error = format!("the tools folder (TOOLS_DIR) cannot be read: {}{todo}", error.kind());
                 self.unreadable = Some(ToolFault { file: ".".into(), error });
             }
             Event::Ended(ended) => self.end(ended),
