@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Circuit, CircuitState, Ticket, Turn, Verdict};
+use super::{Circuit, CircuitState, Ticket, Turn, Turns, Verdict};
 
 /// A circuit and the clock. Clones are the same circuit.
 #[derive(Debug, Clone)]
@@ -41,6 +41,11 @@ impl SharedCircuit {
     /// Where it stands, for metrics.
     pub fn state(&self) -> CircuitState {
         self.lock().circuit.state(now())
+    }
+
+    /// How often it has turned, for metrics.
+    pub fn turns(&self) -> Turns {
+        self.lock().circuit.turns()
     }
 
     /// How long until a call would be let through, if not now.

@@ -16,6 +16,7 @@ use super::Jobs;
 use super::board::Board;
 use super::end::{End, Provider, Settlement};
 use super::provider::{Leave, MOST_HAND_BACKS, ProviderGate, delay};
+use super::spans;
 use crate::backoff::Backoff;
 use crate::chain::Chain;
 use crate::circuit::SharedCircuit;
@@ -26,6 +27,7 @@ use crate::outage::Outage;
 use crate::ports::queue::LEASE;
 use crate::ports::{AttemptEnd, Claim, JobData, JobQueue, Journal, QueueError, Renewal};
 use crate::run::{Event, attempts_without_progress, hand_backs_without_progress};
+use crate::trace;
 
 /// How long the queue is asked to wait for a job. A worker that is told to stop waits no longer than that.
 const TAKE_PATIENCE: Duration = Duration::from_secs(1);
@@ -41,7 +43,7 @@ const STOP_BEFORE: Duration = Duration::from_millis(250);
 /// How long a run may take to come to the end of its step when the process ends (it is forced to after 30 s).
 const STEP_GRACE: Duration = Duration::from_secs(20);
 
-/// How long the queue and the journal may take for their last words when the process ends.
+/// How long the queue and the journal may take for their last words when the process ends or a job is cancelled.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// How long one call of a store may take.
@@ -104,7 +106,11 @@ impl Worker {
                 Ok(Some(claim)) => {
                     // Of that level so that every line has it, whatever `LOG_LEVEL` says.
                     let span = error_span!("job", job_id = claim.job_id);
-                    self.attempt(&claim, leave, &stopping).instrument(span).await
+                    if let Some(context) = claim.trace {
+                        trace::continue_from(&span, context);
+                    }
+                    let traced = spans::process(&claim, &span);
+                    self.attempt(&claim, leave, &stopping).instrument(traced).instrument(span).await
                 }
                 Err(error) => {
                     self.queue_fails(&error);
@@ -164,6 +170,7 @@ impl Worker {
             settlement.outcome = AttemptOutcome::Lost;
         }
         self.board.tell(&claim.job_id);
+        spans::processed(settlement.outcome);
         report(claim, &end, &settlement);
         self.shop.observer.attempt_ended(settlement.outcome, began.elapsed());
         !settlement.pause
@@ -172,15 +179,24 @@ impl Worker {
     /// Drives the run. When this returns, nothing of it goes on.
     async fn run(&self, claim: &Claim, data: &JobData, stopping: &CancellationToken) -> End {
         let running = self.board.begin(&claim.job_id);
+        let cancel = CancellationToken::new();
         // A run that panics must not take the worker with it.
-        let run = AssertUnwindSafe(self.invoke(claim, data, stopping)).catch_unwind();
-        tokio::select! {
+        let run = AssertUnwindSafe(self.invoke(claim, data, stopping, &cancel)).catch_unwind();
+        let mut run = std::pin::pin!(run);
+        let end = tokio::select! {
             biased;
             () = running.cancelled() => End::Cancelled,
             end = self.hold(claim) => end,
-            answer = run => End::Ran(answer.unwrap_or(Err(DriveError::Panicked.into()))),
+            answer = &mut run => End::Ran(answer.unwrap_or(Err(DriveError::Panicked.into()))),
             () = after(stopping, STEP_GRACE) => End::OutOfTime,
+        };
+        if matches!(end, End::Cancelled) {
+            // Model and tools are dropped at once. What is left is for the run to write down what it had cost, well
+            // within the lease.
+            cancel.cancel();
+            let _ = timeout(LAST_WORDS, run).await;
         }
+        end
     }
 
     async fn invoke(
@@ -188,10 +204,12 @@ impl Worker {
         claim: &Claim,
         data: &JobData,
         stopping: &CancellationToken,
+        cancel: &CancellationToken,
     ) -> Result<Answer, InvokeError> {
         let _place = tokio::select! {
             biased;
             () = stopping.cancelled() => return Err(DriveError::Stopped.into()),
+            () = cancel.cancelled() => return Err(DriveError::Stopped.into()),
             place = self.shop.admission.enter() => place,
         };
         let ask = Ask {
@@ -199,6 +217,7 @@ impl Worker {
             user_id: Some(data.user_id.clone()),
             job_id: Some(claim.job_id.clone()),
             stop: Some(stopping.clone()),
+            cancel: Some(cancel.clone()),
             ..Ask::new(claim.job_id.clone(), data.query.clone())
         };
         self.shop.agent.invoke(ask).await

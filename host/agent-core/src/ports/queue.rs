@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use crate::trace::TraceContext;
+
 /// Name of the queue (interface, Variant B, rule 4).
 pub const QUEUE: &str = "agent-tasks";
 
@@ -42,7 +44,8 @@ pub fn place_of(worker: &str) -> &str {
 /// A queue of jobs, from both sides.
 #[async_trait]
 pub trait JobQueue: Send + Sync {
-    /// Adds a job. When this returns, the job is as safe as the store makes it.
+    /// Adds a job. When this returns, the job is as safe as the store makes it. The [current trace](crate::trace::current)
+    /// is stored with it.
     async fn add(&self, job: &JobData) -> Result<String, QueueError>;
 
     /// One job, whoever's it is.
@@ -225,6 +228,8 @@ pub struct Claim {
     pub attempts_made: u32,
     /// When the job was added.
     pub created_at: SystemTime,
+    /// The trace in which it was added, if there was one.
+    pub trace: Option<TraceContext>,
     /// From when the lease counts, by this process' clock: not later than the store counts it from.
     pub leased_at: Instant,
 }

@@ -4,6 +4,7 @@
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -51,7 +52,8 @@ impl Default for Bounds {
 /// does not fit is dropped and counted. Clones are the same queue.
 ///
 /// A run's events are kept together until [`Self::end`], so that a journal in the store has no gaps: what does not
-/// fit costs whole journals.
+/// fit costs whole journals. A run whose journal was dropped keeps its record, which says what it cost. Either way
+/// the run is counted as lost, and once.
 #[derive(Clone)]
 pub struct Behind(Arc<Queue>);
 
@@ -70,6 +72,8 @@ struct Queue {
     /// Held for a few instructions, never across an await.
     held: Mutex<Held>,
     arrived: Notify,
+    /// Notified when a run was written or given up.
+    done: Notify,
 }
 
 #[derive(Default)]
@@ -94,6 +98,8 @@ struct EndedRun {
     record: RunRecord,
     events: Vec<Event>,
     bytes: usize,
+    /// Its journal was dropped, and it is counted as lost already.
+    spilled: bool,
 }
 
 impl Behind {
@@ -107,6 +113,7 @@ impl Behind {
             outage: Outage::default(),
             held: Mutex::default(),
             arrived: Notify::new(),
+            done: Notify::new(),
         });
         (Self(queue.clone()), Drain(queue))
     }
@@ -114,16 +121,31 @@ impl Behind {
     /// The run has ended: its record, and what is in its journal, may be written.
     pub fn end(&self, record: RunRecord) {
         let mut held = self.0.lock();
-        let OpenRun { events, bytes, .. } = held.open.remove(&record.id).unwrap_or_default();
+        let OpenRun { events, bytes, spilled } = held.open.remove(&record.id).unwrap_or_default();
+        let run = EndedRun { record, events, bytes, spilled };
         if held.ended.len() >= self.0.bounds.runs {
             held.bytes -= bytes;
             drop(held);
-            self.0.lose(1);
+            self.0.lose(&run);
             return;
         }
-        held.ended.push_back(EndedRun { record, events, bytes });
+        held.ended.push_back(run);
         drop(held);
         self.0.arrived.notify_one();
+    }
+
+    /// Resolves when every run that has ended was written or given up: where the process is frozen behind an answer,
+    /// the answer waits for it. Dropping it changes nothing.
+    pub async fn written(&self) {
+        loop {
+            let mut done = pin!(self.0.done.notified());
+            // From here on nothing that is done is missed.
+            done.as_mut().enable();
+            if self.queued() == 0 {
+                return;
+            }
+            done.await;
+        }
     }
 
     /// How many runs have ended and are not written yet, for metrics.
@@ -161,7 +183,7 @@ impl Journal for Behind {
             held.bytes -= run.bytes;
             *run = OpenRun { spilled: true, ..OpenRun::default() };
             drop(guard);
-            self.0.lose(1);
+            self.0.lose_one();
             return Ok(());
         }
         run.events.push(event.clone());
@@ -183,14 +205,15 @@ impl Drain {
         let too_long = async {
             stopping.cancelled().await;
             sleep(FLUSH_LIMIT).await;
+            let held = self.0.lock();
+            held.ended.len() + held.writing
         };
         tokio::select! {
             () = self.write_all(&stopping) => {}
-            () = too_long => {
-                let held = self.0.lock();
-                let lost = held.ended.len() + held.writing;
-                drop(held);
-                warn!(runs = lost, "runs were not recorded before the process ended");
+            unwritten = too_long => {
+                // Those that were being written were dropped with the other branch, which counts them.
+                let lost = self.0.lock().ended.iter().filter(|run| !run.spilled).count();
+                warn!(runs = unwritten, "runs were not recorded before the process ended");
                 self.0.observer.records_lost(lost as u64);
             }
         }
@@ -216,11 +239,12 @@ impl Drain {
     }
 
     async fn write(&self, run: EndedRun) {
-        let mut writing = Writing { queue: &self.0, bytes: run.bytes, is_written: false };
+        let mut writing = Writing { queue: &self.0, run: &run, is_written: false };
         if self.write_within(&run).await.is_ok() {
             writing.is_written = true;
             self.0.keep_up();
         }
+        self.0.done.notify_waiters();
     }
 
     async fn write_within(&self, run: &EndedRun) -> Result<(), JournalError> {
@@ -228,7 +252,7 @@ impl Drain {
         // All at once, so that a store which groups its commits makes one of them.
         let append = |(sequence, event)| self.persist(move || store.append(&run.record.id, sequence, event));
         try_join_all((0..).zip(&run.events).map(append)).await?;
-        // Last, so that a run which has a record has its whole journal.
+        // Last, so that a run which has a record has its whole journal, or none of it when it spilled.
         self.persist(|| store.save(&run.record)).await
     }
 
@@ -264,7 +288,7 @@ impl Drain {
 /// A run that the drain has taken. Dropped before it is written, as by a panic, it counts as lost and as no more.
 struct Writing<'a> {
     queue: &'a Queue,
-    bytes: usize,
+    run: &'a EndedRun,
     is_written: bool,
 }
 
@@ -272,10 +296,10 @@ impl Drop for Writing<'_> {
     fn drop(&mut self) {
         let mut held = self.queue.lock();
         held.writing -= 1;
-        held.bytes -= self.bytes;
+        held.bytes -= self.run.bytes;
         drop(held);
         if !self.is_written {
-            self.queue.lose(1);
+            self.queue.lose(self.run);
         }
     }
 }
@@ -292,8 +316,15 @@ impl Queue {
         Some(run)
     }
 
-    fn lose(&self, runs: u64) {
-        self.observer.records_lost(runs);
+    /// Counts a run whose record is given up, unless it was counted when its journal was.
+    fn lose(&self, run: &EndedRun) {
+        if !run.spilled {
+            self.lose_one();
+        }
+    }
+
+    fn lose_one(&self) {
+        self.observer.records_lost(1);
         if self.losing.begins() {
             warn!("runs are not recorded: the store does not keep up");
         }

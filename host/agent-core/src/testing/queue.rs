@@ -15,6 +15,7 @@ use crate::ports::{
     AttemptEnd, Cancelling, Claim, Depth, Job, JobData, JobPage, JobQueue, JobStatus, QueueError, Renewal,
     Wanted,
 };
+use crate::trace::{self, TraceContext};
 
 /// A queue that forgets nothing, without delays between attempts and without cursors.
 #[derive(Debug, Default)]
@@ -33,6 +34,7 @@ struct Entry {
     data: Result<JobData, String>,
     lease: Option<(String, Instant)>,
     cancel_asked: bool,
+    trace: Option<TraceContext>,
     /// Nobody may take it before.
     due: Option<Instant>,
 }
@@ -75,7 +77,10 @@ impl TestQueue {
             started_at: None,
             finished_at: None,
         };
-        jobs.insert(id, Entry { job, data, lease: None, cancel_asked: false, due: None });
+        jobs.insert(
+            id,
+            Entry { job, data, lease: None, cancel_asked: false, trace: trace::current(), due: None },
+        );
         self.changed.notify_waiters();
         id.to_string()
     }
@@ -110,6 +115,7 @@ impl TestQueue {
             data: entry.data.clone(),
             attempts_made: entry.job.attempts_made,
             created_at: entry.job.created_at,
+            trace: entry.trace,
             leased_at: now,
         })
     }

@@ -1,10 +1,12 @@
 //! What a scrape shows, and that it is the format it claims to be.
 
+mod outcomes;
+
 use std::time::{Duration, Instant};
 
 use agent_core::catalog::Catalog;
 use agent_core::invoke::{Answer, Ask, Invoke, InvokeError};
-use agent_core::ports::{ModelError, ModelReply, ModelRequest, ToolFault};
+use agent_core::ports::{ModelError, ModelReply, ModelRequest, ToolChoice, ToolFault};
 use agent_core::result::ToolOutcome;
 use agent_core::testing::{ScriptedModel, says};
 use async_trait::async_trait;
@@ -126,6 +128,7 @@ async fn model_calls_are_counted_with_their_tokens_and_their_end() {
         request_id: "r",
         messages: &[],
         tools: &tools,
+        tool_choice: ToolChoice::Auto,
         max_tokens: 1,
         temperature: 0.0,
         deadline: Instant::now(),

@@ -12,17 +12,19 @@ mod variant_b;
 
 use std::sync::Arc;
 
+use agent_core::circuit::SharedCircuit;
 use agent_core::ports::Probe;
 use agent_core::record::{Behind, Bounds};
 use axum::Router;
 use backends::memory::MemoryJournal;
 use backends::sql::SqlPool;
-use http_edge::{Edge, Readiness, Settings};
+use futures::FutureExt;
+use http_edge::{Edge, Hosts, Readiness, Settings};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
-use crate::metrics::Metrics;
+use crate::metrics::{HttpMetrics, Metrics};
 use crate::tasks::Supervisor;
 use background::Recording;
 use invoke::Parts;
@@ -30,7 +32,7 @@ use migration::{Migration, Schema};
 use stores::Runs;
 
 pub use background::{Background, Running};
-pub use tools::start as start_tools;
+pub use tools::start_observed as start_observed_tools;
 
 /// Bytes of journals that are kept in memory while there is no store to keep them.
 const JOURNAL_BYTES: usize = 8 << 20;
@@ -45,6 +47,10 @@ pub struct Service {
     pub router: Router,
     /// What has to go on beside the requests.
     pub background: Background,
+    /// Where connections are counted.
+    pub http_metrics: Arc<HttpMetrics>,
+    /// Runs that are recorded behind their answers, if runs are recorded.
+    pub recording: Option<Behind>,
 }
 
 /// Why a service cannot be put together. Every text says what to do.
@@ -83,11 +89,12 @@ pub enum WireError {
 }
 
 /// Puts a service together. `lane` is where guests go on that take long; `worker` names this process among all
-/// that work off the queue; `readiness` and `stopping` say when the service is going away.
+/// that work off the queue; `hosts` says under which names it answers; `readiness` and `stopping` say when the service is going away.
 pub async fn build(
     config: &Config,
     lane: Handle,
     worker: String,
+    hosts: Hosts,
     readiness: Readiness,
     stopping: &CancellationToken,
 ) -> Result<Service, WireError> {
@@ -96,20 +103,28 @@ pub async fn build(
         Metrics::new(config.service.environment, &config.observe.metrics_prefix, &Handle::current())
             .map_err(WireError::Metrics)?;
     let models = models::connect(&config.models, &metrics)?;
-    let tools = tools::start(&config.tools, lane, metrics.tools()).await.map_err(WireError::Tools)?;
+    let tools = tools::start(&config.tools, config.agent.token_budget, lane, metrics.tools())
+        .await
+        .map_err(WireError::Tools)?;
     let tools = Arc::new(tools);
     let stores = stores::open(&config.stores).await?;
     let schema = Schema::new(stores.database.is_none());
     let migration = prepare(stores.database.as_ref(), &schema).await?;
     let (recording, behind) = record(stores.runs, &metrics);
+    let circuit = SharedCircuit::new(config.agent.circuit_min_volume);
+    let admission = invoke::admission(&config.agent);
+    metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
+    let (llm, checks) = probes::llm(models.checked, &config.models);
     let parts = Parts {
         config: &config.agent,
         metrics: &metrics,
-        model: models.chat,
+        model: Arc::new(probes::Heard { model: models.chat, probe: llm.clone() }),
         toolbox: tools.clone(),
         behind,
         unrecorded: Arc::new(MemoryJournal::new(JOURNAL_BYTES)),
-        llm: probes::llm(models.checked, config.models.health_ttl),
+        llm: Arc::new(llm),
+        circuit,
+        admission,
     };
 
     let database = stores.database.as_ref().map(|pool| probes::database(pool, stores.mongo.as_ref()));
@@ -132,16 +147,22 @@ pub async fn build(
         // Variant B has a database, and where there is one runs are recorded.
         _ => (None, None),
     };
+    let (http_metrics, behind) = (metrics.http(), parts.behind.clone());
+    let counted = http_metrics.clone();
     let router = http_edge::router(Edge {
         a,
         b,
+        observe: Arc::new(move |request| counted.answered(request)),
+        origins: config.http.origins.clone(),
+        hosts,
         metrics: Arc::new(move || metrics.render()),
         readiness,
         settings: settings(&config.http),
     });
     let (database, mongo) = (stores.database, stores.mongo);
-    let background = Background { supervisor, tools, migration, recording, jobbing, database, mongo };
-    Ok(Service { router, background })
+    let checks = checks.run().boxed();
+    let background = Background { supervisor, tools, checks, migration, recording, jobbing, database, mongo };
+    Ok(Service { router, background, http_metrics, recording: behind })
 }
 
 /// Makes the tables, or says who is to make them as soon as the database is there.
@@ -160,7 +181,7 @@ fn record(runs: Option<Runs>, metrics: &Metrics) -> (Option<Recording>, Option<B
 fn variant_a(parts: &Parts<'_>, database: Option<Arc<dyn Probe>>) -> http_edge::VariantA {
     // Decisions, "`/health/ready` checks (Variant A)".
     let probes = [Some(parts.llm.clone()), database].into_iter().flatten().collect();
-    http_edge::VariantA { invoke: parts.for_request(), toolbox: parts.toolbox.clone(), probes }
+    http_edge::VariantA { invoke: parts.for_variant_a(), toolbox: parts.toolbox.clone(), probes }
 }
 
 fn settings(config: &config::Http) -> Settings {
@@ -169,6 +190,7 @@ fn settings(config: &config::Http) -> Settings {
         body_time_limit: config.body_timeout,
         probe_time_limit: PROBE_LIMIT,
         trusted_proxies: config.trusted_proxies,
+        rates: config.rates,
     }
 }
 
@@ -177,9 +199,6 @@ fn warn_of_what_is_not_there(config: &Config) {
     if config.tools.policy.exists() {
         let file = config.tools.policy.display();
         tracing::warn!(%file, "TOOLS_POLICY is not read yet: tools get what the contract gives to all, and nothing else");
-    }
-    if config.observe.tracing_api_key.is_some() {
-        tracing::warn!("TRACING_API_KEY has no effect yet: traces are not exported");
     }
 }
 

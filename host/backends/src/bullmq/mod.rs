@@ -42,6 +42,7 @@ mod ours;
 mod record;
 mod schedule;
 mod taking;
+mod trace_metadata;
 
 use std::fmt;
 use std::sync::Arc;
@@ -114,7 +115,7 @@ impl JobQueue for BullQueue {
         let store = &self.store;
         let data = serde_json::to_string(job).map_err(broken)?;
         let now = now();
-        let add = &store.official.add(&data, now).map_err(broken)?;
+        let add = &store.official.add(&data, trace_metadata::current(), now).map_err(broken)?;
         let added = store.redis.ask_once(|mut redis| async move { add.invoke_async(&mut redis).await });
         let id: String = added.await.map_err(store_error)?;
         // The job is on the queue, whatever becomes of its place in the list: taking it writes that again.

@@ -94,6 +94,15 @@ struct FinishOptions<'a> {
     rdof: bool,
 }
 
+/// Options as the port has them, and what it has not: see `trace_metadata.rs`.
+#[derive(Serialize)]
+struct Traced {
+    #[serde(flatten)]
+    options: JobOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tm: Option<String>,
+}
+
 /// What cannot be packed would be a mistake of ours: only words and numbers are.
 type Packed = Result<Vec<u8>, rmp_serde::encode::Error>;
 
@@ -114,7 +123,12 @@ impl Official {
     }
 
     /// Adds a job at the end of the queue. Answers its id.
-    pub(super) fn add(&self, data: &str, now: u64) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+    pub(super) fn add(
+        &self,
+        data: &str,
+        trace: Option<String>,
+        now: u64,
+    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
         let keys = &self.keys;
         let nothing: Option<&str> = None;
         let arguments = (keys.key_prefix(), "", JOB, now, nothing, nothing, nothing, nothing, nothing);
@@ -135,7 +149,7 @@ impl Official {
             add.key(key);
         }
         add.key(keys.active()).key(keys.events()).key(keys.marker());
-        add.arg(rmp_serde::to_vec(&arguments)?).arg(data).arg(pack(&options)?);
+        add.arg(rmp_serde::to_vec(&arguments)?).arg(data).arg(pack(&Traced { options, tm: trace })?);
         Ok(add)
     }
 

@@ -10,6 +10,8 @@ use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
+use super::trace_metadata;
+
 /// Fields of a job's hash that a [`Job`] is made of.
 pub(super) const FIELDS: [&str; 7] =
     ["data", "timestamp", "processedOn", "finishedOn", "returnvalue", "failedReason", "atm"];
@@ -60,6 +62,7 @@ pub(super) fn read_claim(
         data,
         attempts_made: number(field("atm")),
         created_at: from_millis(created.parse().unwrap_or(0)),
+        trace: field("opts").and_then(trace_metadata::read),
         leased_at,
         job_id,
         token,

@@ -162,7 +162,7 @@ mod tests {
         let pool = SqlPool::Sqlite(Sqlite::new(file.clone().pragma("max_page_count", "40")));
         pool.migrate().await.unwrap();
         let (runs, writing) = SqlRuns::new(pool.clone());
-        let event = Event::ModelReplied { reply: says(&"x".repeat(10_000)) };
+        let event = Event::from(says(&"x".repeat(10_000)));
         let writing = Task::begin(writing.run());
         let mut written = 0;
         let error = loop {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::ports::{JobData, JobQueue as _};
-use agent_core::ports::{Probe as _, RateWindows as _, ResultCache as _, Window};
+use agent_core::ports::{Probe as _, RateWindows as _, ResultCache as _, Window, WindowKind};
 use backends::bullmq::BullQueue;
 use backends::memory::MemoryCache;
 use backends::redis::{Redis, RedisCache, RedisProbe, RedisWindows};
@@ -21,7 +21,7 @@ mod rates {
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
-const WINDOW: Window<'_> = Window { key: "ip:192.0.2.1", limit: 10, period: HOUR };
+const WINDOW: Window<'_> = Window { kind: WindowKind::Address, key: "ip:192.0.2.1", limit: 10, period: HOUR };
 
 async fn open_cache() -> crate::contract::cache::Bench {
     let server = test_servers::Redis::start().await;

@@ -78,7 +78,7 @@ async fn one_number_appended_twice_in_one_batch_is_taken_once() {
         let pool = database.pool();
         pool.migrate().await.unwrap();
         let (runs, writing) = SqlRuns::new(pool);
-        let replies = ["a", "b", "a"].map(|text| Event::ModelReplied { reply: says(text) });
+        let replies = ["a", "b", "a"].map(|text| Event::from(says(text)));
         let mut answers = Box::pin(join_all(replies.iter().map(|event| runs.append("run_1", 0, event))));
         assert!(answers.as_mut().now_or_never().is_none());
         let _writing = Task::begin(writing.run());

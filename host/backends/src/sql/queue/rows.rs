@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use agent_core::ports::{Claim, Depth, Job, JobData, JobStatus, QueueError};
+use agent_core::trace::TraceContext;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
@@ -31,6 +32,7 @@ pub(super) struct ClaimRow {
     pub(super) status: String,
     attempts_made: i64,
     created_at: i64,
+    traceparent: Option<String>,
 }
 
 #[derive(Debug, sqlx::FromRow)]
@@ -67,6 +69,7 @@ impl ClaimRow {
             data: Ok(JobData { query: unescape(self.query), user_id: unescape(self.user_id) }),
             attempts_made: u32::try_from(self.attempts_made).unwrap_or(u32::MAX),
             created_at: from_ms(self.created_at),
+            trace: self.traceparent.as_deref().and_then(TraceContext::parse),
             leased_at,
         }
     }
