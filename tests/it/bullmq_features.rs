@@ -181,6 +181,36 @@ async fn limits_of_the_whole_queue_hold() {
 }
 
 #[tokio::test]
+async fn jobs_are_taken_in_the_order_that_their_options_ask_for() {
+    let seen = both(async |peer, model| {
+        peer.limit(&json!({ "concurrency": 1 })).await;
+        let gate = model.holds(says("first"));
+        peer.add("first", USER, 1).await;
+        model.was_asked(1).await;
+        for (id, options) in [
+            ("low", json!({ "priority": 10 })),
+            ("high", json!({ "priority": 1 })),
+            ("plain", json!({})),
+            ("front", json!({ "lifo": true })),
+        ] {
+            let mut options = options;
+            options["jobId"] = id.into();
+            peer.add_with("work", USER, 1, &options).await;
+        }
+        gate.open();
+        count(peer, "completed", 5).await;
+        let mut begun = Vec::new();
+        for id in ["low", "high", "plain", "front"] {
+            begun.push((peer.show(id).await["job"]["processedOn"].as_u64(), id));
+        }
+        begun.sort_unstable();
+        json!(begun.into_iter().map(|(_, id)| id).collect::<Vec<_>>())
+    })
+    .await;
+    assert_eq!(seen, json!(["front", "plain", "high", "low"]));
+}
+
+#[tokio::test]
 async fn a_job_that_was_edited_and_retried_is_worked_on_anew() {
     let seen = both(async |peer, model| {
         let id = peer.add("one", USER, 1).await.remove(0);
