@@ -16,6 +16,8 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends ca-certificates curl \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --uid 10001 --create-home --home-dir /var/lib/agent-host agent-host
+# Without its debug information. Who needs lines in a backtrace puts /src/target/release/agent-host.debug of the first
+# stage beside it.
 COPY --from=build /src/target/release/agent-host /usr/local/bin/agent-host
 COPY --from=build /src/target/tools/ /usr/share/agent-host/tools/
 USER agent-host

@@ -180,24 +180,6 @@ async fn a_sqlite_database_is_created_and_checked() {
     service.stop().await;
 }
 
-#[tokio::test]
-async fn a_sqlite_database_that_cannot_be_opened_is_a_503_without_its_path() {
-    let model = Model::openai().await;
-    let builder = Service::variant_a().model(&model);
-    let file = builder.home().join("no/such/folder.db");
-    let service = builder.env("DATABASE_URL", format!("sqlite://{}", file.display())).start().await;
-    let answer = service.ready().await;
-    let report = answer.json();
-    assert_eq!((answer.status, &report["checks"]["database"]["healthy"]), (503, &json!(false)), "{answer}");
-    // The remaining checks run all the same (interface, Variant A, rule 1).
-    assert_eq!(report["checks"]["llm"], json!({ "healthy": true, "status": "healthy" }));
-    assert!(
-        report["checks"]["database"]["error"].as_str().is_some_and(|error| !error.is_empty()),
-        "{answer}"
-    );
-    assert!(!answer.body.contains("no/such/folder"), "{answer}");
-}
-
 /// Waits for a report with that status.
 async fn report(service: &Service, status: u16) -> Answer {
     eventually(&format!("a report with status {status}"), async || {

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use acceptance::{Component, Service};
+use acceptance::{Component, Ended, Service};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -60,6 +60,66 @@ async fn the_tools_command_says_which_files_cannot_serve_and_exits_with_1() {
     clash("abacus", "calculator");
     clash("calculator", "abacus");
     assert!(ended.stderr.contains("core.wasm") && ended.stderr.contains("core module"), "{}", ended.stderr);
+}
+
+/// `agent-host tools call` with these arguments and the tools that are named.
+async fn call(arguments: &[&str], components: &[&str]) -> Ended {
+    let arguments = [&["tools", "call"], arguments].concat();
+    Service::command(&arguments).tools(components.iter().copied()).run().await
+}
+
+#[tokio::test]
+async fn a_tool_can_be_called_from_the_command_line_without_a_model() {
+    let ended = call(&["calculate", r#"{"expression": "6 * 7"}"#], &["calculator"]).await;
+    let answer = (ended.code, ended.stdout.as_str(), ended.stderr.as_str());
+    // Nothing but the answer: it can go on to another program.
+    assert_eq!(answer, (Some(0), "{\"value\":\"42\",\"exact\":true}\n", ""));
+    let ended = call(&["current_time"], &["clock"]).await;
+    assert!(ended.code == Some(0) && ended.stdout.contains("UTC"), "arguments may be left out: {ended:?}");
+}
+
+#[tokio::test]
+async fn a_call_from_the_command_line_says_what_it_cost_when_asked() {
+    let ended = call(&["-v", "calculate", r#"{"expression": "6 * 7"}"#], &["calculator"]).await;
+    assert_eq!(ended.stdout, "{\"value\":\"42\",\"exact\":true}\n");
+    let words: Vec<_> = ended.stderr.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(words, ["outcome", "component", "duration", "instance", "memory"], "{}", ended.stderr);
+    assert!(ended.stderr.contains(&Component::shipped("calculator").id()), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn a_call_that_fails_prints_what_the_model_would_read_and_exits_with_1() {
+    for (components, arguments, answer, reason) in [
+        (&["calculator"][..], &["calculate", r#"{"expression": "1 +"}"#][..], "at character", "failed"),
+        (&["calculator"], &["calculate", r#"{"expr": "1"}"#], "invalid arguments", "invalid_arguments"),
+    ] {
+        let ended = call(arguments, components).await;
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.stdout.starts_with("Error: ") && ended.stdout.contains(answer), "{ended:?}");
+        assert!(ended.stderr.contains(reason), "{ended:?}");
+    }
+    // What the model is not told stands in the log.
+    let panics = Service::command(&["tools", "call", "trap", r#"{"by": "panic"}"#])
+        .tool(Component::misbehaving("misbehaving"))
+        .run()
+        .await;
+    assert_eq!((panics.code, panics.stdout.as_str()), (Some(1), "Error: the tool crashed.\n"), "{panics:?}");
+    assert!(panics.stderr.contains("panicked at") && panics.stderr.contains("trapped"), "{panics:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_made_says_what_to_do() {
+    let unknown = call(&["greet", "{}"], &["calculator", "text-stats"]).await;
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(1), ""), "{unknown:?}");
+    assert!(unknown.stderr.contains("no tool `greet`") && unknown.stderr.contains("calculate, text_stats"));
+    let garbled = call(&["calculate", "{expression: 1}"], &["calculator"]).await;
+    assert_eq!(garbled.code, Some(1), "{garbled:?}");
+    assert!(garbled.stderr.contains("no JSON object") && garbled.stderr.contains("column 2"), "{garbled:?}");
+    for command in [&["tools"][..], &["tools", "call", "calculate"]] {
+        let nowhere = Service::command(command).env("TOOLS_DIR", "no/such/folder").run().await;
+        assert_eq!((nowhere.code, nowhere.stdout.as_str()), (Some(1), ""), "{nowhere:?}");
+        assert!(nowhere.stderr.contains("no/such/folder does not exist: set TOOLS_DIR"), "{nowhere:?}");
+    }
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ pub struct Builder {
     arguments: Vec<String>,
     variables: BTreeMap<String, String>,
     components: Vec<Component>,
+    unread: bool,
     home: TempDir,
 }
 
@@ -85,6 +86,16 @@ impl Service {
         self.process.log()
     }
 
+    /// Reads its log from now on: see [`Builder::unread`].
+    pub fn read_log(&self) {
+        self.process.read();
+    }
+
+    /// Closes the pipes that it logs to.
+    pub async fn hang_up(&mut self) {
+        self.process.hang_up().await;
+    }
+
     /// Its tools folder.
     pub fn tools_folder(&self) -> PathBuf {
         self.home.path().join("tools")
@@ -141,6 +152,7 @@ impl Builder {
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
             variables: BTreeMap::new(),
             components: Vec::new(),
+            unread: false,
             home,
         };
         this.env("TOOLS_DIR", tools).env("TOOLS_CACHE_DIR", shared_compile_cache())
@@ -209,6 +221,14 @@ impl Builder {
         self
     }
 
+    /// Does not read its log before [`Service::read_log`]. Such a service has to be [started at](Self::start_at) an
+    /// address.
+    #[must_use]
+    pub fn unread(mut self) -> Self {
+        self.unread = true;
+        self
+    }
+
     /// A folder of the service's own.
     pub fn home(&self) -> &Path {
         self.home.path()
@@ -249,7 +269,8 @@ impl Builder {
             .env("HOME", self.home.path())
             .envs(&self.variables)
             .current_dir(self.home.path());
-        (Process::spawn(&mut command), self.home)
+        let spawn = if self.unread { Process::spawn_unread } else { Process::spawn };
+        (spawn(&mut command), self.home)
     }
 }
 

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use uuid::Uuid;
 
+use crate::gen_ai;
 use crate::ports::queue::ATTEMPTS;
 use crate::ports::{
     Journal, JournalError, Model, ModelError, ModelRequest, ToolChoice, ToolRequest, ToolReturn, ToolSet,
@@ -142,8 +143,10 @@ impl Driver<'_> {
             temperature: call.temperature,
             deadline: self.deadline,
         };
-        let span = tracing::debug_span!("chat", model = self.model.name());
-        let reply = self.model.complete(request).instrument(span).await.map_err(DriveError::Model)?;
+        let span = gen_ai::chat(self.model.name(), &request);
+        let replied = self.model.complete(request).instrument(span.clone()).await;
+        gen_ai::chat_ended(&span, &replied);
+        let reply = replied.map_err(DriveError::Model)?;
         Ok(call.replied(reply))
     }
 
@@ -182,8 +185,10 @@ impl Driver<'_> {
         // The semaphore is never closed, so there always is a permit.
         let _turn = turns.acquire().await;
         let request = ToolRequest { request_id: self.request_id, call: &open.call, deadline: self.deadline };
-        let span = tracing::debug_span!("execute_tool", tool = %open.call.name);
-        (open.index, self.tools.call(request).instrument(span).await)
+        let span = gen_ai::execute_tool(&open.call);
+        let answer = self.tools.call(request).instrument(span.clone()).await;
+        gen_ai::tool_ended(&span, &answer);
+        (open.index, answer)
     }
 }
 

@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use agent_host::cli::{self, Arguments, Exit};
+use agent_host::telemetry;
 use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+    let _flushed = FlushLog;
     let lane = runtime("tool-lane", Some(LANE_THREADS))?;
     let main = runtime("agent-host", None)?;
     let handle = lane.handle().clone();
@@ -35,6 +37,15 @@ fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     lane.shutdown_background();
     main.shutdown_background();
     exit
+}
+
+/// Writes what is left of the log when it is dropped, also when a panic ends the process.
+struct FlushLog;
+
+impl Drop for FlushLog {
+    fn drop(&mut self) {
+        telemetry::flush();
+    }
 }
 
 fn runtime(name: &str, threads: Option<usize>) -> std::io::Result<Runtime> {

@@ -7,6 +7,7 @@ mod one_line;
 mod panic_guard;
 mod request_id;
 mod request_log;
+mod server_span;
 mod unread_body;
 
 use axum::Router;

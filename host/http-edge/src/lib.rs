@@ -26,6 +26,6 @@ mod variant_a;
 mod variant_b;
 
 pub use edge::{Edge, RenderMetrics, Settings, VariantA, VariantB};
-pub use readiness::{Latch, Readiness};
+pub use readiness::{Latch, Readiness, TasksDown};
 pub use router::router;
 pub use tokens::{Claims, IssueError, Tokens};

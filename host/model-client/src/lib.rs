@@ -15,6 +15,7 @@
 //! - `identifiers`, `shape`, `tool_cache`: what both protocols need for a conversation to be accepted.
 //! - `bounds`: what both believe of a reply.
 //! - `transport`: bytes out, bytes in, bounded in time and size. Knows no JSON.
+//! - `client_span`: the exchange in traces.
 //! - `fault`, `complaint`: a bad answer becomes an error that says what happened, and no secrets.
 //!
 //! Two are odd ones out: [`DemoModel`], rules instead of a model for the first five minutes, and [`HttpCluster`],
@@ -25,6 +26,7 @@
 mod anthropic;
 mod api_key;
 mod bounds;
+mod client_span;
 mod cluster;
 mod complaint;
 mod connect_error;

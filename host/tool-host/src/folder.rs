@@ -78,7 +78,12 @@ impl Folder {
     fn unreadable(&self, error: &io::Error) -> Scan {
         tracing::debug!(folder = %self.path.display(), %error, "the tools folder cannot be read");
         // Without the path: the text stands in the readiness report, which anyone may read.
-        let error = format!("the tools folder (TOOLS_DIR) cannot be read: {}", error.kind());
+        let todo = if error.kind() == NotFound {
+            ": create it, or set TOOLS_DIR to the one that is meant"
+        } else {
+            ""
+        };
+        let error = format!("the tools folder (TOOLS_DIR) cannot be read: {}{todo}", error.kind());
         Scan {
             components: self.files.values().filter_map(|tracked| tracked.running.clone()).collect(),
             faults: vec![ToolFault { file: ".".into(), error }],

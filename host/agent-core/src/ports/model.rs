@@ -88,6 +88,17 @@ pub enum Finish {
     ContentFilter,
 }
 
+impl Finish {
+    /// The reason as OpenTelemetry's conventions name it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "stop",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+        }
+    }
+}
+
 /// Why there is no reply. `detail` never holds a key or a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
@@ -141,4 +152,18 @@ pub enum ModelError {
         /// What is wrong with it.
         detail: String,
     },
+}
+
+impl ModelError {
+    /// The kind of error as a word, for metrics and traces.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Timeout { .. } => "timeout",
+            Self::Unreachable { .. } => "unreachable",
+            Self::Unavailable { .. } => "unavailable",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Refused { .. } => "refused",
+            Self::Malformed { .. } => "malformed",
+        }
+    }
 }

@@ -120,14 +120,13 @@ impl Behind {
     pub fn end(&self, record: RunRecord) {
         let mut held = self.0.lock();
         let OpenRun { events, bytes, spilled } = held.open.remove(&record.id).unwrap_or_default();
-        let run = EndedRun { record, events, bytes, spilled };
         if held.ended.len() >= self.0.bounds.runs {
             held.bytes -= bytes;
             drop(held);
-            self.0.lose(&run);
+            self.0.lose(spilled);
             return;
         }
-        held.ended.push_back(run);
+        held.ended.push_back(EndedRun { record, events, bytes, spilled });
         drop(held);
         self.0.arrived.notify_one();
     }
@@ -185,7 +184,7 @@ impl Journal for Behind {
 impl Drain {
     /// Writes what is queued until `stopping`, and then what is left for up to 5 s. It is to be stopped after
     /// everything that records runs.
-    pub async fn run(self, stopping: CancellationToken) {
+    pub async fn run(&self, stopping: CancellationToken) {
         let too_long = async {
             stopping.cancelled().await;
             sleep(FLUSH_LIMIT).await;
@@ -223,15 +222,11 @@ impl Drain {
     }
 
     async fn write(&self, run: EndedRun) {
-        let written = self.write_within(&run).await;
-        let mut held = self.0.lock();
-        held.writing -= 1;
-        held.writing_whole -= usize::from(!run.spilled);
-        held.bytes -= run.bytes;
-        drop(held);
-        match written {
-            Ok(()) => self.0.keep_up(),
-            Err(_given_up) => self.0.lose(&run),
+        let mut writing =
+            Writing { queue: &self.0, bytes: run.bytes, spilled: run.spilled, is_written: false };
+        if self.write_within(&run).await.is_ok() {
+            writing.is_written = true;
+            self.0.keep_up();
         }
     }
 
@@ -273,6 +268,28 @@ impl Drain {
     }
 }
 
+/// A run that the drain has taken. Dropped before it is written, as by a panic, it counts as lost and as no more.
+struct Writing<'a> {
+    queue: &'a Queue,
+    bytes: usize,
+    /// It is counted as lost already.
+    spilled: bool,
+    is_written: bool,
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        let mut held = self.queue.lock();
+        held.writing -= 1;
+        held.writing_whole -= usize::from(!self.spilled);
+        held.bytes -= self.bytes;
+        drop(held);
+        if !self.is_written {
+            self.queue.lose(self.spilled);
+        }
+    }
+}
+
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
@@ -287,8 +304,8 @@ impl Queue {
     }
 
     /// Counts a run whose record is given up, unless it was counted when its journal was.
-    fn lose(&self, run: &EndedRun) {
-        if !run.spilled {
+    fn lose(&self, spilled: bool) {
+        if !spilled {
             self.lose_one();
         }
     }

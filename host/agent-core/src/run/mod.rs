@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 pub use event::{
     DEFAULT_TOKEN_BUDGET, Event, Limit, Limits, MAX_ITERATIONS, Task, attempts_without_progress,
+    hand_backs_without_progress,
 };
 
 use crate::catalog::Catalog;

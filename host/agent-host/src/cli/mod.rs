@@ -15,7 +15,8 @@ use tokio::runtime::Handle;
 #[command(
     version,
     arg_required_else_help = true,
-    after_help = "All settings are environment variables: agent-host variables lists them. To try it out: agent-host dev"
+    after_help = "All settings are environment variables: agent-host variables lists them. To try it out: agent-host dev. \
+                  To see a tool answer: agent-host tools call"
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -34,7 +35,7 @@ enum Command {
     /// Listens on 127.0.0.1:3000 and takes its tools from target/tools, or from TOOLS_DIR when that is set.
     /// Unless LLM_API_KEY is set, a demo model answers that knows a few rules and is no language model.
     Dev,
-    /// List the tools that are loaded: name, component, digest and schema
+    /// List the tools of TOOLS_DIR (name, component, digest, schema), or call one without a model: tools call
     ///
     /// Exits with 1 when a component of TOOLS_DIR cannot be loaded, and says why.
     Tools(tools::Arguments),

@@ -1,6 +1,5 @@
 //! `agent-host serve`: from the environment to the last answered request.
 
-use std::io;
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, anyhow};
@@ -12,10 +11,12 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Exit;
-use crate::config::{Config, Vars};
+use crate::config::{self, Config, Vars};
 use crate::serve::{self, Outcome, Server, Times};
-use crate::telemetry;
-use crate::wire::{self, Service};
+use crate::tasks::Tasks;
+use crate::telemetry::export::Exporter;
+use crate::telemetry::{self, Destination};
+use crate::wire::{self, Running, Service};
 
 /// Serves until a signal ends it. `introduce` is told the address once it is served.
 pub(crate) async fn run(
@@ -24,22 +25,26 @@ pub(crate) async fn run(
     introduce: impl FnOnce(SocketAddr),
 ) -> anyhow::Result<Exit> {
     let config = Config::from_vars(vars)?;
-    telemetry::install(&config.observe.log, io::stdout).context("setting up the log")?;
+    let is_function = config.service.lambda_runtime_api.is_some();
+    let destination = if is_function { Destination::Function } else { Destination::Service };
+    // There is one TLS backend in this process; only a second call could fail.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let exporter = telemetry::install(&config.observe.log, destination, config.observe.tracing.as_ref())
+        .context("setting up the log and the traces")?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    // There is one TLS backend in this process; only a second call could fail.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let exports = start_export(exporter, config.observe.tracing.as_ref());
     let mut signals = serve::signals().context("listening for signals")?;
 
     let latch = Latch::default();
-    if config.service.lambda_runtime_api.is_some() {
+    if is_function {
         let stopping = CancellationToken::new();
         let built = wire::build(&config, lane, worker_name("lambda"), latch.readiness(), &stopping).await?;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving as a Lambda function");
         let running = built.background.start(&stopping, true);
         let served = serve::lambda::run(built.router).await;
-        running.close().await;
+        close(running, exports).await;
         return served
             .map(|()| Exit::Success)
             .map_err(|error| anyhow!(error).context("serving Lambda's events"));
@@ -71,10 +76,34 @@ pub(crate) async fn run(
     // Both end with the signal: readiness, and taking jobs.
     let wanted = (latch, stopping.drop_guard());
     let server = Server { listener, router, times: Times::with_drain(config.http.drain) };
-    Ok(match server.run(signals, wanted, running.close()).await {
+    Ok(match server.run(signals, wanted, close(running, exports)).await {
         Outcome::Clean => Exit::Success,
         Outcome::Forced => Exit::Forced,
     })
+}
+
+/// Says where traces go and begins to export them.
+fn start_export(exporter: Option<Exporter>, config: Option<&config::Tracing>) -> Tasks {
+    let exports = Tasks::new();
+    if let (Some(exporter), Some(config)) = (exporter, config) {
+        let url = config.endpoint.as_url();
+        tracing::info!(
+            endpoint = format!("{}{}", url.origin().ascii_serialization(), url.path()),
+            project = config.project,
+            ratio = config.sampling.ratio,
+            content = config.capture_content,
+            "traces are exported"
+        );
+        exports.spawn("span-exporter", exporter.run(exports.stopping()));
+    }
+    exports
+}
+
+/// Ends what goes on beside the requests. Spans are exported last, because everything else may record some.
+async fn close(running: Running, exports: Tasks) {
+    running.close().await;
+    exports.stop();
+    exports.finished().await;
 }
 
 /// Names this process among all that work off the queue: where it runs, by which one that is started again knows its

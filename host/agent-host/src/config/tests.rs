@@ -71,8 +71,7 @@ fn what_is_not_set_has_the_default_of_the_interface() {
                 format: Text,
             },
             metrics_prefix: "agent_",
-            tracing_api_key: None,
-            tracing_project: "production",
+            tracing: None,
         },
         Stores {
             database: None,

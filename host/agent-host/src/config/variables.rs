@@ -5,7 +5,7 @@
 //! beside the parser of its concern.
 
 use super::variable::{
-    Need, Variable, bytes, key, milliseconds, number, one_of, path, secret, special, text, url,
+    Need, Variable, bytes, hidden, key, milliseconds, number, one_of, path, secret, special, text, url,
 };
 
 /// Every time limit can be an hour at most: more is a mistake in the unit.
@@ -61,10 +61,40 @@ variables! {
     LOG_LEVEL = one_of(&["debug", "info", "warn", "error"]).or("info");
     /// Stands before the names of the default process metrics.
     METRICS_PREFIX = special("letters, digits, _ and :, not beginning with a digit").or("agent_");
-    /// The key of the tracing service. Traces are exported when it is set.
+    /// The key of the tracing service, sent as Authorization: Bearer and as X-API-Key. When it is set, traces are
+    /// exported by OTLP over HTTP. A collector that wants no key takes any.
     TRACING_API_KEY = key();
-    /// The project that traces are filed under.
-    TRACING_PROJECT = text().or("production");
+    /// The project that traces are filed under, sent as Langsmith-Project and as the resource attribute project.
+    TRACING_PROJECT = special("text that can stand in an HTTP header").or("production");
+    /// The collector that traces are exported to: they are posted to /v1/traces below it.
+    OTEL_EXPORTER_OTLP_ENDPOINT = url(&["https", "http"]).or("http://localhost:4318");
+    /// The whole address that traces are posted to, where it is another one.
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT = url(&["https", "http"]);
+    /// More headers of every export. They override those that follow from TRACING_API_KEY and TRACING_PROJECT.
+    OTEL_EXPORTER_OTLP_HEADERS = hidden("name=value pairs, percent-encoded and separated by commas");
+    /// The same, and overrides those.
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS = hidden("name=value pairs, percent-encoded and separated by commas");
+    /// The protocol of the export. No other is spoken.
+    OTEL_EXPORTER_OTLP_PROTOCOL = special("http/protobuf").or("http/protobuf");
+    /// How long one export may take, retries included. Nobody waits for it.
+    OTEL_EXPORTER_OTLP_TIMEOUT = milliseconds(1, HOUR).or("10000");
+    /// The name of this service in traces.
+    OTEL_SERVICE_NAME = text().or("agent-host");
+    /// More attributes of every trace.
+    OTEL_RESOURCE_ATTRIBUTES = special("name=value pairs, percent-encoded and separated by commas");
+    /// Which traces are recorded. The sampled flag of a caller decides only with those that begin with parentbased.
+    OTEL_TRACES_SAMPLER = one_of(&[
+        "always_on",
+        "always_off",
+        "traceidratio",
+        "parentbased_always_on",
+        "parentbased_always_off",
+        "parentbased_traceidratio",
+    ]).or("always_on");
+    /// The share of traces that traceidratio records.
+    OTEL_TRACES_SAMPLER_ARG = special("a number from 0 to 1").or("1");
+    /// Whether traces hold what users, models and tools say. They hold names, sizes and times in any case.
+    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT = one_of(&["true", "false"]).or("false");
 
     // Models.
 

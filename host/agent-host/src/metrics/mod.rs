@@ -4,6 +4,7 @@
 //!   spends its time on.
 //! - `service`, `queue`: what stands around a run.
 //! - `process`, `runtime`: what the process uses up, read at every scrape.
+//! - `telemetry`: what was lost of the log and of the traces.
 //! - `family`: samples that are known only when they are asked for.
 //!
 //! A label's values are bounded: names of the configuration, of loaded components, or words of this code.
@@ -20,6 +21,7 @@ mod process;
 mod queue;
 mod runtime;
 mod service;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -72,6 +74,8 @@ impl Metrics {
         #[cfg(target_os = "linux")]
         registry.register(Box::new(process::collector(process_prefix)?))?;
         registry.register(Box::new(runtime::collector(process_prefix, handle.clone())?))?;
+        registry.register(Box::new(telemetry::log()?))?;
+        registry.register(Box::new(telemetry::traces()?))?;
         Ok(Self {
             invocations: Invocations::register(&registry, environment)?,
             outcomes: Outcomes::register(&registry)?,

@@ -73,12 +73,7 @@ const DROPPED: &str = "dropped";
 fn outcome(result: &Result<ModelReply, ModelError>) -> &'static str {
     match result {
         Ok(_) => "ok",
-        Err(ModelError::Timeout { .. }) => "timeout",
-        Err(ModelError::Unreachable { .. }) => "unreachable",
-        Err(ModelError::Unavailable { .. }) => "unavailable",
-        Err(ModelError::RateLimited { .. }) => "rate_limited",
-        Err(ModelError::Refused { .. }) => "refused",
-        Err(ModelError::Malformed { .. }) => "malformed",
+        Err(error) => error.kind(),
     }
 }
 

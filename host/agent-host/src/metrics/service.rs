@@ -23,6 +23,7 @@ pub struct ServiceMetrics {
     records_lost: IntCounter,
     attempts: IntCounterVec,
     attempt_seconds: HistogramVec,
+    task_restarts: IntCounterVec,
 }
 
 impl ServiceMetrics {
@@ -52,6 +53,11 @@ impl ServiceMetrics {
             )?,
             attempts: counters("agent_job_attempts_total", "Attempts at jobs by how they ended", "outcome")?,
             attempt_seconds: HistogramVec::new(seconds, &["outcome"])?,
+            task_restarts: counters(
+                "agent_task_restarts_total",
+                "Background tasks that panicked and were begun anew",
+                "task",
+            )?,
         };
         // A series that begins at zero shows its first increase; one that begins at one hides it.
         for outcome in [CacheUse::Hit, CacheUse::Miss, CacheUse::Shared, CacheUse::Failed] {
@@ -59,6 +65,9 @@ impl ServiceMetrics {
         }
         for kind in WindowKind::ALL {
             this.limited.with_label_values(&[kind.as_str()]);
+        }
+        for task in SUPERVISED {
+            this.task_restarts.with_label_values(&[task]);
         }
         for outcome in ATTEMPT_OUTCOMES {
             this.attempts.with_label_values(&[outcome.as_str()]);
@@ -69,7 +78,19 @@ impl ServiceMetrics {
         registry.register(Box::new(this.records_lost.clone()))?;
         registry.register(Box::new(this.attempts.clone()))?;
         registry.register(Box::new(this.attempt_seconds.clone()))?;
+        registry.register(Box::new(this.task_restarts.clone()))?;
         Ok(this)
+    }
+}
+
+/// The tasks that `wire/background.rs` has begun anew when they panic.
+const SUPERVISED: [&str; 6] =
+    ["queue-depth", "queue-writer", "run-recorder", "run-writer", "tool-watch", "worker"];
+
+impl ServiceMetrics {
+    /// A background task panicked and was begun anew.
+    pub(crate) fn task_restarted(&self, task: &'static str) {
+        self.task_restarts.with_label_values(&[task]).inc();
     }
 }
 

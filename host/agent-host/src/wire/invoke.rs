@@ -30,11 +30,6 @@ pub(crate) struct Parts<'a> {
     pub(crate) admission: Admission,
 }
 
-/// The places for agents that the configuration wants.
-pub(crate) fn admission(config: &config::Agent) -> Admission {
-    config.max_concurrent.map_or_else(Admission::unlimited, Admission::new)
-}
-
 impl Parts<'_> {
     /// What a request of Variant A is given to.
     pub(crate) fn for_variant_a(&self) -> Arc<dyn Invoke> {
@@ -50,14 +45,15 @@ impl Parts<'_> {
         Arc::new(Cached::new(guarded, cache, toolbox, model, self.metrics.service()))
     }
 
-    /// What the queue's worker works with. Its jobs share the places, and are not behind the circuit: a job can
-    /// wait, and is not to use up its attempts while the circuit is open.
+    /// What the queue's worker works with. Its jobs share the places and the circuit: the worker claims none while
+    /// that is open, and what a job finds out about the provider is known to requests.
     pub(crate) fn for_jobs(&self, name: String, store: Arc<dyn RunStore>) -> Workshop {
         // In the store before the next step, so that another worker can go on.
         let journal: Arc<dyn Journal> = Arc::new(Patient::new(store));
-        let agent = Arc::new(self.metrics.judged(self.recorded(self.agent(journal.clone()))));
-        let admission = self.admission.clone();
-        Workshop { name, admission, agent, journal, observer: self.metrics.service() }
+        let (admission, circuit) = (self.admission.clone(), self.circuit.clone());
+        let guarded = Breaker::new(self.recorded(self.agent(journal.clone())), circuit.clone());
+        let agent = Arc::new(self.metrics.judged(guarded));
+        Workshop { name, admission, agent, circuit, journal, observer: self.metrics.service() }
     }
 
     /// The run of a request and what every request passes on the way to it.

@@ -8,8 +8,21 @@ use tool_host::{CallReport, EngineError, Limits, Observer, SetReport, ToolHost};
 use crate::config::Tools;
 use crate::metrics::ToolMetrics;
 
-/// Starts the tool host. Components that cannot be loaded are its faults, not its errors.
-pub async fn start(config: &Tools, lane: Handle, metrics: Arc<ToolMetrics>) -> Result<ToolHost, EngineError> {
+/// Starts the tool host, counted. Components that cannot be loaded are its faults, not its errors.
+pub(super) async fn start(
+    config: &Tools,
+    lane: Handle,
+    metrics: Arc<ToolMetrics>,
+) -> Result<ToolHost, EngineError> {
+    start_observed(config, lane, Arc::new(Counted(metrics))).await
+}
+
+/// The same, for whoever counts otherwise or not at all.
+pub async fn start_observed(
+    config: &Tools,
+    lane: Handle,
+    observer: Arc<dyn Observer>,
+) -> Result<ToolHost, EngineError> {
     ToolHost::start(tool_host::Config {
         folder: config.folder.clone(),
         cache: config.cache.clone(),
@@ -21,7 +34,7 @@ pub async fn start(config: &Tools, lane: Handle, metrics: Arc<ToolMetrics>) -> R
         },
         metering: config.fuel_metering,
         lane,
-        observer: Arc::new(Counted(metrics)),
+        observer,
     })
     .await
 }

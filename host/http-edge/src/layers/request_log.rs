@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+use agent_core::trace::{self, TraceContext};
 use http::{Method, Request, Response, Uri};
 use pin_project_lite::pin_project;
 use tower::Service;
@@ -19,6 +20,7 @@ use tracing::{Level, Span};
 use super::client_address::ClientAddress;
 use super::one_line::OneLine;
 use super::request_id::RequestId;
+use super::server_span;
 use crate::answer::{Failure, Routine};
 
 /// What a log filter names to pick or silence these lines.
@@ -56,10 +58,12 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let line = Line::begin(&request);
+        let mut line = Line::begin(&request);
         let span = line.span();
-        let inner = span.in_scope(|| self.inner.call(request));
-        Answered { inner: inner.instrument(span), line }
+        line.traced = server_span::begin(&request, &span);
+        line.trace = trace::of(&line.traced).or_else(|| trace::of(&span));
+        let inner = span.in_scope(|| line.traced.in_scope(|| self.inner.call(request)));
+        Answered { inner: inner.instrument(line.traced.clone()).instrument(span), line }
     }
 }
 
@@ -68,7 +72,7 @@ pin_project! {
     /// because fields are dropped in this order.
     pub(super) struct Answered<F> {
         #[pin]
-        inner: Instrumented<F>,
+        inner: Instrumented<Instrumented<F>>,
         line: Line,
     }
 }
@@ -96,6 +100,9 @@ struct Line {
     client: Option<ClientAddress>,
     began: Instant,
     written: bool,
+    /// The request in traces.
+    traced: Span,
+    trace: Option<TraceContext>,
 }
 
 impl Line {
@@ -107,6 +114,8 @@ impl Line {
             client: request.extensions().get().copied(),
             began: Instant::now(),
             written: false,
+            traced: Span::none(),
+            trace: None,
         }
     }
 
@@ -128,6 +137,7 @@ impl Line {
             (false, false) => Level::INFO,
             (false, true) => Level::DEBUG,
         };
+        server_span::end(&self.traced, response.status().as_u16());
         let user = response.extensions().get::<UserId>();
         self.write(level, response.status().as_u16(), user, failure);
     }
@@ -142,12 +152,14 @@ impl Line {
         let client = self.client.map(|ClientAddress(address)| display(address));
         let user_id = user.map(|UserId(text)| display(OneLine { text, limit: 256 }));
         let error = error.map(|text| display(OneLine { text, limit: 4096 }));
+        let trace_id = self.trace.map(|trace| display(format!("{:032x}", trace.trace_id)));
+        let span_id = self.trace.map(|trace| display(format!("{:016x}", trace.span_id)));
         // The level of an event is a constant of its place in the source, so every level has a place.
         macro_rules! write_at {
             ($level:expr) => {
                 tracing::event!(
                     target: TARGET, $level,
-                    %method, %path, status, duration_ms, request_id, client, user_id, error,
+                    %method, %path, status, duration_ms, request_id, client, user_id, error, trace_id, span_id,
                     "{method} {path} {status} in {duration_ms} ms"
                 )
             };
@@ -164,6 +176,7 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         if !self.written {
+            server_span::client_gone(&self.traced);
             // Only a shutdown that has lost its patience looks the same from here.
             self.write(
                 Level::INFO,

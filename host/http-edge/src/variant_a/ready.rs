@@ -20,6 +20,11 @@ pub(super) async fn report_readiness(State(edge): State<Arc<Served<VariantA>>>) 
         let outcome = Err(ProbeError("the service is shutting down".into()));
         checks.push(Check { name: "shutdown", outcome });
     }
+    let down = edge.readiness.tasks_down();
+    if !down.is_empty() {
+        let outcome = Err(ProbeError(format!("begun anew after a failure: {}", down.join(", "))));
+        checks.push(Check { name: "tasks", outcome });
+    }
     let report = Report::new(&checks, edge.variant.toolbox.faults());
     let status = if report.healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut response = answer::json(status, &report);

@@ -20,6 +20,9 @@ struct Report<'a> {
     /// `database` and `cache`.
     #[serde(flatten)]
     checks: Checks<'a>,
+    /// Background tasks that broke off and do not run again yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tasks: Vec<&'static str>,
 }
 
 /// `initialized` is true from when the stores are prepared, which is usually before the first request, until the
@@ -36,7 +39,12 @@ pub(super) async fn report_readiness(State(edge): State<Shared>) -> impl IntoRes
     };
     let initialized = missing.is_none();
     checks.extend(missing.map(|(name, why)| Check { name, outcome: Err(ProbeError(why.into())) }));
+    let tasks = edge.readiness.tasks_down();
+    if !tasks.is_empty() {
+        let outcome = Err(ProbeError(format!("begun anew after a failure: {}", tasks.join(", "))));
+        checks.push(Check { name: "tasks", outcome });
+    }
     let ready = checks.iter().all(|check| check.outcome.is_ok());
-    let report = Report { initialized, checks: Checks(&["database", "cache"], &checks) };
+    let report = Report { initialized, checks: Checks(&["database", "cache"], &checks), tasks };
     (Extension(Routine), answer(ready, &report, &checks))
 }

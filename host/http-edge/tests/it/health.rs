@@ -1,5 +1,6 @@
 //! Liveness asks nothing. Readiness asks everything, and says no during a shutdown.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_core::ports::ToolFault;
@@ -69,6 +70,22 @@ async fn checks_that_hang_fail_side_by_side_after_their_time_limit() {
     {"healthy":false,"status":"unhealthy","checks":{"llm":{"healthy":false,"error":"no answer within 2000 ms"},"database":{"healthy":false,"error":"no answer within 2000 ms"},"redis":{"healthy":true,"status":"healthy"}}}
     "#);
     assert_eq!(began.elapsed().as_secs(), 2);
+}
+
+#[tokio::test]
+async fn a_background_task_that_broke_off_is_named_until_it_runs_again() {
+    let down = Arc::new(Mutex::new(vec!["run-writer", "worker"]));
+    let service = Service::configured(Answers, |edge| {
+        let down = down.clone();
+        edge.readiness = edge.readiness.clone().with_tasks(Arc::new(move || down.lock().unwrap().clone()));
+    });
+    assert_snapshot!(service.get("/health/ready").await, @r#"
+    503 Service Unavailable
+    content-type: application/json; charset=utf-8
+    {"healthy":false,"status":"unhealthy","checks":{"tasks":{"healthy":false,"error":"begun anew after a failure: run-writer, worker"}}}
+    "#);
+    down.lock().unwrap().clear();
+    assert_eq!(service.get("/health/ready").await.status, StatusCode::OK);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::invoke::{Agent, Answer, Ask, Recorded};
 use crate::observe::Unobserved;
-use crate::ports::{Journal, JournalError, RunOutcome};
+use crate::ports::{Journal, JournalError, ModelError, RunOutcome};
 use crate::record::{Behind, Bounds, Patient};
 use crate::result::StopReason;
 use crate::run::{Event, Limits};

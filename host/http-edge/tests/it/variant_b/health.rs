@@ -84,6 +84,14 @@ async fn a_store_that_is_down_is_not_ready() {
 }
 
 #[tokio::test]
+async fn a_background_task_that_broke_off_is_not_ready() {
+    let fakes = Fakes::configured(Answers, |edge| {
+        edge.readiness = edge.readiness.clone().with_tasks(std::sync::Arc::new(|| vec!["queue-writer"]));
+    });
+    assert_snapshot!(timeless(&fakes.service.get("/ready").await), @r#"503 Service Unavailable {"cache":{"latency":"N","status":"ok"},"database":{"latency":"N","status":"ok"},"initialized":true,"tasks":["queue-writer"]}"#);
+}
+
+#[tokio::test]
 async fn during_a_shutdown_nothing_is_initialized_and_everything_else_goes_on() {
     let mut fakes = Fakes::with_invoke(Answers);
     fakes.service.shut_down();
