@@ -107,7 +107,8 @@ fn the_core_names_no_driver() {
 
 #[test]
 fn only_the_binary_names_opentelemetry() {
-    let dependents = Workspace::read().dependents(|name| name.starts_with("opentelemetry"));
+    let workspace = Workspace::read();
+    let dependents = workspace.dependents(|name| name.starts_with("opentelemetry"));
     assert_eq!(dependents, BTreeSet::from(["acceptance", "agent-host"]));
 }
 

@@ -154,7 +154,7 @@ async fn an_unknown_path_is_a_404() {
     let service = start(&model).await;
     // Variant B's paths are unknown to Variant A.
     let paths =
-        ["/", "/agent", "/agent/invoke/", "/Agent/Invoke", "/health", "/ready", "/api/agent", "/%00", "/.."];
+        ["/agent", "/agent/invoke/", "/Agent/Invoke", "/health", "/ready", "/api/agent", "/%00", "/.."];
     for path in paths {
         for method in [Method::GET, Method::POST] {
             let answer = service.send(service.request(method, path)).await;
@@ -172,7 +172,8 @@ async fn an_unknown_path_is_a_404() {
 async fn what_is_no_http_leaves_the_service_healthy() {
     let model = Model::openai().await;
     let service = start(&model).await;
-    let long_header = format!("GET /health/live HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "y".repeat(1 << 20));
+    let long_header =
+        format!("GET /health/live HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "y".repeat(1 << 20));
     let many_headers = format!("GET /health/live HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(10_000));
     let garbage: [&[u8]; 9] = [
         b"\0\0\0\0\0\0\0\0\r\n\r\n",
@@ -180,8 +181,8 @@ async fn what_is_no_http_leaves_the_service_healthy() {
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"GET\r\n\r\n",
         b"GET /health/live HTTP/9.9\r\n\r\n",
-        b"POST /agent/invoke HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n",
-        b"POST /agent/invoke HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"POST /agent/invoke HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
+        b"POST /agent/invoke HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
         long_header.as_bytes(),
         many_headers.as_bytes(),
     ];
@@ -204,7 +205,8 @@ async fn what_is_no_http_leaves_the_service_healthy() {
 async fn half_a_request_and_a_closed_connection_leave_the_service_healthy() {
     let model = Model::openai().await;
     let service = start(&model).await;
-    let whole = "POST /agent/invoke HTTP/1.1\r\nhost: x\r\ncontent-length: 14\r\n\r\n{\"input\":\"hi\"}";
+    let whole =
+        "POST /agent/invoke HTTP/1.1\r\nhost: localhost\r\ncontent-length: 14\r\n\r\n{\"input\":\"hi\"}";
     for length in 0..whole.len() {
         let mut socket = Socket::connect(service.address()).await;
         socket.send(&whole[..length]).await;
@@ -245,7 +247,7 @@ async fn a_body_that_does_not_come_is_given_up_at_its_time_limit() {
     model.always(|_| says("hello"));
     let service = Service::variant_a().model(&model).env("BODY_TIMEOUT_MS", "200").start().await;
     let mut socket = Socket::connect(service.address()).await;
-    socket.send("POST /agent/invoke HTTP/1.1\r\nhost: x\r\ncontent-length: 14\r\n\r\n{\"inp").await;
+    socket.send("POST /agent/invoke HTTP/1.1\r\nhost: localhost\r\ncontent-length: 14\r\n\r\n{\"inp").await;
     let answer = socket.read_to_end().await;
     assert!(
         answer.starts_with("HTTP/1.1 408 ") && answer.ends_with(r#"{"error":"Request timeout"}"#),
@@ -260,7 +262,7 @@ async fn who_asks_before_sending_a_body_is_told_at_once_that_it_is_too_large() {
     let service = start(&model).await;
     let head = |length| {
         format!(
-            "POST /agent/invoke HTTP/1.1\r\nhost: x\r\nconnection: close\r\nexpect: 100-continue\r\n\
+            "POST /agent/invoke HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nexpect: 100-continue\r\n\
              content-length: {length}\r\n\r\n"
         )
     };
@@ -282,9 +284,10 @@ async fn requests_on_one_connection_are_answered_in_their_order() {
     let model = Model::openai().await;
     let service = start(&model).await;
     let mut socket = Socket::connect(service.address()).await;
-    let good = "POST /agent/invoke HTTP/1.1\r\nhost: x\r\ncontent-length: 14\r\n\r\n{\"input\":\"hi\"}";
-    let bad = "POST /agent/invoke HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}";
-    let last = "GET /health/live HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let good =
+        "POST /agent/invoke HTTP/1.1\r\nhost: localhost\r\ncontent-length: 14\r\n\r\n{\"input\":\"hi\"}";
+    let bad = "POST /agent/invoke HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}";
+    let last = "GET /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     socket.send(format!("{bad}{good}{bad}{last}")).await;
     let answers = socket.read_to_end().await;
     let statuses: Vec<_> =

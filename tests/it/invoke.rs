@@ -302,7 +302,7 @@ async fn a_caller_who_goes_away_stops_the_run() {
     let body = r#"{"input":"hi"}"#;
     socket
         .send(format!(
-            "POST /agent/invoke HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST /agent/invoke HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         ))
         .await;

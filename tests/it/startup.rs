@@ -17,7 +17,7 @@ fn complete() -> Builder {
 }
 
 /// Every variable whose value can be wrong, with a value that is.
-const WRONG: [(&str, &str); 30] = [
+const WRONG: [(&str, &str); 37] = [
     ("SERVICE_VARIANT", "c"),
     ("NODE_ENV", "prod"),
     ("HOST", "localhost:3000"),
@@ -25,6 +25,13 @@ const WRONG: [(&str, &str); 30] = [
     ("MAX_BODY_BYTES", "100kb"),
     ("BODY_TIMEOUT_MS", "0"),
     ("TRUST_PROXY", "-1"),
+    ("MAX_CONNECTIONS", "0"),
+    ("CORS_ORIGINS", "https://app.example/, *"),
+    ("RATE_LIMIT_IP", "0"),
+    ("RATE_LIMIT_IP_WINDOW_S", "15m"),
+    ("RATE_LIMIT_USER", "none"),
+    ("RATE_LIMIT_PREMIUM", "-1"),
+    ("RATE_LIMIT_USER_WINDOW_S", "86401"),
     ("SHUTDOWN_DRAIN_MS", "30001"),
     ("LOG_LEVEL", "verbose"),
     ("METRICS_PREFIX", "1st_"),
@@ -55,7 +62,7 @@ async fn every_mistake_in_the_variables_is_in_the_one_message() {
     let builder = Service::command(&["serve"]);
     let refused = WRONG.iter().fold(builder, |builder, (variable, value)| builder.env(variable, value));
     assert_snapshot!(refusal(refused).await, @r#"
-    agent-host: 32 problems with the environment variables:
+    agent-host: 39 problems with the environment variables:
       SERVICE_VARIANT: found "c"; allowed: a, b or both
       NODE_ENV: found "prod"; allowed: development, staging, production or test
       HOST: found "localhost:3000"; allowed: an IP address or a host name
@@ -63,6 +70,13 @@ async fn every_mistake_in_the_variables_is_in_the_one_message() {
       MAX_BODY_BYTES: found "100kb"; allowed: a whole number of bytes from 1 to 104857600
       BODY_TIMEOUT_MS: found "0"; allowed: a whole number of milliseconds from 1 to 3600000
       TRUST_PROXY: found "-1"; allowed: a whole number from 0 to 32
+      MAX_CONNECTIONS: found "0"; allowed: a whole number from 1 to 1000000
+      CORS_ORIGINS: found "https://app.example/, *"; allowed: origins such as https://app.example or http://localhost:5173, separated by commas
+      RATE_LIMIT_IP: found "0"; allowed: a whole number from 1 to 1000000000
+      RATE_LIMIT_IP_WINDOW_S: found "15m"; allowed: a whole number from 1 to 86400
+      RATE_LIMIT_USER: found "none"; allowed: a whole number from 1 to 1000000000
+      RATE_LIMIT_PREMIUM: found "-1"; allowed: a whole number from 1 to 1000000000
+      RATE_LIMIT_USER_WINDOW_S: found "86401"; allowed: a whole number from 1 to 86400
       SHUTDOWN_DRAIN_MS: found "30001"; allowed: a whole number of milliseconds from 0 to 29000
       LOG_LEVEL: found "verbose"; allowed: debug, info, warn or error
       METRICS_PREFIX: found "1st_"; allowed: letters, digits, _ and :, not beginning with a digit

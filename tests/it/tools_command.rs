@@ -50,15 +50,12 @@ async fn the_tools_command_says_which_files_cannot_serve_and_exits_with_1() {
         .await;
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let tools: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!(tools.as_array().unwrap().len(), 1, "the others are listed all the same");
-    let clash = |file: &str, other: &str| {
-        let of_file = |line: &&str| line.contains(&format!("file=\"{file}.wasm\""));
-        let line = ended.stderr.lines().find(of_file).unwrap_or_default();
-        let names_both = line.contains("offers the tool") && line.contains(&format!("so does {other}.wasm"));
-        assert!(names_both, "{}", ended.stderr);
-    };
-    clash("abacus", "calculator");
-    clash("calculator", "abacus");
+    let components: Vec<_> = tools.as_array().unwrap().iter().map(|tool| tool["component"].clone()).collect();
+    assert_eq!(components, ["abacus", "text-stats"], "of two claimants the first by name");
+    let of_file = |line: &&str| line.contains("file=\"calculator.wasm\"") && line.contains("error=");
+    let line = ended.stderr.lines().find(of_file).unwrap_or_default();
+    let names_both = line.contains("offers the tool") && line.contains("so does abacus.wasm");
+    assert!(names_both, "{}", ended.stderr);
     assert!(ended.stderr.contains("core.wasm") && ended.stderr.contains("core module"), "{}", ended.stderr);
 }
 
@@ -130,11 +127,33 @@ async fn the_tools_command_needs_no_model_and_no_tools() {
     assert_eq!((ended.code, ended.stdout.trim()), (Some(0), "[]"), "{ended:?}");
 }
 
-/// Every file of a folder with its inode. Compiled tools are written aside and renamed, so a file that was
+/// Every compiled tool of a folder with its inode. Compiled tools are written aside and renamed, so a file that was
 /// written anew has another.
 fn files(folder: &Path) -> BTreeMap<String, u64> {
     let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
-    entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().ino())).collect()
+    let compiled = entries.filter(|entry| entry.path().extension().is_some_and(|found| found == "cwasm"));
+    compiled
+        .map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().ino()))
+        .collect()
+}
+
+#[tokio::test]
+async fn the_catalog_is_bounded_by_half_the_token_budget() {
+    let ended = Service::command(&["tools", "--json"])
+        .tools(["calculator", "clock", "json-query", "text-stats"])
+        .env("TOKEN_BUDGET_PER_REQUEST", "400")
+        .run()
+        .await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let tools: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let bytes = |tool: &Value| {
+        let text = |key: &str| tool[key].as_str().unwrap().len();
+        text("tool") + text("description") + tool["inputSchema"].to_string().len()
+    };
+    let tokens = tools.as_array().unwrap().iter().map(bytes).sum::<usize>() / 3;
+    assert!((1..=200).contains(&tokens), "{tokens} tokens in {tools:#}");
+    let refusal = "all tools together may have 200, half of TOKEN_BUDGET_PER_REQUEST; the largest are ";
+    assert!(ended.stderr.contains(refusal), "{}", ended.stderr);
 }
 
 #[tokio::test]

@@ -79,10 +79,14 @@ impl Process {
         &self.log
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("a process that was not waited for has an id")
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
-        let id = self.child.id().expect("a process that was not waited for has an id");
-        let id = i32::try_from(id).ok().and_then(Pid::from_raw).expect("an id of a process");
+        let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw).expect("an id of a process");
         kill_process(id, signal).expect("our own child can be signalled");
     }
 

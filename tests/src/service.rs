@@ -27,6 +27,7 @@ pub struct Builder {
     components: Vec<Component>,
     unread: bool,
     home: TempDir,
+    prepared: bool,
 }
 
 /// A service that answers. What a [`Caller`] can do can be done to it directly. Dropping it kills it, and
@@ -109,6 +110,11 @@ impl Service {
         fs::rename(aside, folder.join(component.file())).expect("a file can be renamed within its folder");
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
         self.process.signal(signal);
@@ -154,6 +160,7 @@ impl Builder {
             components: Vec::new(),
             unread: false,
             home,
+            prepared: true,
         };
         this.env("TOOLS_DIR", tools).env("TOOLS_CACHE_DIR", shared_compile_cache())
     }
@@ -234,10 +241,21 @@ impl Builder {
         self.home.path()
     }
 
-    /// Starts it and waits until it listens.
+    /// Its start does not wait for the tools.
+    #[must_use]
+    pub fn before_tools(mut self) -> Self {
+        self.prepared = false;
+        self
+    }
+
+    /// Starts it and waits until it listens and its tools are prepared.
     pub async fn start(self) -> Service {
+        let prepared = self.prepared;
         let (process, home) = self.spawn();
         let address = process.log().find("the address it listens on", address_in).await;
+        if prepared {
+            process.log().line_with(&["all tools are prepared"]).await;
+        }
         Service { process, caller: Caller::new(address), address, home }
     }
 

@@ -36,6 +36,12 @@ impl Socket {
         String::from_utf8_lossy(&line).trim_end().to_owned()
     }
 
+    /// Reads so many bytes and throws them away.
+    pub async fn skip(&mut self, bytes: usize) {
+        let mut skipped = vec![0; bytes];
+        within("bytes from the service", self.0.read_exact(&mut skipped)).await.expect("so many bytes");
+    }
+
     /// Everything that comes until the service closes the connection, lossily as text.
     pub async fn read_to_end(&mut self) -> String {
         let mut bytes = Vec::new();

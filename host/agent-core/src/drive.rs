@@ -146,8 +146,7 @@ impl Driver<'_> {
         let span = gen_ai::chat(self.model.name(), &request);
         let replied = self.model.complete(request).instrument(span.clone()).await;
         gen_ai::chat_ended(&span, &replied);
-        let reply = replied.map_err(DriveError::Model)?;
-        Ok(call.replied(reply))
+        Ok(call.replied(replied.map_err(DriveError::Model)?))
     }
 
     /// Up to 16 calls at once. Each answer is journaled as soon as it is there, so that no call that was answered

@@ -17,6 +17,9 @@ pub trait Observer: Send + Sync {
     /// The journals or records of this many runs were given up before they were stored. Told once for each run.
     fn records_lost(&self, _runs: u64) {}
 
+    /// A call of this model failed and is made again.
+    fn model_asked_again(&self, _model: &str) {}
+
     /// An attempt at a job ended, so long after it began.
     fn attempt_ended(&self, _end: AttemptOutcome, _took: Duration) {}
 }

@@ -116,6 +116,8 @@ pub enum ToolOutcome {
     InvalidOutput,
     /// The host could not run the tool; its log says why.
     HostError,
+    /// Whoever asked for the call went away before it ended. Only counted: there is nobody left to answer.
+    Cancelled,
 }
 
 impl ToolOutcome {
@@ -133,6 +135,7 @@ impl ToolOutcome {
             Self::OutputLimit => "output_limit",
             Self::InvalidOutput => "invalid_output",
             Self::HostError => "host_error",
+            Self::Cancelled => "cancelled",
         }
     }
 }

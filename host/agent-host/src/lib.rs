@@ -4,12 +4,13 @@
 //! - [`config`]: every variable, read once and checked whole.
 //! - [`telemetry`]: what the log looks like. [`metrics`]: what is counted.
 //! - [`serve`]: a listening socket from its first connection to its last.
-//! - [`tasks`]: the one place that spawns.
+//! - `descriptors`: how many connections there may be. [`tasks`]: the one place that spawns.
 //!
 //! What does not belong here: anything a crate of the fan could do without knowing the others.
 
 pub mod cli;
 pub mod config;
+mod descriptors;
 pub mod metrics;
 pub mod serve;
 pub mod tasks;

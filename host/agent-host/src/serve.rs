@@ -11,14 +11,19 @@
 
 mod accept;
 mod connection;
+mod connections;
+mod half_close;
 pub mod lambda;
+mod refused;
 mod signal;
 #[cfg(test)]
 mod tests;
+mod unread_body;
 
 use std::fmt;
 use std::future::pending;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -27,7 +32,11 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep, sleep_until};
 
 pub use signal::{Signal, signals};
+pub use unread_body::BodyLimits;
 
+use connection::Shared;
+
+use crate::metrics::HttpMetrics;
 use crate::tasks::Tasks;
 
 /// A service that is ready to accept connections.
@@ -38,6 +47,12 @@ pub struct Server {
     pub router: Router,
     /// How long things may take.
     pub times: Times,
+    /// Bounds on what is read away of bodies that nobody has read.
+    pub bodies: BodyLimits,
+    /// Most connections at once (`MAX_CONNECTIONS`).
+    pub most_connections: usize,
+    /// Counts connections, and the requests that no router hears of.
+    pub metrics: Arc<HttpMetrics>,
 }
 
 /// How long things may take.
@@ -93,11 +108,12 @@ impl Server {
         wanted: W,
         close: impl Future<Output = ()>,
     ) -> Outcome {
-        let Self { listener, router, times } = self;
+        let Self { listener, router, times, bodies, most_connections, metrics } = self;
         let mut signals = pin!(signals);
         let connections = Tasks::new();
+        let shared = Arc::new(Shared { router, times, bodies, metrics });
         let serving = async {
-            accept::all(listener, router, times, &connections).await;
+            accept::all(listener, shared, most_connections, &connections).await;
             connections.finished().await;
         };
         let mut serving = pin!(serving);
@@ -148,6 +164,8 @@ impl fmt::Debug for Server {
         f.debug_struct("Server")
             .field("listener", &self.listener)
             .field("times", &self.times)
+            .field("bodies", &self.bodies)
+            .field("most_connections", &self.most_connections)
             .finish_non_exhaustive()
     }
 }

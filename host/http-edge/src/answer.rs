@@ -10,15 +10,28 @@ use std::sync::Arc;
 use agent_core::chain::Chain;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use http::header::{CONNECTION, CONTENT_TYPE};
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
+
+use crate::body::ACCEPTED_CODINGS;
 
 /// As the Node stack writes it (wire 1.4, "Generic response headers").
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
 /// What clients are told when the fault is ours (interface, Errors).
 pub(crate) const INTERNAL_ERROR: &str = "Internal server error";
+
+/// What clients are told that encoded a body in a way that we do not understand.
+pub(crate) const UNSUPPORTED_CODING: &str = "Unsupported content encoding";
+
+/// A 415 that says which content codings there are (RFC 9110, section 15.5.16); any other answer as it is.
+pub(crate) fn naming_codings(mut response: Response) -> Response {
+    if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        response.headers_mut().insert(ACCEPT_ENCODING, ACCEPTED_CODINGS);
+    }
+    response
+}
 
 /// A JSON body with that status.
 pub(crate) fn json<T: Serialize>(status: StatusCode, body: &T) -> Response {
@@ -44,13 +57,7 @@ pub(crate) fn refuse_with<T: Serialize + ?Sized>(status: StatusCode, reason: &T)
     struct Refusal<'a, T: ?Sized> {
         error: &'a T,
     }
-    let mut response = json(status, &Refusal { error: reason });
-    if matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
-        // The rest of the body is not going to be read, so the connection cannot carry another request.
-        // Without this header a client would learn that only by losing the next one.
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    response
+    json(status, &Refusal { error: reason })
 }
 
 /// `{"error": text}` for the client, and the error itself for the log.

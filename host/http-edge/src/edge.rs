@@ -9,6 +9,7 @@ use agent_core::invoke::Invoke;
 use agent_core::jobs::Jobs;
 use agent_core::ports::{Cluster, Probe, RateWindows, ResultCache, Toolbox};
 
+use crate::origins::{Hosts, Origins};
 use crate::readiness::Readiness;
 use crate::tokens::Tokens;
 
@@ -22,6 +23,12 @@ pub struct Edge {
     pub metrics: RenderMetrics,
     /// Whether requests are still wanted.
     pub readiness: Readiness,
+    /// Is told of every request that was answered, or that nobody waits for any more.
+    pub observe: ObserveRequest,
+    /// Whose pages may call from a browser.
+    pub origins: Origins,
+    /// Under which names requests are answered.
+    pub hosts: Hosts,
     /// Limits and such.
     pub settings: Settings,
 }
@@ -30,7 +37,7 @@ pub struct Edge {
 pub struct VariantA {
     /// Answers the callers.
     pub invoke: Arc<dyn Invoke>,
-    /// Asked only which components could not be loaded.
+    /// Asked only which components do not serve.
     pub toolbox: Arc<dyn Toolbox>,
     /// What the service depends on, in the order of the health report.
     pub probes: Vec<Arc<dyn Probe>>,
@@ -56,6 +63,8 @@ pub struct VariantB {
     pub key_value: Arc<dyn Probe>,
     /// Sends a short message to the model.
     pub llm: Arc<dyn Probe>,
+    /// Asked only whether the tools are prepared.
+    pub toolbox: Arc<dyn Toolbox>,
     /// Whether the stores have the tables that are needed: a database that was down when the service started gets
     /// them as soon as it is there.
     pub prepared: Arc<AtomicBool>,
@@ -65,6 +74,52 @@ pub struct VariantB {
 
 /// Writes all metrics as they are now. It runs on a thread that serves requests, so it must not wait.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Counts requests. It runs on a thread that serves requests, so it must not wait.
+pub type ObserveRequest = Arc<dyn Fn(&AnsweredRequest<'_>) + Send + Sync>;
+
+/// A request and what became of it. Every field has few values, whatever callers send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnsweredRequest<'a> {
+    /// The pattern of its path, such as `/api/agent/jobs/{job_id}`; none when no route has it.
+    pub route: Option<&'a str>,
+    /// One of the methods that HTTP knows, or `other`.
+    pub method: &'static str,
+    /// 499 when the client went away before its answer was ready.
+    pub status: u16,
+    /// Until its answer was ready.
+    pub took: Duration,
+}
+
+/// How many requests there may be within a period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    /// So many.
+    pub requests: u64,
+    /// Whole seconds.
+    pub period: Duration,
+}
+
+/// How often one may call what is under `/api/`. The defaults are the interface's (Limits).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimits {
+    /// Of one address: everything under `/api/` counts, reading jobs included.
+    pub address: RateLimit,
+    /// Of one user.
+    pub user: RateLimit,
+    /// Requests of one user whose token has the tier `premium`, within the same period.
+    pub premium_requests: u64,
+}
+
+impl Default for RateLimits {
+    fn default() -> Self {
+        Self {
+            address: RateLimit { requests: 100, period: Duration::from_mins(15) },
+            user: RateLimit { requests: 10, period: Duration::from_mins(1) },
+            premium_requests: 100,
+        }
+    }
+}
 
 /// What an operator may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +132,8 @@ pub struct Settings {
     pub probe_time_limit: Duration,
     /// How many proxies stand in front of the service and append to `X-Forwarded-For` (`TRUST_PROXY`).
     pub trusted_proxies: usize,
+    /// How often one may call.
+    pub rates: RateLimits,
 }
 
 /// One variant's share of the [`Edge`]: the state of its handlers.
@@ -99,6 +156,7 @@ impl Default for Settings {
             probe_time_limit: Duration::from_secs(5),
             // Decisions, "Client address".
             trusted_proxies: 0,
+            rates: RateLimits::default(),
         }
     }
 }
@@ -109,6 +167,8 @@ impl fmt::Debug for Edge {
             .field("a", &self.a)
             .field("b", &self.b)
             .field("readiness", &self.readiness)
+            .field("origins", &self.origins)
+            .field("hosts", &self.hosts)
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }

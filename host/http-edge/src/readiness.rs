@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
+use agent_core::ports::{Preparing, ProbeError};
+
 /// Held by whoever runs the service for as long as it wants requests. Dropping it is the event: from then
 /// on readiness is denied, and no path through the shutdown can forget to say so.
 #[derive(Debug, Default)]
@@ -44,4 +46,14 @@ impl std::fmt::Debug for Readiness {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Readiness").field("tasks_down", &self.tasks_down()).finish_non_exhaustive()
     }
+}
+
+/// Why a service that has just started is not ready.
+pub(crate) fn not_prepared(preparing: &Preparing) -> ProbeError {
+    let files = preparing.files.join(", ");
+    ProbeError(if files.is_empty() {
+        "the tools folder has not been read yet".to_owned()
+    } else {
+        format!("tools are being prepared: {files}")
+    })
 }

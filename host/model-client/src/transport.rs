@@ -21,7 +21,7 @@ pub(crate) const ERROR_LIMIT: usize = 64 << 10;
 
 /// How long finding, reaching and greeting a provider may take. An address that does not answer at all is
 /// not worth the whole time of a call: a second try may get another one.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Shorter than the 60 s after which common load balancers drop an idle connection, so that it is us who
 /// drop it and no request is lost on it.

@@ -1,6 +1,8 @@
 //! What is a question (wire 1.2, 1.4).
 
 use acceptance::Token;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
@@ -130,4 +132,29 @@ async fn no_body_is_an_empty_object() {
     let pair = Pair::start().await;
     pair.check(&Exchange::post("/api/agent").token(&user()), &[]).await;
     pair.check(&Exchange::post("/api/agent").token(&user()).raw_json(""), &[]).await;
+}
+
+#[tokio::test]
+async fn encoded_bodies_are_decoded_by_both_and_limited_by_what_they_decode_to() {
+    let pair = Pair::start().await;
+    // Made by Python's gzip and zlib: `{"query":""}`.
+    let gzip = BASE64.decode("H4sIAAAAAAACA6tWKixNLapUslJSqgUA5TPLCgwAAAA=").unwrap();
+    let zlib = BASE64.decode("eNqrViosTS2qVLJSUqoFABuiA/E=").unwrap();
+    // 300,000 blanks.
+    let bomb = BASE64.decode("H4sIAAAAAAACA+3BAQ0AAADCoCrvn9IeDigAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAPgx3yofVOCTBAA=").unwrap();
+    let post = |coding: &str, body: Vec<u8>| {
+        Exchange::post("/api/agent").token(&user()).header("content-encoding", coding).raw_json(body)
+    };
+    for (coding, body) in [("gzip", &gzip), ("GZIP", &gzip), ("deflate", &zlib)] {
+        let (node, _) = pair.check(&post(coding, body.clone()), &[]).await;
+        assert_eq!(node.status, 400, "{coding}");
+    }
+    let (node, _) = pair.check(&post("identity", br#"{"query":""}"#.to_vec()), &[]).await;
+    assert_eq!(node.status, 400);
+    pair.check(&post("gzip", bomb), &[Difference::TooLarge]).await;
+    pair.check(&post("gzip", b"{}".to_vec()), &[Difference::MalformedJson]).await;
+    pair.check(&post("gzip", gzip[..gzip.len() - 4].to_vec()), &[Difference::MalformedJson]).await;
+    for coding in ["zstd", "gzip, gzip", "br"] {
+        pair.check(&post(coding, gzip.clone()), &[Difference::Coding]).await;
+    }
 }

@@ -22,6 +22,10 @@ pub(super) enum Difference {
     Measured,
     /// Decisions, "400 list of Variant B": zod 3's issues plus zod 4's `origin`.
     Origin,
+    /// Beside the empty 401 and 403 stands what RFC 6750 wants there.
+    Challenge,
+    /// What is large is compressed for whoever asks for it, so that caches have to look at what was asked for.
+    Compression,
 
     // These are between answers to one kind of request, and the test of that kind names them.
     /// Decisions, "Malformed JSON": 400 instead of 500.
@@ -36,6 +40,10 @@ pub(super) enum Difference {
     UnknownPath,
     /// Decisions, "Unknown path": 405 with `Allow` instead of 404.
     WrongMethod,
+    /// `/` names the endpoints instead of being a 404.
+    FrontPage,
+    /// Decisions, "`Content-Encoding` of a request": another one is a 415 instead of a 500, and `br` is taken.
+    Coding,
     /// What `OPTIONS` allows stands in `Allow` alone, and not in a page as well.
     OptionsPage,
     /// Decisions, "`POST /api/agent/async`": 202 with `Location` instead of 200.
@@ -58,8 +66,17 @@ use Difference as D;
 
 impl Difference {
     /// What may be between any two answers.
-    pub(super) const EVERYWHERE: [Self; 7] =
-        [D::PoweredBy, D::KeepAlive, D::Etag, D::RequestId, D::Clock, D::Measured, D::Origin];
+    pub(super) const EVERYWHERE: [Self; 9] = [
+        D::PoweredBy,
+        D::KeepAlive,
+        D::Etag,
+        D::RequestId,
+        D::Clock,
+        D::Measured,
+        D::Origin,
+        D::Challenge,
+        D::Compression,
+    ];
 
     /// Whether this is why a field is one thing on Node and another with us; absent is `None`.
     pub(super) fn explains(self, field: &str, node: Option<&str>, ours: Option<&str>) -> bool {
@@ -77,6 +94,8 @@ impl Difference {
             | (D::KeepAlive, "header connection", Some("keep-alive"), None)
             | (D::Etag, "header etag", Some(_), None)
             | (D::RequestId, "header x-request-id", None, Some(_))
+            | (D::Challenge, "header www-authenticate", None, Some(_))
+            | (D::Compression, "header vary", None, Some("accept-encoding"))
             | (D::Clock, "header date", Some(_), Some(_)) => true,
             (
                 D::Clock,
@@ -112,6 +131,9 @@ impl Difference {
             | (D::WrongMethod, "status", Some("404"), Some("405"))
             | (D::WrongMethod, "header allow", None, Some(_))
             | (D::WrongMethod, "body.error", None, Some(r#""Method not allowed""#))
+            | (D::FrontPage, "status", Some("404"), Some("200"))
+            | (D::Coding, "status", Some("500"), Some("415" | "400"))
+            | (D::Coding, "header accept-encoding", None, Some("gzip, deflate, br"))
             | (D::OptionsPage, "header content-type", Some(HTML), None)
             | (D::OptionsPage, "body", Some("POST"), Some(""))
             | (D::JobAccepted, "status", Some("200"), Some("202"))
@@ -125,7 +147,11 @@ impl Difference {
             | (D::OpenCircuit, "header retry-after", None, Some(_))
             | (D::OpenCircuit, "body.cached", Some(_), None)
             | (D::Scrape, "body", Some(_), Some(_)) => true,
-            (D::UnknownPath | D::WrongMethod, field, node, ours) => is_page_and_not_json(field, node, ours),
+            (D::Coding, field, ..) => field.starts_with("body."),
+            (D::FrontPage, field, None, Some(_)) if field.starts_with("body.") => true,
+            (D::UnknownPath | D::WrongMethod | D::FrontPage, field, node, ours) => {
+                is_page_and_not_json(field, node, ours)
+            }
             (D::ContentType, field, ..) => field.starts_with("body."),
             (D::JobWithoutQuery, field, None, Some(_)) => field.starts_with("body.error"),
             (D::NoUsableId, field, Some(_), None) => {

@@ -8,13 +8,19 @@ use super::pair::{Exchange, Pair};
 #[tokio::test]
 async fn unknown_paths_are_a_404_and_count_below_api() {
     let pair = Pair::start().await;
-    for path in ["/api/nope", "/api/", "/nope", "/", "/healthz"] {
+    for path in ["/api/nope", "/api/", "/nope", "/healthz"] {
         for method in [Method::GET, Method::POST] {
             pair.check(&Exchange::new(method, path), &[Difference::UnknownPath]).await;
         }
     }
     let (node, _) = pair.check(&Exchange::post("/api/agent"), &[]).await;
     assert_eq!(node.header("ratelimit-remaining"), "95");
+}
+
+#[tokio::test]
+async fn the_front_page_says_what_this_is_here() {
+    let pair = Pair::start().await;
+    pair.check(&Exchange::get("/"), &[Difference::FrontPage]).await;
 }
 
 #[tokio::test]

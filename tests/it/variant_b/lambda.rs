@@ -1,8 +1,9 @@
 //! As an AWS Lambda function: requests come from the platform's runtime interface, here one of our own.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use acceptance::{Model, Service, Task, Token, eventually};
+use acceptance::{Builder, Model, Service, Task, Token, eventually, says};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -10,19 +11,23 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 
 /// The runtime interface: hands its events out one after the other and keeps what is answered.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Platform {
     events: Arc<Mutex<Vec<Value>>>,
     answers: Arc<Mutex<Vec<Value>>>,
+    /// Where the function keeps its records.
+    folder: Arc<TempDir>,
 }
 
 impl Platform {
     /// Serves these events, the last one first; then it has none, as a function that is frozen.
-    async fn serving(events: Vec<Value>) -> (Self, std::net::SocketAddr, Task<()>) {
-        let platform = Self { events: Arc::new(Mutex::new(events)), answers: Arc::default() };
+    async fn serving(events: Vec<Value>) -> (Self, SocketAddr, Task<()>) {
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        let platform = Self { events: Arc::new(Mutex::new(events)), answers: Arc::default(), folder };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new()
@@ -31,6 +36,14 @@ impl Platform {
             .with_state(platform.clone());
         let serving = Task::begin(async move { axum::serve(listener, router).await.unwrap() });
         (platform, address, serving)
+    }
+
+    /// Whether the function's database has that text by now: it is frozen as soon as it has answered.
+    fn has_kept(&self, text: &str) -> bool {
+        let files = std::fs::read_dir(self.folder.path()).unwrap();
+        files
+            .filter_map(|file| std::fs::read(file.unwrap().path()).ok())
+            .any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
     }
 
     async fn answers(&self, count: usize) -> Vec<Value> {
@@ -58,8 +71,14 @@ async fn take_answer(
     Path((_id, outcome)): Path<(String, String)>,
     body: Bytes,
 ) -> StatusCode {
-    let answer = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    platform.answers.lock().unwrap().push(json!({ "outcome": outcome, "answer": answer }));
+    let answer: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    let result: Value = serde_json::from_str(answer["body"].as_str().unwrap_or_default()).unwrap_or_default();
+    let recorded = result["id"].as_str().map(|run_id| platform.has_kept(run_id));
+    platform
+        .answers
+        .lock()
+        .unwrap()
+        .push(json!({ "outcome": outcome, "answer": answer, "recorded": recorded }));
     StatusCode::ACCEPTED
 }
 
@@ -83,6 +102,39 @@ fn event(path: &str, token: Option<&Token>, body: &Value) -> Value {
     })
 }
 
+fn function(platform: &Platform, model: &Model, address: SocketAddr) -> Builder {
+    Service::variant_b()
+        .model(model)
+        .sqlite_in(platform.folder.path())
+        .env("AWS_LAMBDA_RUNTIME_API", address.to_string())
+        .env("AWS_LAMBDA_FUNCTION_NAME", "agent")
+        .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512")
+        .env("AWS_LAMBDA_FUNCTION_VERSION", "1")
+}
+
+#[tokio::test]
+async fn what_an_event_left_is_recorded_before_its_answer_is_given() {
+    let model = Model::openai().await;
+    model.always(|_| says("from the cloud"));
+    let ask = |n| event("/api/serverless", Some(&Token::of("u")), &json!({ "query": format!("hi {n}") }));
+    let (platform, address, _serving) = Platform::serving((0..5).map(ask).collect()).await;
+    let _service = function(&platform, &model, address).start_at(address).await;
+    for answer in platform.answers(5).await {
+        assert_eq!(answer["recorded"], json!(true), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_function_that_is_told_to_stop_ends_well() {
+    let model = Model::openai().await;
+    model.says("from the cloud");
+    let events = vec![event("/api/serverless", Some(&Token::of("u")), &json!({ "query": "hi" }))];
+    let (platform, address, _serving) = Platform::serving(events).await;
+    let service = function(&platform, &model, address).start_at(address).await;
+    platform.answers(1).await;
+    service.stop().await;
+}
+
 #[tokio::test]
 async fn the_same_service_answers_events_of_lambda() {
     let model = Model::openai().await;
@@ -91,14 +143,7 @@ async fn the_same_service_answers_events_of_lambda() {
     let events =
         vec![event("/api/serverless", None, &query), event("/api/serverless", Some(&Token::of("u")), &query)];
     let (platform, address, _serving) = Platform::serving(events).await;
-    let service = Service::variant_b()
-        .model(&model)
-        .env("AWS_LAMBDA_RUNTIME_API", address.to_string())
-        .env("AWS_LAMBDA_FUNCTION_NAME", "agent")
-        .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512")
-        .env("AWS_LAMBDA_FUNCTION_VERSION", "1")
-        .start_at(address)
-        .await;
+    let service = function(&platform, &model, address).start_at(address).await;
 
     let answers = platform.answers(2).await;
     let (first, second) = (&answers[0]["answer"], &answers[1]["answer"]);

@@ -188,8 +188,9 @@ async fn whoever_has_no_token_hears_nothing_about_his_body() {
         [("accept: */*", "401 Unauthorized"), ("authorization: Bearer x", "403 Forbidden")]
     {
         let mut socket = Socket::connect(service.address()).await;
-        let head =
-            format!("POST /api/agent HTTP/1.1\r\nhost: test\r\n{header}\r\ncontent-length: 200000\r\n\r\n");
+        let head = format!(
+            "POST /api/agent HTTP/1.1\r\nhost: localhost\r\n{header}\r\ncontent-length: 200000\r\n\r\n"
+        );
         socket.send(head).await;
         assert_eq!(socket.read_line().await.trim_end(), format!("HTTP/1.1 {status}"));
     }

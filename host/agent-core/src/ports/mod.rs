@@ -23,4 +23,4 @@ pub use queue::{
 };
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
 pub use runs::{RunOutcome, RunRecord, RunStore};
-pub use toolbox::{ToolFault, ToolRequest, ToolReturn, ToolSet, Toolbox};
+pub use toolbox::{Preparing, ToolFault, ToolRequest, ToolReturn, ToolSet, Toolbox};

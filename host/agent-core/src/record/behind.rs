@@ -4,6 +4,7 @@
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -71,6 +72,8 @@ struct Queue {
     /// Held for a few instructions, never across an await.
     held: Mutex<Held>,
     arrived: Notify,
+    /// Notified when a run was written or given up.
+    done: Notify,
 }
 
 #[derive(Default)]
@@ -79,8 +82,6 @@ struct Held {
     ended: VecDeque<EndedRun>,
     /// Those that the drain has taken and not finished.
     writing: usize,
-    /// Those of them that are not counted as lost.
-    writing_whole: usize,
     bytes: usize,
 }
 
@@ -112,6 +113,7 @@ impl Behind {
             outage: Outage::default(),
             held: Mutex::default(),
             arrived: Notify::new(),
+            done: Notify::new(),
         });
         (Self(queue.clone()), Drain(queue))
     }
@@ -120,15 +122,30 @@ impl Behind {
     pub fn end(&self, record: RunRecord) {
         let mut held = self.0.lock();
         let OpenRun { events, bytes, spilled } = held.open.remove(&record.id).unwrap_or_default();
+        let run = EndedRun { record, events, bytes, spilled };
         if held.ended.len() >= self.0.bounds.runs {
             held.bytes -= bytes;
             drop(held);
-            self.0.lose(spilled);
+            self.0.lose(&run);
             return;
         }
-        held.ended.push_back(EndedRun { record, events, bytes, spilled });
+        held.ended.push_back(run);
         drop(held);
         self.0.arrived.notify_one();
+    }
+
+    /// Resolves when every run that has ended was written or given up: where the process is frozen behind an answer,
+    /// the answer waits for it. Dropping it changes nothing.
+    pub async fn written(&self) {
+        loop {
+            let mut done = pin!(self.0.done.notified());
+            // From here on nothing that is done is missed.
+            done.as_mut().enable();
+            if self.queued() == 0 {
+                return;
+            }
+            done.await;
+        }
     }
 
     /// How many runs have ended and are not written yet, for metrics.
@@ -188,14 +205,14 @@ impl Drain {
         let too_long = async {
             stopping.cancelled().await;
             sleep(FLUSH_LIMIT).await;
+            let held = self.0.lock();
+            held.ended.len() + held.writing
         };
         tokio::select! {
             () = self.write_all(&stopping) => {}
-            () = too_long => {
-                let held = self.0.lock();
-                let unwritten = held.ended.len() + held.writing;
-                let lost = held.ended.iter().filter(|run| !run.spilled).count() + held.writing_whole;
-                drop(held);
+            unwritten = too_long => {
+                // Those that were being written were dropped with the other branch, which counts them.
+                let lost = self.0.lock().ended.iter().filter(|run| !run.spilled).count();
                 warn!(runs = unwritten, "runs were not recorded before the process ended");
                 self.0.observer.records_lost(lost as u64);
             }
@@ -222,12 +239,12 @@ impl Drain {
     }
 
     async fn write(&self, run: EndedRun) {
-        let mut writing =
-            Writing { queue: &self.0, bytes: run.bytes, spilled: run.spilled, is_written: false };
+        let mut writing = Writing { queue: &self.0, run: &run, is_written: false };
         if self.write_within(&run).await.is_ok() {
             writing.is_written = true;
             self.0.keep_up();
         }
+        self.0.done.notify_waiters();
     }
 
     async fn write_within(&self, run: &EndedRun) -> Result<(), JournalError> {
@@ -271,9 +288,7 @@ impl Drain {
 /// A run that the drain has taken. Dropped before it is written, as by a panic, it counts as lost and as no more.
 struct Writing<'a> {
     queue: &'a Queue,
-    bytes: usize,
-    /// It is counted as lost already.
-    spilled: bool,
+    run: &'a EndedRun,
     is_written: bool,
 }
 
@@ -281,11 +296,10 @@ impl Drop for Writing<'_> {
     fn drop(&mut self) {
         let mut held = self.queue.lock();
         held.writing -= 1;
-        held.writing_whole -= usize::from(!self.spilled);
-        held.bytes -= self.bytes;
+        held.bytes -= self.run.bytes;
         drop(held);
         if !self.is_written {
-            self.queue.lose(self.spilled);
+            self.queue.lose(self.run);
         }
     }
 }
@@ -299,13 +313,12 @@ impl Queue {
         let mut held = self.lock();
         let run = held.ended.pop_front()?;
         held.writing += 1;
-        held.writing_whole += usize::from(!run.spilled);
         Some(run)
     }
 
     /// Counts a run whose record is given up, unless it was counted when its journal was.
-    fn lose(&self, spilled: bool) {
-        if !spilled {
+    fn lose(&self, run: &EndedRun) {
+        if !run.spilled {
             self.lose_one();
         }
     }

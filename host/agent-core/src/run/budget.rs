@@ -30,6 +30,11 @@ pub(crate) fn reply_allowance(budget: u64, used: u64, input: u64, wanted: Option
     Some(wanted.map_or(room, |wanted| wanted.min(room)))
 }
 
+/// About how many tokens the tools cost.
+pub(crate) fn tool_tokens(bytes: u64) -> u64 {
+    bytes / BYTES_PER_TOKEN
+}
+
 /// Whether a call that reads `input` tokens is the last affordable one: after a reply of 256 tokens the next call,
 /// which reads both again, has no room for another 256 (decisions, "A run at its last affordable model call").
 pub(crate) fn is_last(budget: u64, used: u64, input: u64) -> bool {
@@ -50,7 +55,7 @@ pub(crate) fn estimate_answer(name: &str, content: &str) -> u64 {
 
 /// About how many tokens the first call reads: the tools and the caller's text.
 pub(crate) fn estimate_first_input(tool_bytes: u64, messages: &[Message]) -> u64 {
-    tool_bytes / BYTES_PER_TOKEN + estimate_messages(messages)
+    tool_tokens(tool_bytes) + estimate_messages(messages)
 }
 
 /// About how many tokens the next call reads: what the last one read and wrote, and what came after it.

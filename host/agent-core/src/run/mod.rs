@@ -22,6 +22,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub(crate) use budget::tool_tokens;
 pub use event::{
     DEFAULT_TOKEN_BUDGET, Event, Limit, Limits, MAX_ITERATIONS, Task, attempts_without_progress,
     hand_backs_without_progress,

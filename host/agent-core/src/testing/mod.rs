@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use crate::catalog::{Catalog, ToolSpec};
 use crate::message::{Message, ToolCall, Usage};
 use crate::ports::{
-    Finish, Journal, JournalError, Model, ModelError, ModelReply, ModelRequest, ToolChoice, ToolFault,
-    ToolRequest, ToolReturn, ToolSet, Toolbox,
+    Finish, Journal, JournalError, Model, ModelError, ModelReply, ModelRequest, Preparing, ToolChoice,
+    ToolFault, ToolRequest, ToolReturn, ToolSet, Toolbox,
 };
 use crate::result::{ToolOutcome, ToolReceipt};
 use crate::run::Event;
@@ -111,6 +111,7 @@ pub fn check_conversation(messages: &[Message]) {
 pub struct EchoTools {
     catalog: Arc<Catalog>,
     faults: Vec<ToolFault>,
+    preparing: Preparing,
     hang: bool,
 }
 
@@ -132,13 +133,20 @@ impl EchoTools {
             input_schema: json!({"type": "object"}),
         };
         let catalog = Catalog::new(names.iter().map(spec).collect(), digest.into());
-        Self { catalog: Arc::new(catalog), faults: vec![], hang: false }
+        Self { catalog: Arc::new(catalog), faults: vec![], preparing: Preparing::default(), hang: false }
     }
 
     /// The same tools beside components that could not be loaded.
     #[must_use]
     pub fn with_faults(mut self, faults: Vec<ToolFault>) -> Self {
         self.faults = faults;
+        self
+    }
+
+    /// The same tools beside components that are still being loaded.
+    #[must_use]
+    pub fn with_preparing(mut self, preparing: Preparing) -> Self {
+        self.preparing = preparing;
         self
     }
 
@@ -157,6 +165,10 @@ impl Toolbox for EchoTools {
 
     fn faults(&self) -> Vec<ToolFault> {
         self.faults.clone()
+    }
+
+    fn preparing(&self) -> Preparing {
+        self.preparing.clone()
     }
 }
 

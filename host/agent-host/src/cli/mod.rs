@@ -1,6 +1,7 @@
 //! The command line: one file per command.
 
 mod cache;
+mod compile;
 mod dev;
 mod serve;
 mod token;
@@ -45,6 +46,16 @@ enum Command {
     Cache(cache::Arguments),
     /// List every setting: what it holds, its default, who needs it
     Variables(variables::Arguments),
+    #[command(hide = true)]
+    Compile(compile::Arguments),
+}
+
+/// Carries out a command that has to be alone in its process, or hands back the arguments of another one.
+pub fn run_alone(arguments: Arguments) -> Result<Exit, Arguments> {
+    match arguments.command {
+        Command::Compile(arguments) => Ok(compile::run(&arguments)),
+        command => Err(Arguments { command }),
+    }
 }
 
 /// Carries a command out. `lane` is where guests go on that take long.
@@ -56,6 +67,8 @@ pub async fn run(arguments: Arguments, lane: Handle) -> anyhow::Result<Exit> {
         Command::Token(arguments) => token::run(arguments),
         Command::Cache(arguments) => cache::run(arguments).await,
         Command::Variables(arguments) => variables::run(&arguments),
+        // `run_alone` has done it.
+        Command::Compile(arguments) => Ok(compile::run(&arguments)),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, anyhow};
-use futures::StreamExt as _;
-use http_edge::Latch;
+use futures::{Stream, StreamExt as _};
+use http_edge::{Hosts, Latch};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 use super::Exit;
 use crate::config::{self, Config, Vars};
-use crate::serve::{self, Outcome, Server, Times};
+use crate::descriptors;
+use crate::serve::{self, BodyLimits, Outcome, Server, Signal, Times};
 use crate::tasks::Tasks;
 use crate::telemetry::export::Exporter;
 use crate::telemetry::{self, Destination};
@@ -36,18 +37,11 @@ pub(crate) async fn run(
     }
     let exports = start_export(exporter, config.observe.tracing.as_ref());
     let mut signals = serve::signals().context("listening for signals")?;
+    let descriptors = descriptors::raise_limit();
 
     let latch = Latch::default();
     if is_function {
-        let stopping = CancellationToken::new();
-        let built = wire::build(&config, lane, worker_name("lambda"), latch.readiness(), &stopping).await?;
-        tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving as a Lambda function");
-        let running = built.background.start(&stopping, true);
-        let served = serve::lambda::run(built.router).await;
-        close(running, exports).await;
-        return served
-            .map(|()| Exit::Success)
-            .map_err(|error| anyhow!(error).context("serving Lambda's events"));
+        return run_as_function(&config, lane, latch, signals, exports).await;
     }
 
     let (host, port) = (config.http.host.as_str(), config.http.port);
@@ -56,26 +50,36 @@ pub(crate) async fn run(
         .with_context(|| format!("listening on {host} port {port} (HOST and PORT)"))?;
     let address = listener.local_addr().context("reading the address we listen on")?;
     let worker = worker_name(&address.to_string());
+    let hosts = if address.ip().to_canonical().is_loopback() { Hosts::Loopback } else { Hosts::Named };
+    let most_connections = descriptors::connections(config.http.max_connections, descriptors);
     let stopping = CancellationToken::new();
-    // Tools that take long to compile must not keep a signal waiting.
+    // What the start waits for, such as a database, must not keep a signal waiting.
     let built = tokio::select! {
-        built = wire::build(&config, lane, worker, latch.readiness(), &stopping) => built?,
+        built = wire::build(&config, lane, worker, hosts, latch.readiness(), &stopping) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
     };
-    let Service { router, background } = built;
+    let Service { router, background, http_metrics, .. } = built;
 
     let running = background.start(&stopping, false);
     tracing::info!(
         %address,
         environment = %config.service.environment,
         model = %config.models.first.id,
+        most_connections,
         version = env!("CARGO_PKG_VERSION"),
         "serving"
     );
     introduce(address);
     // Both end with the signal: readiness, and taking jobs.
     let wanted = (latch, stopping.drop_guard());
-    let server = Server { listener, router, times: Times::with_drain(config.http.drain) };
+    let server = Server {
+        listener,
+        router,
+        times: Times::with_drain(config.http.drain),
+        bodies: BodyLimits { bytes: config.http.max_body_bytes, time: config.http.body_timeout },
+        most_connections,
+        metrics: http_metrics,
+    };
     Ok(match server.run(signals, wanted, close(running, exports)).await {
         Outcome::Clean => Exit::Success,
         Outcome::Forced => Exit::Forced,
@@ -104,6 +108,33 @@ async fn close(running: Running, exports: Tasks) {
     running.close().await;
     exports.stop();
     exports.finished().await;
+}
+
+/// The same as an AWS Lambda function. It is frozen between events, so it works off no jobs, and what an event leaves
+/// behind is written before its answer is given.
+async fn run_as_function(
+    config: &Config,
+    lane: Handle,
+    latch: Latch,
+    signals: impl Stream<Item = Signal> + Unpin,
+    exports: Tasks,
+) -> anyhow::Result<Exit> {
+    let stopping = CancellationToken::new();
+    let (worker, hosts) = (worker_name("lambda"), Hosts::Unchecked);
+    let built = wire::build(config, lane, worker, hosts, latch.readiness(), &stopping).await?;
+    let Service { router, background, recording, .. } = built;
+    background.prepare().await;
+    let running = background.start(&stopping, true);
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving as a Lambda function");
+    let served = serve::lambda::run(router, recording, signals).await;
+    drop(latch);
+    stopping.cancel();
+    close(running, exports).await;
+    let outcome = served.map_err(|error| anyhow!(error).context("serving Lambda's events"))?;
+    Ok(match outcome {
+        Outcome::Clean => Exit::Success,
+        Outcome::Forced => Exit::Forced,
+    })
 }
 
 /// Names this process among all that work off the queue: where it runs, by which one that is started again knows its

@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tool_host::{NoObserver, Observer, ToolHost, ToolListing};
 
 use super::Exit;
-use crate::config::{Env, Log, Tools};
+use crate::config::{Agent, Env, Log, Tools};
 use crate::telemetry::{self, Destination};
 use crate::wire;
 
@@ -55,7 +55,10 @@ async fn load(config: &Tools, lane: Handle, observer: Arc<dyn Observer>) -> anyh
             std::path::absolute(folder).as_ref().unwrap_or(folder).display()
         );
     }
-    Ok(wire::start_observed_tools(config, lane, observer).await?)
+    let host = wire::start_observed_tools(config, Agent::token_budget_of(&Env)?, lane, observer).await?;
+    // The start itself does not wait for what has to be compiled.
+    host.reload().await;
+    Ok(host)
 }
 
 async fn list(json: bool, lane: Handle) -> anyhow::Result<Exit> {

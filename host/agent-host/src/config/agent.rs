@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use super::http_url::HttpUrl;
-use super::reader::{Reader, Reported};
+use super::problem::Problems;
+use super::reader::{self, Reader, Reported};
 use super::service::Variant;
 use super::variables::{
     ADMISSION_WAIT_MS, AGENT_CLUSTER_URL, AGENT_TIMEOUT_MS, CIRCUIT_MIN_VOLUME, MAX_CONCURRENT_AGENTS,
     RESULT_CACHE, TOKEN_BUDGET_PER_REQUEST,
 };
+use super::vars::Vars;
 
 /// What the agent may use up, and what stands around it.
 #[derive(Debug, Clone)]
@@ -31,6 +33,11 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// Reads only the token budget, for commands that run no agent.
+    pub fn token_budget_of(vars: &impl Vars) -> Result<u64, Problems> {
+        reader::collect(vars, |reader| reader.number(&TOKEN_BUDGET_PER_REQUEST))
+    }
+
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {
         let max_concurrent = reader.number(&MAX_CONCURRENT_AGENTS);
         let is_limited =

@@ -3,8 +3,15 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use http_edge::{Origins, RateLimit, RateLimits};
+
 use super::reader::{Reader, Reported};
-use super::variables::{BODY_TIMEOUT_MS, HOST, MAX_BODY_BYTES, PORT, SHUTDOWN_DRAIN_MS, TRUST_PROXY};
+use super::variable::Variable;
+use super::variables::{
+    BODY_TIMEOUT_MS, CORS_ORIGINS, HOST, MAX_BODY_BYTES, MAX_CONNECTIONS, PORT, RATE_LIMIT_IP,
+    RATE_LIMIT_IP_WINDOW_S, RATE_LIMIT_PREMIUM, RATE_LIMIT_USER, RATE_LIMIT_USER_WINDOW_S, SHUTDOWN_DRAIN_MS,
+    TRUST_PROXY,
+};
 
 /// How the service is reached.
 #[derive(Debug, Clone)]
@@ -19,6 +26,12 @@ pub struct Http {
     pub body_timeout: Duration,
     /// How many proxies are believed (`TRUST_PROXY`).
     pub trusted_proxies: usize,
+    /// Most connections at once, if it is set (`MAX_CONNECTIONS`).
+    pub max_connections: Option<usize>,
+    /// Whose pages may call from a browser (`CORS_ORIGINS`).
+    pub origins: Origins,
+    /// How often one may call (`RATE_LIMIT_…`).
+    pub rates: RateLimits,
     /// How long connections are accepted after a signal to stop (`SHUTDOWN_DRAIN_MS`).
     pub drain: Duration,
 }
@@ -30,6 +43,9 @@ impl Http {
         let max_body_bytes = reader.number(&MAX_BODY_BYTES);
         let body_timeout = reader.duration(&BODY_TIMEOUT_MS);
         let trusted_proxies = reader.number(&TRUST_PROXY);
+        let max_connections = reader.optional_number(&MAX_CONNECTIONS);
+        let origins = reader.optional(&CORS_ORIGINS, |list| Origins::parse(list).ok());
+        let rates = read_rates(reader);
         let drain = reader.duration(&SHUTDOWN_DRAIN_MS);
         Ok(Self {
             host: host?,
@@ -37,9 +53,25 @@ impl Http {
             max_body_bytes: max_body_bytes?,
             body_timeout: body_timeout?,
             trusted_proxies: trusted_proxies?,
+            max_connections: max_connections?,
+            origins: origins?.unwrap_or_default(),
+            rates: rates?,
             drain: drain?,
         })
     }
+}
+
+fn read_rates(reader: &mut Reader<'_>) -> Result<RateLimits, Reported> {
+    let mut period = |variable: &Variable| reader.number(variable).map(Duration::from_secs);
+    let (of_addresses, of_users) = (period(&RATE_LIMIT_IP_WINDOW_S), period(&RATE_LIMIT_USER_WINDOW_S));
+    let address = reader.number(&RATE_LIMIT_IP);
+    let user = reader.number(&RATE_LIMIT_USER);
+    let premium_requests = reader.number(&RATE_LIMIT_PREMIUM);
+    Ok(RateLimits {
+        address: RateLimit { requests: address?, period: of_addresses? },
+        user: RateLimit { requests: user?, period: of_users? },
+        premium_requests: premium_requests?,
+    })
 }
 
 /// An address as `(host, port)` can be bound: an IPv6 address has no brackets, a name has no port.

@@ -96,11 +96,16 @@ impl Config {
         let stores = Stores::read(reader);
         let jwt_secret = reader.secret(&variables::JWT_SECRET);
         let (service, stores) = (service?, stores?);
+        let (mut models, agent) = (models?, agent?);
+        if !reader.is_set(&variables::LLM_TIMEOUT_MS) {
+            // Whoever gives runs more time has a slow model.
+            models.timeout = models.timeout.max(agent.timeout);
+        }
         Ok(Self {
             http: http?,
             observe: observe?,
-            models: models?,
-            agent: agent?,
+            models,
+            agent,
             tools: tools?,
             variant_b: VariantB::from(service.variant, jwt_secret?, &stores),
             service,

@@ -142,13 +142,15 @@ impl Reader<'_> {
 
     /// A number within the range of the table.
     pub(super) fn number<T: TryFrom<u64>>(&mut self, variable: &Variable) -> Result<T, Reported> {
-        let Kind::Number { least, most, .. } = variable.kind else {
-            return Err(self.report(Problem::missing(variable, false)));
-        };
-        self.value(variable, |text| {
-            let number = number::whole(text).filter(|number| (least..=most).contains(number))?;
-            T::try_from(number).ok()
-        })
+        self.value(variable, |text| within(variable, text))
+    }
+
+    /// A number within the range of the table, if one is set.
+    pub(super) fn optional_number<T: TryFrom<u64>>(
+        &mut self,
+        variable: &Variable,
+    ) -> Result<Option<T>, Reported> {
+        self.optional(variable, |text| within(variable, text))
     }
 
     /// A number of milliseconds.
@@ -221,4 +223,10 @@ impl Reader<'_> {
             Need::Never => false,
         }
     }
+}
+
+fn within<T: TryFrom<u64>>(variable: &Variable, text: &str) -> Option<T> {
+    let Kind::Number { least, most, .. } = variable.kind else { return None };
+    let number = number::whole(text).filter(|number| (least..=most).contains(number))?;
+    T::try_from(number).ok()
 }

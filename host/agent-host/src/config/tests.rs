@@ -63,6 +63,21 @@ fn what_is_not_set_has_the_default_of_the_interface() {
             max_body_bytes: 102400,
             body_timeout: 20s,
             trusted_proxies: 0,
+            max_connections: None,
+            origins: Origins(
+                [],
+            ),
+            rates: RateLimits {
+                address: RateLimit {
+                    requests: 100,
+                    period: 900s,
+                },
+                user: RateLimit {
+                    requests: 10,
+                    period: 60s,
+                },
+                premium_requests: 100,
+            },
             drain: 0ns,
         },
         Observe {
@@ -80,6 +95,14 @@ fn what_is_not_set_has_the_default_of_the_interface() {
         },
     )
     "#);
+}
+
+#[test]
+fn more_time_for_a_run_is_more_time_for_a_model_call_unless_that_is_set() {
+    let timeout = |more: &[(&'static str, &'static str)]| read("a", more).models.timeout.as_millis();
+    assert_eq!(timeout(&[("AGENT_TIMEOUT_MS", "300000")]), 300_000);
+    assert_eq!(timeout(&[("AGENT_TIMEOUT_MS", "1000")]), 30_000);
+    assert_eq!(timeout(&[("AGENT_TIMEOUT_MS", "300000"), ("LLM_TIMEOUT_MS", "5000")]), 5_000);
 }
 
 #[test]
@@ -119,6 +142,7 @@ fn models_agent_and_tools_have_defaults_too() {
             timeout: 10s,
             memory_bytes: 67108864,
             output_bytes: 1048576,
+            component_concurrency: 32,
             fuel_metering: false,
         },
     )

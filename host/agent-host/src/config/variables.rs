@@ -50,6 +50,21 @@ variables! {
     BODY_TIMEOUT_MS = milliseconds(1, HOUR).or("20000");
     /// How many proxies stand in front of the service and append to X-Forwarded-For. 0 believes none of it.
     TRUST_PROXY = number(0, 32).or("0");
+    /// Most connections at once; when all are taken, a new one closes the one that has been idle for longest.
+    MAX_CONNECTIONS = number(1, 1_000_000).or_derived("half of what the limit on open files leaves, at most 10000");
+    /// The origins, separated by commas, whose pages may call from a browser, such as https://app.example. Pages of
+    /// other origins are refused. A listener on a loopback address answers under their host names as well.
+    CORS_ORIGINS = special("origins such as https://app.example or http://localhost:5173, separated by commas");
+    /// Most requests of one address to what is under /api/ within its window; reading jobs counts.
+    RATE_LIMIT_IP = number(1, 1_000_000_000).or("100");
+    /// How many seconds the window of an address is long.
+    RATE_LIMIT_IP_WINDOW_S = number(1, 86_400).or("900");
+    /// Most requests of one user within their window.
+    RATE_LIMIT_USER = number(1, 1_000_000_000).or("10");
+    /// The same for users whose token has the tier premium.
+    RATE_LIMIT_PREMIUM = number(1, 1_000_000_000).or("100");
+    /// How many seconds the window of a user is long.
+    RATE_LIMIT_USER_WINDOW_S = number(1, 86_400).or("60");
     /// How long connections are still accepted after a signal to stop, while readiness is already denied.
     SHUTDOWN_DRAIN_MS = milliseconds(0, 29_000).or("0");
     /// Signs and verifies the bearer tokens of Variant B.
@@ -111,11 +126,13 @@ variables! {
     ALT_LLM_MODEL = special(super::model::ALLOWED);
     /// The second provider's address.
     ALT_LLM_BASE_URL = url(&["https", "http"]);
-    /// How long one model call may take.
+    /// How long one model call may take. When it is not set and AGENT_TIMEOUT_MS is more, that holds. The model's
+    /// health check may take as long.
     LLM_TIMEOUT_MS = milliseconds(1, HOUR).or("30000");
     /// How often a failed model call is made again.
     LLM_RETRIES = number(0, 10).or("3");
-    /// How long the answer of the model's health check is kept; 0 asks every time.
+    /// How long a good answer of the model's health check is kept; 0 asks every time. A reply to a run counts as
+    /// one. A failure is kept for 5 s at most.
     LLM_HEALTH_TTL_MS = milliseconds(0, HOUR).or("30000");
 
     // The agent.
@@ -127,7 +144,8 @@ variables! {
     ADMISSION_WAIT_MS = milliseconds(0, HOUR).or("5000");
     /// Most tokens all model calls of one request may use together.
     TOKEN_BUDGET_PER_REQUEST = number(1, 1_000_000_000).or("10000");
-    /// How long one agent run may take.
+    /// How long one agent run may take, an attempt at a job included. The one setting to raise for a slow local
+    /// model: LLM_TIMEOUT_MS follows it.
     AGENT_TIMEOUT_MS = milliseconds(1, HOUR).or("30000");
     /// How many runs the circuit breaker must have seen before it may open.
     CIRCUIT_MIN_VOLUME = number(0, 1_000_000).or("5");
@@ -142,7 +160,7 @@ variables! {
     TOOLS_DIR = path().or("tools");
     /// What the tools may do.
     TOOLS_POLICY = path().or_derived("<TOOLS_DIR>/policy.toml");
-    /// The folder that compiled tools are kept in.
+    /// The folder that compiled tools are kept in, and what a restart has to know of them.
     TOOLS_CACHE_DIR = path().or_derived("$XDG_CACHE_HOME/agent-host or $HOME/.cache/agent-host");
     /// How long one tool call may take.
     TOOL_TIMEOUT_MS = milliseconds(1, HOUR).or("10000");
@@ -150,6 +168,9 @@ variables! {
     TOOL_MEMORY_BYTES = bytes(MIB, 4096 * MIB).or("67108864");
     /// How much one tool call may return.
     TOOL_OUTPUT_BYTES = bytes(1, 1024 * MIB).or("1048576");
+    /// How many calls of one component may run at the same time. Further ones wait their turn within their time,
+    /// so that a component that hangs keeps only its own callers waiting. All components together run 128.
+    TOOL_COMPONENT_CONCURRENCY = number(1, 128).or("32");
     /// Whether the instructions of tool calls are counted, at some cost.
     TOOL_FUEL_METERING = one_of(&["off", "on"]).or("off");
 

@@ -2,7 +2,7 @@
 //!
 //! - `invocations`: the three series of the interface. `outcomes`: what runs came to. `models`, `tools`: what a run
 //!   spends its time on.
-//! - `service`, `queue`: what stands around a run.
+//! - `http`: requests by route and status, and connections. `service`, `queue`: what stands around a run.
 //! - `process`, `runtime`: what the process uses up, read at every scrape.
 //! - `telemetry`: what was lost of the log and of the traces.
 //! - `family`: samples that are known only when they are asked for.
@@ -13,6 +13,7 @@
 //! What does not belong here: the endpoint and its content type, which are http-edge's.
 
 mod family;
+mod http;
 mod invocations;
 mod models;
 mod outcomes;
@@ -35,8 +36,9 @@ use agent_core::ports::{Model, RateWindows};
 use prometheus::{Registry, TextEncoder};
 use tokio::runtime::Handle;
 
+pub use http::HttpMetrics;
 pub use invocations::Metered;
-pub use models::MeteredModel;
+pub use models::{MeteredModel, ProviderState};
 pub use outcomes::Judged;
 pub use queue::QueueDepth;
 pub use service::{MeteredWindows, ServiceMetrics};
@@ -44,7 +46,7 @@ pub use tools::ToolMetrics;
 
 use crate::config::Environment;
 use invocations::Invocations;
-use models::ModelMetrics;
+use models::{ModelMetrics, Providers};
 use outcomes::Outcomes;
 
 /// Buckets for what takes seconds to minutes: the defaults of the Node stack (wire.md, 1.5), and more above
@@ -60,6 +62,7 @@ pub struct Metrics {
     models: ModelMetrics,
     tools: Arc<ToolMetrics>,
     service: Arc<ServiceMetrics>,
+    http: Arc<HttpMetrics>,
 }
 
 impl Metrics {
@@ -82,6 +85,7 @@ impl Metrics {
             models: ModelMetrics::register(&registry)?,
             tools: Arc::new(ToolMetrics::new(&registry)?),
             service: Arc::new(ServiceMetrics::register(&registry)?),
+            http: Arc::new(HttpMetrics::register(&registry)?),
             registry,
         })
     }
@@ -108,12 +112,23 @@ impl Metrics {
 
     /// Counts what `inner` is asked, under the name it has now.
     pub fn metered_model(&self, inner: Arc<dyn Model>) -> MeteredModel {
+        self.service.expect_retries_of(inner.name());
         MeteredModel::new(inner, &self.models)
+    }
+
+    /// Shows what is known of the providers from now on.
+    pub fn show_providers(&self, providers: Vec<ProviderState>) -> Result<(), prometheus::Error> {
+        self.registry.register(Box::new(Providers::new(providers)?))
     }
 
     /// Where the core reports what it does around runs.
     pub fn service(&self) -> Arc<ServiceMetrics> {
         Arc::clone(&self.service)
+    }
+
+    /// Where requests and connections are counted.
+    pub fn http(&self) -> Arc<HttpMetrics> {
+        Arc::clone(&self.http)
     }
 
     /// Counts whom `inner` turns away.

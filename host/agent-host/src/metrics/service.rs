@@ -21,6 +21,7 @@ pub struct ServiceMetrics {
     limited: IntCounterVec,
     rate_fallbacks: IntCounter,
     records_lost: IntCounter,
+    model_retries: IntCounterVec,
     attempts: IntCounterVec,
     attempt_seconds: HistogramVec,
     task_restarts: IntCounterVec,
@@ -51,6 +52,11 @@ impl ServiceMetrics {
                 "agent_records_lost_total",
                 "Runs whose journal or record was given up before it was stored",
             )?,
+            model_retries: counters(
+                "agent_model_retries_total",
+                "Model calls that failed and were made again",
+                "model",
+            )?,
             attempts: counters("agent_job_attempts_total", "Attempts at jobs by how they ended", "outcome")?,
             attempt_seconds: HistogramVec::new(seconds, &["outcome"])?,
             task_restarts: counters(
@@ -76,6 +82,7 @@ impl ServiceMetrics {
         registry.register(Box::new(this.limited.clone()))?;
         registry.register(Box::new(this.rate_fallbacks.clone()))?;
         registry.register(Box::new(this.records_lost.clone()))?;
+        registry.register(Box::new(this.model_retries.clone()))?;
         registry.register(Box::new(this.attempts.clone()))?;
         registry.register(Box::new(this.attempt_seconds.clone()))?;
         registry.register(Box::new(this.task_restarts.clone()))?;
@@ -102,6 +109,13 @@ const ATTEMPT_OUTCOMES: [AttemptOutcome; 5] = [
     AttemptOutcome::Lost,
 ];
 
+impl ServiceMetrics {
+    /// A series that begins at zero for the retries of this model.
+    pub(super) fn expect_retries_of(&self, model: &str) {
+        self.model_retries.with_label_values(&[model]);
+    }
+}
+
 impl Observer for ServiceMetrics {
     fn cache_used(&self, used: CacheUse) {
         self.cache.with_label_values(&[used.as_str()]).inc();
@@ -113,6 +127,10 @@ impl Observer for ServiceMetrics {
 
     fn records_lost(&self, count: u64) {
         self.records_lost.inc_by(count);
+    }
+
+    fn model_asked_again(&self, model: &str) {
+        self.model_retries.with_label_values(&[model]).inc();
     }
 
     fn attempt_ended(&self, end: AttemptOutcome, took: Duration) {
@@ -160,13 +178,7 @@ const GATES: [Series<Gates>; 5] = [
         name: "agent_circuit_state",
         kind: Kind::Gauge,
         help: "Where the agent's circuit breaker stands: 0 closed, 1 half open, 2 open.",
-        value: |(circuit, _)| {
-            Some(match circuit.state() {
-                CircuitState::Closed => 0.0,
-                CircuitState::HalfOpen => 1.0,
-                CircuitState::Open => 2.0,
-            })
-        },
+        value: |(circuit, _)| Some(as_number(circuit.state())),
     },
     Series {
         name: "agent_circuit_opened_total",
@@ -193,6 +205,15 @@ const GATES: [Series<Gates>; 5] = [
         value: |(_, admission)| Some(admission.waiting() as f64),
     },
 ];
+
+/// Where a circuit stands, as it stands in metrics.
+pub(super) fn as_number(state: CircuitState) -> f64 {
+    match state {
+        CircuitState::Closed => 0.0,
+        CircuitState::HalfOpen => 1.0,
+        CircuitState::Open => 2.0,
+    }
+}
 
 /// Reads the circuit and the admission at every scrape.
 pub(super) fn gates(

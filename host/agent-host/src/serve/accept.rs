@@ -2,23 +2,25 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
-use super::{Times, connection};
+use super::connection::{self, Shared};
+use super::connections::{Connections, Open};
 use crate::tasks::Tasks;
 
 /// Accepts connections and serves each in a task of its own, until the tasks are told to stop. Then the
 /// socket is closed, so that new connections are refused rather than left waiting.
-pub(super) async fn all(listener: TcpListener, router: Router, times: Times, connections: &Tasks) {
-    let stop = connections.stopping();
+pub(super) async fn all(listener: TcpListener, shared: Arc<Shared>, most: usize, tasks: &Tasks) {
+    let stop = tasks.stopping();
+    let connections = Connections::new(most, shared.metrics.clone());
     let mut pause = Pause::default();
-    let serve = |(stream, peer): (TcpStream, SocketAddr)| {
-        let work = connection::serve(stream, peer, router.clone(), times, connections.stopping());
-        connections.spawn("connection", work);
+    let serve = |(stream, peer): (TcpStream, SocketAddr), open: Open| {
+        let work = connection::serve(stream, peer, shared.clone(), open, tasks.stopping());
+        tasks.spawn("connection", work);
     };
     loop {
         let accepted = tokio::select! {
@@ -29,7 +31,13 @@ pub(super) async fn all(listener: TcpListener, router: Router, times: Times, con
         match accepted {
             Ok(accepted) => {
                 pause = Pause::default();
-                serve(accepted);
+                // One more than there may be is held here while there is no room for it.
+                let open = tokio::select! {
+                    biased;
+                    open = connections.admit() => open,
+                    () = stop.cancelled() => connections.admit_anyway(),
+                };
+                serve(accepted, open);
             }
             Err(error) => {
                 let Some(length) = pause.after(&error) else { continue };
@@ -48,7 +56,7 @@ pub(super) async fn all(listener: TcpListener, router: Router, times: Times, con
         }
     }
     for accepted in in_line(listener) {
-        serve(accepted);
+        serve(accepted, connections.admit_anyway());
     }
 }
 
@@ -92,9 +100,12 @@ impl Pause {
 mod tests {
     use std::io::{Read as _, Write as _};
 
+    use axum::Router;
     use axum::routing::get;
 
+    use super::super::{BodyLimits, Times};
     use super::*;
+    use crate::metrics::HttpMetrics;
 
     #[tokio::test]
     async fn who_stands_in_line_when_the_service_stops_is_served() {
@@ -105,7 +116,13 @@ mod tests {
         let connections = Tasks::new();
         connections.stop();
         let router = Router::new().route("/", get(async || "served"));
-        all(listener, router, Times::with_drain(Duration::ZERO), &connections).await;
+        let shared = Shared {
+            router,
+            times: Times::with_drain(Duration::ZERO),
+            bodies: BodyLimits { bytes: 0, time: Duration::ZERO },
+            metrics: Arc::new(HttpMetrics::register(&prometheus::Registry::new()).unwrap()),
+        };
+        all(listener, Arc::new(shared), 1, &connections).await;
         connections.finished().await;
 
         let mut answer = String::new();

@@ -1,8 +1,10 @@
 //! One connection: its requests, and how long it may keep us waiting for them.
 
+use std::convert::Infallible;
 use std::future::pending;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -11,53 +13,70 @@ use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
-use super::Times;
+use super::connections::{Busy, Open};
+use super::half_close::{AnswerBody, HalfClose, HalfClosing};
+use super::unread_body::{self, BodyLimits, Rest};
+use super::{Times, refused};
+use crate::metrics::HttpMetrics;
 
-/// How long a connection that has asked for nothing yet is looked at when the service stops. A timer fires
-/// only after the sockets were looked at, so a request that has arrived is seen, however short this is.
+/// How long a connection that has asked for nothing yet is looked at when it is to end. A timer fires only after the
+/// sockets were looked at, so a request that has arrived is seen, however short this is.
 const LAST_LOOK: Duration = Duration::from_millis(10);
 
-/// Serves a connection until either side has enough of it. After `stop` it ends with the answer that is under
-/// way, or at once when there is none.
+/// The same for a connection that another one needs the place of: shorter, because that one waits.
+const LOOK_WHEN_FULL: Duration = Duration::from_millis(1);
+
+/// What all connections are served with.
+pub(super) struct Shared {
+    pub(super) router: Router,
+    pub(super) times: Times,
+    pub(super) bodies: BodyLimits,
+    pub(super) metrics: Arc<HttpMetrics>,
+}
+
+/// Serves a connection until either side has enough of it. After `stop`, or when another connection displaces it, it
+/// ends with the answer that is under way, or at once when there is none.
 pub(super) async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
-    router: Router,
-    times: Times,
+    shared: Arc<Shared>,
+    open: Open,
     stop: CancellationToken,
 ) {
     // Answers are written whole: waiting for more to send could only delay them, by some 40 ms.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(times.unread));
-    let asked = AtomicBool::new(false);
-    let patience = run_out(&asked, times.first_request);
-    let service = service_fn(|mut request: hyper::Request<Incoming>| {
-        asked.store(true, Ordering::Relaxed);
-        request.extensions_mut().insert(ConnectInfo(peer));
-        // A router is always ready, so it may be called without being asked first.
-        router.clone().call(request)
-    });
+    let half_close = HalfClose::default();
+    let mut stream = TimeoutStream::new(HalfClosing::new(stream, half_close.clone()));
+    stream.set_write_timeout(Some(shared.times.unread));
+    let (rests, to_read_away) = mpsc::unbounded_channel();
+    let state =
+        State { shared: &shared, peer, open: &open, asked: AtomicBool::new(false), half_close, rests };
+    let patience = run_out(&state.asked, shared.times.first_request);
+    let service = service_fn(|request| state.answer(request));
     // The timeout runs from the last answer, so it is the one for idle connections as well.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(times.next_request)
+        .header_read_timeout(shared.times.next_request)
         .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let mut connection = pin!(connection);
     let requests = async {
         let last_look = async {
-            stop.cancelled().await;
-            if !asked.load(Ordering::Relaxed) {
-                sleep(LAST_LOOK).await;
+            tokio::select! {
+                () = stop.cancelled() => if !state.asked.load(Ordering::Relaxed) {
+                    sleep(LAST_LOOK).await;
+                },
+                () = open.displaced() => sleep(LOOK_WHEN_FULL).await,
             }
         };
         tokio::select! {
@@ -72,12 +91,42 @@ pub(super) async fn serve(
     };
     tokio::select! {
         biased;
-        ended = requests => match ended {
-            Ok(()) => {}
-            // Clients hang up as they like; nothing of ours has failed.
-            Err(error) => tracing::debug!(%peer, %error, "a connection broke"),
+        ended = requests => if let Err(error) = ended {
+            refused::note(peer, &error, &shared.metrics);
         },
         () = patience => tracing::debug!(%peer, "a connection asked for nothing"),
+        () = unread_body::read_away(to_read_away, stop.clone()) => {}
+        () = make_room(&open) => tracing::debug!(%peer, "an idle connection was closed for another one"),
+    }
+}
+
+/// What its requests share.
+struct State<'a> {
+    shared: &'a Shared,
+    peer: SocketAddr,
+    open: &'a Open,
+    /// Whether there was any.
+    asked: AtomicBool,
+    half_close: HalfClose,
+    rests: mpsc::UnboundedSender<Rest>,
+}
+
+impl State<'_> {
+    async fn answer(&self, request: Request<Incoming>) -> Result<Response<AnswerBody<Busy>>, Infallible> {
+        self.asked.store(true, Ordering::Relaxed);
+        let busy = self.open.begin();
+        let (mut request, lent) = unread_body::lend(request);
+        request.extensions_mut().insert(ConnectInfo(self.peer));
+        // A router is always ready, so it may be called without being asked first.
+        let mut answer = self.shared.router.clone().call(request).await?;
+        if let Some(rest) = lent.settle(&mut answer, self.shared.bodies) {
+            if !rest.goes_on {
+                self.half_close.after_this_answer();
+            }
+            // It fails only when the connection has ended.
+            let _ended = self.rests.send(rest);
+        }
+        Ok(answer.map(|body| AnswerBody::new(body, self.half_close.clone(), busy)))
     }
 }
 
@@ -85,6 +134,15 @@ pub(super) async fn serve(
 async fn run_out(asked: &AtomicBool, limit: Duration) {
     sleep(limit).await;
     if asked.load(Ordering::Relaxed) {
+        pending().await
+    }
+}
+
+/// Ends when the connection was displaced and has not ended by itself: half of a request is none.
+async fn make_room(open: &Open) {
+    open.displaced().await;
+    sleep(2 * LOOK_WHEN_FULL).await;
+    if open.is_busy() {
         pending().await
     }
 }

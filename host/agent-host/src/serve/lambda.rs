@@ -1,27 +1,106 @@
 //! The same router as an AWS Lambda function: requests come from Lambda's runtime interface, not from a socket.
 //!
-//! A function is frozen between requests, so nothing that goes on by itself (working off the queue) is started
-//! there; see `cli/serve.rs`.
+//! A function is frozen as soon as its answer was given, so nothing that goes on by itself (working off the queue) is
+//! started there, see `cli/serve.rs`, and what is recorded behind an answer elsewhere is recorded before it here.
 
+use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
+use agent_core::record::Behind;
 use axum::Router;
 use axum::extract::ConnectInfo;
+use futures::future::Inspect;
+use futures::{FutureExt as _, Stream, StreamExt as _};
+use lambda_http::lambda_runtime::Runtime;
 use lambda_http::request::RequestContext;
-use lambda_http::{Request, RequestExt as _, Service as _};
+use lambda_http::{Adapter, Request, RequestExt as _, Service};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tower::layer::layer_fn;
 
-/// Answers Lambda's events until the platform ends the process.
+use super::{Outcome, Signal};
+
+/// How long an answer waits for its run to be recorded: a store that is down must not cost the answer.
+const RECORDING: Duration = Duration::from_secs(2);
+
+/// How long an event that is being answered may take after the signal. The platform kills a function that takes
+/// longer than that to stop.
+const LAST_EVENT: Duration = Duration::from_millis(1500);
+
+/// Answers Lambda's events until the first of `signals`, and then the one that is being answered.
 ///
 /// API Gateway (both versions), function URLs and load balancers are understood. Its environment variables are
 /// read by the library: the platform sets all of them.
-pub async fn run(router: Router) -> Result<(), lambda_http::Error> {
+pub async fn run(
+    router: Router,
+    recording: Option<Behind>,
+    mut signals: impl Stream<Item = Signal> + Unpin,
+) -> Result<Outcome, lambda_http::Error> {
+    let (answering, mut answered) = watch::channel(false);
     let handler = lambda_http::service_fn(move |mut event: Request| {
         let caller = SocketAddr::new(caller(&event), 0);
         event.extensions_mut().insert(ConnectInfo(caller));
-        let mut router = router.clone();
-        async move { router.call(event).await }
+        let (mut router, recording) = (router.clone(), recording.clone());
+        async move {
+            let answer = router.call(event).await;
+            if let Some(recording) = recording
+                && timeout(RECORDING, recording.written()).await.is_err()
+            {
+                tracing::warn!("a run is recorded with a later event: the store does not answer");
+            }
+            answer
+        }
     });
-    lambda_http::run(handler).await
+    let runtime = Runtime::new(Adapter::from(handler))
+        .layer(layer_fn(move |inner| Counted { inner, answering: answering.clone() }));
+    let mut events = pin!(runtime.run());
+    let signal = tokio::select! {
+        ended = &mut events => return ended.map(|()| Outcome::Clean),
+        signal = signals.next() => match signal {
+            Some(signal) => signal,
+            None => return events.await.map(|()| Outcome::Clean),
+        },
+    };
+    tracing::info!(%signal, "stopping");
+    let last = async {
+        if answered.wait_for(|under_way| !under_way).await.is_err() {
+            pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = last => Ok(Outcome::Clean),
+        ended = events => ended.map(|()| Outcome::Clean),
+        () = sleep(LAST_EVENT) => Ok(Outcome::Forced),
+    }
+}
+
+/// Says whether an event is under way: from its arrival until the platform has its answer.
+#[derive(Clone)]
+struct Counted<S> {
+    inner: S,
+    answering: watch::Sender<bool>,
+}
+
+type Answered<S, E> = Result<<S as Service<E>>::Response, <S as Service<E>>::Error>;
+
+impl<S: Service<E>, E> Service<E> for Counted<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Inspect<S::Future, Box<dyn FnOnce(&Answered<S, E>) + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, event: E) -> Self::Future {
+        self.answering.send_replace(true);
+        let answering = self.answering.clone();
+        self.inner.call(event).inspect(Box::new(move |_answer| drop(answering.send_replace(false))))
+    }
 }
 
 /// Who the front of the platform says is calling. A load balancer says nothing: its callers are told apart by

@@ -3,11 +3,16 @@
 //! Nothing here waits for a time to pass: a test waits for events, or moves the clock. The clock may only be
 //! moved while no bytes are under way, because it jumps as soon as the runtime has nothing else to do.
 
+mod bodies;
+mod crowd;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::body::Bytes as BodyBytes;
 use axum::extract::ConnectInfo;
-use axum::routing::get;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
 use futures::channel::mpsc;
 use futures::future::join;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -26,6 +31,7 @@ struct Bench {
     asked: Arc<Notify>,
     /// Lets `/slow` answer.
     answer: Arc<Notify>,
+    metrics: prometheus::Registry,
 }
 
 /// Runs a service and `act` side by side until both have ended.
@@ -38,12 +44,31 @@ async fn with_closing<F: Future<Output = ()>>(
     close: impl Future<Output = ()>,
     act: impl FnOnce(Bench) -> F,
 ) -> Outcome {
+    with_server(times, |_server| {}, close, act).await
+}
+
+/// A service with something else about it changed.
+async fn with_changed<F: Future<Output = ()>>(
+    change: impl FnOnce(&mut Server),
+    act: impl FnOnce(Bench) -> F,
+) -> Outcome {
+    with_server(times(), change, async {}, act).await
+}
+
+async fn with_server<F: Future<Output = ()>>(
+    times: Times,
+    change: impl FnOnce(&mut Server),
+    close: impl Future<Output = ()>,
+    act: impl FnOnce(Bench) -> F,
+) -> Outcome {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (asked, answer) = (Arc::<Notify>::default(), Arc::<Notify>::default());
     let (signals, received) = mpsc::unbounded();
     let (wanted, unwanted) = oneshot::channel::<()>();
     let address = listener.local_addr().unwrap();
-    let bench = Bench { address, signals, unwanted, asked: asked.clone(), answer: answer.clone() };
+    let metrics = prometheus::Registry::new();
+    let counts = Arc::new(HttpMetrics::register(&metrics).unwrap());
+    let bench = Bench { address, signals, unwanted, asked: asked.clone(), answer: answer.clone(), metrics };
     let slow = async move || {
         asked.notify_one();
         answer.notified().await;
@@ -53,8 +78,14 @@ async fn with_closing<F: Future<Output = ()>>(
         .route("/hello", get(async || "hello"))
         .route("/peer", get(async |ConnectInfo(peer): ConnectInfo<SocketAddr>| peer.to_string()))
         .route("/huge", get(async || vec![b'x'; 64 << 20]))
-        .route("/slow", get(slow));
-    let server = Server { listener, router, times };
+        .route("/slow", get(slow))
+        // Answers without having read the body, as to a caller who has no token.
+        .route("/unread", post(async || (StatusCode::UNAUTHORIZED, "who are you?")))
+        .route("/late", post(async || StatusCode::REQUEST_TIMEOUT))
+        .route("/read", post(async |body: BodyBytes| body));
+    let bodies = BodyLimits { bytes: 100, time: Duration::from_secs(3600) };
+    let mut server = Server { listener, router, times, bodies, most_connections: 1000, metrics: counts };
+    change(&mut server);
     join(server.run(received, wanted, close), act(bench)).await.0
 }
 
@@ -67,6 +98,14 @@ fn times() -> Times {
 impl Bench {
     fn signal(&self, signal: Signal) {
         self.signals.unbounded_send(signal).unwrap();
+    }
+
+    /// The value of a series without labels.
+    fn count(&self, name: &str) -> f64 {
+        let families = self.metrics.gather();
+        let family = families.iter().find(|family| family.name() == name).unwrap();
+        let metric = &family.get_metric()[0];
+        metric.get_gauge().value() + metric.get_counter().value()
     }
 
     async fn connect(&self) -> Client {
@@ -91,6 +130,10 @@ fn assert_about(began: Instant, seconds: u64) {
 struct Client(BufReader<TcpStream>);
 
 impl Client {
+    async fn send(&mut self, text: impl AsRef<[u8]>) {
+        self.0.write_all(text.as_ref()).await.unwrap();
+    }
+
     async fn ask(&mut self, path: &str) {
         let request = format!("GET {path} HTTP/1.1\r\nhost: test\r\n\r\n");
         self.0.write_all(request.as_bytes()).await.unwrap();

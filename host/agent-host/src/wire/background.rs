@@ -26,6 +26,8 @@ const RECOVERY_PAUSE: Duration = Duration::from_millis(100);
 pub struct Background {
     pub(super) supervisor: Supervisor,
     pub(super) tools: Arc<ToolHost>,
+    /// Makes the model's health checks.
+    pub(super) checks: BoxFuture<'static, ()>,
     pub(super) migration: Option<Migration>,
     pub(super) recording: Option<Recording>,
     pub(super) jobbing: Option<Jobbing>,
@@ -64,6 +66,11 @@ pub struct Running {
 }
 
 impl Background {
+    /// Waits until the tools are loaded: for a service that nobody asks for its readiness.
+    pub async fn prepare(&self) {
+        self.tools.reload().await;
+    }
+
     /// Starts everything. The workers begin to hand their jobs back when `stopping` is cancelled. A function
     /// that is frozen between requests must not hold jobs: it goes `without_workers`.
     pub fn start(self, stopping: &CancellationToken, without_workers: bool) -> Running {
@@ -76,12 +83,14 @@ impl Background {
             database: self.database,
             mongo: self.mongo,
         };
-        let (tools, starting) = (self.tools, Starting { supervisor: self.supervisor, stopping });
+        let (tools, watched) = (self.tools.clone(), self.tools);
+        let starting = Starting { supervisor: self.supervisor, tools, stopping };
         let watch = move || {
-            let tools = tools.clone();
-            async move { tools.watch().await }
+            let watched = watched.clone();
+            async move { watched.watch().await }
         };
         starting.begin(&running.others, "tool-watch", watch);
+        running.others.spawn("health-check", self.checks);
         if let Some(migration) = self.migration {
             running.others.spawn("migration", migration.keep_trying());
         }
@@ -99,6 +108,7 @@ impl Background {
 /// Who looks after the tasks, and when they are to end.
 struct Starting<'a> {
     supervisor: Supervisor,
+    tools: Arc<ToolHost>,
     stopping: &'a CancellationToken,
 }
 
@@ -133,10 +143,15 @@ impl Starting<'_> {
         running.others.spawn("recovery", recover(jobbing.queue, jobbing.name));
         let worker = Arc::new(jobbing.worker);
         for _ in 0..WORKERS {
-            let (worker, until) = (worker.clone(), self.stopping.clone());
+            let (worker, tools, until) = (worker.clone(), self.tools.clone(), self.stopping.clone());
             let work = move || {
-                let (worker, until) = (worker.clone(), until.clone());
-                async move { worker.work(until).await }
+                let (worker, tools, until) = (worker.clone(), tools.clone(), until.clone());
+                async move {
+                    // A job that is claimed before the tools are loaded would run without them.
+                    if until.run_until_cancelled(tools.prepared()).await.is_some() {
+                        worker.work(until).await;
+                    }
+                }
             };
             self.begin(&running.workers, "worker", work);
         }

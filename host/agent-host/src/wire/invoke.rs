@@ -50,9 +50,9 @@ impl Parts<'_> {
     pub(crate) fn for_jobs(&self, name: String, store: Arc<dyn RunStore>) -> Workshop {
         // In the store before the next step, so that another worker can go on.
         let journal: Arc<dyn Journal> = Arc::new(Patient::new(store));
+        let agent = self.recorded(self.agent(journal.clone()));
         let (admission, circuit) = (self.admission.clone(), self.circuit.clone());
-        let guarded = Breaker::new(self.recorded(self.agent(journal.clone())), circuit.clone());
-        let agent = Arc::new(self.metrics.judged(guarded));
+        let agent = Arc::new(self.metrics.judged(Breaker::new(agent, circuit.clone())));
         Workshop { name, admission, agent, circuit, journal, observer: self.metrics.service() }
     }
 

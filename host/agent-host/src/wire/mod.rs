@@ -19,12 +19,13 @@ use agent_core::record::{Behind, Bounds};
 use axum::Router;
 use backends::memory::MemoryJournal;
 use backends::sql::SqlPool;
-use http_edge::{Edge, Readiness, Settings};
+use futures::FutureExt;
+use http_edge::{Edge, Hosts, Readiness, Settings};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
-use crate::metrics::Metrics;
+use crate::metrics::{HttpMetrics, Metrics};
 use crate::tasks::Supervisor;
 use background::Recording;
 use invoke::Parts;
@@ -47,6 +48,10 @@ pub struct Service {
     pub router: Router,
     /// What has to go on beside the requests.
     pub background: Background,
+    /// Where connections are counted.
+    pub http_metrics: Arc<HttpMetrics>,
+    /// Runs that are recorded behind their answers, if runs are recorded.
+    pub recording: Option<Behind>,
 }
 
 /// Why a service cannot be put together. Every text says what to do.
@@ -85,11 +90,12 @@ pub enum WireError {
 }
 
 /// Puts a service together. `lane` is where guests go on that take long; `worker` names this process among all
-/// that work off the queue; `readiness` and `stopping` say when the service is going away.
+/// that work off the queue; `hosts` says under which names it answers; `readiness` and `stopping` say when the service is going away.
 pub async fn build(
     config: &Config,
     lane: Handle,
     worker: String,
+    hosts: Hosts,
     readiness: Readiness,
     stopping: &CancellationToken,
 ) -> Result<Service, WireError> {
@@ -98,21 +104,24 @@ pub async fn build(
         Metrics::new(config.service.environment, &config.observe.metrics_prefix, &Handle::current())
             .map_err(WireError::Metrics)?;
     let models = models::connect(&config.models, &metrics)?;
-    let tools = tools::start(&config.tools, lane, metrics.tools()).await.map_err(WireError::Tools)?;
+    let tools = tools::start(&config.tools, config.agent.token_budget, lane, metrics.tools())
+        .await
+        .map_err(WireError::Tools)?;
     let tools = Arc::new(tools);
     let stores = stores::open(&config.stores).await?;
     let schema = Schema::new(stores.database.is_none());
     let migration = prepare(stores.database.as_ref(), &schema).await?;
     let (recording, behind) = record(stores.runs, &metrics);
     let (circuit, admission) = bulkheads(&config.agent, &metrics)?;
+    let (llm, checks) = probes::llm(models.checked, &config.models);
     let parts = Parts {
         config: &config.agent,
         metrics: &metrics,
-        model: models.chat,
+        model: Arc::new(probes::Heard { model: models.chat, probe: llm.clone() }),
         toolbox: tools.clone(),
         behind,
         unrecorded: Arc::new(MemoryJournal::new(JOURNAL_BYTES)),
-        llm: probes::llm(models.checked, config.models.health_ttl),
+        llm: Arc::new(llm),
         circuit,
         admission,
     };
@@ -137,16 +146,22 @@ pub async fn build(
         // Variant B has a database, and where there is one runs are recorded.
         _ => (None, None),
     };
+    let (http_metrics, behind) = (metrics.http(), parts.behind.clone());
+    let counted = http_metrics.clone();
     let router = http_edge::router(Edge {
         a,
         b,
+        observe: Arc::new(move |request| counted.answered(request)),
+        origins: config.http.origins.clone(),
+        hosts,
         metrics: Arc::new(move || metrics.render()),
         readiness,
         settings: settings(&config.http),
     });
     let (database, mongo) = (stores.database, stores.mongo);
-    let background = Background { supervisor, tools, migration, recording, jobbing, database, mongo };
-    Ok(Service { router, background })
+    let checks = checks.run().boxed();
+    let background = Background { supervisor, tools, checks, migration, recording, jobbing, database, mongo };
+    Ok(Service { router, background, http_metrics, recording: behind })
 }
 
 /// The circuit of the agent and the places for its runs, which all variants and the queue's worker share.
@@ -182,6 +197,7 @@ fn settings(config: &config::Http) -> Settings {
         body_time_limit: config.body_timeout,
         probe_time_limit: PROBE_LIMIT,
         trusted_proxies: config.trusted_proxies,
+        rates: config.rates,
     }
 }
 

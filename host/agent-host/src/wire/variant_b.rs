@@ -58,6 +58,7 @@ pub(crate) fn build(
         database: stores.probe,
         key_value: shared.key_value,
         llm: parts.llm.clone(),
+        toolbox: parts.toolbox.clone(),
         prepared: stores.prepared,
         production: config.service.environment == Environment::Production,
     };

@@ -6,11 +6,12 @@
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use agent_core::trace::{self, TraceContext};
+use axum::extract::MatchedPath;
 use http::{Method, Request, Response, Uri};
 use pin_project_lite::pin_project;
 use tower::Service;
@@ -22,6 +23,7 @@ use super::one_line::OneLine;
 use super::request_id::RequestId;
 use super::server_span;
 use crate::answer::{Failure, Routine};
+use crate::edge::{AnsweredRequest, ObserveRequest};
 
 /// What a log filter names to pick or silence these lines.
 const TARGET: &str = "http_edge::request";
@@ -29,19 +31,28 @@ const TARGET: &str = "http_edge::request";
 /// Stands in the log where an answer's status would: nginx's number for a client that did not wait.
 const CLIENT_GONE: u16 = 499;
 
-/// Whose request it was, in the answer's extensions.
-#[derive(Debug, Clone)]
-pub(crate) struct UserId(pub(crate) Arc<str>);
+/// Whose request it is, an extension of every request: whoever finds it out writes it, and the line has it even
+/// when there is no answer to be asked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Whose(Arc<OnceLock<Arc<str>>>);
+
+impl Whose {
+    /// Only the first one counts.
+    pub(crate) fn is(&self, user: &str) {
+        let _known_before = self.0.set(user.into());
+    }
+}
 
 /// The service behind this layer.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Logged<S> {
     inner: S,
+    observe: ObserveRequest,
 }
 
 impl<S> Logged<S> {
-    pub(super) fn new(inner: S) -> Self {
-        Self { inner }
+    pub(super) fn new(inner: S, observe: ObserveRequest) -> Self {
+        Self { inner, observe }
     }
 }
 
@@ -57,8 +68,8 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let mut line = Line::begin(&request);
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let mut line = Line::begin(&mut request, self.observe.clone());
         let span = line.span();
         line.traced = server_span::begin(&request, &span);
         line.trace = trace::of(&line.traced).or_else(|| trace::of(&span));
@@ -92,8 +103,10 @@ where
 }
 
 /// The line of a request that is not answered yet. Dropping it means that it never will be.
-#[derive(Debug)]
 struct Line {
+    observe: ObserveRequest,
+    whose: Whose,
+    route: Option<MatchedPath>,
     method: Method,
     uri: Uri,
     request_id: Option<RequestId>,
@@ -106,8 +119,13 @@ struct Line {
 }
 
 impl Line {
-    fn begin<B>(request: &Request<B>) -> Self {
+    fn begin<B>(request: &mut Request<B>, observe: ObserveRequest) -> Self {
+        let whose = Whose::default();
+        request.extensions_mut().insert(whose.clone());
         Self {
+            observe,
+            whose,
+            route: request.extensions().get().cloned(),
             method: request.method().clone(),
             uri: request.uri().clone(),
             request_id: request.extensions().get().cloned(),
@@ -138,19 +156,21 @@ impl Line {
             (false, true) => Level::DEBUG,
         };
         server_span::end(&self.traced, response.status().as_u16());
-        let user = response.extensions().get::<UserId>();
-        self.write(level, response.status().as_u16(), user, failure);
+        self.write(level, response.status().as_u16(), failure);
     }
 
-    fn write(&self, level: Level, status: u16, user: Option<&UserId>, error: Option<impl Display>) {
+    fn write(&self, level: Level, status: u16, error: Option<impl Display>) {
         use tracing::field::display;
 
-        let duration_ms = self.began.elapsed().as_micros() as f64 / 1000.0;
+        let took = self.began.elapsed();
+        let route = self.route.as_ref().map(MatchedPath::as_str);
+        (self.observe)(&AnsweredRequest { route, method: known_method(&self.method), status, took });
+        let duration_ms = took.as_micros() as f64 / 1000.0;
         let method = OneLine { text: &self.method, limit: 32 };
         let path = OneLine { text: self.uri.path(), limit: 512 };
         let request_id = self.request_id.as_ref().map(display);
         let client = self.client.map(|ClientAddress(address)| display(address));
-        let user_id = user.map(|UserId(text)| display(OneLine { text, limit: 256 }));
+        let user_id = self.whose.0.get().map(|text| display(OneLine { text, limit: 256 }));
         let error = error.map(|text| display(OneLine { text, limit: 4096 }));
         let trace_id = self.trace.map(|trace| display(format!("{:032x}", trace.trace_id)));
         let span_id = self.trace.map(|trace| display(format!("{:016x}", trace.span_id)));
@@ -178,12 +198,23 @@ impl Drop for Line {
         if !self.written {
             server_span::client_gone(&self.traced);
             // Only a shutdown that has lost its patience looks the same from here.
-            self.write(
-                Level::INFO,
-                CLIENT_GONE,
-                None,
-                Some("the client went away before its answer was ready"),
-            );
+            self.write(Level::INFO, CLIENT_GONE, Some("the client went away before its answer was ready"));
         }
+    }
+}
+
+/// The methods of HTTP and `PATCH`; callers may make up any number of others.
+fn known_method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        Method::CONNECT => "CONNECT",
+        Method::OPTIONS => "OPTIONS",
+        Method::TRACE => "TRACE",
+        Method::PATCH => "PATCH",
+        _ => "other",
     }
 }

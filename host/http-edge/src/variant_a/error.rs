@@ -25,7 +25,10 @@ impl Error {
         match self {
             Self::Body(BodyError::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "Payload too large"),
             Self::Body(BodyError::TooSlow { .. }) => (StatusCode::REQUEST_TIMEOUT, "Request timeout"),
-            Self::Body(BodyError::Broken(_)) | Self::Json(_) | Self::Input(_) => {
+            Self::Body(BodyError::UnknownCoding) => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, answer::UNSUPPORTED_CODING)
+            }
+            Self::Body(BodyError::Broken(_) | BodyError::Undecodable(_)) | Self::Json(_) | Self::Input(_) => {
                 (StatusCode::BAD_REQUEST, "Invalid input")
             }
             // "500 | Variant A: agent throws" (interface, Errors), for whatever reason.
@@ -42,6 +45,6 @@ impl Error {
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let (status, text) = self.status_and_text();
-        answer::fail(status, text, self)
+        answer::naming_codings(answer::fail(status, text, self))
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use agent_core::invoke::Ask;
 use agent_core::result::AgentResult;
-use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -13,7 +12,7 @@ use serde_json::Value;
 
 use super::error::Error;
 use crate::answer;
-use crate::body::read_body;
+use crate::body::Payload;
 use crate::edge::{Served, VariantA};
 use crate::json;
 use crate::layers::RequestId;
@@ -22,9 +21,9 @@ use crate::layers::RequestId;
 pub(super) async fn invoke_agent(
     State(edge): State<Arc<Served<VariantA>>>,
     request_id: RequestId,
-    body: Body,
+    payload: Payload,
 ) -> Result<Response, Error> {
-    let body = read_body(body, &edge.settings).await?;
+    let body = payload.read(&edge.settings).await?;
     let input = take_input(json::parse(&body)?)?;
     let answer = edge.variant.invoke.invoke(Ask::new(request_id.to_string(), input)).await?;
     Ok(answer::json(StatusCode::OK, &Success { result: &answer.result }))

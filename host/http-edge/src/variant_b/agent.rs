@@ -3,7 +3,6 @@
 use agent_core::invoke::{Answer, Ask, InvokeError};
 use agent_core::message::Options;
 use agent_core::result::AgentResult;
-use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -13,6 +12,7 @@ use super::caller::Caller;
 use super::error::Error;
 use super::{Shared, schema};
 use crate::answer;
+use crate::body::Payload;
 use crate::edge::VariantB;
 use crate::layers::RequestId;
 
@@ -21,9 +21,9 @@ pub(super) async fn invoke_agent(
     State(edge): State<Shared>,
     caller: Caller,
     request_id: RequestId,
-    body: Body,
+    payload: Payload,
 ) -> Result<Response, Error> {
-    let body = schema::read_json(body, &edge.settings).await?;
+    let body = schema::read_json(payload, &edge.settings).await?;
     let request = schema::read_agent_request(body)?;
     let answer = ask(&edge.variant, &caller, &request_id, request.query, request.options).await?;
     Ok(show(&answer))

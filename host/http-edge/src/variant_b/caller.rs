@@ -8,9 +8,10 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 
 use super::error::Error;
-use super::gate::{Admission, Tally};
+use super::gate::Tally;
 use super::{Shared, windows};
 use crate::edge::VariantB;
+use crate::layers::Whose;
 use crate::tokens::Claims;
 
 /// The only role that may do more than others (decisions, "Cache invalidation").
@@ -48,9 +49,12 @@ impl FromRequestParts<Shared> for Caller {
         let caller = authenticate(&parts.headers, &edge.variant);
         let claims = caller.as_ref().ok().map(|caller| &caller.claims);
         let address = parts.extensions.get().copied();
-        let counted = windows::count(&*edge.variant.windows, address, claims).await;
+        if let (Some(whose), Some(claims)) = (parts.extensions.get::<Whose>(), claims) {
+            whose.is(&claims.id);
+        }
+        let counted = windows::count(&*edge.variant.windows, edge.settings.rates, address, claims).await;
         if let Some(tally) = parts.extensions.get::<Tally>() {
-            tally.write(Admission { counted, user: claims.map(|claims| claims.id.as_str().into()) });
+            tally.write(counted);
         }
         counted.check_address()?;
         let caller = caller?;

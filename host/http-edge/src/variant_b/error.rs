@@ -16,7 +16,7 @@ use agent_core::drive::DriveError;
 use agent_core::invoke::InvokeError;
 use agent_core::ports::{CacheError, ClusterError, ModelError, QueueError};
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_TYPE, ETAG, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
 use super::issue::{Issue, Issues};
@@ -69,6 +69,7 @@ struct Told<'a> {
     status: StatusCode,
     words: Words<'a>,
     retry_after: Option<Duration>,
+    challenge: Option<HeaderValue>,
 }
 
 enum Words<'a> {
@@ -91,6 +92,11 @@ const TOO_MANY: &str = "Too many requests from this IP";
 const TOO_MANY_TAG: HeaderValue = HeaderValue::from_static(r#"W/"1e-roKLuvUqeFZ1+vMntDcNHW9otjw""#);
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
+/// What the empty 401 and 403 say to clients that read headers (RFC 6750, section 3).
+const TOKEN_NEEDED: HeaderValue = HeaderValue::from_static(r#"Bearer realm="agent-host""#);
+const TOKEN_INVALID: HeaderValue =
+    HeaderValue::from_static(r#"Bearer realm="agent-host", error="invalid_token""#);
+
 /// When to try again what fails for reasons that nobody knows the end of.
 const SOON: Duration = Duration::from_secs(1);
 
@@ -102,7 +108,7 @@ impl Error {
             Self::AddressLimited { retry_after } => {
                 Told::new(StatusCode::TOO_MANY_REQUESTS, Words::Page(TOO_MANY)).after(Some(*retry_after))
             }
-            Self::NoToken => Told::new(StatusCode::UNAUTHORIZED, Words::None),
+            Self::NoToken => Told::challenging(StatusCode::UNAUTHORIZED, TOKEN_NEEDED),
             Self::Token(
                 TokenError::Forged
                 | TokenError::Malformed
@@ -110,7 +116,7 @@ impl Error {
                 | TokenError::Expired
                 | TokenError::NotYet
                 | TokenError::Nobody,
-            ) => Told::new(StatusCode::FORBIDDEN, Words::None),
+            ) => Told::challenging(StatusCode::FORBIDDEN, TOKEN_INVALID),
             Self::UserLimited { retry_after } => {
                 text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(Some(*retry_after))
             }
@@ -119,7 +125,10 @@ impl Error {
                 text(StatusCode::PAYLOAD_TOO_LARGE, "Payload too large")
             }
             Self::Body(BodyError::TooSlow { .. }) => text(StatusCode::REQUEST_TIMEOUT, "Request timeout"),
-            Self::Body(BodyError::Broken(_)) | Self::Json(_) => {
+            Self::Body(BodyError::UnknownCoding) => {
+                text(StatusCode::UNSUPPORTED_MEDIA_TYPE, answer::UNSUPPORTED_CODING)
+            }
+            Self::Body(BodyError::Broken(_) | BodyError::Undecodable(_)) | Self::Json(_) => {
                 text(StatusCode::BAD_REQUEST, "Invalid input")
             }
             Self::Schema(issues) => Told::new(StatusCode::BAD_REQUEST, Words::List(&issues.0)),
@@ -184,7 +193,12 @@ impl Error {
 
 impl<'a> Told<'a> {
     fn new(status: StatusCode, words: Words<'a>) -> Self {
-        Self { status, words, retry_after: None }
+        Self { status, words, retry_after: None, challenge: None }
+    }
+
+    /// An empty body beside the header that says how to come in.
+    fn challenging(status: StatusCode, challenge: HeaderValue) -> Self {
+        Self { challenge: Some(challenge), ..Self::new(status, Words::None) }
     }
 
     fn text(status: StatusCode, text: &'static str) -> Self {
@@ -212,7 +226,10 @@ impl<'a> Told<'a> {
         if let Some(duration) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, whole_seconds(duration).max(1).into());
         }
-        response
+        if let Some(challenge) = self.challenge {
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        }
+        answer::naming_codings(response)
     }
 }
 

@@ -21,7 +21,7 @@ use tower::Service;
 use super::Shared;
 use super::error::Untold;
 use super::windows::{self, Counted};
-use crate::layers::{ClientAddress, UserId};
+use crate::layers::ClientAddress;
 
 /// What the limits and the error table apply to (interface, Limits: "everything under `/api/`").
 const GATED: &str = "/api/";
@@ -30,22 +30,15 @@ const GATED: &str = "/api/";
 #[derive(Clone)]
 pub(crate) struct Gate(Shared);
 
-/// How a handler's [`Caller`](super::caller::Caller) tells the gate that the request has been counted, and
-/// whose it is. An extension of every request under `/api/`.
+/// How a handler's [`Caller`](super::caller::Caller) tells the gate that the request has been counted. An extension
+/// of every request under `/api/`.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tally(Arc<OnceLock<Admission>>);
-
-/// What became known of a request before its handler ran.
-#[derive(Debug, Clone)]
-pub(super) struct Admission {
-    pub(super) counted: Counted,
-    pub(super) user: Option<Arc<str>>,
-}
+pub(super) struct Tally(Arc<OnceLock<Counted>>);
 
 impl Tally {
     /// Only the first one counts: a request is counted once.
-    pub(super) fn write(&self, admission: Admission) {
-        let _written_before = self.0.set(admission);
+    pub(super) fn write(&self, counted: Counted) {
+        let _written_before = self.0.set(counted);
     }
 }
 
@@ -58,21 +51,19 @@ impl Gate {
     /// the address's window alone: turning it away afterwards looks no different, since nothing was done.
     async fn complete(self, tally: Tally, address: Option<ClientAddress>, answer: Response) -> Response {
         let variant = &self.0.variant;
-        let (counted, user, mut answer) = match tally.0.get() {
-            Some(admission) => (admission.counted, admission.user.clone(), answer),
+        let rates = self.0.settings.rates;
+        let (counted, mut answer) = match tally.0.get() {
+            Some(counted) => (*counted, answer),
             None => {
-                let counted = windows::count(&*variant.windows, address, None).await;
+                let counted = windows::count(&*variant.windows, rates, address, None).await;
                 let turned_away = counted.check_address().err().map(IntoResponse::into_response);
-                (counted, None, turned_away.unwrap_or(answer))
+                (counted, turned_away.unwrap_or(answer))
             }
         };
         if let Some(untold) = answer.extensions_mut().remove::<Untold>() {
             answer = untold.tell(variant.production);
         }
         counted.write(answer.headers_mut(), SystemTime::now());
-        if let Some(id) = user {
-            answer.extensions_mut().insert(UserId(id));
-        }
         answer
     }
 }

@@ -12,15 +12,16 @@ use http::{HeaderValue, StatusCode};
 use super::caller::Caller;
 use super::error::Error;
 use super::{Shared, agent, schema};
+use crate::body::Payload;
 use crate::layers::RequestId;
 
 pub(super) async fn route_by_priority(
     State(edge): State<Shared>,
     caller: Caller,
     request_id: RequestId,
-    body: Body,
+    payload: Payload,
 ) -> Result<Response, Error> {
-    let body = schema::read_json(body, &edge.settings).await?;
+    let body = schema::read_json(payload, &edge.settings).await?;
     let request = schema::read_gateway_request(body)?;
     if let Some(cluster) = edge.variant.cluster.as_deref().filter(|_| request.is_urgent) {
         return Ok(forward(cluster, &caller, &request_id, &request.query).await?);

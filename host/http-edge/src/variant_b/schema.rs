@@ -5,12 +5,11 @@
 mod tests;
 
 use agent_core::message::Options;
-use axum::body::Body;
 use serde_json::{Map, Value};
 
 use super::error::Error;
 use super::issue::{Issue, Issues, Path};
-use crate::body::read_body;
+use crate::body::Payload;
 use crate::edge::Settings;
 use crate::json;
 
@@ -42,8 +41,8 @@ pub(super) struct GatewayRequest {
 }
 
 /// Reads a body within its limits, as JSON.
-pub(super) async fn read_json(body: Body, settings: &Settings) -> Result<Value, Error> {
-    Ok(json::parse(&read_body(body, settings).await?)?)
+pub(super) async fn read_json(payload: Payload, settings: &Settings) -> Result<Value, Error> {
+    Ok(json::parse(&payload.read(settings).await?)?)
 }
 
 /// A query, and the caller's wishes for the model.

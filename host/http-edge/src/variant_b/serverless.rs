@@ -2,22 +2,22 @@
 //! message of whatever goes wrong with the agent (interface, Variant B, rule 5).
 
 use agent_core::message::Options;
-use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 
 use super::caller::Caller;
 use super::error::Error;
 use super::{Shared, agent, schema};
+use crate::body::Payload;
 use crate::layers::RequestId;
 
 pub(super) async fn handle_event(
     State(edge): State<Shared>,
     caller: Caller,
     request_id: RequestId,
-    body: Body,
+    payload: Payload,
 ) -> Result<Response, Error> {
-    let body = schema::read_json(body, &edge.settings).await?;
+    let body = schema::read_json(payload, &edge.settings).await?;
     let query = schema::read_query(body)?;
     let answer = agent::ask(&edge.variant, &caller, &request_id, query, Options::default()).await;
     Ok(agent::show(&answer.map_err(Error::Serverless)?))

@@ -1,7 +1,6 @@
 //! `POST /api/agent/async`: `{query}` in, the id of a job out.
 
 use agent_core::ports::JobData;
-use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use http::header::LOCATION;
@@ -12,6 +11,7 @@ use super::caller::Caller;
 use super::error::Error;
 use super::{Shared, schema};
 use crate::answer;
+use crate::body::Payload;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,9 +22,9 @@ pub(super) struct Accepted<'a> {
 pub(super) async fn submit_job(
     State(edge): State<Shared>,
     caller: Caller,
-    body: Body,
+    payload: Payload,
 ) -> Result<Response, Error> {
-    let body = schema::read_json(body, &edge.settings).await?;
+    let body = schema::read_json(payload, &edge.settings).await?;
     let query = schema::read_long_query(body)?;
     let job_id = edge.variant.jobs.submit(&JobData { query, user_id: caller.id().into() }).await?;
     let mut response = answer::json(StatusCode::ACCEPTED, &Accepted { job_id: &job_id });

@@ -10,19 +10,9 @@ use agent_core::ports::{Hits, RateWindows, Window, WindowKind};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::error::Error;
+use crate::edge::{RateLimit, RateLimits};
 use crate::layers::ClientAddress;
 use crate::tokens::Claims;
-
-/// Requests of one address (interface, Limits, "IP rate limit").
-const ADDRESS_LIMIT: u64 = 100;
-const ADDRESS_PERIOD: Duration = Duration::from_mins(15);
-/// Both of them, as draft 6 of the header's standard has it (wire 1.1).
-const ADDRESS_POLICY: HeaderValue = HeaderValue::from_static("100;w=900");
-
-/// Requests of one user (interface, Limits, "Per-user rate limit").
-const PREMIUM_LIMIT: u64 = 100;
-const STANDARD_LIMIT: u64 = 10;
-const USER_PERIOD: Duration = Duration::from_mins(1);
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
@@ -35,33 +25,40 @@ const USER_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 /// What one request was counted in. Empty when the windows could not be asked: such a request passes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counted {
-    address: Option<Hits>,
+    address: Option<Count>,
     user: Option<Count>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Count {
     hits: Hits,
-    limit: u64,
+    limit: RateLimit,
 }
 
 /// Counts a request of that address, and of that user if it is somebody's, in one round trip.
 pub(super) async fn count(
     windows: &dyn RateWindows,
+    rates: RateLimits,
     address: Option<ClientAddress>,
     user: Option<&Claims>,
 ) -> Counted {
     let address_key = address_key(address);
-    let kind = WindowKind::Address;
-    let address = Window { kind, key: &address_key, limit: ADDRESS_LIMIT, period: ADDRESS_PERIOD };
+    let window =
+        |kind, key, limit: RateLimit| Window { kind, key, limit: limit.requests, period: limit.period };
     let user_key = user.map(|user| format!("user:{}", user.id)).unwrap_or_default();
-    let limit = user.map_or(STANDARD_LIMIT, limit_of);
-    let both = [address, Window { kind: WindowKind::User, key: &user_key, limit, period: USER_PERIOD }];
+    let user_limit = user.map_or(rates.user, |user| limit_of(user, rates));
+    let both = [
+        window(WindowKind::Address, &address_key, rates.address),
+        window(WindowKind::User, &user_key, user_limit),
+    ];
     let asked = if user.is_some() { &both[..] } else { &both[..1] };
     match windows.hit(asked).await {
         Ok(hits) => {
-            let user = user.and_then(|_| hits.get(1)).map(|hits| Count { hits: *hits, limit });
-            Counted { address: hits.first().copied(), user }
+            let count = |hits: &Hits, limit| Count { hits: *hits, limit };
+            Counted {
+                address: hits.first().map(|hits| count(hits, rates.address)),
+                user: user.and_then(|_| hits.get(1)).map(|hits| count(hits, user_limit)),
+            }
         }
         Err(error) => {
             tracing::error!(%error, "requests are not counted, and nobody is turned away for their number");
@@ -74,7 +71,7 @@ impl Counted {
     /// The address's window first: someone it turns away is not asked for a token.
     pub(super) fn check_address(&self) -> Result<(), Error> {
         match self.address {
-            Some(hits) if hits.exceed(ADDRESS_LIMIT) => {
+            Some(Count { hits, limit }) if hits.exceed(limit.requests) => {
                 Err(Error::AddressLimited { retry_after: hits.resets_in })
             }
             Some(_) | None => Ok(()),
@@ -83,7 +80,7 @@ impl Counted {
 
     pub(super) fn check_user(&self) -> Result<(), Error> {
         match self.user {
-            Some(Count { hits, limit }) if hits.exceed(limit) => {
+            Some(Count { hits, limit }) if hits.exceed(limit.requests) => {
                 Err(Error::UserLimited { retry_after: hits.resets_in })
             }
             Some(_) | None => Ok(()),
@@ -93,26 +90,31 @@ impl Counted {
     /// `RateLimit-*` for the address, whose reset is in seconds from now, and `X-RateLimit-*` for the user,
     /// whose reset is in seconds since the epoch (wire 1.1).
     pub(super) fn write(&self, headers: &mut HeaderMap, now: SystemTime) {
-        if let Some(hits) = self.address {
-            headers.insert(POLICY, ADDRESS_POLICY);
-            headers.insert(LIMIT, ADDRESS_LIMIT.into());
-            headers.insert(REMAINING, ADDRESS_LIMIT.saturating_sub(hits.count).into());
+        if let Some(Count { hits, limit: RateLimit { requests, period } }) = self.address {
+            // Both of them, as draft 6 of the header's standard has it (wire 1.1).
+            let policy = HeaderValue::try_from(format!("{requests};w={}", whole_seconds(period)));
+            // Digits and letters are always fit for a header.
+            if let Ok(policy) = policy {
+                headers.insert(POLICY, policy);
+            }
+            headers.insert(LIMIT, requests.into());
+            headers.insert(REMAINING, requests.saturating_sub(hits.count).into());
             headers.insert(RESET, whole_seconds(hits.resets_in).into());
         }
         if let Some(Count { hits, limit }) = self.user {
             let since_the_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             let reset = whole_seconds(since_the_epoch.saturating_add(hits.resets_in));
-            headers.insert(USER_LIMIT, limit.into());
-            headers.insert(USER_REMAINING, limit.saturating_sub(hits.count).into());
+            headers.insert(USER_LIMIT, limit.requests.into());
+            headers.insert(USER_REMAINING, limit.requests.saturating_sub(hits.count).into());
             headers.insert(USER_RESET, reset.into());
         }
     }
 }
 
-fn limit_of(user: &Claims) -> u64 {
+fn limit_of(user: &Claims, rates: RateLimits) -> RateLimit {
     match user.tier.as_deref() {
-        Some("premium") => PREMIUM_LIMIT,
-        Some(_) | None => STANDARD_LIMIT,
+        Some("premium") => RateLimit { requests: rates.premium_requests, ..rates.user },
+        Some(_) | None => rates.user,
     }
 }
 
@@ -150,7 +152,8 @@ mod tests {
     #[test]
     fn only_premium_users_have_the_larger_window() {
         let limit = |tier: Option<&str>| {
-            limit_of(&Claims { id: "u1".into(), tier: tier.map(str::to_owned), role: None })
+            let user = Claims { id: "u1".into(), tier: tier.map(str::to_owned), role: None };
+            limit_of(&user, RateLimits::default()).requests
         };
         assert_eq!(limit(Some("premium")), 100);
         for tier in [None, Some(""), Some("Premium"), Some("free")] {
@@ -161,7 +164,11 @@ mod tests {
     #[test]
     fn what_is_left_is_never_negative_and_resets_are_rounded_up() {
         let hits = |count| Hits { count, resets_in: Duration::from_millis(59_001) };
-        let counted = Counted { address: Some(hits(101)), user: Some(Count { hits: hits(3), limit: 10 }) };
+        let RateLimits { address, user, .. } = RateLimits::default();
+        let counted = Counted {
+            address: Some(Count { hits: hits(101), limit: address }),
+            user: Some(Count { hits: hits(3), limit: user }),
+        };
         let mut headers = HeaderMap::new();
         counted.write(&mut headers, SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_500));
         let mut lines: Vec<_> =

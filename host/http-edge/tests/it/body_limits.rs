@@ -38,7 +38,6 @@ async fn a_body_over_the_limit_is_a_413() {
     let answer = Service::with_invoke(Answers).invoke(body_of(DEFAULT_LIMIT + 1)).await;
     assert_snapshot!(answer, @r#"
     413 Payload Too Large
-    connection: close
     content-type: application/json; charset=utf-8
     {"error":"Payload too large"}
     "#);
@@ -53,30 +52,6 @@ async fn a_chunked_body_at_the_limit_is_served() {
 }
 
 #[tokio::test]
-async fn a_client_that_only_reads_after_sending_too_much_still_gets_its_413() {
-    let service = Service::with_invoke(Answers);
-    let answer = service.on_a_socket(async |mut client| {
-        client.send("POST /agent/invoke HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n").await;
-        let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x1_0000));
-        for _ in 0..256 {
-            client.send(&chunk).await;
-        }
-        client.send("0\r\n\r\n").await;
-        client.receive_all().await
-    });
-    assert!(answer.await.starts_with("HTTP/1.1 413 Payload Too Large\n"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_body_without_end_is_refused_after_a_second() {
-    let service = Service::configured(Answers, |edge| edge.settings.max_body_bytes = 0);
-    let began = tokio::time::Instant::now();
-    let answer = service.invoke(drops_of(Duration::from_millis(10))).await;
-    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert_eq!(began.elapsed().as_millis(), 1_010);
-}
-
-#[tokio::test]
 async fn a_body_that_declares_more_than_the_limit_is_refused_before_it_is_sent() {
     let service = Service::with_invoke(Answers);
     let answer = service.on_a_socket(async |mut client| {
@@ -87,7 +62,6 @@ async fn a_body_that_declares_more_than_the_limit_is_refused_before_it_is_sent()
     assert_snapshot!(answer.await, @r#"
     HTTP/1.1 413 Payload Too Large
     content-type: application/json; charset=utf-8
-    connection: close
     x-request-id: r
     content-length: 29
 
@@ -103,7 +77,6 @@ async fn a_body_that_does_not_arrive_in_time_is_a_408() {
     let answer = service.invoke(drops_of(Duration::from_secs(1))).await;
     assert_snapshot!(answer, @r#"
     408 Request Timeout
-    connection: close
     content-type: application/json; charset=utf-8
     {"error":"Request timeout"}
     "#);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent_core::ports::ToolFault;
+use agent_core::ports::{Preparing, ToolFault};
 use agent_core::testing::EchoTools;
 use http::StatusCode;
 use insta::assert_snapshot;
@@ -117,5 +117,31 @@ async fn components_that_could_not_be_loaded_are_reported_but_make_nothing_unhea
     200 OK
     content-type: application/json; charset=utf-8
     {"healthy":true,"status":"healthy","checks":{"llm":{"healthy":true,"status":"healthy"}},"tools":{"failed":[{"file":"clock.wasm","error":"it imports wasi:clocks, which no policy grants"}]}}
+    "#);
+}
+
+#[tokio::test]
+async fn readiness_waits_for_the_tools_of_the_start_and_for_none_that_come_later() {
+    let preparing = |files: &[&str], first| {
+        let files = files.iter().map(|file| (*file).to_owned()).collect();
+        let toolbox = EchoTools::new(&[]).with_preparing(Preparing { files, first });
+        Service::configured(Answers, |edge| {
+            a(edge).toolbox = std::sync::Arc::new(toolbox);
+            a(edge).probes = vec![FixedProbe::passes("llm")];
+        })
+    };
+    let service = preparing(&["a.wasm", "b.wasm"], true);
+    assert_snapshot!(service.get("/health/ready").await, @r#"
+    503 Service Unavailable
+    content-type: application/json; charset=utf-8
+    {"healthy":false,"status":"unhealthy","checks":{"llm":{"healthy":true,"status":"healthy"},"tools":{"healthy":false,"error":"tools are being prepared: a.wasm, b.wasm"}},"tools":{"preparing":["a.wasm","b.wasm"]}}
+    "#);
+    assert_eq!(service.get("/health/live").await.status, StatusCode::OK);
+    let answer = preparing(&[], true).get("/health/ready").await;
+    assert_eq!(answer.json()["checks"]["tools"]["error"], "the tools folder has not been read yet");
+    assert_snapshot!(preparing(&["late.wasm"], false).get("/health/ready").await, @r#"
+    200 OK
+    content-type: application/json; charset=utf-8
+    {"healthy":true,"status":"healthy","checks":{"llm":{"healthy":true,"status":"healthy"}},"tools":{"preparing":["late.wasm"]}}
     "#);
 }

@@ -6,6 +6,12 @@ mod body_limits;
 #[cfg(test)]
 mod client_gone;
 #[cfg(test)]
+mod codings;
+#[cfg(test)]
+mod compression;
+#[cfg(test)]
+mod front;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod health;
@@ -15,6 +21,10 @@ mod invocation;
 mod malformed_bodies;
 #[cfg(test)]
 mod metrics;
+#[cfg(test)]
+mod observed;
+#[cfg(test)]
+mod origins;
 #[cfg(test)]
 mod panics;
 #[cfg(test)]

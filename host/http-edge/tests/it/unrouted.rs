@@ -9,7 +9,7 @@ use crate::harness::{Answers, Service};
 #[tokio::test]
 async fn an_unknown_path_is_a_404_for_every_method() {
     let service = Service::with_invoke(Answers);
-    assert_snapshot!(service.get("/").await, @r#"
+    assert_snapshot!(service.get("/nowhere").await, @r#"
     404 Not Found
     content-type: application/json; charset=utf-8
     {"error":"Not found"}

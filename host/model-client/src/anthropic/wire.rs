@@ -75,7 +75,15 @@ pub(super) struct Response {
     pub(super) content: Option<Vec<Said>>,
     pub(super) stop_reason: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
+    pub(super) stop_details: Option<StopDetails>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) usage: Option<Usage>,
+}
+
+/// What is said of a refusal.
+#[derive(Debug, Deserialize)]
+pub(super) struct StopDetails {
+    pub(super) explanation: Option<String>,
 }
 
 /// A block of a reply.

@@ -203,3 +203,18 @@ async fn a_forgotten_run_is_not_written() {
     let (store, _) = bench.drain().await;
     assert_eq!((store.records().len(), store.journals()), (0, 0));
 }
+
+#[tokio::test]
+async fn whoever_waits_for_what_has_ended_goes_on_when_it_is_written() {
+    let bench = bench(Bounds::default());
+    bench.behind.written().now_or_never().expect("nothing is waited for when there is nothing");
+    bench.run("a");
+    bench.run("b");
+    assert!(bench.behind.written().now_or_never().is_none());
+    let Bench { store, behind, drain, .. } = bench;
+    tokio::select! {
+        () = drain.run(CancellationToken::new()) => panic!("the drain was not told to stop"),
+        () = behind.written() => {}
+    }
+    assert_eq!((behind.queued(), store.records().len()), (0, 2));
+}

@@ -7,7 +7,8 @@ use http::{HeaderMap, Response, StatusCode};
 
 /// The headers that are part of a promise wherever they occur.
 /// `X-RateLimit-Reset` is not among them: it tells the time of day.
-const HEADERS_THAT_MATTER: [&str; 12] = [
+const HEADERS_THAT_MATTER: [&str; 14] = [
+    "accept-encoding",
     "allow",
     "connection",
     "content-type",
@@ -18,6 +19,7 @@ const HEADERS_THAT_MATTER: [&str; 12] = [
     "ratelimit-remaining",
     "ratelimit-reset",
     "retry-after",
+    "www-authenticate",
     "x-ratelimit-limit",
     "x-ratelimit-remaining",
 ];

@@ -15,7 +15,7 @@ use agent_core::testing::{EchoTools, ScriptedModel, TestJournal};
 use axum::Router;
 use axum::body::Body;
 use http::Request;
-use http_edge::{Edge, Latch, Settings, VariantA};
+use http_edge::{Edge, Hosts, Latch, Origins, Settings, VariantA};
 use tower::ServiceExt;
 
 pub(crate) use answer::Answer;
@@ -66,6 +66,9 @@ impl Service {
             b: None,
             metrics: Arc::new(|| "up 1\n".into()),
             readiness: latch.readiness(),
+            observe: Arc::new(|_request| {}),
+            origins: Origins::default(),
+            hosts: Hosts::Unchecked,
             settings: Settings::default(),
         };
         fill(&mut edge);

@@ -1,0 +1,79 @@
+//! Requests by route, method and status, and the connections that they come on.
+
+use http_edge::AnsweredRequest;
+use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+
+use super::LONG_SECONDS;
+
+/// The route of a request that none was found for: what callers make up is no label.
+const UNMATCHED: &str = "unmatched";
+
+/// Counts what happens at the edge.
+#[derive(Debug)]
+pub struct HttpMetrics {
+    requests: IntCounterVec,
+    seconds: HistogramVec,
+    open: IntGauge,
+    displaced: IntCounter,
+    waits: IntCounter,
+}
+
+impl HttpMetrics {
+    /// All series at zero.
+    pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let requests = Opts::new(
+            "agent_http_requests_total",
+            "Requests by route, method and status; 499: the client went away before its answer was ready",
+        );
+        let seconds =
+            HistogramOpts::new("agent_http_request_duration_seconds", "Duration of requests by route")
+                .buckets(LONG_SECONDS.to_vec());
+        let this = Self {
+            requests: IntCounterVec::new(requests, &["route", "method", "status"])?,
+            seconds: HistogramVec::new(seconds, &["route"])?,
+            open: IntGauge::new("agent_http_connections", "Connections that are open, of MAX_CONNECTIONS")?,
+            displaced: IntCounter::new(
+                "agent_http_connections_displaced_total",
+                "Idle connections that were closed because all of MAX_CONNECTIONS were taken",
+            )?,
+            waits: IntCounter::new(
+                "agent_http_connection_waits_total",
+                "Times a new connection had to wait, because all of MAX_CONNECTIONS were busy",
+            )?,
+        };
+        registry.register(Box::new(this.requests.clone()))?;
+        registry.register(Box::new(this.seconds.clone()))?;
+        registry.register(Box::new(this.open.clone()))?;
+        registry.register(Box::new(this.displaced.clone()))?;
+        registry.register(Box::new(this.waits.clone()))?;
+        Ok(this)
+    }
+
+    /// A request was answered, or nobody waits for its answer any more.
+    pub fn answered(&self, request: &AnsweredRequest<'_>) {
+        let route = request.route.unwrap_or(UNMATCHED);
+        self.count(route, request.method, request.status);
+        self.seconds.with_label_values(&[route]).observe(request.took.as_secs_f64());
+    }
+
+    /// A request was refused before it was known what it asks for.
+    pub(crate) fn refused(&self, status: u16) {
+        self.count(UNMATCHED, "unknown", status);
+    }
+
+    pub(crate) fn connections_open(&self, count: usize) {
+        self.open.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn connection_displaced(&self) {
+        self.displaced.inc();
+    }
+
+    pub(crate) fn connection_waits(&self) {
+        self.waits.inc();
+    }
+
+    fn count(&self, route: &str, method: &str, status: u16) {
+        self.requests.with_label_values(&[route, method, &status.to_string()]).inc();
+    }
+}

@@ -1,0 +1,120 @@
+//! More connections than there may be.
+
+use super::*;
+
+fn at_most(connections: usize) -> impl FnOnce(&mut Server) {
+    move |server| server.most_connections = connections
+}
+
+#[tokio::test]
+async fn a_new_connection_displaces_the_one_that_has_been_idle_for_longest() {
+    let outcome = with_changed(at_most(3), async |bench| {
+        let mut clients = Vec::new();
+        for _ in 0..3 {
+            let mut client = bench.connect().await;
+            assert_eq!(client.ask_for("/hello").await, "hello");
+            clients.push(client);
+        }
+        // The first one is no longer the one that has been idle for longest.
+        assert_eq!(clients[0].ask_for("/hello").await, "hello");
+        assert_eq!(bench.connect().await.ask_for("/hello").await, "hello");
+        clients[1].wait_until_closed().await;
+        assert_eq!(clients[0].ask_for("/hello").await, "hello");
+        assert_eq!(clients[2].ask_for("/hello").await, "hello");
+        assert_eq!(bench.count("agent_http_connections_displaced_total"), 1.0);
+        bench.signal(Signal::Terminate);
+    });
+    assert_eq!(outcome.await, Outcome::Clean);
+}
+
+#[tokio::test]
+async fn hundreds_of_idle_connections_starve_nobody_whatever_they_have_sent() {
+    let outcome = with_changed(at_most(10), async |bench| {
+        let mut crowd = Vec::new();
+        for n in 0..300 {
+            let mut client = bench.connect().await;
+            match n % 3 {
+                0 => client.send("GET /hello HT").await,
+                1 => assert_eq!(client.ask_for("/hello").await, "hello"),
+                _ => {}
+            }
+            crowd.push(client);
+            assert!(bench.count("agent_http_connections") <= 10.0);
+        }
+        assert_eq!(bench.connect().await.ask_for("/hello").await, "hello");
+        bench.signal(Signal::Terminate);
+    });
+    assert_eq!(outcome.await, Outcome::Clean);
+}
+
+#[tokio::test]
+async fn who_is_being_answered_is_not_displaced_and_new_ones_wait() {
+    let outcome = with_changed(at_most(1), async |bench| {
+        let mut busy = bench.connect().await;
+        busy.ask("/slow").await;
+        bench.asked.notified().await;
+        let mut waiting = bench.connect().await;
+        waiting.ask("/hello").await;
+        while bench.count("agent_http_connection_waits_total") == 0.0 {
+            tokio::task::yield_now().await;
+        }
+        bench.answer.notify_one();
+        assert_eq!(busy.answer().await.1, "slow");
+        // Now it is idle, and makes room.
+        assert_eq!(waiting.answer().await.1, "hello");
+        busy.wait_until_closed().await;
+        bench.signal(Signal::Terminate);
+    });
+    assert_eq!(outcome.await, Outcome::Clean);
+}
+
+#[tokio::test]
+async fn who_waits_for_room_when_the_service_stops_is_served() {
+    let outcome = with_changed(at_most(1), async |bench| {
+        let mut busy = bench.connect().await;
+        busy.ask("/slow").await;
+        bench.asked.notified().await;
+        let mut waiting = bench.connect().await;
+        waiting.ask("/hello").await;
+        bench.signal(Signal::Terminate);
+        assert_eq!(waiting.answer().await.1, "hello");
+        bench.answer.notify_one();
+        assert_eq!(busy.answer().await.1, "slow");
+    });
+    assert_eq!(outcome.await, Outcome::Clean);
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_counted_by_the_status_that_it_gets() {
+    let outcome = with_changed(
+        |_| {},
+        async |bench| {
+            let long_line = format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "y".repeat(70_000));
+            let many_headers = format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(1_000));
+            for (bytes, status) in
+                [("\0\0\0\0\r\n\r\n", "400"), (&*long_line, "414"), (&*many_headers, "431")]
+            {
+                let mut client = bench.connect().await;
+                client.send(bytes).await;
+                let mut answer = String::new();
+                client.0.read_to_string(&mut answer).await.unwrap();
+                assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+            }
+            let families = bench.metrics.gather();
+            let family = families.iter().find(|family| family.name() == "agent_http_requests_total").unwrap();
+            let mut counted: Vec<_> = family
+                .get_metric()
+                .iter()
+                .map(|metric| {
+                    let labels = metric.get_label().iter().map(|label| label.value().to_owned());
+                    (labels.collect::<Vec<_>>().join(" "), metric.get_counter().value())
+                })
+                .collect();
+            counted.sort_by(|one, other| one.0.cmp(&other.0));
+            let expected = ["400", "414", "431"].map(|status| (format!("unknown unmatched {status}"), 1.0));
+            assert_eq!(counted, expected);
+            bench.signal(Signal::Terminate);
+        },
+    );
+    assert_eq!(outcome.await, Outcome::Clean);
+}

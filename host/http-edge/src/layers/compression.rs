@@ -1,0 +1,24 @@
+//! Which answers are compressed for clients that ask for it: texts that are large enough to be worth it. A scrape of
+//! the metrics shrinks to a tenth.
+//!
+//! Compression beside a secret can reveal the secret to somebody who chooses part of the text and sees its length
+//! (BREACH). What is secret here is the caller's token, and no answer contains it.
+
+use http::header::CONTENT_TYPE;
+use http::{Extensions, HeaderMap, StatusCode, Version};
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{And, Predicate, SizeAbove};
+
+/// Smaller answers fit into one packet anyway.
+const LEAST_BYTES: u16 = 1024;
+
+type IsText = fn(StatusCode, Version, &HeaderMap, &Extensions) -> bool;
+
+/// The layer, at the levels that are meant for answers that are made anew each time.
+pub(super) fn layer() -> CompressionLayer<And<SizeAbove, IsText>> {
+    let is_text: IsText = |_, _, headers, _| {
+        let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+        content_type.starts_with(b"application/json") || content_type.starts_with(b"text/")
+    };
+    CompressionLayer::new().compress_when(SizeAbove::new(LEAST_BYTES).and(is_text))
+}

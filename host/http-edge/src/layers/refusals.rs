@@ -1,0 +1,222 @@
+//! Requests that are answered before any route sees them: those that are no proper HTTP, those that were sent to a
+//! name that is not ours, and those that a browser sends from a page of somebody else's. Preflights of pages that may
+//! call are answered here as well.
+//!
+//! Without this any page that a user visits could spend tokens on a service of their machine: a `POST` without a
+//! special header needs no preflight, and bodies are read whatever their content type says.
+
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::str::FromStr as _;
+use std::task::{Context, Poll};
+
+use axum::response::{IntoResponse, Response};
+use futures::future::{Either, Ready, ready};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_MAX_AGE,
+    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CONNECTION, HOST, ORIGIN,
+    TRANSFER_ENCODING,
+};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version};
+use tower::Service;
+
+use crate::answer;
+use crate::origins::{Hosts, Origin, Origins};
+
+/// Set by browsers, and no page can set it.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The methods of all routes.
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, DELETE");
+
+/// How long browsers keep the answer to a preflight, in seconds: the longest that Chromium accepts.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
+
+/// What requests are checked by.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rules {
+    pub(crate) origins: Origins,
+    pub(crate) hosts: Hosts,
+}
+
+/// Why a request is refused. Nothing of the request is quoted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum Refusal {
+    #[error("the request names no host, or not one host")]
+    NoHost,
+    #[error("the request was sent to a name that is not ours: CORS_ORIGINS can name it")]
+    StrangeHost,
+    #[error("the body has a transfer coding other than chunked")]
+    TransferCoding,
+    #[error("a browser sent the request from an origin that CORS_ORIGINS does not name")]
+    OtherOrigin,
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        match self {
+            Self::NoHost => answer::fail(StatusCode::BAD_REQUEST, "Bad request", self),
+            Self::StrangeHost | Self::OtherOrigin => answer::fail(StatusCode::FORBIDDEN, "Forbidden", self),
+            Self::TransferCoding => {
+                let mut response =
+                    answer::fail(StatusCode::NOT_IMPLEMENTED, "Transfer coding not supported", self);
+                // Where such a body ends is not known (RFC 9112, section 6.1).
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                response
+            }
+        }
+    }
+}
+
+impl Rules {
+    fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
+        let headers = request.headers();
+        check_transfer_coding(headers)?;
+        // The target's own authority counts before the header (RFC 9112, section 3.2.2).
+        let host = match request.uri().authority() {
+            Some(authority) => Some(authority.clone()),
+            None => find_host(headers)?,
+        };
+        self.check_host(request.version(), headers, host.as_ref())?;
+        self.check_origin(request.method(), headers, host.as_ref())
+    }
+
+    fn check_host(
+        &self,
+        version: Version,
+        headers: &HeaderMap,
+        host: Option<&Authority>,
+    ) -> Result<(), Refusal> {
+        if self.hosts == Hosts::Unchecked {
+            return Ok(());
+        }
+        if version >= Version::HTTP_11 && !headers.contains_key(HOST) {
+            return Err(Refusal::NoHost);
+        }
+        match host {
+            // HTTP/1.0 without a host, which no browser sends.
+            None if !headers.contains_key(HOST) => Ok(()),
+            _ if self.hosts == Hosts::Named => Ok(()),
+            Some(authority) if is_local(authority.host()) || self.origins.name(authority.host()) => Ok(()),
+            Some(_) | None => Err(Refusal::StrangeHost),
+        }
+    }
+
+    /// Only a browser says where a request comes from, so whoever says nothing is none.
+    fn check_origin(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        host: Option<&Authority>,
+    ) -> Result<(), Refusal> {
+        if method.is_safe() {
+            return Ok(());
+        }
+        let origin = headers.get(ORIGIN);
+        let is_ours = match headers.get(SEC_FETCH_SITE) {
+            // `none` is a user's own doing, such as a bookmark.
+            Some(site) => site == "same-origin" || site == "none",
+            None => origin.is_none_or(|origin| is_same(origin, host)),
+        };
+        match is_ours || origin.is_some_and(|origin| self.origins.allow(origin)) {
+            true => Ok(()),
+            false => Err(Refusal::OtherOrigin),
+        }
+    }
+
+    /// The answer to a browser that asks whether a page may call. Pages that may not get none of these headers, from
+    /// whoever answers `OPTIONS`, and that is a no.
+    fn answer_preflight<B>(&self, request: &Request<B>) -> Option<Response> {
+        let headers = request.headers();
+        let is_preflight =
+            request.method() == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+        if !is_preflight || !headers.get(ORIGIN).is_some_and(|origin| self.origins.allow(origin)) {
+            return None;
+        }
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        let answer = response.headers_mut();
+        answer.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+        answer.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+        // Any header may be sent: none means anything that the page could not say otherwise.
+        if let Some(wanted) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+            answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+        }
+        Some(response)
+    }
+}
+
+/// The one host that is named; none when there is no header, or an empty one.
+fn find_host(headers: &HeaderMap) -> Result<Option<Authority>, Refusal> {
+    let mut hosts = headers.get_all(HOST).into_iter();
+    let (host, second) = (hosts.next(), hosts.next());
+    if second.is_some() {
+        return Err(Refusal::NoHost);
+    }
+    match host {
+        Some(host) if !host.is_empty() => {
+            let authority = Authority::try_from(host.as_bytes()).map_err(|_| Refusal::NoHost)?;
+            if authority.as_str().contains('@') { Err(Refusal::NoHost) } else { Ok(Some(authority)) }
+        }
+        Some(_) | None => Ok(None),
+    }
+}
+
+/// Of the transfer codings hyper takes all that end in `chunked` for that one alone. RFC 9112, section 6.1: one that
+/// is not understood is 501.
+fn check_transfer_coding(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).into_iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => Ok(()),
+        (Some(coding), None) if coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") => Ok(()),
+        _ => Err(Refusal::TransferCoding),
+    }
+}
+
+fn is_local(host: &str) -> bool {
+    let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    host.eq_ignore_ascii_case("localhost")
+        || Ipv4Addr::from_str(host).is_ok()
+        || literal.is_some_and(|host| Ipv6Addr::from_str(host).is_ok())
+}
+
+fn is_same(origin: &HeaderValue, host: Option<&Authority>) -> bool {
+    let origin = origin.to_str().ok().and_then(|text| text.parse::<Origin>().ok());
+    origin.zip(host).is_some_and(|(origin, host)| origin.is(host))
+}
+
+/// The service behind this layer.
+#[derive(Debug, Clone)]
+pub(super) struct Checked<S> {
+    inner: S,
+    rules: Rules,
+}
+
+impl<S> Checked<S> {
+    pub(super) fn new(inner: S, rules: Rules) -> Self {
+        Self { inner, rules }
+    }
+}
+
+impl<S, B> Service<Request<B>> for Checked<S>
+where
+    S: Service<Request<B>, Response = Response, Error = Infallible>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Either<S::Future, Ready<Result<Response, Infallible>>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        if let Err(refusal) = self.rules.check(&request) {
+            return Either::Right(ready(Ok(refusal.into_response())));
+        }
+        match self.rules.answer_preflight(&request) {
+            Some(answer) => Either::Right(ready(Ok(answer))),
+            None => Either::Left(self.inner.call(request)),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `/` says what this is.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::harness::{Answers, Fakes, Service};
+
+fn paths(page: &Value) -> Vec<&str> {
+    page["endpoints"].as_array().unwrap().iter().map(|endpoint| endpoint["path"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_front_page_names_the_endpoints_of_the_variants_that_are_served() {
+    let answer = Service::with_invoke(Answers).get("/").await;
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (StatusCode::OK, Some("application/json; charset=utf-8"))
+    );
+    let page = answer.json();
+    assert_eq!(
+        (&page["service"], &page["version"]),
+        (&json!("agent-host"), &json!(env!("CARGO_PKG_VERSION")))
+    );
+    assert_eq!(paths(&page), ["/agent/invoke", "/health/live", "/health/ready", "/metrics"]);
+
+    let page = Fakes::with_invoke(Answers).service.get("/").await.json();
+    assert_eq!(paths(&page)[..2], ["/api/agent", "/api/agent/async"]);
+    assert!(!paths(&page).contains(&"/agent/invoke"));
+}
+
+#[tokio::test]
+async fn every_endpoint_that_is_named_is_there() {
+    let fakes = Fakes::with_invoke(Answers);
+    for service in [&Service::with_invoke(Answers), &fakes.service] {
+        for endpoint in service.get("/").await.json()["endpoints"].as_array().unwrap() {
+            let (method, path) = (endpoint["method"].as_str().unwrap(), endpoint["path"].as_str().unwrap());
+            let answer = service.ask(method, &path.replace(['{', '}'], "x")).await;
+            assert_ne!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
+            assert_ne!(answer.status, StatusCode::NOT_FOUND, "{method} {path}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Every request is reported once, by words that callers cannot make up.
+
+use std::sync::{Arc, Mutex};
+
+use axum::body::Body;
+use http_edge::{AnsweredRequest, Edge};
+use tower::ServiceExt as _;
+
+use crate::harness::{Answers, Fakes, Hangs, Panics, Service, bearer, request};
+
+type Seen = Arc<Mutex<Vec<String>>>;
+
+fn observing(seen: &Seen) -> impl FnOnce(&mut Edge) {
+    let seen = seen.clone();
+    move |edge| {
+        edge.observe = Arc::new(move |AnsweredRequest { route, method, status, .. }| {
+            seen.lock().unwrap().push(format!("{method} {} {status}", route.unwrap_or("-")));
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_reported_by_its_route_and_not_by_its_path() {
+    let seen = Seen::default();
+    let fakes = Fakes::configured(Answers, observing(&seen));
+    fakes.get("/api/agent/jobs/secret-1?wait=0").await;
+    fakes.service.get("/api/agent/jobs/secret-2").await;
+    fakes.service.get("/nowhere/secret-3").await;
+    fakes.service.ask("BREW", "/api/agent").await;
+    fakes.post("/api/agent", r#"{"query":"hi"}"#).await;
+    assert_eq!(
+        *seen.lock().unwrap(),
+        [
+            "GET /api/agent/jobs/{job_id} 404",
+            "GET /api/agent/jobs/{job_id} 401",
+            "GET - 404",
+            "other /api/agent 405",
+            "POST /api/agent 200",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn panics_and_clients_that_go_away_are_reported_too() {
+    let seen = Seen::default();
+    let service = Service::configured(Panics, observing(&seen));
+    service.invoke(r#"{"input":"x"}"#).await;
+    let agent = Hangs::default();
+    let service = Service::configured(agent.clone(), observing(&seen));
+    let answer = service.router().oneshot(request("POST", "/agent/invoke", Body::from(r#"{"input":"hi"}"#)));
+    tokio::select! {
+        _ = answer => panic!("nobody answered"),
+        () = agent.asked.notified() => {}
+    }
+    assert_eq!(*seen.lock().unwrap(), ["POST /agent/invoke 500", "POST /agent/invoke 499"]);
+}
+
+#[tokio::test]
+async fn the_line_of_a_client_that_went_away_says_whose_request_it_was() {
+    let agent = Hangs::default();
+    let fakes = Fakes::with_invoke(agent.clone());
+    let log = crate::harness::Log::collect();
+    let answer =
+        fakes.service.router().oneshot(bearer("u1", request("POST", "/api/agent", r#"{"query":"hi"}"#)));
+    tokio::select! {
+        _ = answer => panic!("nobody answered"),
+        () = agent.asked.notified() => {}
+    }
+    let line = log.request();
+    assert_eq!((&line["status"], &line["user_id"]), (&499.into(), &"u1".into()));
+}

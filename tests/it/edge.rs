@@ -1,0 +1,6 @@
+//! HTTP as browsers, kept-alive clients and proxies see it.
+
+mod browsers;
+mod connections;
+mod framing;
+mod unread_bodies;

@@ -1,0 +1,73 @@
+//! More connections than there may be (`MAX_CONNECTIONS`).
+
+use acceptance::{Model, Service, Socket, says};
+
+#[tokio::test]
+async fn one_client_with_hundreds_of_idle_connections_starves_nobody() {
+    let model = Model::openai().await;
+    model.always(|_| says("hello"));
+    let service = Service::variant_a().model(&model).env("MAX_CONNECTIONS", "20").start().await;
+    let mut crowd = Vec::new();
+    for n in 0..300 {
+        let mut socket = Socket::connect(service.address()).await;
+        match n % 3 {
+            0 => socket.send("POST /agent/invoke HTTP/1.1\r\nhost:").await,
+            1 => {
+                socket.send("GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+                assert_eq!(socket.read_line().await, "HTTP/1.1 200 OK");
+            }
+            _ => {}
+        }
+        crowd.push(socket);
+    }
+    assert_eq!(service.live().await.status, 200);
+    assert_eq!(service.ready().await.status, 200);
+    assert_eq!(service.result_of("hi").await["output"], "hello");
+    let metrics = service.metrics().await;
+    let open = metrics.value("agent_http_connections", &[]).unwrap();
+    assert!((1.0..=20.0).contains(&open), "{open}");
+    assert!(metrics.value("agent_http_connections_displaced_total", &[]).unwrap() >= 200.0);
+}
+
+#[tokio::test]
+async fn the_limit_on_open_files_is_raised_and_leaves_something_for_stores_and_providers() {
+    let service = Service::variant_b().env("LLM_API_KEY", "sk-1").start().await;
+    let entry = service.log().entry("where it serves", |entry| entry["message"] == "serving").await;
+    let most = entry["most_connections"].as_u64().unwrap();
+    let limit = service.metrics().await.value("agent_process_max_fds", &[]).unwrap();
+    assert!(most >= 1 && (most as f64) < limit, "{most} of {limit}");
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_route_and_status_whoever_answers_them() {
+    let model = Model::openai().await;
+    model.always(|_| says("hello"));
+    let service = Service::both_variants().model(&model).start().await;
+    service.result_of("hi").await;
+    service.post("/agent/invoke", "{").await;
+    service.get("/made/up").await;
+    service.get("/api/agent/jobs/7").await;
+    let mut socket = Socket::connect(service.address()).await;
+    socket.send("\0\0\0\0\r\n\r\n").await;
+    assert!(socket.read_to_end().await.starts_with("HTTP/1.1 400 "));
+    let refused = service
+        .log()
+        .entry("the refused request", |entry| entry["message"] == "a request that is no HTTP was refused");
+    let refused = refused.await;
+    assert_eq!((&refused["status"], &refused["client"]), (&400.into(), &"127.0.0.1".into()));
+    let metrics = service.metrics().await;
+    for (route, method, status) in [
+        ("/agent/invoke", "POST", "200"),
+        ("/agent/invoke", "POST", "400"),
+        ("unmatched", "GET", "404"),
+        ("/api/agent/jobs/{job_id}", "GET", "401"),
+        ("unmatched", "unknown", "400"),
+    ] {
+        let labels = [("route", route), ("method", method), ("status", status)];
+        assert_eq!(metrics.value("agent_http_requests_total", &labels), Some(1.0), "{labels:?}");
+    }
+    assert_eq!(
+        metrics.value("agent_http_request_duration_seconds_count", &[("route", "/agent/invoke")]),
+        Some(2.0)
+    );
+}
