@@ -11,7 +11,7 @@ use tracing::{Span, debug_span};
 use crate::drive::DriveError;
 use crate::message::{Message, ToolCall};
 use crate::ports::{ModelError, ModelReply, ModelRequest, ToolReturn};
-use crate::result::{AgentResult, StopReason, ToolOutcome};
+use crate::result::{AgentResult, ToolOutcome};
 use crate::run::Task;
 use crate::trace;
 
@@ -41,7 +41,7 @@ pub(crate) fn agent_ended(span: &Span, ended: &Result<AgentResult, DriveError>) 
     }
     match ended {
         Ok(result) => {
-            span.record("agent.run.stop_reason", stop_reason(result.stop_reason));
+            span.record("agent.run.stop_reason", result.stop_reason.as_str());
             span.record("agent.run.iterations", result.iterations);
             span.record("gen_ai.response.model", split(&result.model).1);
             span.record("gen_ai.usage.input_tokens", result.usage.input_tokens);
@@ -164,10 +164,6 @@ fn assistant(content: &str, tool_calls: &[ToolCall]) -> Value {
     let call = |ToolCall { id, name, arguments }: &ToolCall| json!({"type": "tool_call", "id": id, "name": name, "arguments": arguments});
     let parts: Vec<_> = text.into_iter().chain(tool_calls.iter().map(call)).collect();
     json!({"role": "assistant", "parts": parts})
-}
-
-fn stop_reason(reason: StopReason) -> String {
-    serde_json::to_value(reason).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 fn drive_error(error: &DriveError) -> &'static str {

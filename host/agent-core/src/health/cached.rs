@@ -193,7 +193,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use futures::future::join_all;
-    use tokio::task::JoinHandle;
+    use tokio::task::JoinSet;
     use tokio::time::sleep;
 
     use super::*;
@@ -227,14 +227,16 @@ mod tests {
     struct Setting {
         probe: Arc<Slow>,
         cached: CachedProbe,
-        task: JoinHandle<()>,
+        task: JoinSet<()>,
     }
 
     fn start(takes: Duration, time_to_live: Duration, answer: fn(u32) -> Outcome) -> Setting {
         let (asked, under_way) = (AtomicU32::new(0), AtomicU32::new(0));
         let probe = Arc::new(Slow { takes, asked, under_way, answer });
         let (cached, checks) = CachedProbe::new(Arc::clone(&probe), time_to_live, 10 * SECOND);
-        Setting { probe, cached, task: tokio::spawn(checks.run()) }
+        let mut task = JoinSet::new();
+        task.spawn(checks.run());
+        Setting { probe, cached, task }
     }
 
     impl Setting {
@@ -336,13 +338,13 @@ mod tests {
         let setting = start(MINUTE, Duration::ZERO, well);
         let late = Err(ProbeError("no answer within 10000 ms".into()));
         assert_eq!(setting.cached.check().await, late);
-        let setting = start(SECOND, Duration::ZERO, |asked| match asked {
+        let mut setting = start(SECOND, Duration::ZERO, |asked| match asked {
             0 => panic!("a bug in a probe"),
             _ => well(0),
         });
         assert_eq!(setting.cached.check().await, Err(ProbeError("the check broke off".into())));
         assert_eq!(setting.cached.check().await, well(0));
-        setting.task.abort();
+        setting.task.shutdown().await;
         assert_eq!(setting.cached.check().await, Err(ProbeError("the check broke off".into())));
     }
 }

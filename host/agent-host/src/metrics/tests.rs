@@ -180,6 +180,7 @@ async fn tool_calls_are_counted_by_tool_component_and_outcome() {
     insta::assert_snapshot!(lines(&metrics, "agent_tool_calls_total"), @r#"
     # HELP agent_tool_calls_total Tool calls by how they ended
     # TYPE agent_tool_calls_total counter
+    agent_tool_calls_total{component="calculator",outcome="cancelled",tool="add"} 0
     agent_tool_calls_total{component="calculator",outcome="failed",tool="add"} 0
     agent_tool_calls_total{component="calculator",outcome="host_error",tool="add"} 0
     agent_tool_calls_total{component="calculator",outcome="invalid_arguments",tool="add"} 1

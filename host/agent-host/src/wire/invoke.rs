@@ -30,11 +30,6 @@ pub(crate) struct Parts<'a> {
     pub(crate) admission: Admission,
 }
 
-/// The places for agents that the configuration wants.
-pub(crate) fn admission(config: &config::Agent) -> Admission {
-    config.max_concurrent.map_or_else(Admission::unlimited, Admission::new)
-}
-
 impl Parts<'_> {
     /// What a request of Variant A is given to.
     pub(crate) fn for_variant_a(&self) -> Arc<dyn Invoke> {

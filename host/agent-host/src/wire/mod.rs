@@ -13,6 +13,7 @@ mod variant_b;
 use std::sync::Arc;
 
 use agent_core::circuit::SharedCircuit;
+use agent_core::invoke::Admission;
 use agent_core::ports::Probe;
 use agent_core::record::{Behind, Bounds};
 use axum::Router;
@@ -111,9 +112,7 @@ pub async fn build(
     let schema = Schema::new(stores.database.is_none());
     let migration = prepare(stores.database.as_ref(), &schema).await?;
     let (recording, behind) = record(stores.runs, &metrics);
-    let circuit = SharedCircuit::new(config.agent.circuit_min_volume);
-    let admission = invoke::admission(&config.agent);
-    metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
+    let (circuit, admission) = bulkheads(&config.agent, &metrics)?;
     let (llm, checks) = probes::llm(models.checked, &config.models);
     let parts = Parts {
         config: &config.agent,
@@ -163,6 +162,14 @@ pub async fn build(
     let checks = checks.run().boxed();
     let background = Background { supervisor, tools, checks, migration, recording, jobbing, database, mongo };
     Ok(Service { router, background, http_metrics, recording: behind })
+}
+
+/// The circuit of the agent and the places for its runs, which all variants and the queue's worker share.
+fn bulkheads(config: &config::Agent, metrics: &Metrics) -> Result<(SharedCircuit, Admission), WireError> {
+    let circuit = SharedCircuit::new(config.circuit_min_volume);
+    let admission = config.max_concurrent.map_or_else(Admission::unlimited, Admission::new);
+    metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
+    Ok((circuit, admission))
 }
 
 /// Makes the tables, or says who is to make them as soon as the database is there.

@@ -193,8 +193,8 @@ impl Reader<'_> {
             if types::is_anything(&form) {
                 return anything(place);
             }
-            let is_null = form.get("type") == Some(&json!("null"));
-            if !(is_null && place.optional) && !forms.contains(&form) {
+            let is_needless = place.optional && form.get("type") == Some(&json!("null"));
+            if !is_needless && !forms.contains(&form) {
                 forms.push(form);
             }
         }
@@ -204,7 +204,7 @@ impl Reader<'_> {
         match forms.len() {
             0 => json!({ "type": "null" }),
             1 => forms.swap_remove(0),
-            ..=MOST_CHOICES => json!({ "anyOf": forms }),
+            2..=MOST_CHOICES => json!({ "anyOf": forms }),
             _ => anything(place),
         }
     }

@@ -30,7 +30,7 @@ use crate::load::{self, Source, blocking};
 use crate::runtime::Runtime;
 use crate::watch::Watch;
 use decide::{Candidate, Choice, decide};
-use entry::{Entry, Load, Version};
+use entry::{Entry, Load};
 use memory::Kept;
 
 pub(crate) use memory::Memory;
@@ -216,17 +216,17 @@ impl Inventory {
         self.files.retain(|file, _| listing.files.contains_key(file));
         for (file, fingerprint) in listing.files {
             if self.files.entry(file.clone()).or_default().wants_load(fingerprint) {
-                self.read(file, fingerprint);
+                self.read(&file, fingerprint);
             }
         }
     }
 
-    fn read(&mut self, file: String, fingerprint: Option<Fingerprint>) {
-        let source = Source::File(self.folder.clone(), file.clone());
-        let plain = component_name(&file).is_some();
+    fn read(&mut self, file: &str, fingerprint: Option<Fingerprint>) {
+        let source = Source::File(self.folder.clone(), file.to_owned());
+        let plain = component_name(file).is_some();
         let read = async move { if plain { source.read().await } else { Err(LoadError::BadFileName) } };
-        let (ticket, abort) = self.begin(&file, None, read.map(What::Read));
-        if let Some(entry) = self.files.get_mut(&file) {
+        let (ticket, abort) = self.begin(file, None, read.map(What::Read));
+        if let Some(entry) = self.files.get_mut(file) {
             entry.load = Some(Load::new(ticket, fingerprint, abort));
         }
     }
