@@ -17,7 +17,7 @@ use crate::serve::{self, BodyLimits, Outcome, Server, Signal, Times};
 use crate::tasks::Tasks;
 use crate::telemetry::export::Exporter;
 use crate::telemetry::{self, Destination};
-use crate::wire::{self, Running, Service};
+use crate::wire::{self, Identity, Running, Service};
 
 /// Serves until a signal ends it. `introduce` is told the address once it is served.
 pub(crate) async fn run(
