@@ -16,7 +16,7 @@ use crate::config::{Config, Vars};
 use crate::descriptors;
 use crate::serve::{self, BodyLimits, Outcome, Server, Signal, Times};
 use crate::telemetry;
-use crate::wire::{self, Service};
+use crate::wire::{self, Identity, Service};
 
 /// Serves until a signal ends it. `introduce` is told the address once it is served.
 pub(crate) async fn run(
@@ -46,11 +46,12 @@ pub(crate) async fn run(
     let address = listener.local_addr().context("reading the address we listen on")?;
     let worker = worker_name(&address.to_string());
     let hosts = if address.ip().to_canonical().is_loopback() { Hosts::Loopback } else { Hosts::Named };
+    let identity = Identity { worker, hosts };
     let most_connections = descriptors::connections(config.http.max_connections, descriptors);
     let stopping = CancellationToken::new();
     // Tools that take long to compile must not keep a signal waiting.
     let built = tokio::select! {
-        built = wire::build(&config, lane, worker, hosts, latch.readiness(), &stopping) => built?,
+        built = wire::build(&config, lane, identity, latch.readiness(), &stopping) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
     };
     let Service { router, background, http_metrics, .. } = built;
@@ -90,8 +91,8 @@ async fn run_as_function(
     signals: impl Stream<Item = Signal> + Unpin,
 ) -> anyhow::Result<Exit> {
     let stopping = CancellationToken::new();
-    let (worker, hosts) = (worker_name("lambda"), Hosts::Unchecked);
-    let built = wire::build(config, lane, worker, hosts, latch.readiness(), &stopping).await?;
+    let identity = Identity { worker: worker_name("lambda"), hosts: Hosts::Unchecked };
+    let built = wire::build(config, lane, identity, latch.readiness(), &stopping).await?;
     let Service { router, background, recording, .. } = built;
     let running = background.start(&stopping, true);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving as a Lambda function");
