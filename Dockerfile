@@ -16,11 +16,14 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends ca-certificates curl \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --uid 10001 --create-home --home-dir /var/lib/agent-host agent-host
+# Without its debug information. Who needs lines in a backtrace puts /src/target/release/agent-host.debug of the first
+# stage beside it.
 COPY --from=build /src/target/release/agent-host /usr/local/bin/agent-host
 COPY --from=build /src/target/tools/ /usr/share/agent-host/tools/
 USER agent-host
 WORKDIR /var/lib/agent-host
-# The first start compiles the tools into ~/.cache; mount a volume there to keep them over restarts.
+# The first start compiles the tools into ~/.cache; mount a volume there to keep them over restarts, and what the service remembers of
+# them. With a read-only root file system it does without (every start compiles), or set TOOLS_CACHE_DIR to a volume of this user's own.
 ENV NODE_ENV=production \
     TOOLS_DIR=/usr/share/agent-host/tools
 EXPOSE 3000

@@ -106,6 +106,13 @@ fn the_core_names_no_driver() {
 }
 
 #[test]
+fn only_the_binary_names_opentelemetry() {
+    let workspace = Workspace::read();
+    let dependents = workspace.dependents(|name| name.starts_with("opentelemetry"));
+    assert_eq!(dependents, BTreeSet::from(["acceptance", "agent-host"]));
+}
+
+#[test]
 fn only_the_http_edge_has_handlers() {
     let workspace = Workspace::read();
     let dependents = workspace.dependents(|name| name == "axum");

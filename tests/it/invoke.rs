@@ -1,6 +1,8 @@
 //! `POST /agent/invoke`: how a run goes on, and what ends it.
 
-use acceptance::{Model, Request, Service, Socket, Task, asks_for, order, says};
+use acceptance::{
+    Component, Model, Play, Request, Service, Socket, Task, asks_for, asks_for_all, order, says,
+};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -77,10 +79,15 @@ async fn a_tools_own_failure_is_an_answer_to_the_model() {
     check_refusal(&model, &service, "failed", "at character").await;
 }
 
+/// Asks for another sum every time.
+fn another_sum(request: &Request) -> Play {
+    asks_for("calculate", json!({ "expression": format!("1 + {}", request.tool_results().len()) }))
+}
+
 #[tokio::test]
 async fn eleven_tool_calls_in_a_row_stop_after_ten_model_calls_with_what_there_is() {
     let model = Model::openai().await;
-    model.always(|_| asks_for("calculate", json!({ "expression": "1 + 1" })));
+    model.always(another_sum);
     let service = Service::variant_a().model(&model).start().await;
     let result = service.result_of("count for ever").await;
     assert_eq!(model.calls().len(), 10);
@@ -96,17 +103,113 @@ async fn eleven_tool_calls_in_a_row_stop_after_ten_model_calls_with_what_there_i
     assert_eq!(messages.last().unwrap()["role"], "tool");
 }
 
-#[tokio::test]
-async fn a_tenth_model_call_that_answers_completes_the_run() {
-    let model = Model::openai().await;
-    for _ in 0..9 {
-        model.asks_for("calculate", json!({ "expression": "1 + 1" }));
+/// Decisions, "A run at its last affordable model call".
+async fn check_last_call_by_iterations(model: Model) {
+    for n in 0..9 {
+        model.asks_for("calculate", json!({ "expression": format!("1 + {n}") }));
     }
     model.says("done");
     let service = Service::variant_a().model(&model).start().await;
     let result = service.result_of("count to ten").await;
-    assert_eq!((&result["iterations"], &result["stopReason"]), (&json!(10), &json!("completed")));
+    assert_eq!((&result["iterations"], &result["stopReason"]), (&json!(10), &json!("max_iterations")));
     assert_eq!(result["output"], "done");
+    let calls = model.calls();
+    for call in &calls[..9] {
+        assert_ne!(call.tool_choice(), Some("none"));
+    }
+    assert_eq!((calls[9].tool_choice(), calls[9].tools()), (Some("none"), calls[0].tools()));
+}
+
+#[tokio::test]
+async fn the_tenth_openai_call_is_asked_for_words_only() {
+    check_last_call_by_iterations(Model::openai().await).await;
+}
+
+#[tokio::test]
+async fn the_tenth_anthropic_call_is_asked_for_words_only() {
+    check_last_call_by_iterations(Model::anthropic().await).await;
+}
+
+#[tokio::test]
+async fn a_run_whose_budget_allows_for_one_more_call_ends_in_words() {
+    let model = Model::openai().await;
+    // 3,200 of 8,000 are used, and the next call reads those 3,200 again: a third one would not fit.
+    model.plays(asks_for("calculate", json!({ "expression": "1 + 1" })).using(3_000, 200)).says("It is 2.");
+    let service = Service::variant_a().model(&model).env("TOKEN_BUDGET_PER_REQUEST", "8000").start().await;
+    let result = service.result_of("1 + 1").await;
+    assert_eq!((&result["stopReason"], &result["output"]), (&json!("token_budget"), &json!("It is 2.")));
+    let calls = model.calls();
+    assert_eq!((calls[0].tool_choice(), calls[1].tool_choice()), (None, Some("none")));
+    assert_eq!(calls[1].tools(), calls[0].tools());
+}
+
+/// Decisions, "Model replies without words".
+#[tokio::test]
+async fn a_reply_without_words_is_asked_for_once_more() {
+    for model in [Model::openai().await, Model::anthropic().await] {
+        let service = Service::variant_a().model(&model).start().await;
+        model.says("").says("hello");
+        let result = service.result_of("hi").await;
+        assert_eq!((&result["output"], &result["stopReason"]), (&json!("hello"), &json!("completed")));
+        assert_eq!((&result["iterations"], &result["usage"]["totalTokens"]), (&json!(2), &json!(220)));
+        let calls = model.calls();
+        assert_eq!(calls[0].body["messages"], calls[1].body["messages"]);
+        model.says("").says("");
+        let result = service.result_of("hi").await;
+        assert_eq!((&result["output"], &result["stopReason"]), (&json!(""), &json!("empty_reply")));
+        assert_eq!(model.calls().len(), 4);
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_repeats_a_call_for_the_same_answer_is_told_so() {
+    let model = Model::openai().await;
+    for _ in 0..4 {
+        model.asks_for("calculate", json!({ "expression": "1 + 1" }));
+    }
+    model.says("Two, then.");
+    let service = Service::variant_a().model(&model).start().await;
+    let result = service.result_of("1 + 1").await;
+    assert_eq!((&result["output"], &result["stopReason"]), (&json!("Two, then."), &json!("completed")));
+    let outcomes: Vec<_> =
+        result["toolCalls"].as_array().unwrap().iter().map(|call| text(&call["outcome"])).collect();
+    assert_eq!(outcomes, ["ok", "ok", "not_run", "not_run"]);
+    let told = model.calls();
+    let told = told.last().unwrap().tool_results();
+    assert!(told[2].contains("got the same answer both times"), "{told:?}");
+    let ran = [("tool", "calculate"), ("outcome", "ok")];
+    assert_eq!(service.metrics().await.value("agent_tool_calls_total", &ran), Some(2.0));
+}
+
+#[tokio::test]
+async fn an_answer_that_the_budget_has_no_room_for_is_an_answer_that_says_so() {
+    let model = Model::openai().await;
+    let service =
+        Service::variant_a().model(&model).tool(Component::misbehaving("misbehaving")).start().await;
+    model.asks_for("echo", json!({ "value": "x".repeat(60_000) }));
+    model.asks_for("echo", json!({ "value": "less" })).says("done");
+    let result = service.result_of("echo").await;
+    assert_eq!((&result["output"], &result["stopReason"]), (&json!("done"), &json!("completed")));
+    let (long, short) = (&result["toolCalls"][0], &result["toolCalls"][1]);
+    assert_eq!((&long["outcome"], &short["outcome"]), (&json!("output_limit"), &json!("ok")));
+    let told = text(&result["messages"][2]["content"]);
+    assert!(
+        told.starts_with("Error: the answer had about 20010 tokens and there is room for about"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn more_calls_than_anybody_needs_are_not_made() {
+    let model = Model::openai().await;
+    let sum = |n: u32| ("calculate", json!({ "expression": format!("1 + {n}") }));
+    model.plays(asks_for_all((0..40).map(sum))).says("done");
+    let service = Service::variant_a().model(&model).env("TOKEN_BUDGET_PER_REQUEST", "100000").start().await;
+    let result = service.result_of("forty sums").await;
+    let calls = result["toolCalls"].as_array().unwrap();
+    let count = |outcome: &str| calls.iter().filter(|call| call["outcome"] == outcome).count();
+    assert_eq!((calls.len(), count("ok"), count("not_run")), (40, 32, 8));
+    assert!(text(&result["messages"][41]["content"]).contains("too many calls in one reply"));
 }
 
 #[tokio::test]
@@ -118,7 +221,8 @@ async fn a_model_call_that_does_not_fit_into_the_token_budget_is_not_made() {
     // 5300 of 10000 are used, and the next call would read 5300 more.
     assert_eq!((&result["iterations"], &result["stopReason"]), (&json!(1), &json!("token_budget")));
     assert_eq!(result["usage"]["totalTokens"], 5_300);
-    assert_eq!(result["toolCalls"][0]["outcome"], "ok");
+    // Nobody would read what the tool says.
+    assert_eq!(result["toolCalls"][0]["outcome"], "not_run");
     assert_eq!(model.calls().len(), 1);
 }
 
@@ -127,8 +231,7 @@ async fn max_tokens_is_clamped_to_what_is_left_of_the_budget() {
     let model = Model::openai().await;
     model.plays(asks_for("calculate", json!({ "expression": "1 + 1" })).using(1_000, 200)).says("2");
     let service = Service::variant_a().model(&model).env("TOKEN_BUDGET_PER_REQUEST", "4000").start().await;
-    let result = service.result_of("1 + 1").await;
-    assert_eq!(result["stopReason"], "completed");
+    service.result_of("1 + 1").await;
     let allowed: Vec<_> = model.calls().iter().map(Request::max_tokens).collect();
     assert!((1..4_000).contains(&allowed[0]), "{allowed:?}");
     // 1200 are used and at least 1200 are going to be read.
@@ -209,4 +312,8 @@ async fn a_caller_who_goes_away_stops_the_run() {
     // The model would now be asked again, and has no answer for that.
     gate.open();
     assert_eq!(service.metrics().await.value("agent_active_requests", &[]), Some(0.0));
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("a text")
 }

@@ -48,6 +48,16 @@ async fn the_three_series_have_their_names_labels_and_texts() {
 }
 
 #[tokio::test]
+async fn the_heap_is_memory_that_is_in_use() {
+    let model = Model::openai().await;
+    let service = Service::variant_a().model(&model).start().await;
+    let metrics = service.metrics().await;
+    let bytes = |name| metrics.value(name, &[]).unwrap();
+    let (heap, resident) = (bytes("agent_process_heap_bytes"), bytes("agent_process_resident_memory_bytes"));
+    assert!(heap > 1e6 && heap < resident, "{heap} bytes of heap in {resident} resident ones");
+}
+
+#[tokio::test]
 async fn the_environment_label_is_the_services_environment() {
     let model = Model::openai().await;
     for environment in ["development", "test"] {

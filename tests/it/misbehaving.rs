@@ -125,6 +125,30 @@ async fn ten_tools_that_loop_at_once_keep_nobody_from_being_served() {
 }
 
 #[tokio::test]
+async fn a_component_that_hangs_is_busy_for_its_own_callers_only() {
+    let model = Model::openai().await;
+    model.obeys();
+    let service = Service::variant_a()
+        .model(&model)
+        .tool(Component::misbehaving("misbehaving"))
+        .env("TOOL_TIMEOUT_MS", "5000")
+        .env("TOOL_COMPONENT_CONCURRENCY", "1")
+        .start()
+        .await;
+    let caller = service.caller();
+    let mut hog = Task::begin(async move { caller.result_of(&order("loop_forever", &json!({}))).await });
+    // This one has a time of its own, 50 ms.
+    let busy = "Error: the tool is busy with other calls; this one did not get its turn within 50 ms. Try again later.";
+    while service.result_of(&order("loop_past_its_timeout", &json!({}))).await["output"] != busy {
+        assert!(!hog.has_ended(), "nobody had to wait beside a tool that hangs");
+    }
+    for n in 0..5 {
+        check_health(&service, n).await;
+    }
+    assert_eq!(hog.ended().await["toolCalls"][0]["outcome"], "timed_out");
+}
+
+#[tokio::test]
 async fn good_and_bad_calls_in_one_reply_are_answered_each_for_itself() {
     let model = Model::anthropic().await;
     model.plays(asks_for_all([

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acceptance::{Answer, Component, Model, Play, Protocol, Request, ReservedPort, Service, order};
+use acceptance::{Answer, Component, Model, Play, Protocol, Request, ReservedPort, Service, order, says};
 use insta::{allow_duplicates, assert_snapshot};
 use serde_json::json;
 
@@ -127,22 +127,15 @@ async fn a_refusal_is_not_asked_again() {
 async fn an_answer_that_is_no_reply_is_a_500_and_was_paid_for_once() {
     let unreadable = [
         "<html><body>It works!</body></html>",
-        "",
         "null",
         "[]",
-        "{}",
-        r#"{"choices":[]}"#,
-        r#"{"choices":null}"#,
-        r#"{"choices":[{}]}"#,
-        r#"{"choices":[{"message":null}]}"#,
-        r#"{"choices":[{"message":{"content":{"a":1}}}]}"#,
-        r#"{"content":null}"#,
-        r#"{"content":"text"}"#,
-        r#"{"error":{"message":"something is wrong"}}"#,
+        r#"{"choices":[{"message":{"content":{"a":1}}}],"content":7}"#,
+        r#"{"choices":7,"content":"text"}"#,
         "\u{0}\u{1}\u{2}",
     ];
     for model in [Model::openai().await, Model::anthropic().await] {
-        let service = Service::variant_a().model(&model).start().await;
+        // So many failures in a row would open the circuit.
+        let service = Service::variant_a().model(&model).env("CIRCUIT_MIN_VOLUME", "1000").start().await;
         for body in unreadable {
             model.answers(200, &[("content-type", "text/html")], body);
             assert_is_internal_error(&service.invoke("hi").await);
@@ -151,6 +144,73 @@ async fn an_answer_that_is_no_reply_is_a_500_and_was_paid_for_once() {
         assert_eq!(model.calls().len(), unreadable.len());
         model.says("hello");
         assert_eq!(service.result_of("hi").await["output"], "hello");
+    }
+}
+
+#[tokio::test]
+async fn no_reply_half_of_one_or_an_error_in_its_place_is_asked_for_again_and_counted() {
+    let passing = [
+        "",
+        "{}",
+        r#"{"choices":[{"message":{"cont"#,
+        r#"{"choices":[],"content":null}"#,
+        r#"{"error":{"message":"overloaded"}}"#,
+        r#"{"error":"The model is busy"}"#,
+    ];
+    for model in [Model::openai().await, Model::anthropic().await] {
+        let service = Service::variant_a().model(&model).start().await;
+        for body in passing {
+            model.answers(200, &[("retry-after", "0")], body).says("hello");
+            assert_eq!(service.result_of("hi").await["output"], "hello", "{body}");
+        }
+        let (metrics, name) = (service.metrics().await, model.name());
+        let retries = metrics.value("agent_model_retries_total", &[("model", &name)]);
+        assert_eq!(retries, Some(passing.len() as f64));
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_a_provider_refuses_costs_that_tool_and_not_the_service() {
+    for model in [Model::openai().await, Model::anthropic().await] {
+        // As llama.cpp does: whatever is asked, as long as the tool is shown.
+        model.always(|request| match request.tools().contains(&"json_query") {
+            true => Play::Whole {
+                status: 400,
+                headers: vec![],
+                body: r#"{"error":{"code":400,"message":"JSON schema conversion failed:\nUnrecognized schema"}}"#.into(),
+            },
+            false => says("hello"),
+        });
+        model.expects_any_tools();
+        let service = Service::variant_a().model(&model).start().await;
+        for _ in 0..2 {
+            assert_eq!(service.result_of("hi").await["output"], "hello");
+        }
+        let calls = model.calls();
+        let last = calls.last().unwrap().tools();
+        assert!(!last.contains(&"json_query") && last.contains(&"calculate"), "{last:?}");
+        let entry = service
+            .log()
+            .entry("the tool that is refused", |entry| {
+                entry["level"] == "WARN" && entry["tools"] == "json_query"
+            })
+            .await;
+        assert!(entry["provider_said"].to_string().contains("Unrecognized schema"), "{entry}");
+        let name = model.name();
+        let metrics = service.metrics().await;
+        assert_eq!(metrics.value("agent_model_refused_tools", &[("model", &name)]), Some(1.0));
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_a_model_writes_into_its_text_is_made() {
+    for model in [Model::openai().await, Model::anthropic().await] {
+        model.says(r#"<tool_call>{"name": "calculate", "arguments": {"expression": "1 + 1"}}</tool_call>"#);
+        model.says("It is 2.");
+        let service = Service::variant_a().model(&model).start().await;
+        let result = service.result_of("1 + 1").await;
+        assert_eq!((&result["output"], &result["stopReason"]), (&json!("It is 2."), &json!("completed")));
+        assert_eq!(result["toolCalls"][0]["outcome"], "ok", "{result}");
     }
 }
 
@@ -212,6 +272,9 @@ async fn the_second_provider_takes_over_when_the_first_ones_retries_are_used_up(
     assert_eq!(result["model"], first.name().as_str());
     assert_eq!((first.calls().len(), second.calls().len()), (5, 1));
     assert_eq!(first.calls()[4].tool_results().len(), 1);
+    let metrics = service.metrics().await;
+    assert_eq!(metrics.value("agent_model_circuit_state", &[("model", &first.name())]), Some(0.0));
+    assert_eq!(metrics.value("agent_model_retries_total", &[("model", &first.name())]), Some(3.0));
     service
         .log()
         .entry("a warning that the second one is asked", |entry| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use acceptance::{Component, Model, PATIENCE, Service, order, repository};
+use acceptance::{Component, Model, PATIENCE, Service, count_tokens, order, repository};
 use serde_json::{Value, json};
 
 /// Component, tool, arguments, and a part of what it returns.
@@ -53,6 +53,25 @@ async fn every_shipped_tool_can_be_called() {
     let offered: BTreeSet<_> = model.calls()[0].tools().into_iter().map(str::to_owned).collect();
     let called: BTreeSet<_> = samples().into_iter().map(|(_, tool, ..)| tool.to_owned()).collect();
     assert_eq!(offered, called, "a tool without a sample here");
+}
+
+/// Most tokens that the tools we ship may add to every call of a model, all together.
+const CATALOG_TOKENS: usize = 800;
+
+#[tokio::test]
+async fn all_shipped_tools_together_are_cheap_in_every_call_of_a_model() {
+    let model = Model::openai().await;
+    model.says("hello");
+    let service = Service::variant_a().model(&model).tools(built().iter().map(String::as_str)).start().await;
+    service.result_of("hi").await;
+    let tools = model.calls()[0].body["tools"].take();
+    let each = || {
+        let tools = tools.as_array().unwrap().iter();
+        tools.map(|tool| format!("{:?} {tool}\n", count_tokens(&tool.to_string()))).collect::<String>()
+    };
+    for (vocabulary, tokens) in count_tokens(&tools.to_string()) {
+        assert!(tokens <= CATALOG_TOKENS, "{tokens} tokens of {vocabulary}; each:\n{}", each());
+    }
 }
 
 #[tokio::test]

@@ -145,7 +145,7 @@ async fn a_second_signal_ends_it_at_once_with_exit_code_1() {
 }
 
 #[tokio::test]
-async fn a_signal_while_the_tools_are_loaded_ends_the_start() {
+async fn a_signal_while_the_tools_are_loaded_ends_it() {
     let model = Model::openai().await;
     // Each of them takes seconds to be given up.
     let slow = (0..5).map(|n| Component::misbehaving("describe-loops").named(&format!("slow-{n}")));
@@ -154,11 +154,6 @@ async fn a_signal_while_the_tools_are_loaded_ends_the_start() {
     let mut service = builder.start_at(port).await;
     service.signal(Signal::TERM);
     assert!(service.ended().await.code.is_some(), "it ends by itself, not by the signal");
-    assert!(
-        !service.log().to_string().contains("\"serving\""),
-        "it ended before it served:\n{}",
-        service.log()
-    );
 }
 
 #[tokio::test]

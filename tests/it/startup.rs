@@ -182,6 +182,26 @@ async fn no_mistake_lets_a_secret_out() {
 }
 
 #[tokio::test]
+async fn a_database_file_that_can_never_be_is_a_problem_of_the_start() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("a-file");
+    std::fs::write(&file, "").unwrap();
+    for (path, problem) in [
+        (home.path().join("no/such/folder/x.db"), "/no/such/folder does not exist: create it"),
+        (file.join("x.db"), "/a-file is no folder"),
+        (home.path().to_owned(), "is a folder: name a file in it"),
+    ] {
+        for builder in [complete(), Service::variant_b()] {
+            let builder = builder.env("LLM_MODEL", "openai/test-model").env("LLM_API_KEY", "sk-1");
+            let Ended { code, stderr, .. } =
+                builder.env("DATABASE_URL", format!("sqlite://{}", path.display())).run().await;
+            assert_eq!(code, Some(1), "{stderr}");
+            assert!(stderr.contains("DATABASE_URL") && stderr.contains(problem), "{stderr}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_database_may_hold_a_password_that_no_log_shows() {
     let address = "postgres://user:hunter2@127.0.0.1:1/db";
     let model = Model::openai().await;
@@ -252,6 +272,14 @@ async fn production_refuses_the_demo_model_as_first_and_as_second() {
     assert!(message.contains("ALT_LLM_MODEL") && !message.contains(" LLM_MODEL"), "{message}");
     let message = refusal(Service::command(&["dev"]).env("NODE_ENV", "production").env("PORT", "0")).await;
     assert!(message.contains("LLM_MODEL"), "{message}");
+}
+
+#[tokio::test]
+async fn a_database_file_in_a_folder_that_is_not_there_is_refused_with_the_folders_name() {
+    let refused = complete().env("DATABASE_URL", "sqlite:///no/such/folder/x.db");
+    let Ended { code, stderr, .. } = refused.run().await;
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("DATABASE_URL") && stderr.contains("/no/such/folder: create it"), "{stderr}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use acceptance::{Component, Service};
+use acceptance::{Component, Ended, Service};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -50,16 +50,73 @@ async fn the_tools_command_says_which_files_cannot_serve_and_exits_with_1() {
         .await;
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let tools: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!(tools.as_array().unwrap().len(), 1, "the others are listed all the same");
-    let clash = |file: &str, other: &str| {
-        let of_file = |line: &&str| line.contains(&format!("file=\"{file}.wasm\""));
-        let line = ended.stderr.lines().find(of_file).unwrap_or_default();
-        let names_both = line.contains("offers the tool") && line.contains(&format!("so does {other}.wasm"));
-        assert!(names_both, "{}", ended.stderr);
-    };
-    clash("abacus", "calculator");
-    clash("calculator", "abacus");
+    let components: Vec<_> = tools.as_array().unwrap().iter().map(|tool| tool["component"].clone()).collect();
+    assert_eq!(components, ["abacus", "text-stats"], "of two claimants the first by name");
+    let of_file = |line: &&str| line.contains("file=\"calculator.wasm\"") && line.contains("error=");
+    let line = ended.stderr.lines().find(of_file).unwrap_or_default();
+    let names_both = line.contains("offers the tool") && line.contains("so does abacus.wasm");
+    assert!(names_both, "{}", ended.stderr);
     assert!(ended.stderr.contains("core.wasm") && ended.stderr.contains("core module"), "{}", ended.stderr);
+}
+
+/// `agent-host tools call` with these arguments and the tools that are named.
+async fn call(arguments: &[&str], components: &[&str]) -> Ended {
+    let arguments = [&["tools", "call"], arguments].concat();
+    Service::command(&arguments).tools(components.iter().copied()).run().await
+}
+
+#[tokio::test]
+async fn a_tool_can_be_called_from_the_command_line_without_a_model() {
+    let ended = call(&["calculate", r#"{"expression": "6 * 7"}"#], &["calculator"]).await;
+    let answer = (ended.code, ended.stdout.as_str(), ended.stderr.as_str());
+    // Nothing but the answer: it can go on to another program.
+    assert_eq!(answer, (Some(0), "{\"value\":\"42\",\"exact\":true}\n", ""));
+    let ended = call(&["current_time"], &["clock"]).await;
+    assert!(ended.code == Some(0) && ended.stdout.contains("UTC"), "arguments may be left out: {ended:?}");
+}
+
+#[tokio::test]
+async fn a_call_from_the_command_line_says_what_it_cost_when_asked() {
+    let ended = call(&["-v", "calculate", r#"{"expression": "6 * 7"}"#], &["calculator"]).await;
+    assert_eq!(ended.stdout, "{\"value\":\"42\",\"exact\":true}\n");
+    let words: Vec<_> = ended.stderr.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(words, ["outcome", "component", "duration", "instance", "memory"], "{}", ended.stderr);
+    assert!(ended.stderr.contains(&Component::shipped("calculator").id()), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn a_call_that_fails_prints_what_the_model_would_read_and_exits_with_1() {
+    for (components, arguments, answer, reason) in [
+        (&["calculator"][..], &["calculate", r#"{"expression": "1 +"}"#][..], "at character", "failed"),
+        (&["calculator"], &["calculate", r#"{"expr": "1"}"#], "invalid arguments", "invalid_arguments"),
+    ] {
+        let ended = call(arguments, components).await;
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.stdout.starts_with("Error: ") && ended.stdout.contains(answer), "{ended:?}");
+        assert!(ended.stderr.contains(reason), "{ended:?}");
+    }
+    // What the model is not told stands in the log.
+    let panics = Service::command(&["tools", "call", "trap", r#"{"by": "panic"}"#])
+        .tool(Component::misbehaving("misbehaving"))
+        .run()
+        .await;
+    assert_eq!((panics.code, panics.stdout.as_str()), (Some(1), "Error: the tool crashed.\n"), "{panics:?}");
+    assert!(panics.stderr.contains("panicked at") && panics.stderr.contains("trapped"), "{panics:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_made_says_what_to_do() {
+    let unknown = call(&["greet", "{}"], &["calculator", "text-stats"]).await;
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(1), ""), "{unknown:?}");
+    assert!(unknown.stderr.contains("no tool `greet`") && unknown.stderr.contains("calculate, text_stats"));
+    let garbled = call(&["calculate", "{expression: 1}"], &["calculator"]).await;
+    assert_eq!(garbled.code, Some(1), "{garbled:?}");
+    assert!(garbled.stderr.contains("no JSON object") && garbled.stderr.contains("column 2"), "{garbled:?}");
+    for command in [&["tools"][..], &["tools", "call", "calculate"]] {
+        let nowhere = Service::command(command).env("TOOLS_DIR", "no/such/folder").run().await;
+        assert_eq!((nowhere.code, nowhere.stdout.as_str()), (Some(1), ""), "{nowhere:?}");
+        assert!(nowhere.stderr.contains("no/such/folder does not exist: set TOOLS_DIR"), "{nowhere:?}");
+    }
 }
 
 #[tokio::test]
@@ -70,11 +127,33 @@ async fn the_tools_command_needs_no_model_and_no_tools() {
     assert_eq!((ended.code, ended.stdout.trim()), (Some(0), "[]"), "{ended:?}");
 }
 
-/// Every file of a folder with its inode. Compiled tools are written aside and renamed, so a file that was
+/// Every compiled tool of a folder with its inode. Compiled tools are written aside and renamed, so a file that was
 /// written anew has another.
 fn files(folder: &Path) -> BTreeMap<String, u64> {
     let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
-    entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().ino())).collect()
+    let compiled = entries.filter(|entry| entry.path().extension().is_some_and(|found| found == "cwasm"));
+    compiled
+        .map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().ino()))
+        .collect()
+}
+
+#[tokio::test]
+async fn the_catalog_is_bounded_by_half_the_token_budget() {
+    let ended = Service::command(&["tools", "--json"])
+        .tools(["calculator", "clock", "json-query", "text-stats"])
+        .env("TOKEN_BUDGET_PER_REQUEST", "400")
+        .run()
+        .await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let tools: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let bytes = |tool: &Value| {
+        let text = |key: &str| tool[key].as_str().unwrap().len();
+        text("tool") + text("description") + tool["inputSchema"].to_string().len()
+    };
+    let tokens = tools.as_array().unwrap().iter().map(bytes).sum::<usize>() / 3;
+    assert!((1..=200).contains(&tokens), "{tokens} tokens in {tools:#}");
+    let refusal = "all tools together may have 200, half of TOKEN_BUDGET_PER_REQUEST; the largest are ";
+    assert!(ended.stderr.contains(refusal), "{}", ended.stderr);
 }
 
 #[tokio::test]

@@ -4,7 +4,12 @@
 //   producer.mjs wait ID...                         waits until they have ended; { jobId, returnvalue | failedReason }
 //   producer.mjs show ID...                         { jobId, state, job } as BullMQ reads them; job is null if unknown
 //   producer.mjs counts                             { counts }: how many jobs there are in each state
-import { Queue, QueueEvents } from "bullmq";
+//   producer.mjs schedule ID REPEAT QUERY USER      makes a job scheduler; REPEAT is JSON; { jobId } of its first job
+//   producer.mjs flow TREE                          adds a parent with its children; TREE is JSON without names of queues
+//   producer.mjs limit LIMITS                       { concurrency } and { rate: [max, duration] } of the whole queue
+//   producer.mjs edit ID QUERY USER                 gives a job other data
+//   producer.mjs retry ID STATE                     puts a job that has ended back to the queue
+import { FlowProducer, Queue, QueueEvents } from "bullmq";
 
 import { connect, JOB, QUEUE } from "./queue.mjs";
 import { queueSettings } from "./settings.mjs";
@@ -43,6 +48,38 @@ const commands = {
 
   async counts() {
     print({ counts: await queue.getJobCounts() });
+  },
+
+  async schedule(id, repeat, query, userId) {
+    const job = await queue.upsertJobScheduler(id, JSON.parse(repeat), { name: JOB, data: { query, userId } });
+    print({ jobId: job.id });
+  },
+
+  async flow(tree) {
+    const named = ({ children = [], ...job }) => ({
+      ...job, name: JOB, queueName: QUEUE, children: children.map(named),
+    });
+    const flows = new FlowProducer({ connection: connect(settings) });
+    const { job } = await flows.add(named(JSON.parse(tree)));
+    await flows.close();
+    print({ jobId: job.id });
+  },
+
+  async limit(limits) {
+    const { concurrency, rate } = JSON.parse(limits);
+    if (concurrency) await queue.setGlobalConcurrency(concurrency);
+    if (rate) await queue.setGlobalRateLimit(...rate);
+    print({ limits });
+  },
+
+  async edit(id, query, userId) {
+    await (await queue.getJob(id)).updateData({ query, userId });
+    print({ jobId: id });
+  },
+
+  async retry(id, state) {
+    await (await queue.getJob(id)).retry(state);
+    print({ jobId: id });
   },
 };
 

@@ -81,6 +81,35 @@ impl Component {
         Self::new(name, *b"\0asm\x01\0\0\0")
     }
 
+    /// A component of many functions that do nothing sensible and take a while to compile. It is no tool: it is refused
+    /// when it has been compiled.
+    pub fn slow_to_compile(name: &str) -> Self {
+        const FUNCTIONS: u32 = 400;
+        let mut body = vec![0]; // no locals
+        body.extend([0x20, 0]); // local.get 0
+        for n in 0..2_000_u32 {
+            // i32.const n, i32.rotl, local.get 0, i32.mul
+            body.push(0x41);
+            body.extend(leb128(n % 64));
+            body.extend([0x77, 0x20, 0, 0x6c]);
+        }
+        body.push(0x0b); // end
+        let body = [leb128(body.len()), body].concat();
+        let bodies = (0..FUNCTIONS).flat_map(|_| body.iter().copied());
+        let types = vec![1, 0x60, 1, 0x7f, 1, 0x7f]; // (i32) -> i32
+        let functions = [leb128(FUNCTIONS), vec![0; FUNCTIONS as usize]].concat();
+        let code = [leb128(FUNCTIONS), bodies.collect()].concat();
+        let module =
+            [b"\0asm\x01\0\0\0".to_vec(), section(1, types), section(3, functions), section(10, code)]
+                .concat();
+        let instance = vec![1, 1, 0]; // one, of no exports
+        let export = [&[1, 0, 21][..], CONTRACT, &[5, 0, 0]].concat(); // that instance
+        let bytes =
+            [b"\0asm\x0d\0\x01\0".to_vec(), section(1, module), section(5, instance), section(11, export)]
+                .concat();
+        Self::new(name, bytes)
+    }
+
     /// The file's name.
     pub fn file(&self) -> String {
         format!("{}.wasm", self.name)
@@ -99,6 +128,23 @@ impl Component {
     pub fn id(&self) -> String {
         format!("{}@{}", self.name, self.digest())
     }
+}
+
+/// A section of a WebAssembly file.
+fn section(id: u8, content: Vec<u8>) -> Vec<u8> {
+    [vec![id], leb128(content.len()), content].concat()
+}
+
+/// A number as WebAssembly writes it.
+fn leb128(number: impl TryInto<u64>) -> Vec<u8> {
+    let mut number = number.try_into().ok().expect("a small number");
+    let mut bytes = Vec::new();
+    while number > 0x7f {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
 }
 
 /// A shipped component by its name.

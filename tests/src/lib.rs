@@ -6,6 +6,8 @@
 //! - [`Peer`]: the Node deployment that clients use today (`peers/`).
 //! - [`Model`]: a fake provider that plays a script and holds every request against its protocol's rules.
 //! - [`Component`]: the tools we ship, those that misbehave, and files that are no tools.
+//! - [`count_tokens`]: what a text costs a caller of a language model.
+//! - [`Collector`]: takes traces and decodes them.
 //! - [`Upstream`]: an HTTP server that is neither, and remembers what it was sent.
 //! - [`Socket`]: for requests that no HTTP client would send. [`Exposition`]: metrics, read.
 //! - [`Postgres`], [`Redis`]: real servers of our own, which can be stopped (`servers/`).
@@ -24,6 +26,7 @@
 
 mod artifacts;
 mod caller;
+mod collector;
 mod component;
 mod exposition;
 mod log;
@@ -33,11 +36,13 @@ mod process;
 mod service;
 mod socket;
 mod token;
+mod tokens;
 mod upstream;
 mod user;
 
 pub use artifacts::{agent_host, repository};
 pub use caller::{Answer, Caller};
+pub use collector::{Collector, Span};
 pub use component::Component;
 pub use exposition::Exposition;
 pub use log::Log;
@@ -48,5 +53,6 @@ pub use service::{Builder, Service};
 pub use socket::{ReservedPort, Socket};
 pub use test_servers::{PATIENCE, Postgres, Redis, Task, eventually, within};
 pub use token::{SECRET, Token, claims, now};
+pub use tokens::count_tokens;
 pub use upstream::{Received, Upstream};
 pub use user::User;

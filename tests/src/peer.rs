@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use test_servers::{Postgres, Redis};
 use tokio::process::Command;
 
@@ -94,6 +94,45 @@ impl Peer {
         added.iter().map(|job| job["jobId"].as_str().expect("the id of a job").to_owned()).collect()
     }
 
+    /// Adds a job within a trace, as BullMQ's telemetry does: its id.
+    pub async fn add_in_trace(&self, query: &str, user: &str, traceparent: &str) -> String {
+        let metadata = json!({ "traceparent": traceparent }).to_string();
+        let options = json!({ "telemetry": { "metadata": metadata } }).to_string();
+        let added = self.produce(&["add", query, user, "1", &options]).await;
+        added[0]["jobId"].as_str().expect("the id of a job").to_owned()
+    }
+
+    /// Adds jobs with these options of BullMQ's: their ids.
+    pub async fn add_with(&self, query: &str, user: &str, count: usize, options: &Value) -> Vec<String> {
+        let added = self.produce(&["add", query, user, &count.to_string(), &options.to_string()]).await;
+        added.iter().map(|job| job["jobId"].as_str().expect("the id of a job").to_owned()).collect()
+    }
+
+    /// Makes a job scheduler.
+    pub async fn schedule(&self, id: &str, repeat: &Value, query: &str, user: &str) {
+        self.produce(&["schedule", id, &repeat.to_string(), query, user]).await;
+    }
+
+    /// Adds a job that waits for its children: `{data, opts, children}`.
+    pub async fn add_flow(&self, tree: &Value) {
+        self.produce(&["flow", &tree.to_string()]).await;
+    }
+
+    /// Limits the whole queue: `{concurrency, rate: [max, duration]}`.
+    pub async fn limit(&self, limits: &Value) {
+        self.produce(&["limit", &limits.to_string()]).await;
+    }
+
+    /// Gives a job other data.
+    pub async fn edit(&self, id: &str, query: &str, user: &str) {
+        self.produce(&["edit", id, query, user]).await;
+    }
+
+    /// Puts a job that has ended in that state back to the queue.
+    pub async fn retry(&self, id: &str, state: &str) {
+        self.produce(&["retry", id, state]).await;
+    }
+
     /// Waits, as BullMQ's own producer would, until a job has ended: `{jobId, returnvalue}` or
     /// `{jobId, failedReason}`.
     pub async fn wait(&self, id: &str) -> Value {
@@ -119,7 +158,7 @@ impl Peer {
     }
 
     fn start(&self, program: &str, arguments: &[&str]) -> Process {
-        let folder = folder();
+        let folder = folder("bullmq");
         let mut command = Command::new("node");
         command
             .arg(folder.join(program))
@@ -133,12 +172,12 @@ impl Peer {
     }
 }
 
-/// The folder of the peers. What they need has to be there.
-fn folder() -> PathBuf {
+/// The folder of the peers. The package they need has to be there.
+pub(crate) fn folder(package: &str) -> PathBuf {
     let folder = repository().join("tests/peers");
     assert!(
-        folder.join("node_modules/bullmq").is_dir(),
-        "there are no packages in {}/node_modules: run `npm ci` there (`cargo xtask test` does)",
+        folder.join("node_modules").join(package).is_dir(),
+        "there is no package {package} in {}/node_modules: run `npm ci` there (`cargo xtask test` does)",
         folder.display()
     );
     let node = std::process::Command::new("node").arg("--version").output();
@@ -153,7 +192,7 @@ fn folder() -> PathBuf {
     clippy::disallowed_methods,
     reason = "this is no service, and it starts what the user has installed"
 )]
-fn search_path() -> String {
+pub(crate) fn search_path() -> String {
     std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned())
 }
 

@@ -4,6 +4,7 @@ use std::process::{ExitStatus, Stdio};
 
 use rustix::process::{Pid, kill_process};
 use tokio::process::{Child, Command};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub use rustix::process::Signal;
@@ -17,6 +18,8 @@ pub struct Process {
     child: Child,
     log: Log,
     readers: JoinSet<()>,
+    /// Whether standard output is read.
+    reading: watch::Sender<bool>,
 }
 
 /// How a process ended.
@@ -33,6 +36,14 @@ pub struct Ended {
 impl Process {
     /// Starts a process and begins to read what it writes.
     pub fn spawn(command: &mut Command) -> Self {
+        let process = Self::spawn_unread(command);
+        process.read();
+        process
+    }
+
+    /// Starts a process whose standard output is not read before [`Self::read`] is called: what it writes fills the
+    /// pipe.
+    pub fn spawn_unread(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -42,9 +53,25 @@ impl Process {
             .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
         let log = Log::new();
         let mut readers = JoinSet::new();
-        readers.spawn(log.clone().read(Stream::Stdout, child.stdout.take().expect("it is piped")));
+        let (reading, mut may_read) = watch::channel(false);
+        let (stdout, stdout_log) = (child.stdout.take().expect("it is piped"), log.clone());
+        readers.spawn(async move {
+            if may_read.wait_for(|read| *read).await.is_ok() {
+                stdout_log.read(Stream::Stdout, stdout).await;
+            }
+        });
         readers.spawn(log.clone().read(Stream::Stderr, child.stderr.take().expect("it is piped")));
-        Self { child, log, readers }
+        Self { child, log, readers, reading }
+    }
+
+    /// Reads standard output from now on.
+    pub fn read(&self) {
+        self.reading.send_replace(true);
+    }
+
+    /// Closes the pipes that it writes to.
+    pub async fn hang_up(&mut self) {
+        self.readers.shutdown().await;
     }
 
     /// What it writes.
@@ -52,10 +79,14 @@ impl Process {
         &self.log
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("a process that was not waited for has an id")
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
-        let id = self.child.id().expect("a process that was not waited for has an id");
-        let id = i32::try_from(id).ok().and_then(Pid::from_raw).expect("an id of a process");
+        let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw).expect("an id of a process");
         kill_process(id, signal).expect("our own child can be signalled");
     }
 
@@ -63,6 +94,7 @@ impl Process {
     pub async fn ended(&mut self) -> Ended {
         let status: ExitStatus =
             within("the process to end", self.child.wait()).await.expect("our own child can be waited for");
+        self.read();
         let read_all = async { while self.readers.join_next().await.is_some() {} };
         within("the output of a process that ended", read_all).await;
         Ended { code: status.code(), stdout: self.log.stdout(), stderr: self.log.stderr() }

@@ -25,7 +25,9 @@ pub struct Builder {
     arguments: Vec<String>,
     variables: BTreeMap<String, String>,
     components: Vec<Component>,
+    unread: bool,
     home: TempDir,
+    prepared: bool,
 }
 
 /// A service that answers. What a [`Caller`] can do can be done to it directly. Dropping it kills it, and
@@ -85,6 +87,16 @@ impl Service {
         self.process.log()
     }
 
+    /// Reads its log from now on: see [`Builder::unread`].
+    pub fn read_log(&self) {
+        self.process.read();
+    }
+
+    /// Closes the pipes that it logs to.
+    pub async fn hang_up(&mut self) {
+        self.process.hang_up().await;
+    }
+
     /// Its tools folder.
     pub fn tools_folder(&self) -> PathBuf {
         self.home.path().join("tools")
@@ -96,6 +108,11 @@ impl Service {
         let aside = folder.join(format!(".{}.part", component.name));
         fs::write(&aside, &component.bytes).expect("the folder can be written");
         fs::rename(aside, folder.join(component.file())).expect("a file can be renamed within its folder");
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 
     /// Sends it a signal.
@@ -141,7 +158,9 @@ impl Builder {
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
             variables: BTreeMap::new(),
             components: Vec::new(),
+            unread: false,
             home,
+            prepared: true,
         };
         this.env("TOOLS_DIR", tools).env("TOOLS_CACHE_DIR", shared_compile_cache())
     }
@@ -209,15 +228,34 @@ impl Builder {
         self
     }
 
+    /// Does not read its log before [`Service::read_log`]. Such a service has to be [started at](Self::start_at) an
+    /// address.
+    #[must_use]
+    pub fn unread(mut self) -> Self {
+        self.unread = true;
+        self
+    }
+
     /// A folder of the service's own.
     pub fn home(&self) -> &Path {
         self.home.path()
     }
 
-    /// Starts it and waits until it listens.
+    /// Its start does not wait for the tools.
+    #[must_use]
+    pub fn before_tools(mut self) -> Self {
+        self.prepared = false;
+        self
+    }
+
+    /// Starts it and waits until it listens and its tools are prepared.
     pub async fn start(self) -> Service {
+        let prepared = self.prepared;
         let (process, home) = self.spawn();
         let address = process.log().find("the address it listens on", address_in).await;
+        if prepared {
+            process.log().line_with(&["all tools are prepared"]).await;
+        }
         Service { process, caller: Caller::new(address), address, home }
     }
 
@@ -249,7 +287,8 @@ impl Builder {
             .env("HOME", self.home.path())
             .envs(&self.variables)
             .current_dir(self.home.path());
-        (Process::spawn(&mut command), self.home)
+        let spawn = if self.unread { Process::spawn_unread } else { Process::spawn };
+        (spawn(&mut command), self.home)
     }
 }
 

@@ -4,6 +4,12 @@
 //! stack machine or refuse it with a position; `program` runs it on `number`s; `notation` writes the result.
 //! A number is an exact fraction, or a `ball`: a real number known to within a radius. So every digit of an
 //! answer is known to be right, and an answer says whether it is the whole truth.
+//!
+//! What the description leaves out, because each word of it is paid for in every model call: `%` has the sign of the
+//! divisor; `^` or `**` binds tighter than a sign before it and to the right (-2^2 is -4, 2^3^2 is 512); numbers are written
+//! 12, 0.5, .5 or 6.02e23; `round` takes halves away from zero. An exact `value` is whole to 2000 digits and decimal to 100,
+//! any other is rounded to at most 34 significant digits, and `fraction` is the exact value where there is a short one.
+//! Results beyond 10^±10000 are refused.
 
 mod ball;
 mod functions;
@@ -27,7 +33,7 @@ use notation::Answer;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Question {
-    /// The expression, for example `(19.99 * 3 + 4.50) * 1.2` or `round(sqrt(2) * 100, 2)`.
+    /// For example (19.99 * 3 + 4.50) * 1.2
     expression: String,
 }
 
@@ -51,18 +57,8 @@ fn evaluate(expression: &str) -> Result<Answer, Refusal> {
 }
 
 agent_tool::export! {
-    /// Works out an arithmetic expression, exactly: 0.1 + 0.2 is 0.3. Use it for every calculation whose
-    /// result matters.
-    ///
-    /// Operators: + - * / % (remainder, with the sign of the divisor), ^ or ** (power, binds tighter than a
-    /// sign before it and to the right: -2^2 is -4, 2^3^2 is 512), parentheses. Numbers: 12, 0.5, .5,
-    /// 6.02e23. Constants: pi, e. Functions: sqrt(x), cbrt(x), abs(x), round(x) or round(x, decimals) (halves
-    /// away from zero), floor(x), ceil(x), trunc(x), min(x, …), max(x, …), exp(x), ln(x), log10(x), log2(x),
-    /// sin(x), cos(x), tan(x), asin(x), acos(x), atan(x); angles are in radians. Nothing else: no variables,
-    /// no percent sign, no separators within numbers, no multiplication without *.
-    ///
-    /// `value` is exact, whole numbers to 2000 digits and decimals to 100, when `exact` is true; otherwise it
-    /// is rounded to at most 34 significant digits, and `fraction` gives the exact value where there is a
-    /// short one. Results beyond 10^±10000 are refused.
+    /// Works out an arithmetic expression exactly. Use it for every calculation. Operators: + - * / % (remainder)
+    /// ^ (power) and parentheses. Constants: pi e. Functions: sqrt cbrt abs round(x, decimals) floor ceil trunc
+    /// min max exp ln log10 log2 sin cos tan asin acos atan, in radians. No variables or percentages.
     calculate(Question) -> Answer, hints: [read_only, idempotent], timeout_ms: 1000;
 }

@@ -13,13 +13,11 @@ use crate::when::{When, join_notes, place, read, read_zone};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Addition {
-    /// The date or time to start from: `2026-07-14`, `2026-07-14T09:30`, `2026-07-14T09:30+02:00`,
-    /// `today` or `now`.
+    /// ISO 8601 date or time, today or now
     date: String,
-    /// How much to add: `1 year 2 months`, `90 days`, `-3 weeks`, `36h`, or in ISO 8601 `P1Y2M` and `-P3W`.
+    /// Such as -90 days, 1 year 2 months or PT36H
     duration: String,
-    /// The time zone to calculate in: an IANA name such as `Europe/Berlin`. It is that of a `date` without an
-    /// offset, and makes clock changes count. Without it, a `date` without an offset is taken as anywhere.
+    /// IANA name or offset
     time_zone: Option<String>,
 }
 

@@ -13,13 +13,11 @@ use crate::zone;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Conversion {
-    /// The date and time: `2026-07-14T09:30` with `from_time_zone`, `2026-07-14T09:30+02:00`, `@1784000000`
-    /// (Unix seconds), or `now`.
+    /// ISO 8601 date and time, or now
     time: String,
-    /// The time zone `time` is in, when it does not say so itself: an IANA name such as `Europe/Berlin`, or
-    /// an offset.
+    /// Needed if time has no offset
     from_time_zone: Option<String>,
-    /// The time zone to convert to.
+    /// IANA name or offset
     to_time_zone: String,
 }
 

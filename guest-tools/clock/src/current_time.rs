@@ -13,8 +13,7 @@ use crate::when::read_zone;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Place {
-    /// The time zone to tell it in: an IANA name such as `Europe/Berlin`, or an offset such as `+02:00`. UTC
-    /// if it is not given.
+    /// IANA name such as Europe/Berlin, or offset; default UTC
     time_zone: Option<String>,
 }
 

@@ -13,16 +13,13 @@ use crate::when::{Reading, When, join_notes, place, read, read_zone};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Difference {
-    /// The date or time to start from: `2026-07-14`, `2026-07-14T09:30`, `2026-07-14T09:30+02:00`,
-    /// `today` or `now`.
+    /// ISO 8601 date or time, today or now
     from: String,
-    /// The date or time to end at, written likewise. If it is before `from`, the difference is negative.
+    /// Likewise
     to: String,
-    /// The unit to measure in.
     #[serde(default)]
     unit: Unit,
-    /// The time zone to calculate in: an IANA name such as `Europe/Berlin`. It is that of times without an
-    /// offset, and makes clock changes count.
+    /// IANA name or offset
     time_zone: Option<String>,
 }
 

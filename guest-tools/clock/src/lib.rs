@@ -2,6 +2,10 @@
 //!
 //! What time it is comes from the host, here and nowhere else; every function below takes it as an argument.
 //! The rules of the zones are compiled in.
+//!
+//! What the descriptions leave out, because each word of them is paid for in every model call: a time may also be `@` and
+//! Unix seconds; a time zone is that of times without an offset, and makes clock changes count; a month after January 31 is
+//! the last of February; a day later is the same time of day even when clocks change.
 
 mod add_to_date;
 mod convert_time;
@@ -44,20 +48,16 @@ fn now() -> Result<Timestamp, Failure> {
 }
 
 agent_tool::export! {
-    /// Tells the current date and time, in UTC or in a time zone. Use it whenever an answer depends on what
-    /// day or time it is now: you cannot know that otherwise.
+    /// Tells the current date and time. Use it whenever an answer depends on them.
     current_time(Place) -> Moment, hints: [read_only], timeout_ms: 1000;
 
-    /// Converts a date and time from one time zone to another, daylight saving time included.
+    /// Converts a time from one time zone to another.
     convert_time(Conversion) -> Converted, hints: [read_only], timeout_ms: 1000;
 
-    /// Adds a duration to a date or time, or takes it off: what date is 90 days after this one, what time
-    /// will it be in 36 hours. Years, months, weeks and days follow the calendar (a month after January 31 is
-    /// the last of February, and a day later is the same time of day even when clocks change); hours, minutes
-    /// and seconds are counted exactly.
+    /// Adds a duration to a date or time, or subtracts it. Years to days follow the calendar, smaller units are
+    /// exact.
     add_to_date(Addition) -> Sum, hints: [read_only], timeout_ms: 1000;
 
-    /// Tells how far it is from one date or time to another, in a unit of choice, by the calendar: ages,
-    /// deadlines, days until an event. From a day to the next one is 1 day.
+    /// Measures the time between two dates or times by the calendar: ages, deadlines, days until an event.
     date_difference(Difference) -> Distance, hints: [read_only], timeout_ms: 1000;
 }

@@ -1,7 +1,8 @@
 //! The `json-query` component: the tool `json_query`, which runs a query in the jq language.
 //!
 //! The language is jaq's; `query` compiles and runs, `library` says which functions there are, `outcome`
-//! turns what comes out into JSON, and `refusal` turns what goes wrong into words.
+//! turns what comes out into JSON, and `refusal` turns what goes wrong into words. There is no `input`, `include`,
+//! `import` or `now`, and `$ENV` is empty.
 
 mod library;
 mod outcome;
@@ -21,10 +22,10 @@ use outcome::Results;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Question {
-    /// The JSON value to query: any value, as it is, not wrapped into a string.
+    /// Any JSON value, not wrapped into a string
     #[schemars(with = "serde_json::Value")]
     json: Box<RawValue>,
-    /// The query in the jq language, for example `.items[] | select(.price > 10) | {name, price}`.
+    /// For example .items[] | select(.price > 10) | .name
     query: String,
 }
 
@@ -33,13 +34,7 @@ fn json_query(Question { json, query }: Question) -> Result<Results, Failure> {
 }
 
 agent_tool::export! {
-    /// Selects from a JSON value and reshapes it, in the jq language. Use it to pick, filter, sort, group,
-    /// count or add up what a large JSON value holds, rather than reading through it.
-    ///
-    /// `results` holds every value the query yields, in order: `.items[].name` yields one per item, and
-    /// `[.items[].name]` yields one array. jq's usual functions are there (map, select, group_by, sort_by,
-    /// to_entries, test, sub, tonumber, todate, …), but there is one input and no file, module, environment or
-    /// clock: no input, include, import or now, and $ENV is empty. Text that holds JSON is taken apart with
-    /// fromjson.
+    /// Runs a jq query on a JSON value: to pick, filter, sort, group, count or add up what is in it. There is one
+    /// input and no file, module, environment or clock.
     json_query(Question) -> Results, hints: [read_only, idempotent], timeout_ms: 2000;
 }

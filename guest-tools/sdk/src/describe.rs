@@ -3,7 +3,7 @@
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, RestrictFormats};
 use schemars::{JsonSchema, Schema};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::ToolDef;
 
@@ -55,8 +55,9 @@ pub fn join_doc_lines(lines: &[&str]) -> String {
     unwrap_lines(&lines.join("\n"))
 }
 
-/// Schemas as a model reads them best: one self-contained document, no references to follow unless a type is
-/// recursive, and none of schemars' own formats such as `uint32`.
+/// Schemas as a model reads them best and every provider takes them: one self-contained document, no references
+/// to follow unless a type is recursive, none of schemars' own formats such as `uint32`, no defaults that say
+/// nothing, and nothing without a type. All of it stands in every model call, so what says nothing goes.
 fn schema_settings() -> SchemaSettings {
     let mut standard_formats = RestrictFormats::default();
     standard_formats.infer_from_meta_schema = true;
@@ -64,6 +65,8 @@ fn schema_settings() -> SchemaSettings {
         .with(|settings| settings.inline_subschemas = true)
         .with_transform(standard_formats)
         .with_transform(RecursiveTransform(unwrap_description))
+        .with_transform(RecursiveTransform(remove_null_default))
+        .with_transform(RecursiveTransform(name_types_of_parts))
 }
 
 /// Writes a schema without what is said elsewhere: its dialect, which the contract fixes, its title, which is
@@ -82,6 +85,43 @@ fn write_schema(mut schema: Schema) -> String {
 fn unwrap_description(schema: &mut Schema) {
     if let Some(Value::String(description)) = schema.get_mut("description") {
         *description = unwrap_lines(description);
+    }
+}
+
+/// Leaves out that an absent optional value is null: that it may be left out is said by `required`.
+fn remove_null_default(schema: &mut Schema) {
+    if schema.get("default").is_some_and(Value::is_null) {
+        schema.remove("default");
+    }
+}
+
+/// Gives a type to members and items that may be anything (`serde_json::Value`): schemars writes nothing for
+/// them or only a description, which llama.cpp's server refuses ("Unrecognized schema"), and with it every
+/// request that the tool is part of.
+fn name_types_of_parts(schema: &mut Schema) {
+    let Some(schema) = schema.as_object_mut() else { return };
+    if let Some(Value::Object(members)) = schema.get_mut("properties") {
+        members.values_mut().for_each(name_types);
+    }
+    // Not the items that [`name_types`] leaves open: they may be anything, and so on without end.
+    if schema.get("type").is_some_and(|kind| kind == "array")
+        && let Some(items) = schema.get_mut("items")
+    {
+        name_types(items);
+    }
+}
+
+fn name_types(schema: &mut Value) {
+    const TELLING: [&str; 8] = ["type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf", "not"];
+    if *schema == Value::Bool(true) {
+        *schema = json!({});
+    }
+    let Value::Object(schema) = schema else { return };
+    if !TELLING.iter().any(|key| schema.contains_key(*key)) {
+        let types = json!(["object", "array", "string", "number", "boolean", "null"]);
+        schema.insert("type".to_owned(), types);
+        // OpenAI refuses an array that does not say what is in it ("array schema missing items").
+        schema.entry("items").or_insert_with(|| json!({}));
     }
 }
 

@@ -23,7 +23,7 @@ use crate::Failure;
 /// The macro makes a type `Tools` that implements [`Component`](crate::Component), for tests that want to see
 /// the description or make a call as the host makes it.
 ///
-/// What the contract does not allow does not compile, be it a name or a hint:
+/// What the contract does not allow does not compile, be it a name, a hint or a tool without a description:
 ///
 /// ```compile_fail
 /// # use agent_tool::{Failure, NoArguments};
@@ -43,6 +43,14 @@ use crate::Failure;
 ///     wait(NoArguments) -> String, hints: [harmless];
 /// }
 /// ```
+/// ```compile_fail
+/// # use agent_tool::{Failure, NoArguments};
+/// # fn wait(_: NoArguments) -> Result<String, Failure> { Ok(String::new()) }
+/// # fn main() {}
+/// agent_tool::export! {
+///     wait(NoArguments) -> String;
+/// }
+/// ```
 #[macro_export]
 macro_rules! export {
     ($($tools:tt)+) => {
@@ -59,7 +67,7 @@ macro_rules! export {
 #[macro_export]
 macro_rules! tools {
     ($(
-        $(#[doc = $doc:expr])+
+        $(#[doc = $doc:expr])*
         $tool:ident($args:ty) -> $answer:ty
         $(, hints: [$($hint:ident),* $(,)?])?
         $(, timeout_ms: $timeout_ms:literal)?
@@ -72,13 +80,14 @@ macro_rules! tools {
         impl $crate::Component for Tools {
             fn describe() -> Vec<$crate::ToolDef> {
                 vec![$({
+                    $crate::require_description!($tool: $($doc)*);
                     const { assert!(
                         $crate::is_tool_name(stringify!($tool)),
                         "a tool's name is a lower-case letter and then up to 62 of a-z, 0-9 and _",
                     ) }
                     $crate::describe_tool::<$args, $answer>(
                         stringify!($tool),
-                        &$crate::private::join_doc_lines(&[$($doc),+]),
+                        &$crate::private::join_doc_lines(&[$($doc),*]),
                         &[
                             $($($crate::hint!($hint),)*)?
                             $(("timeout-ms", { const _: u64 = $timeout_ms; stringify!($timeout_ms) }),)?
@@ -123,6 +132,21 @@ macro_rules! export_component {
     $crate::bindings::export_guest!(Guest with_types_in $crate::bindings);
         };
     };
+}
+
+/// The doc comment of a tool of [`export!`]; without one it does not compile.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! require_description {
+    ($tool:ident:) => {
+        compile_error!(concat!(
+            "the tool `",
+            stringify!($tool),
+            "` has no description: write above it, as a doc comment (`/// …`), what it does and when to use it; \
+             the model chooses by that"
+        ))
+    };
+    ($tool:ident: $($doc:expr)+) => {};
 }
 
 /// One hint of [`export!`]; an unknown one does not compile.

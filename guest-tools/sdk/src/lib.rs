@@ -53,6 +53,11 @@ pub use component::{Component, NoArguments};
 pub use describe::{describe_tool, is_tool_name};
 pub use failure::code;
 
+/// The guide for authors: its tool goes on compiling.
+#[cfg(doctest)]
+#[doc = include_str!("../../../wit/README.md")]
+struct Guide;
+
 /// What the macros of this crate expand to; not for authors.
 #[doc(hidden)]
 pub mod private {

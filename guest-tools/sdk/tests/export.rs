@@ -29,6 +29,22 @@ fn add(Sum { numbers, positive_only }: Sum) -> Result<Total, Failure> {
     Ok(Total { total })
 }
 
+/// Values of every type.
+#[derive(Deserialize, JsonSchema)]
+struct Anything {
+    /// Whatever it is.
+    value: serde_json::Value,
+    bare: serde_json::Value,
+    many: Vec<serde_json::Value>,
+    #[serde(default)]
+    label: Option<String>,
+}
+
+fn keep(anything: Anything) -> Result<usize, Failure> {
+    let Anything { value, bare, many, label } = anything;
+    Ok([value, bare].len() + many.len() + label.iter().len())
+}
+
 fn forget(_: NoArguments) -> Result<(), Failure> {
     Ok(())
 }
@@ -40,6 +56,9 @@ agent_tool::export! {
     /// Not fractions.
     add(Sum) -> Total, hints: [read_only, idempotent], timeout_ms: 250;
 
+    /// Keeps anything.
+    keep(Anything) -> usize;
+
     /// Forgets everything.
     forget(NoArguments) -> (), hints: [destructive];
 }
@@ -50,7 +69,7 @@ fn call(name: &str, arguments: &str) -> Result<String, Failure> {
 
 #[test]
 fn tools_are_described_by_their_types_and_comments() {
-    let [add, forget] = Tools::describe().try_into().unwrap();
+    let [add, _, forget] = Tools::describe().try_into().unwrap();
     assert_eq!(
         (add.name.as_str(), add.description.as_str()),
         ("add", "Adds up whole numbers.\n\nNot fractions.")
@@ -78,6 +97,21 @@ fn tools_are_described_by_their_types_and_comments() {
 }
 
 #[test]
+fn every_part_of_a_schema_has_a_type_and_nothing_says_nothing() {
+    let [_, keep, _] = Tools::describe().try_into().unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&keep.input_schema).unwrap();
+    let any =
+        serde_json::json!({"type": ["object", "array", "string", "number", "boolean", "null"], "items": {}});
+    let properties = &schema["properties"];
+    assert_eq!(properties["bare"], any);
+    assert_eq!(properties["many"], serde_json::json!({"type": "array", "items": any}));
+    assert_eq!(properties["value"]["type"], any["type"]);
+    assert_eq!(properties["value"]["description"], "Whatever it is.");
+    assert_eq!(properties["label"], serde_json::json!({"type": ["string", "null"]}));
+    assert_eq!(schema["required"], serde_json::json!(["value", "bare", "many"]));
+}
+
+#[test]
 fn a_call_goes_from_json_to_json() {
     assert_eq!(call("add", r#"{"numbers":[1,-2,3]}"#).unwrap(), r#"{"total":2}"#);
     assert_eq!(call("add", r#"{"numbers":[1,-2,3],"positive_only":true}"#).unwrap(), r#"{"total":4}"#);
@@ -101,6 +135,6 @@ fn failures_say_what_is_wrong() {
     let unknown = call("subtract", "{}").unwrap_err();
     assert_eq!(
         (unknown.code.as_str(), unknown.message.as_str()),
-        (code::NOT_FOUND, "there is no tool `subtract` here, only: add, forget",)
+        (code::NOT_FOUND, "there is no tool `subtract` here, only: add, keep, forget",)
     );
 }

@@ -20,6 +20,11 @@ impl ToolSpec {
     }
 }
 
+/// About how many tokens a model reads in that many bytes of tools.
+pub fn prompt_tokens(bytes: u64) -> u64 {
+    crate::run::tool_tokens(bytes)
+}
+
 /// An immutable, sorted set of tools. Two catalogs with the same digest are the same.
 #[derive(Debug, Default)]
 pub struct Catalog {

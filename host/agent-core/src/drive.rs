@@ -7,17 +7,22 @@ use std::time::Instant;
 
 use futures::future::try_join;
 use futures::stream::{FuturesUnordered, StreamExt};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use uuid::Uuid;
 
+use crate::gen_ai;
 use crate::ports::queue::ATTEMPTS;
 use crate::ports::{
-    Journal, JournalError, Model, ModelError, ModelRequest, ToolRequest, ToolReturn, ToolSet,
+    Journal, JournalError, Model, ModelError, ModelRequest, ToolChoice, ToolRequest, ToolReturn, ToolSet,
 };
 use crate::result::AgentResult;
-use crate::run::{Event, OpenCall, Run, Step, Task, UnexpectedEvent, attempts_without_progress};
+use crate::run::{Event, ModelCall, OpenCall, Run, Step, Task, UnexpectedEvent, attempts_without_progress};
+
+/// Most tool calls of one reply that run at once, so that one run takes a bounded share of the sandboxes that all runs
+/// have together.
+const CALLS_AT_ONCE: usize = 16;
 
 /// What a run is driven with.
 #[derive(Clone, Copy)]
@@ -34,6 +39,9 @@ pub struct Driver<'a> {
     pub journal: &'a dyn Journal,
     /// Tells the run to stop before its next step; absent where nobody ever will.
     pub stop: Option<&'a CancellationToken>,
+    /// Says that nobody wants the run any more: what is under way is dropped at once, and the journal says that it
+    /// was cancelled. Absent where nobody ever will.
+    pub cancel: Option<&'a CancellationToken>,
 }
 
 /// Why a run has no result.
@@ -93,15 +101,28 @@ impl Driver<'_> {
         loop {
             step = match step {
                 Step::Done(result) => return Ok(*result),
+                _ if self.cancel.is_some_and(CancellationToken::is_cancelled) => {
+                    self.note(&mut run, Event::Cancelled).await?
+                }
                 _ if self.stop.is_some_and(CancellationToken::is_cancelled) => {
                     return Err(DriveError::Stopped);
                 }
-                Step::AskModel { max_tokens, temperature } => {
-                    let event = self.ask_model(&run.run, max_tokens, temperature).await?;
+                Step::AskModel(call) => {
+                    let asking = self.ask_model(&run.run, call);
+                    let event = self.unless_cancelled(asking).await.unwrap_or(Ok(Event::Cancelled))?;
                     self.note(&mut run, event).await?
                 }
                 Step::CallTools(calls) => self.call_tools(&mut run, calls).await?,
             };
+        }
+    }
+
+    /// What `work` gives, or nothing when the run is cancelled: then it is dropped. Never wraps an append, which may be
+    /// carried out although it is dropped.
+    async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        match self.cancel {
+            Some(cancel) => cancel.run_until_cancelled(work).await,
+            None => Some(work.await),
         }
     }
 
@@ -112,28 +133,32 @@ impl Driver<'_> {
         run.run.on(event).map_err(DriveError::Driver)
     }
 
-    async fn ask_model(&self, run: &Run, max_tokens: u32, temperature: f64) -> Result<Event, DriveError> {
+    async fn ask_model(&self, run: &Run, call: ModelCall) -> Result<Event, DriveError> {
         let request = ModelRequest {
             request_id: self.request_id,
             messages: run.messages(),
             tools: run.catalog(),
-            max_tokens,
-            temperature,
+            tool_choice: if call.last_by.is_some() { ToolChoice::None } else { ToolChoice::Auto },
+            max_tokens: call.max_tokens,
+            temperature: call.temperature,
             deadline: self.deadline,
         };
-        let span = tracing::debug_span!("chat", model = self.model.name());
-        let reply = self.model.complete(request).instrument(span).await.map_err(DriveError::Model)?;
-        Ok(Event::ModelReplied { reply })
+        let span = gen_ai::chat(self.model.name(), &request);
+        let replied = self.model.complete(request).instrument(span.clone()).await;
+        gen_ai::chat_ended(&span, &replied);
+        Ok(call.replied(replied.map_err(DriveError::Model)?))
     }
 
-    /// All calls at once. Each answer is journaled as soon as it is there, so that no call that was answered
+    /// Up to 16 calls at once. Each answer is journaled as soon as it is there, so that no call that was answered
     /// is ever made again; the calls go on while that is written.
     async fn call_tools(&self, run: &mut Journaled, calls: Vec<OpenCall>) -> Result<Step, DriveError> {
+        let turns = Semaphore::new(CALLS_AT_ONCE);
         let (sender, mut answered) = mpsc::unbounded_channel();
         let call_all = async {
             let sender = sender;
-            let mut answers: FuturesUnordered<_> = calls.iter().map(|open| self.answer(open)).collect();
-            while let Some(answer) = answers.next().await {
+            let mut answers: FuturesUnordered<_> =
+                calls.iter().map(|open| self.answer(open, &turns)).collect();
+            while let Some(Some(answer)) = self.unless_cancelled(answers.next()).await {
                 // Nobody listens only once the journal has failed, which ends this future as well.
                 let _ = sender.send(answer);
             }
@@ -142,6 +167,7 @@ impl Driver<'_> {
         let note_all = async {
             let mut step = None;
             while let Some((index, answer)) = answered.recv().await {
+                let answer = run.run.fit(index, answer);
                 step = Some(self.note(run, Event::ToolReturned { index, answer }).await?);
             }
             Ok::<_, DriveError>(step)
@@ -150,13 +176,18 @@ impl Driver<'_> {
         Ok(step.unwrap_or(Step::CallTools(calls)))
     }
 
-    async fn answer(&self, open: &OpenCall) -> (usize, ToolReturn) {
+    /// Answers a call, with a tool once it is its turn.
+    async fn answer(&self, open: &OpenCall, turns: &Semaphore) -> (usize, ToolReturn) {
         if let Some(refusal) = &open.refusal {
             return (open.index, refusal.clone());
         }
+        // The semaphore is never closed, so there always is a permit.
+        let _turn = turns.acquire().await;
         let request = ToolRequest { request_id: self.request_id, call: &open.call, deadline: self.deadline };
-        let span = tracing::debug_span!("execute_tool", tool = %open.call.name);
-        (open.index, self.tools.call(request).instrument(span).await)
+        let span = gen_ai::execute_tool(&open.call);
+        let answer = self.tools.call(request).instrument(span.clone()).await;
+        gen_ai::tool_ended(&span, &answer);
+        (open.index, answer)
     }
 }
 

@@ -11,6 +11,7 @@
 //! - [`rates`]: rate windows that go on counting when their store fails.
 //! - [`jobs`]: what callers do with jobs, and the worker that works them off.
 //! - [`observe`]: what the core tells whoever counts.
+//! - [`trace`]: which trace a request, a job and each step belong to; `gen_ai`: the spans of a run.
 //! - `testing`: scripted fakes behind the feature of that name.
 //!
 //! What does not belong here: HTTP, WebAssembly, databases, environment variables, status codes.
@@ -20,6 +21,7 @@ pub mod catalog;
 pub mod chain;
 pub mod circuit;
 pub mod drive;
+mod gen_ai;
 pub mod health;
 pub mod invoke;
 pub mod jobs;
@@ -33,3 +35,4 @@ pub mod result;
 pub mod run;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod trace;

@@ -14,8 +14,11 @@ pub trait Observer: Send + Sync {
     /// A request's hits were counted in this process only, because the shared windows failed.
     fn rates_fell_back(&self) {}
 
-    /// The journals of this many runs, or their records as well, were given up before they were stored.
+    /// The journals or records of this many runs were given up before they were stored. Told once for each run.
     fn records_lost(&self, _runs: u64) {}
+
+    /// A call of this model failed and is made again.
+    fn model_asked_again(&self, _model: &str) {}
 
     /// An attempt at a job ended, so long after it began.
     fn attempt_ended(&self, _end: AttemptOutcome, _took: Duration) {}

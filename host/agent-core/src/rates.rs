@@ -106,6 +106,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
+    use crate::ports::WindowKind;
     use crate::testing::TestRates;
 
     #[derive(Default)]
@@ -133,7 +134,8 @@ mod tests {
 
     impl Bench {
         async fn hit(&self) -> u64 {
-            let window = Window { key: "ip:192.0.2.1", limit: 100, period: Duration::from_secs(900) };
+            let (kind, period) = (WindowKind::Address, Duration::from_secs(900));
+            let window = Window { kind, key: "ip:192.0.2.1", limit: 100, period };
             self.rates.hit(&[window]).await.unwrap()[0].count
         }
     }

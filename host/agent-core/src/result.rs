@@ -34,14 +34,44 @@ pub struct AgentResult {
 pub enum StopReason {
     /// The model gave its final answer.
     Completed,
-    /// The run made as many model calls as it may and the model still wanted tools.
+    /// The run made as many model calls as it may. The last one was asked for words only.
     MaxIterations,
-    /// The next model call did not fit into the token budget, or the last one filled it.
+    /// The token budget allowed for one last model call, which was asked for words only, or for none.
     TokenBudget,
     /// The model's last reply was cut off at `options.maxTokens` or at the provider's own limit.
     MaxTokens,
+    /// The provider's content filter stopped the model's last reply, or the model refused to answer.
+    ContentFilter,
+    /// The model replied twice in a row with neither words nor tool calls.
+    EmptyReply,
     /// The run was cancelled.
     Cancelled,
+}
+
+impl StopReason {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Completed,
+        Self::MaxIterations,
+        Self::TokenBudget,
+        Self::MaxTokens,
+        Self::ContentFilter,
+        Self::EmptyReply,
+        Self::Cancelled,
+    ];
+
+    /// The reason as it stands in JSON and in metric labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::MaxIterations => "max_iterations",
+            Self::TokenBudget => "token_budget",
+            Self::MaxTokens => "max_tokens",
+            Self::ContentFilter => "content_filter",
+            Self::EmptyReply => "empty_reply",
+            Self::Cancelled => "cancelled",
+        }
+    }
 }
 
 /// What one tool call came to.
@@ -71,7 +101,8 @@ pub enum ToolOutcome {
     InvalidArguments,
     /// No tool of that name is loaded; nothing ran.
     UnknownTool,
-    /// The run ended before the call's turn came; nothing ran.
+    /// The run did not make the call: it ended before, made it twice already for the same answer, or there were too
+    /// many calls in one reply. Nothing ran.
     NotRun,
     /// The deadline passed and the tool was interrupted.
     TimedOut,
@@ -79,12 +110,14 @@ pub enum ToolOutcome {
     Trapped,
     /// The tool wanted more memory, tables or instances than it may have.
     MemoryLimit,
-    /// The tool returned more bytes than it may.
+    /// The tool returned more bytes than it may, or more than the run's token budget had room for.
     OutputLimit,
     /// The tool returned something that is not JSON or does not match its own schema.
     InvalidOutput,
     /// The host could not run the tool; its log says why.
     HostError,
+    /// Whoever asked for the call went away before it ended. Only counted: there is nobody left to answer.
+    Cancelled,
 }
 
 impl ToolOutcome {
@@ -102,6 +135,7 @@ impl ToolOutcome {
             Self::OutputLimit => "output_limit",
             Self::InvalidOutput => "invalid_output",
             Self::HostError => "host_error",
+            Self::Cancelled => "cancelled",
         }
     }
 }
@@ -119,6 +153,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_stop_reason_is_called_the_same_everywhere() {
+        for reason in StopReason::ALL {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
+        }
+    }
 
     #[test]
     fn a_result_that_is_read_back_is_the_one_that_was_written() {

@@ -4,12 +4,14 @@
 use std::process::ExitCode;
 
 use agent_host::cli::{self, Arguments, Exit};
+use agent_host::telemetry;
 use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 
-/// Threads for guests that take longer than a tick of the tool clock. Two, so that one guest that computes for
-/// seconds does not keep the next one waiting; no more, because they compete with the threads that serve.
-const LANE_THREADS: usize = 2;
+/// Fewest threads for guests that compute for longer than moments: two, so that one that computes for seconds
+/// does not keep the next one waiting. On machines with more processors there is one for each, so that calls
+/// run side by side; guests then compete with the threads that serve as one half of all threads.
+const LEAST_LANE_THREADS: usize = 2;
 
 #[expect(clippy::print_stderr, reason = "a command that fails says why")]
 fn main() -> ExitCode {
@@ -27,7 +29,13 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> anyhow::Result<Exit> {
-    let lane = runtime("tool-lane", Some(LANE_THREADS))?;
+    let _flushed = FlushLog;
+    let arguments = match cli::run_alone(arguments) {
+        Ok(exit) => return Ok(exit),
+        Err(arguments) => arguments,
+    };
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let lane = runtime("tool-lane", Some(processors.max(LEAST_LANE_THREADS)))?;
     let main = runtime("agent-host", None)?;
     let handle = lane.handle().clone();
     let exit = main.block_on(async move { cli::run(arguments, handle).await });
@@ -35,6 +43,15 @@ fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     lane.shutdown_background();
     main.shutdown_background();
     exit
+}
+
+/// Writes what is left of the log when it is dropped, also when a panic ends the process.
+struct FlushLog;
+
+impl Drop for FlushLog {
+    fn drop(&mut self) {
+        telemetry::flush();
+    }
 }
 
 fn runtime(name: &str, threads: Option<usize>) -> std::io::Result<Runtime> {

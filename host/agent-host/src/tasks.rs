@@ -5,9 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -38,6 +41,105 @@ struct Group {
     running: Mutex<BTreeMap<&'static str, usize>>,
 }
 
+/// How long to wait before a task that panicked is begun anew, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// A task that ran this long had recovered: its next panic is a first one.
+const RECOVERED: Duration = Duration::from_secs(60);
+
+/// Tasks that are begun anew when they panic, and what is known of those that do not run at the moment. Clones know the
+/// same.
+#[derive(Clone)]
+pub struct Supervisor {
+    down: Arc<Mutex<BTreeMap<&'static str, usize>>>,
+    restarted: Arc<dyn Fn(&'static str) + Send + Sync>,
+}
+
+impl Supervisor {
+    /// `restarted` is told of every task that is begun anew, for metrics.
+    pub fn new(restarted: impl Fn(&'static str) + Send + Sync + 'static) -> Self {
+        Self { down: Arc::default(), restarted: Arc::new(restarted) }
+    }
+
+    /// The tasks that panicked and do not run again yet.
+    pub fn down(&self) -> Vec<&'static str> {
+        self.lock().keys().copied().collect()
+    }
+
+    /// Runs what `begin` gives until that ends by itself. After a panic it is begun anew, later each time; one that
+    /// panics once more while the service is `stopping` is let go.
+    async fn supervise<F>(
+        &self,
+        name: &'static str,
+        stopping: CancellationToken,
+        mut begin: impl FnMut() -> F + Send,
+    ) where
+        F: Future<Output = ()> + Send,
+    {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let (begun, was_stopping) = (Instant::now(), stopping.is_cancelled());
+            // What it shares with others is behind locks that a panic cannot leave half-way: none is held across an
+            // await. What it alone had is gone with it.
+            let run = AssertUnwindSafe(async { begin().await }).catch_unwind();
+            if run.await.is_ok() || was_stopping {
+                return;
+            }
+            if begun.elapsed() >= RECOVERED {
+                pause = FIRST_PAUSE;
+            }
+            let _down = Down::begin(name, self.clone());
+            tracing::error!(task = name, pause_ms = pause.as_millis(), "a task panicked and is begun anew");
+            // What it has to finish before the end is done at once.
+            let _ = stopping.run_until_cancelled(sleep(pause)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            (self.restarted)(name);
+        }
+    }
+
+    /// Held for a few instructions, never across an await.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, usize>> {
+        self.down.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Supervisor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Supervisor").field("down", &self.down()).finish_non_exhaustive()
+    }
+}
+
+/// A task does not run as long as this is held.
+struct Down {
+    name: &'static str,
+    supervisor: Supervisor,
+}
+
+impl Down {
+    fn begin(name: &'static str, supervisor: Supervisor) -> Self {
+        *supervisor.lock().entry(name).or_default() += 1;
+        Self { name, supervisor }
+    }
+}
+
+impl Drop for Down {
+    fn drop(&mut self) {
+        forget_one(&mut self.supervisor.lock(), self.name);
+    }
+}
+
+/// Takes one from the count under that name.
+fn forget_one(counts: &mut BTreeMap<&'static str, usize>, name: &'static str) {
+    let left = counts.get_mut(name).map_or(0, |count| {
+        *count -= 1;
+        *count
+    });
+    if left == 0 {
+        counts.remove(name);
+    }
+}
+
 /// Tasks that did not end when they were asked to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("still running after {} ms: {}", .within.as_millis(), .names.join(", "))]
@@ -65,6 +167,20 @@ impl Tasks {
             // It counts as running until the work has been dropped, whichever way it ended.
             drop(running);
         });
+    }
+
+    /// The same for work that must go on: when it panics, `begin` is asked for it anew.
+    pub fn supervise<F>(
+        &self,
+        name: &'static str,
+        supervisor: &Supervisor,
+        stopping: CancellationToken,
+        begin: impl FnMut() -> F + Send + 'static,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let supervisor = supervisor.clone();
+        self.spawn(name, async move { supervisor.supervise(name, stopping, begin).await });
     }
 
     /// Is cancelled when the tasks are to end.
@@ -122,14 +238,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let mut running = self.group.running();
-        let left = running.get_mut(self.name).map_or(0, |count| {
-            *count -= 1;
-            *count
-        });
-        if left == 0 {
-            running.remove(self.name);
-        }
+        forget_one(&mut self.group.running(), self.name);
     }
 }
 
@@ -190,6 +299,64 @@ mod tests {
         tasks.spawn("clumsy", async { panic!("it fell") });
         assert_eq!(tasks.shutdown(SECOND).await, Ok(()));
         assert_eq!(format!("{tasks:?}"), "Tasks({})");
+    }
+
+    /// What panics so many times and then waits for the end.
+    fn clumsy(
+        times: u32,
+        stopping: &CancellationToken,
+    ) -> impl FnMut() -> futures::future::BoxFuture<'static, ()> + Send + 'static {
+        let (mut left, stopping) = (times, stopping.clone());
+        move || {
+            let panics = left > 0;
+            left = left.saturating_sub(1);
+            let stopping = stopping.clone();
+            Box::pin(async move {
+                tokio::task::yield_now().await;
+                assert!(!panics, "it fell");
+                stopping.cancelled().await;
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_supervised_task_that_panics_is_begun_anew_and_is_down_until_then() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let supervisor = {
+            let told = told.clone();
+            Supervisor::new(move |name| told.lock().unwrap().push(name))
+        };
+        let (tasks, stopping) = (Tasks::new(), CancellationToken::new());
+        tasks.supervise("clumsy", &supervisor, stopping.clone(), clumsy(2, &stopping));
+        sleep(FIRST_PAUSE / 2).await;
+        assert_eq!(supervisor.down(), ["clumsy"]);
+        sleep(FIRST_PAUSE).await;
+        assert_eq!(supervisor.down(), ["clumsy"], "it fell again");
+        sleep(FIRST_PAUSE * 2).await;
+        assert!(supervisor.down().is_empty());
+        assert_eq!(*told.lock().unwrap(), ["clumsy", "clumsy"]);
+        stopping.cancel();
+        assert_eq!(tasks.shutdown(SECOND).await, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shutdown_does_not_wait_for_a_task_to_be_begun_anew() {
+        let (tasks, stopping) = (Tasks::new(), CancellationToken::new());
+        let supervisor = Supervisor::new(|_| {});
+        tasks.supervise("clumsy", &supervisor, stopping.clone(), clumsy(u32::MAX, &stopping));
+        sleep(SECOND * 100).await;
+        assert_eq!(supervisor.down(), ["clumsy"]);
+        let start = Instant::now();
+        stopping.cancel();
+        tasks.finished().await;
+        assert!(start.elapsed() < SECOND && supervisor.down().is_empty());
+        // One that waits to be begun anew can be dropped as well.
+        let tasks = Tasks::new();
+        tasks.supervise("clumsy", &supervisor, CancellationToken::new(), clumsy(u32::MAX, &stopping));
+        sleep(SECOND).await;
+        tasks.abort();
+        tasks.finished().await;
+        assert!(supervisor.down().is_empty());
     }
 
     #[tokio::test]

@@ -1,53 +1,177 @@
-//! What the log looks like: which entries are written, in which form, and that a panic is one of them.
+//! The log and the traces of the process: which entries are written, in which form, and where spans go.
+//!
+//! - `json_lines`, `text_lines`: the two forms of a log entry. `trace_ids`: which trace it belongs to.
+//! - `non_blocking`: the queue between the log and its reader.
+//! - `spans`: records spans. [`export`]: the queue between them and the collector.
 //!
 //! What does not belong here: what is worth logging. That is for the layer that answers a failure to say.
 
+pub mod export;
 mod json_lines;
+mod non_blocking;
+mod spans;
+mod text_lines;
+mod trace_ids;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::fs::File;
 use std::io::{self, IsTerminal};
+use std::os::fd::AsFd as _;
 use std::panic::PanicHookInfo;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use agent_core::trace;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::filter::{FilterFn, LevelFilter};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
+use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry};
 
-use crate::config::{Log, LogFormat, LogLevel};
+use crate::config::{self, Log, LogFormat, LogLevel, Sampling};
 use crate::tasks;
+use export::{Exporter, SpanCounts};
 use json_lines::JsonLines;
+use non_blocking::NonBlocking;
+use spans::SpanRecorder;
+use text_lines::TextLines;
+use trace_ids::TraceIds;
 
 /// Our own crates, and `tool` for what the tools themselves log, as they stand in an entry's target.
 /// `LOG_LEVEL` is about these; of all others only warnings and errors are of interest to an operator.
 const OURS: [&str; 7] =
     ["agent_core", "agent_host", "backends", "http_edge", "model_client", "tool_host", "tool"];
 
-/// From now on everything is logged to `stream`, panics included. Fails when it was called before.
-///
-/// A service logs to [`std::io::stdout`]: its log is all it has to print, and platforms collect it there. A
-/// command logs to [`std::io::stderr`], because standard output is for its result.
-pub fn install<S>(log: &Log, stream: fn() -> S) -> Result<(), TryInitError>
-where
-    S: io::Write + IsTerminal + 'static,
-{
-    subscriber(log, stream, stream().is_terminal()).try_init()?;
+/// How long the end of the process waits for a reader of the log.
+const FLUSH_LIMIT: Duration = Duration::from_millis(500);
+
+/// The queue of the process's log, once [`install`] has made one.
+static QUEUE: OnceLock<NonBlocking> = OnceLock::new();
+
+/// What becomes of the process's spans, once [`install`] has begun to record them.
+static SPANS: OnceLock<Arc<SpanCounts>> = OnceLock::new();
+
+/// Where the log goes, and what happens when its reader stalls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destination {
+    /// Standard output, through a bounded queue and a thread of its own: a reader that stalls costs entries, and the
+    /// service goes on. A service's log is all it has to print, and platforms collect it there.
+    Service,
+    /// Standard output, written at once: the platform freezes the process between two requests, and what waits then is
+    /// lost.
+    Function,
+    /// Standard error, written at once: standard output is for the command's result.
+    Command,
+}
+
+/// From now on everything is logged to `destination`, panics included, and spans are recorded if `tracing` is given:
+/// then the exporter is returned, which has to be run. Fails when it was called before.
+pub fn install(
+    log: &Log,
+    destination: Destination,
+    tracing: Option<&config::Tracing>,
+) -> anyhow::Result<Option<Exporter>> {
+    let (recorder, exporter) = tracing.map(record).transpose()?.unzip();
+    match destination {
+        Destination::Service => {
+            // A descriptor of the queue's own: the lock of `io::stdout` would be held for as long as the reader stalls.
+            let stream = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+            let queue = NonBlocking::start(stream, non_blocking::CAPACITY, report_drops)?;
+            let queue = QUEUE.get_or_init(|| queue).clone();
+            subscriber(log, queue, io::stdout().is_terminal(), recorder).try_init()?;
+        }
+        Destination::Function => subscriber(log, io::stdout, false, recorder).try_init()?,
+        Destination::Command => {
+            subscriber(log, io::stderr, io::stderr().is_terminal(), recorder).try_init()?;
+        }
+    }
     std::panic::set_hook(Box::new(log_panic));
-    Ok(())
+    if let Some(exporter) = &exporter {
+        let _only_once = SPANS.set(exporter.counts());
+    }
+    Ok(exporter)
+}
+
+/// A recorder of spans, and the exporter of what it records.
+fn record(config: &config::Tracing) -> anyhow::Result<(SpanRecorder, Exporter)> {
+    let text = |name: &'static str, value: &str| KeyValue::new(name, value.to_owned());
+    let resource = Resource::builder_empty()
+        .with_attributes(
+            config.resource.iter().map(|(name, value)| KeyValue::new(name.clone(), value.clone())),
+        )
+        .with_attributes([
+            text("service.name", &config.service_name),
+            text("service.version", env!("CARGO_PKG_VERSION")),
+            text("project", &config.project),
+        ])
+        .build();
+    let (queue, exporter) = export::new(config, &resource)?;
+    let provider = SdkTracerProvider::builder()
+        .with_sampler(sampler(config.sampling))
+        .with_resource(resource)
+        .with_span_processor(queue)
+        .build();
+    let scope = InstrumentationScope::builder("agent-host").with_version(env!("CARGO_PKG_VERSION")).build();
+    trace::capture_content(config.capture_content);
+    Ok((SpanRecorder::new(provider.tracer_with_scope(scope)), exporter))
+}
+
+fn sampler(sampling: Sampling) -> Sampler {
+    let by_id = Sampler::TraceIdRatioBased(sampling.ratio);
+    if sampling.follows_parent { Sampler::ParentBased(Box::new(by_id)) } else { by_id }
+}
+
+/// What became of the spans that were recorded; absent when none are.
+pub fn span_counts() -> Option<&'static SpanCounts> {
+    SPANS.get().map(|counts| &**counts)
+}
+
+/// Waits until the log is written, for a short while at most: to be called before the process ends.
+pub fn flush() {
+    if let Some(queue) = QUEUE.get() {
+        queue.flush(FLUSH_LIMIT);
+    }
+}
+
+/// How many entries were dropped because the reader of the log stalled or was gone.
+pub fn dropped_lines() -> u64 {
+    QUEUE.get().map_or(0, NonBlocking::dropped)
+}
+
+fn report_drops(count: u64) {
+    tracing::warn!(dropped = count, "{count} log lines were dropped: the reader of the log was too slow");
 }
 
 /// Writes entries to `writer`, each in one write, so that those of several processes can share a pipe.
 /// `ansi` colours those that are text.
-pub fn subscriber<W>(log: &Log, writer: W, ansi: bool) -> impl Subscriber + Send + Sync + use<W>
+fn subscriber<W>(
+    log: &Log,
+    writer: W,
+    ansi: bool,
+    recorder: Option<SpanRecorder>,
+) -> impl Subscriber + Send + Sync + use<W>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let layer = match log.format {
-        LogFormat::Json => JsonLines::new(writer).boxed(),
-        LogFormat::Text => tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(writer).boxed(),
+    let ids = TraceIds::default();
+    let entries = match log.format {
+        LogFormat::Json => JsonLines::new(writer, ids.clone()).boxed(),
+        LogFormat::Text => {
+            let lines = TextLines::new(ansi, ids.clone());
+            tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(writer).event_format(lines).boxed()
+        }
     };
-    Registry::default().with(layer.with_filter(filter(log.level)))
+    // Each layer has its own filter: what is recorded does not depend on `LOG_LEVEL`.
+    let recorded = FilterFn::new(spans::is_recorded).with_max_level_hint(LevelFilter::DEBUG);
+    Registry::default()
+        .with(entries.with_filter(filter(log.level)))
+        .with(recorder.map(|recorder| recorder.with_filter(recorded)))
+        .with(ids.with_filter(LevelFilter::OFF))
 }
 
 fn filter(level: LogLevel) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
@@ -63,15 +187,19 @@ fn filter(level: LogLevel) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
 
 /// `Level` orders by verbosity: errors are the least.
 fn is_wanted(entry: &Metadata<'_>, level: Level) -> bool {
-    let origin = entry.target().split("::").next().unwrap_or_default();
-    let limit = match (OURS.contains(&origin), entry.is_span()) {
-        // A span is no entry but what entries are said about: an error must bear its request id whatever the
-        // level is.
+    let limit = match (is_ours(entry), entry.is_span()) {
+        // Those that are recorded are not shown in the log. Any other is no entry but what entries are said about: an
+        // error must bear its request id whatever the level is.
+        (true, true) if spans::declares_kind(entry) => return false,
         (true, true) => level.max(Level::INFO),
         (true, false) => level,
         (false, _) => level.min(Level::WARN),
     };
     *entry.level() <= limit
+}
+
+fn is_ours(entry: &Metadata<'_>) -> bool {
+    OURS.contains(&entry.target().split("::").next().unwrap_or_default())
 }
 
 /// The hook for panics. It replaces the one that prints to standard error, so a panic is logged once.

@@ -3,7 +3,7 @@
 //!
 //! What does not belong here: how a batch is written. That is the store's.
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 
 /// How large a batch may be.
 #[derive(Debug, Clone, Copy)]
@@ -30,10 +30,18 @@ pub(crate) struct Ended;
 #[derive(Debug)]
 pub(crate) struct Waiters<W, A>(mpsc::Sender<Waiting<W, A>>);
 
-/// The batches, one after the other.
+/// The batches, one after the other. Whoever writes them borrows them for as long, so that another can go on where one
+/// broke off: what had not been taken into a batch still waits, and the writes of the batch itself are answered with
+/// [`Ended`].
 #[derive(Debug)]
 pub(crate) struct Batches<W, A> {
-    receiver: mpsc::Receiver<Waiting<W, A>>,
+    receiver: Mutex<mpsc::Receiver<Waiting<W, A>>>,
+    bounds: Bounds,
+}
+
+/// The right to write the next batches.
+pub(crate) struct Turn<'a, W, A> {
+    receiver: MutexGuard<'a, mpsc::Receiver<Waiting<W, A>>>,
     bounds: Bounds,
 }
 
@@ -53,7 +61,7 @@ struct Waiting<W, A> {
 /// A place to wait, and the batches that come of it.
 pub(crate) fn gather<W: Weigh, A>(bounds: Bounds) -> (Waiters<W, A>, Batches<W, A>) {
     let (sender, receiver) = mpsc::channel(bounds.waiting);
-    (Waiters(sender), Batches { receiver, bounds })
+    (Waiters(sender), Batches { receiver: Mutex::new(receiver), bounds })
 }
 
 impl<W, A> Waiters<W, A> {
@@ -65,7 +73,14 @@ impl<W, A> Waiters<W, A> {
     }
 }
 
-impl<W: Weigh, A> Batches<W, A> {
+impl<W, A> Batches<W, A> {
+    /// Waits until nobody else writes.
+    pub(crate) async fn begin(&self) -> Turn<'_, W, A> {
+        Turn { receiver: self.receiver.lock().await, bounds: self.bounds }
+    }
+}
+
+impl<W: Weigh, A> Turn<'_, W, A> {
     /// All that waits now, as much as one batch takes; nothing once every place to wait is gone.
     pub(crate) async fn next(&mut self) -> Option<Batch<W, A>> {
         let mut batch = Batch { writes: Vec::new(), answers: Vec::new() };
@@ -111,7 +126,7 @@ mod tests {
     const BOUNDS: Bounds = Bounds { waiting: 8, writes: 3, bytes: 10 };
 
     async fn batches_of(writes: &[&str]) -> Vec<usize> {
-        let (waiters, mut batches) = gather::<String, usize>(BOUNDS);
+        let (waiters, batches) = gather::<String, usize>(BOUNDS);
         let waiting = async {
             let answers = join_all(writes.iter().map(|write| waiters.write((*write).to_owned()))).await;
             drop(waiters);
@@ -119,7 +134,8 @@ mod tests {
         };
         let writing = async {
             let mut sizes = Vec::new();
-            while let Some(batch) = batches.next().await {
+            let mut turn = batches.begin().await;
+            while let Some(batch) = turn.next().await {
                 sizes.push(batch.writes.len());
                 let lengths: Vec<_> = batch.writes.iter().map(String::len).collect();
                 batch.answer(lengths);
@@ -144,8 +160,12 @@ mod tests {
         let (waiters, batches) = gather::<String, ()>(BOUNDS);
         drop(batches);
         assert_eq!(waiters.write("a".into()).await, Err(Ended));
-        let (waiters, mut batches) = gather::<String, ()>(BOUNDS);
-        let (answer, ()) = join(waiters.write("a".into()), async { drop(batches.next().await) }).await;
-        assert_eq!(answer, Err(Ended));
+        let (waiters, batches) = gather::<String, ()>(BOUNDS);
+        let broken = async { drop(batches.begin().await.next().await) };
+        let (answer, ()) = join(waiters.write("a".into()), broken).await;
+        assert_eq!(answer, Err(Ended), "the batch was dropped, and nothing hangs");
+        let next = async { batches.begin().await.next().await.unwrap().answer([()]) };
+        let (answer, ()) = join(waiters.write("b".into()), next).await;
+        assert_eq!(answer, Ok(()), "another writer goes on");
     }
 }

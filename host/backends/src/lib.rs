@@ -11,9 +11,36 @@
 //!
 //! What does not belong here: what is stored and why. That is the core's.
 
+use futures::future::BoxFuture;
+
 mod batch;
 pub mod bullmq;
 pub mod memory;
 pub mod mongo;
 pub mod redis;
 pub mod sql;
+
+/// What writes for a store. Nothing is written unless it runs. It can be run again after it broke off, and goes on with
+/// what waits; two of them at once take turns.
+pub struct Writer(Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>);
+
+impl Writer {
+    /// Whoever writes with a new future of these.
+    pub(crate) fn new<F>(write: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Self(Box::new(move || Box::pin(write())))
+    }
+
+    /// Writes until the store has been dropped and everything is written.
+    pub fn run(&self) -> BoxFuture<'static, ()> {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}

@@ -37,7 +37,7 @@ pub struct Edge {
 pub struct VariantA {
     /// Answers the callers.
     pub invoke: Arc<dyn Invoke>,
-    /// Asked only which components could not be loaded.
+    /// Asked only which components do not serve.
     pub toolbox: Arc<dyn Toolbox>,
     /// What the service depends on, in the order of the health report.
     pub probes: Vec<Arc<dyn Probe>>,
@@ -63,6 +63,8 @@ pub struct VariantB {
     pub key_value: Arc<dyn Probe>,
     /// Sends a short message to the model.
     pub llm: Arc<dyn Probe>,
+    /// Asked only whether the tools are prepared.
+    pub toolbox: Arc<dyn Toolbox>,
     /// Whether the stores have the tables that are needed: a database that was down when the service started gets
     /// them as soon as it is there.
     pub prepared: Arc<AtomicBool>,

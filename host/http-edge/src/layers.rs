@@ -10,6 +10,7 @@ mod panic_guard;
 mod refusals;
 mod request_id;
 mod request_log;
+mod server_span;
 
 use axum::Router;
 use axum::response::{IntoResponse, Response};

@@ -32,6 +32,6 @@ pub use edge::{
     AnsweredRequest, Edge, ObserveRequest, RateLimit, RateLimits, RenderMetrics, Settings, VariantA, VariantB,
 };
 pub use origins::{Hosts, NotAnOrigin, Origin, Origins};
-pub use readiness::{Latch, Readiness};
+pub use readiness::{Latch, Readiness, TasksDown};
 pub use router::router;
 pub use tokens::{Claims, IssueError, Tokens};

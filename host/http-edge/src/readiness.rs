@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
+use agent_core::ports::{Preparing, ProbeError};
+
 /// Held by whoever runs the service for as long as it wants requests. Dropping it is the event: from then
 /// on readiness is denied, and no path through the shutdown can forget to say so.
 #[derive(Debug, Default)]
@@ -10,16 +12,48 @@ pub struct Latch(Arc<()>);
 impl Latch {
     /// What the health report asks.
     pub fn readiness(&self) -> Readiness {
-        Readiness(Arc::downgrade(&self.0))
+        Readiness { latch: Arc::downgrade(&self.0), tasks_down: Arc::new(Vec::new) }
     }
 }
 
-/// Whether the [`Latch`] it came from is still held.
-#[derive(Debug, Clone)]
-pub struct Readiness(Weak<()>);
+/// Whether the [`Latch`] it came from is still held, and whether everything runs that answers depend on.
+#[derive(Clone)]
+pub struct Readiness {
+    latch: Weak<()>,
+    tasks_down: TasksDown,
+}
+
+/// Names the background tasks that broke off and do not run again yet.
+pub type TasksDown = Arc<dyn Fn() -> Vec<&'static str> + Send + Sync>;
 
 impl Readiness {
     pub(crate) fn is_shutting_down(&self) -> bool {
-        self.0.strong_count() == 0
+        self.latch.strong_count() == 0
     }
+
+    /// Denied as well while one of those tasks does not run.
+    #[must_use]
+    pub fn with_tasks(self, tasks_down: TasksDown) -> Self {
+        Self { tasks_down, ..self }
+    }
+
+    pub(crate) fn tasks_down(&self) -> Vec<&'static str> {
+        (self.tasks_down)()
+    }
+}
+
+impl std::fmt::Debug for Readiness {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Readiness").field("tasks_down", &self.tasks_down()).finish_non_exhaustive()
+    }
+}
+
+/// Why a service that has just started is not ready.
+pub(crate) fn not_prepared(preparing: &Preparing) -> ProbeError {
+    let files = preparing.files.join(", ");
+    ProbeError(if files.is_empty() {
+        "the tools folder has not been read yet".to_owned()
+    } else {
+        format!("tools are being prepared: {files}")
+    })
 }

@@ -10,8 +10,10 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, Header
 use reqwest::{Client, Response};
 use serde::Serialize;
 use tokio::time::timeout;
+use tracing::Instrument as _;
 use url::Url;
 
+use crate::client_span;
 use crate::connect_error::ConnectError;
 use crate::transport::{build_client, describe};
 
@@ -40,7 +42,8 @@ impl HttpCluster {
     }
 
     async fn exchange(&self, query: Forwarded<'_>) -> Result<ClusterAnswer, ClusterError> {
-        let headers = headers(query)?;
+        let mut headers = headers(query)?;
+        client_span::pass_context_on(&mut headers);
         let body = Body { query: query.query };
         let sending = self.client.post(self.endpoint.clone()).json(&body).headers(headers).send();
         let mut response = sending.await.map_err(broken)?;
@@ -61,9 +64,17 @@ struct Body<'a> {
 #[async_trait]
 impl Cluster for HttpCluster {
     async fn forward(&self, query: Forwarded<'_>) -> Result<ClusterAnswer, ClusterError> {
-        match timeout(self.time_limit, self.exchange(query)).await {
-            Ok(answer) => answer,
+        let span = client_span::begin(&self.endpoint);
+        match timeout(self.time_limit, self.exchange(query).instrument(span.clone())).await {
+            Ok(answer) => {
+                match &answer {
+                    Ok(answer) => client_span::answered(&span, answer.status),
+                    Err(_broken) => client_span::failed(&span, "connection"),
+                }
+                answer
+            }
             Err(_elapsed) => {
+                client_span::failed(&span, "timeout");
                 Err(ClusterError(format!("no whole answer within {} ms", self.time_limit.as_millis())))
             }
         }

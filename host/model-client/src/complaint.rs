@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::transport::ERROR_LIMIT;
 
 /// The provider's own words for what is wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Complaint {
     /// Not cut, not scrubbed.
     pub(crate) message: String,
@@ -14,6 +14,8 @@ pub(crate) struct Complaint {
     pub(crate) status: Option<u16>,
     /// The parameter it is about.
     pub(crate) parameter: Option<String>,
+    /// Words for its kind, in lower case: `type` and a `code` that is one.
+    pub(crate) kinds: Vec<String>,
 }
 
 impl Complaint {
@@ -37,7 +39,46 @@ impl Complaint {
             message: kind.map_or_else(|| message.clone(), |kind| format!("{kind}: {message}")),
             status: error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok()),
             parameter: error.get("param").and_then(Value::as_str).map(str::to_owned),
+            kinds: ["type", "code"]
+                .iter()
+                .filter_map(|key| error.get(key).and_then(Value::as_str))
+                .map(str::to_ascii_lowercase)
+                .collect(),
         })
+    }
+
+    /// The status that it stands for, when it comes in the body of a 200: the one it names, or that of its kind.
+    /// Nothing for one that says neither.
+    pub(crate) fn implied_status(&self) -> Option<u16> {
+        let is = |words: &[&str]| self.kinds.iter().any(|kind| words.iter().any(|word| kind.contains(word)));
+        if self.status.is_some_and(|status| (400..600).contains(&status)) {
+            self.status
+        } else if is(&["rate_limit", "too_many_requests"]) {
+            Some(429)
+        } else if is(&["invalid_request", "bad_request", "context_length"]) {
+            Some(400)
+        } else if is(&["authentication", "invalid_api_key"]) {
+            Some(401)
+        } else if is(&["permission", "insufficient_quota", "billing"]) {
+            Some(403)
+        } else if is(&["not_found"]) {
+            Some(404)
+        } else {
+            None
+        }
+    }
+
+    /// Whether a filter of the provider refused the conversation (Azure answers 400 with this code).
+    pub(crate) fn is_content_filter(&self) -> bool {
+        let words = ["content_filter", "content_policy_violation", "responsibleaipolicyviolation"];
+        self.kinds.iter().any(|kind| words.contains(&kind.as_str()))
+    }
+
+    /// Whether a reply that was cut at the most tokens is told as an error: OpenAI's reasoning models do that when
+    /// they did not get to a first word.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        let text = self.message.to_ascii_lowercase();
+        text.contains("could not finish the message because max_tokens")
     }
 }
 
@@ -78,5 +119,21 @@ mod tests {
         let body = br#"{"error":{"message":"busy","code":429,"param":"top_p"}}"#;
         let complaint = Complaint::read(body).unwrap();
         assert_eq!((complaint.status, complaint.parameter.as_deref()), (Some(429), Some("top_p")));
+    }
+
+    #[test]
+    fn a_complaint_says_by_its_kind_whether_it_may_pass() {
+        for (body, status) in [
+            (r#"{"error":{"message":"m","code":502}}"#, Some(502)),
+            (r#"{"error":{"message":"m","code":7}}"#, None),
+            (r#"{"error":{"message":"m","code":"rate_limit_exceeded"}}"#, Some(429)),
+            (r#"{"error":{"message":"m","type":"invalid_request_error"}}"#, Some(400)),
+            (r#"{"error":{"message":"m","type":"authentication_error"}}"#, Some(401)),
+            (r#"{"error":{"message":"m","code":"model_not_found"}}"#, Some(404)),
+            (r#"{"error":{"message":"m","type":"overloaded_error"}}"#, None),
+            (r#"{"error":"overloaded"}"#, None),
+        ] {
+            assert_eq!(Complaint::read(body.as_bytes()).unwrap().implied_status(), status, "{body}");
+        }
     }
 }

@@ -44,6 +44,11 @@ impl<P: Model, S: Model> Fallback<P, S> {
         Self { primary, secondary, circuit }
     }
 
+    /// The circuit before the first one, for metrics.
+    pub fn circuit(&self) -> SharedCircuit {
+        self.circuit.clone()
+    }
+
     /// Asks the first one, if its circuit lets the call through.
     async fn ask_primary(&self, request: ModelRequest<'_>) -> Option<Result<ModelReply, ModelError>> {
         let pass = self.circuit.enter().ok()?;

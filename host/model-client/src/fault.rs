@@ -42,6 +42,15 @@ impl Faults {
         ModelError::Malformed { provider: self.who.clone(), detail: self.quote(detail) }
     }
 
+    /// The error for an answer of 200 that holds no reply, though another try may bring one.
+    pub(crate) fn without_reply(&self, answer: &Answer, why: &str, now: SystemTime) -> ModelError {
+        ModelError::Unavailable {
+            provider: self.who.clone(),
+            detail: self.quote(&format!("200 OK without a reply: {why}")),
+            retry_after: retry_after(answer, now),
+        }
+    }
+
     /// The error for a request that cannot be made, or that `status` refuses.
     pub(crate) fn refused(&self, detail: &str) -> ModelError {
         ModelError::Refused { provider: self.who.clone(), detail: self.quote(detail) }
@@ -77,7 +86,7 @@ impl Faults {
 
     /// Somebody else's words, safe to log: the key is taken out before the text is cut, lest half of it
     /// stays; line breaks and the like would forge log lines.
-    fn quote(&self, words: &str) -> String {
+    pub(crate) fn quote(&self, words: &str) -> String {
         let scrubbed = self.key.scrub(words);
         let printable = scrubbed.split(|c: char| c.is_whitespace() || c.is_control());
         let line = printable.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");

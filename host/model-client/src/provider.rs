@@ -3,9 +3,9 @@
 
 use std::fmt;
 
-use agent_core::catalog::Catalog;
-use agent_core::ports::{ModelReply, ModelRequest};
+use agent_core::ports::{ModelReply, ModelRequest, ToolChoice};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use url::Url;
 
@@ -57,6 +57,15 @@ pub(crate) struct Unreadable {
     pub(crate) detail: String,
     /// It is the beginning of a JSON text, and then it ends.
     pub(crate) cut_short: bool,
+    /// It holds nothing, or not all of it: another try may bring a reply.
+    pub(crate) may_pass: bool,
+}
+
+impl Prompt<'_> {
+    /// Whether the model is to be told not to call the tools it is shown.
+    pub(crate) fn forbids_calls(&self) -> bool {
+        self.tools.is_some() && self.request.tool_choice == ToolChoice::None
+    }
 }
 
 impl Provider {
@@ -119,11 +128,16 @@ impl Provider {
         }
     }
 
-    /// The value of `tools` in a request.
-    pub(crate) fn render_tools(self, tools: &Catalog) -> serde_json::Result<Box<RawValue>> {
+    /// A tool as an entry of `tools` in a request, `parameters` being its normalised schema.
+    pub(crate) fn render_tool(
+        self,
+        name: &str,
+        description: &str,
+        parameters: &Value,
+    ) -> serde_json::Result<Box<RawValue>> {
         match self {
-            Self::OpenAi => openai::render_tools(tools),
-            Self::Anthropic => anthropic::render_tools(tools),
+            Self::OpenAi => openai::render_tool(name, description, parameters),
+            Self::Anthropic => anthropic::render_tool(name, description, parameters),
         }
     }
 
@@ -158,7 +172,12 @@ impl fmt::Display for Provider {
 impl Unreadable {
     /// A JSON text that promises something else than it holds.
     pub(crate) fn because(detail: &str) -> Self {
-        Self { detail: detail.to_owned(), cut_short: false }
+        Self { detail: detail.to_owned(), cut_short: false, may_pass: false }
+    }
+
+    /// A JSON text that holds no reply, though it might have.
+    pub(crate) fn empty(detail: &str) -> Self {
+        Self { detail: detail.to_owned(), cut_short: false, may_pass: true }
     }
 }
 
@@ -169,7 +188,7 @@ impl From<serde_json::Error> for Unreadable {
             Category::Data => format!("it has not the shape of a reply: {error}"),
             Category::Syntax | Category::Eof | Category::Io => format!("it is not JSON: {error}"),
         };
-        Self { detail, cut_short: error.is_eof() }
+        Self { detail, cut_short: error.is_eof(), may_pass: error.is_eof() }
     }
 }
 

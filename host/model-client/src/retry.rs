@@ -1,7 +1,10 @@
 //! Asks again when that may help.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::observe::{Observer, Unobserved};
 use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest};
 use async_trait::async_trait;
 use tokio::time::{Instant, sleep};
@@ -9,13 +12,15 @@ use tracing::debug;
 
 use crate::schedule::Schedule;
 
-/// Repeats the calls of a model that fail by timeouts, broken connections, 408, 409, 429 or 5xx. Never after
-/// another 4xx or a reply that cannot be read: the same request would come to the same end, and the second
-/// one was paid for.
-#[derive(Debug)]
+/// Repeats the calls of a model that fail by timeouts, broken connections, 408, 409, 429 or 5xx, an error in the body
+/// of a 200 or half a reply included. Never after another 4xx or a whole reply that cannot be read: the same request
+/// would come to the same end, and the second one was paid for.
+///
+/// All of it happens before the request's deadline: a retry that could not begin before it is none.
 pub struct Retry<M> {
     model: M,
     schedule: Schedule,
+    observer: Arc<dyn Observer>,
 }
 
 impl<M: Model> Retry<M> {
@@ -26,7 +31,13 @@ impl<M: Model> Retry<M> {
 
     /// Other retries, or other waits.
     pub fn with_schedule(model: M, schedule: Schedule) -> Self {
-        Self { model, schedule }
+        Self { model, schedule, observer: Arc::new(Unobserved) }
+    }
+
+    /// The same, telling an observer of each retry.
+    #[must_use]
+    pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer, ..self }
     }
 }
 
@@ -60,8 +71,18 @@ impl<M: Model> Model for Retry<M> {
                 %error,
                 "the model call failed and is made again",
             );
+            self.observer.model_asked_again(self.name());
             sleep(wait).await;
         }
+    }
+}
+
+impl<M: fmt::Debug> fmt::Debug for Retry<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retry")
+            .field("model", &self.model)
+            .field("schedule", &self.schedule)
+            .finish_non_exhaustive()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agent_core::catalog::Catalog;
-use agent_core::ports::{Finish, Model, ModelError, ModelReply, ModelRequest};
+use agent_core::ports::{Finish, Model, ModelError, ModelReply, ModelRequest, ToolChoice};
 use async_trait::async_trait;
 use tokio::time::Instant;
 
@@ -54,6 +54,7 @@ pub(crate) fn request_until(deadline: Instant) -> ModelRequest<'static> {
         request_id: "req",
         messages: &[],
         tools: &NO_TOOLS,
+        tool_choice: ToolChoice::Auto,
         max_tokens: 100,
         temperature: 0.0,
         deadline: deadline.into_std(),

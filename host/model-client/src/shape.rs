@@ -16,6 +16,9 @@ const EARLY: usize = 120;
 /// A bound counts only among so many first characters of a refusal, for the same reason.
 const BOUND_WITHIN: usize = 200;
 
+/// No server wants more of a reply at least.
+const MOST_LEAST: u32 = 64;
+
 /// No model's bound is lower. A smaller number counts something else: a version, a position.
 const LEAST_BOUND: u32 = 16;
 
@@ -31,24 +34,41 @@ pub(crate) struct Shape {
     pub(crate) short_ids: bool,
     /// The most tokens of a reply that a request may ask for, once the model has refused more.
     pub(crate) most_tokens: Option<u32>,
+    /// The fewest tokens of a reply that a request may ask for, once the server has refused fewer.
+    pub(crate) least_tokens: Option<u32>,
+    /// The server takes `tool_choice: none`. Tools are left out of such requests to one that does not.
+    pub(crate) tool_choice: bool,
 }
 
 impl Shape {
     /// What OpenAI itself takes: its own servers know nothing but the new name.
-    pub(crate) const OPENAI: Self =
-        Self { temperature: true, completion_tokens: true, short_ids: true, most_tokens: None };
+    pub(crate) const OPENAI: Self = Self {
+        temperature: true,
+        completion_tokens: true,
+        short_ids: true,
+        most_tokens: None,
+        least_tokens: None,
+        tool_choice: true,
+    };
     /// What everybody else takes: the many servers that imitate OpenAI know the old name for sure.
-    pub(crate) const OTHER: Self =
-        Self { temperature: true, completion_tokens: false, short_ids: false, most_tokens: None };
+    pub(crate) const OTHER: Self = Self {
+        temperature: true,
+        completion_tokens: false,
+        short_ids: false,
+        most_tokens: None,
+        least_tokens: None,
+        tool_choice: true,
+    };
 
     /// The most tokens that are asked for when the request's own bound is `wanted`.
     pub(crate) fn tokens(self, wanted: u32) -> u32 {
-        self.most_tokens.map_or(wanted, |most| most.min(wanted))
+        let bounded = self.most_tokens.map_or(wanted, |most| most.min(wanted));
+        self.least_tokens.map_or(bounded, |least| least.max(bounded))
     }
 
-    /// The shape that a refused request, which `wanted` so many tokens, should have had, if the refusal is
-    /// about that. Every step goes one way, and the bound only down, so that asking again ends.
-    pub(crate) fn corrected_by(self, refusal: &Complaint, wanted: u32) -> Option<Self> {
+    /// The shape that a refused request should have had, if the refusal is about that. Every step goes one way,
+    /// and the bounds only towards each other, so that asking again ends.
+    pub(crate) fn corrected_by(self, refusal: &Complaint, sent: Sent) -> Option<Correction> {
         let about = |parameter: &str| match &refusal.parameter {
             Some(named) => named == parameter,
             None => refusal.message.find(parameter).is_some_and(|place| place < EARLY),
@@ -58,17 +78,69 @@ impl Shape {
             .iter()
             .any(|word| message.contains(word));
         let renamed = message.contains("max_completion_tokens");
-        if unsupported && self.temperature && about("temperature") {
-            Some(Self { temperature: false, ..self })
+        let lasting = |shape| Some(Correction { shape, lasting: true });
+        if sent.forbids_calls && self.tool_choice && about("tool_choice") {
+            lasting(Self { tool_choice: false, ..self })
+        } else if unsupported && self.temperature && about("temperature") {
+            lasting(Self { temperature: false, ..self })
         } else if unsupported && renamed && !self.completion_tokens && about("max_tokens") {
-            Some(Self { completion_tokens: true, ..self })
+            lasting(Self { completion_tokens: true, ..self })
         } else if about("max_tokens") || about("max_completion_tokens") {
-            let most_tokens = Some(bound(&message, self.tokens(wanted))?);
-            Some(Self { most_tokens, ..self })
+            if let Some(least) = least(&message, sent.tokens) {
+                return lasting(Self { least_tokens: Some(least), ..self });
+            }
+            let shape = Self { most_tokens: Some(bound(&message, sent.tokens)?), ..self };
+            Some(Correction { shape, lasting: is_about_the_model(&message) })
         } else {
             None
         }
     }
+}
+
+/// What a refused request held, as far as a refusal can be about it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    /// The most tokens that it asked for.
+    pub(crate) tokens: u32,
+    /// It said that no tool may be called.
+    pub(crate) forbids_calls: bool,
+}
+
+/// A better shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Correction {
+    pub(crate) shape: Shape,
+    /// It holds for other requests too. What is only left at the moment of somebody's quota does not.
+    pub(crate) lasting: bool,
+}
+
+/// Whether a bound is the model's own: its text says so and speaks of nothing that is used up.
+fn is_about_the_model(refusal: &str) -> bool {
+    let says = |words: &[&str]| words.iter().any(|word| refusal.contains(word));
+    let limit = ["maximum", "at most", "less than or equal", "valid range", "not in [", "this model", "<="];
+    let passing = [
+        " left",
+        "remaining",
+        "right now",
+        "currently",
+        "at the moment",
+        "available",
+        "quota",
+        "credit",
+        "afford",
+        "balance",
+        "budget",
+        "per minute",
+    ];
+    says(&limit) && !says(&passing)
+}
+
+/// The number of tokens that a reply must at least be given, if a refusal says that `sent` was less.
+fn least(refusal: &str, sent: u32) -> Option<u32> {
+    let small = ["below minimum", "minimum value", ">=", "at least", "greater than"];
+    let is_small = small.iter().any(|words| refusal.contains(words));
+    let numbers = numbers(refusal).filter(|number| (sent + 1..=MOST_LEAST).contains(number));
+    if is_small && sent < MOST_LEAST { numbers.min() } else { None }
 }
 
 /// The bound below `sent` that a refusal, in lower case, names: the largest number that can be one, because
@@ -81,10 +153,13 @@ fn bound(refusal: &str, sent: u32) -> Option<u32> {
     let about_the_conversation = ["context length", "context limit", "input length", "input token", "prompt"]
         .iter()
         .any(|words| said.contains(words));
-    // What is part of a name (`haiku-20240307`) is no number.
-    let words = said.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.,".contains(c));
-    let numbers = words.flat_map(|word| ungrouped(word.trim_matches(['.', ',', '-', '_'])));
-    numbers.filter(|number| !about_the_conversation && (LEAST_BOUND..sent).contains(number)).max()
+    numbers(said).filter(|number| !about_the_conversation && (LEAST_BOUND..sent).contains(number)).max()
+}
+
+/// The whole numbers in a text. What is part of a name (`haiku-20240307`) is none.
+fn numbers(text: &str) -> impl Iterator<Item = u32> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.,".contains(c));
+    words.flat_map(|word| ungrouped(word.trim_matches(['.', ',', '-', '_'])))
 }
 
 /// The whole numbers in a word: one, perhaps with commas between its thousands, or several with commas
@@ -99,15 +174,47 @@ fn ungrouped(word: &str) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    fn corrected(shape: Shape, message: &str, parameter: Option<&str>) -> Option<Shape> {
+    fn correction(shape: Shape, message: &str, parameter: Option<&str>, tokens: u32) -> Option<Correction> {
         let parameter = parameter.map(str::to_owned);
-        shape.corrected_by(&Complaint { message: message.into(), status: None, parameter }, 20_000)
+        let refusal = Complaint { message: message.into(), parameter, ..Complaint::default() };
+        shape.corrected_by(&refusal, Sent { tokens, forbids_calls: true })
+    }
+
+    fn corrected(shape: Shape, message: &str, parameter: Option<&str>) -> Option<Shape> {
+        correction(shape, message, parameter, 20_000).map(|better| better.shape)
+    }
+
+    #[test]
+    fn only_a_bound_that_is_the_models_own_is_worth_remembering() {
+        for (message, bound, lasting) in [
+            ("max_tokens: 20000 > 4096, which is the maximum allowed number of output tokens", 4096, true),
+            ("max_tokens must be less than or equal to 8192", 8192, true),
+            ("max_tokens not in [1,8192]", 8192, true),
+            ("max_tokens: only 512 left right now", 512, false),
+            ("max_tokens: you can afford at most 512 with your credits", 512, false),
+            ("max_tokens: at most 900 remaining this minute", 900, false),
+            ("max_tokens: 20,000 is more than 16,384", 16_384, false),
+        ] {
+            let better = correction(Shape::OTHER, message, None, 20_000).unwrap();
+            assert_eq!((better.shape.most_tokens, better.lasting), (Some(bound), lasting), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_wants_to_write_more_is_let() {
+        let message =
+            "Invalid 'max_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.";
+        let better = correction(Shape::OTHER, message, None, 1).unwrap();
+        assert_eq!((better.shape.least_tokens, better.lasting), (Some(16), true));
+        assert_eq!([1, 16, 500].map(|wanted| better.shape.tokens(wanted)), [16, 16, 500]);
+        assert_eq!(correction(better.shape, message, None, 16), None);
     }
 
     #[test]
     fn refusals_of_a_parameter_are_understood() {
         let cold = Some(Shape { temperature: false, ..Shape::OTHER });
         let renamed = Some(Shape { completion_tokens: true, ..Shape::OTHER });
+        let choosing = Some(Shape { tool_choice: false, ..Shape::OTHER });
         let openai_temperature = "Unsupported value: 'temperature' does not support 0 with this model. \
                                   Only the default (1) value is supported.";
         let openai_tokens = "Unsupported parameter: 'max_tokens' is not supported with this model. \
@@ -118,6 +225,12 @@ mod tests {
             ("`temperature` is deprecated for this model.", None, cold),
             (openai_tokens, Some("max_tokens"), renamed),
             (openai_tokens, None, renamed),
+            ("tool_choice: only 'auto' is taken", None, choosing),
+            (
+                "Input tag 'none' found using 'type' does not match any of the expected tags",
+                Some("tool_choice"),
+                choosing,
+            ),
             ("temperature: Input should be less than or equal to 1", None, None),
             ("Invalid schema for function 'f': 'temperature' is not supported", Some("tools[0]"), None),
             ("The model `x` does not exist", None, None),

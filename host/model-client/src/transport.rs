@@ -6,8 +6,10 @@ use std::time::Duration;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use reqwest::{Client, Response, StatusCode, redirect};
 use tokio::time::{Instant, timeout_at};
+use tracing::Instrument as _;
 use url::Url;
 
+use crate::client_span;
 use crate::connect_error::ConnectError;
 
 /// The largest reply that is read. The longest ones that models can write are a few hundred KiB; a provider
@@ -19,7 +21,7 @@ pub(crate) const ERROR_LIMIT: usize = 64 << 10;
 
 /// How long finding, reaching and greeting a provider may take. An address that does not answer at all is
 /// not worth the whole time of a call: a second try may get another one.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Shorter than the 60 s after which common load balancers drop an idle connection, so that it is us who
 /// drop it and no request is lost on it.
@@ -73,10 +75,18 @@ impl Transport {
         if until <= Instant::now() {
             return Err(Broken::Late);
         }
+        let span = client_span::begin(&self.endpoint);
+        let answer = self.exchange(request_id, body, until).instrument(span.clone()).await;
+        client_span::end(&span, &answer);
+        answer
+    }
+
+    async fn exchange(&self, request_id: &str, body: Vec<u8>, until: Instant) -> Result<Answer, Broken> {
         let mut headers = self.headers.clone();
         if let Ok(id) = HeaderValue::from_str(request_id) {
             headers.insert(CLIENT_REQUEST_ID, id);
         }
+        client_span::pass_context_on(&mut headers);
         let sending = self.client.post(self.endpoint.clone()).headers(headers).body(body).send();
         let mut response = match timeout_at(until, sending).await {
             Ok(sent) => sent.map_err(|error| self.cut(error))?,

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use agent_core::message::ToolCall;
 use agent_core::ports::{ToolRequest, ToolSet, Toolbox};
 use serde_json::json;
-use tool_host::{Config, Limits, NoObserver, ToolHost};
+use tool_host::{Compiler, Config, Limits, NoObserver, ToolHost};
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
 
@@ -65,12 +65,17 @@ async fn start(folder: &Path) -> ToolHost {
     let config = Config {
         folder: folder.to_owned(),
         cache: None,
+        compiler: Compiler::new(env!("CARGO_BIN_EXE_tool-compiler"), &[]),
         limits: Limits::default(),
+        catalog_tokens: 5_000,
         metering: false,
         lane: tokio::runtime::Handle::current(),
         observer: Arc::new(NoObserver),
     };
-    ToolHost::start(config).await.unwrap()
+    let host = ToolHost::start(config).await.unwrap();
+    // The start does not wait for what has to be compiled.
+    host.reload().await;
+    host
 }
 
 async fn call_host(set: &dyn ToolSet) {

@@ -1,24 +1,29 @@
-//! One call: a fresh store, a deadline, and an answer whatever happens.
+//! One call: arguments checked, permits, a fresh store, a deadline, and an answer whatever happens.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{ToolRequest, ToolReturn};
 use agent_core::result::{ToolOutcome, ToolReceipt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use wasmtime::{Store, Trap};
+use wasmtime::Store;
 
-use crate::bindings::exports::agent::tool::tool::{Failure, Output};
+use crate::bindings::exports::agent::tool::tool::Output;
+use crate::bulkhead::Permits;
 use crate::component::{Component, detail};
 use crate::definition::Definition;
-use crate::lane::{self, Lost};
+use crate::fault::Fault;
+use crate::lane::{self, Lost, Start};
 use crate::observer::{CallReport, Cost};
+use crate::progress::Progress;
 use crate::runtime::Runtime;
-use crate::state::{CallState, Caller, printable};
+use crate::schema::{Fuel, Misfit};
+use crate::state::{CallState, Caller};
 
-/// Longest text of a tool's own failure that the model is told, in bytes.
-const FAILURE_BYTES: usize = 4 << 10;
+/// Outputs of more bytes are never checked where the call runs: reading them alone takes long.
+const CHECKED_HERE_BYTES: usize = 16 << 10;
+
+/// A tool whose calls take longer on the mean is begun on the guests' runtime.
+const HEAVY: Duration = Duration::from_millis(1);
 
 /// A tool and the component that has it.
 pub(crate) struct Tool {
@@ -27,133 +32,94 @@ pub(crate) struct Tool {
     pub(crate) name: Arc<str>,
 }
 
-/// What a call came to.
-struct Ended {
-    result: Result<String, Fault>,
-    cost: Cost,
-}
-
-/// Why a call gave no value: a text for the model, and for the log the whole truth.
-struct Fault {
-    outcome: ToolOutcome,
-    model: String,
-    log: String,
-}
-
 /// Calls a tool and makes the receipt.
 pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: ToolRequest<'_>) -> ToolReturn {
     let start = Instant::now();
-    let ended = match check_arguments(tool, &request).await {
-        Ok(()) => run(runtime, tool, request, start).await,
-        Err(problems) => Ended {
-            result: Err(Fault {
-                outcome: ToolOutcome::InvalidArguments,
-                model: format!("Error: invalid arguments: {problems}"),
-                log: String::new(),
-            }),
-            cost: Cost::default(),
-        },
-    };
-    let duration = start.elapsed();
-    let (content, outcome) = match ended.result {
+    let progress = Arc::new(Progress::new(start, runtime.metering));
+    let mut report = Report { runtime, tool, start, progress: &progress, outcome: ToolOutcome::Cancelled };
+    let (content, outcome) = match attempt(runtime, tool, &request, start, &progress).await {
         Ok(value) => (value, ToolOutcome::Ok),
         Err(fault) => {
-            log_fault(tool, request.request_id, &fault);
+            fault.log(tool, request.request_id);
             (fault.model, fault.outcome)
         }
     };
-    runtime.observer.call_ended(&CallReport {
-        tool: &tool.name,
-        component: &tool.component.name,
-        outcome,
-        duration,
-        cost: ended.cost,
-    });
+    report.outcome = outcome;
+    drop(report);
     let receipt = ToolReceipt {
         name: request.call.name.clone(),
         component: Some(tool.component.id.clone()),
         // Microseconds are as fine as the clock is worth.
-        duration_ms: (duration.as_secs_f64() * 1e6).round() / 1e3,
+        duration_ms: (start.elapsed().as_secs_f64() * 1e6).round() / 1e3,
         outcome,
     };
     ToolReturn { content, receipt }
 }
 
-/// Values of more bytes are checked on a thread for blocking work: how long that takes is up to a stranger's
-/// schema, and it cannot be interrupted.
-const CHECKED_HERE_BYTES: usize = 16 << 10;
-
-async fn check_arguments(tool: &Arc<Tool>, request: &ToolRequest<'_>) -> Result<(), String> {
-    let arguments = &request.call.arguments;
-    // Schemas are bounded, so only a large value can take long.
-    if !is_large(arguments) {
-        return tool.definition.check_arguments(arguments);
-    }
-    let (tool, arguments) = (tool.clone(), arguments.clone());
-    let check = tokio::task::spawn_blocking(move || tool.definition.check_arguments(&arguments));
-    match tokio::time::timeout_at(request.deadline.into(), check).await {
-        Ok(Ok(checked)) => checked,
-        Ok(Err(_)) | Err(_) => Err("they could not be checked in time".into()),
-    }
+/// Tells the observer what the call came to when it is dropped, which it also is when the caller goes away.
+struct Report<'a> {
+    runtime: &'a Runtime,
+    tool: &'a Tool,
+    start: Instant,
+    progress: &'a Progress,
+    outcome: ToolOutcome,
 }
 
-/// Whether a value has many bytes, without writing it down.
-fn is_large(value: &serde_json::Value) -> bool {
-    use serde_json::Value;
-    fn spend(value: &Value, left: &mut usize) -> bool {
-        let own = match value {
-            Value::String(text) => text.len(),
-            Value::Object(members) => members.keys().map(String::len).sum(),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => 0,
-        };
-        let Some(rest) = left.checked_sub(own + 4) else { return false };
-        *left = rest;
-        match value {
-            Value::Array(parts) => parts.iter().all(|part| spend(part, left)),
-            Value::Object(members) => members.values().all(|part| spend(part, left)),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+impl Drop for Report<'_> {
+    fn drop(&mut self) {
+        let cost = self.progress.cost();
+        if cost != Cost::default() {
+            self.tool.definition.run_time.add(cost.instantiate + cost.run);
         }
+        self.runtime.observer.call_ended(&CallReport {
+            tool: &self.tool.name,
+            component: &self.tool.component.name,
+            outcome: self.outcome,
+            duration: self.start.elapsed(),
+            cost,
+        });
     }
-    !spend(value, &mut CHECKED_HERE_BYTES.clone())
 }
 
-async fn run(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: ToolRequest<'_>, start: Instant) -> Ended {
+async fn attempt(
+    runtime: &Arc<Runtime>,
+    tool: &Arc<Tool>,
+    request: &ToolRequest<'_>,
+    start: Instant,
+    progress: &Arc<Progress>,
+) -> Result<String, Fault> {
     let allowed =
         tool.definition.timeout.map_or(runtime.limits.timeout, |own| own.min(runtime.limits.timeout));
     let deadline = (start + allowed).min(request.deadline);
-    let timed_out = || Ended { result: Err(timed_out(deadline - start)), cost: Cost::default() };
+    let allowed = deadline.saturating_duration_since(start);
 
-    let Some(slot) = take_slot(&runtime.slots, deadline).await else { return timed_out() };
-    let gone = Arc::new(AtomicBool::new(false));
+    // Nearly all arguments are checked by a few steps here. What takes more waits for permits first.
+    let is_checked = match tool.definition.check_arguments(&request.call.arguments, &mut Fuel::inline()) {
+        Ok(()) => true,
+        Err(Misfit::Wrong(problems)) => return Err(Fault::arguments(&problems)),
+        Err(Misfit::TooCostly) => false,
+    };
+    let permits = tool.component.bulkhead.admit(&runtime.slots, deadline).await;
+    let permits = permits.map_err(|whose| Fault::busy(whose, allowed))?;
     let caller = Caller {
         request_id: request.request_id.to_owned(),
         component: tool.component.name.clone(),
         tool: tool.name.clone(),
         deadline,
-        gone: gone.clone(),
+        progress: progress.clone(),
+        log_rate: tool.component.bulkhead.log_rate.clone(),
     };
-    let guest = Guest {
-        runtime: runtime.clone(),
-        tool: tool.clone(),
-        caller,
-        allowed: deadline - start,
-        arguments: request.call.arguments.to_string(),
-        _slot: slot,
-    };
-    let call = guest.run();
-    match lane::run(&runtime.lane, deadline, gone, call).await {
-        Ok(ended) => ended,
-        Err(Lost::Deadline) => timed_out(),
-        Err(Lost::Host(error)) => Ended { result: Err(host_error(error.to_string())), cost: Cost::default() },
+    let guest = Guest { runtime: runtime.clone(), tool: tool.clone(), caller, allowed, deadline, permits };
+    let mut arguments = request.call.arguments.to_string();
+    if !is_checked {
+        arguments = guest.check_arguments(arguments).await?;
     }
-}
-
-/// A slot, now or when one is free; nothing when the deadline passes first.
-async fn take_slot(slots: &Arc<Semaphore>, deadline: Instant) -> Option<OwnedSemaphorePermit> {
-    if let Ok(slot) = slots.clone().try_acquire_owned() {
-        return Some(slot);
+    let start = if tool.definition.run_time.get() > HEAVY { Start::OnLane } else { Start::Here };
+    match lane::run(&runtime.lane, start, deadline, progress.clone(), guest.run(arguments)).await {
+        Ok(result) => result,
+        Err(Lost::Deadline) => Err(Fault::timed_out(allowed)),
+        Err(Lost::Host(error)) => Err(Fault::host(error.to_string())),
     }
-    tokio::time::timeout_at(deadline.into(), slots.clone().acquire_owned()).await.ok()?.ok()
 }
 
 /// The part of a call that may move to another thread, with all it needs.
@@ -162,160 +128,84 @@ struct Guest {
     tool: Arc<Tool>,
     caller: Caller,
     allowed: Duration,
-    arguments: String,
-    /// Given back when the store is gone.
-    _slot: OwnedSemaphorePermit,
+    deadline: Instant,
+    /// Given back when the store is gone and no check is under way.
+    permits: Arc<Permits>,
 }
 
 impl Guest {
-    async fn run(self) -> Ended {
-        let Self { runtime, tool, caller, allowed, arguments, _slot } = self;
-        let begun = Instant::now();
-        let mut store = match runtime.fresh_store(caller) {
-            Ok(store) => store,
-            Err(error) => return Ended { result: Err(host_error(detail(&error))), cost: Cost::default() },
-        };
-        let instance = match tool.component.pre.instantiate_async(&mut store).await {
-            Ok(instance) => instance,
-            Err(error) => {
-                let cost = Cost { instantiate: begun.elapsed(), ..cost_of(&runtime, &store) };
-                return Ended { result: Err(interrupted(&runtime, &store, &error, allowed)), cost };
+    async fn run(self, arguments: String) -> Result<String, Fault> {
+        let Self { runtime, tool, caller, allowed, deadline, permits } = self;
+        let progress = caller.progress.clone();
+        progress.begin();
+        let output = {
+            let mut store = runtime.fresh_store(caller).map_err(|error| Fault::host(detail(&error)))?;
+            let ran = run_guest(&mut store, &tool, &arguments, &progress).await;
+            progress.ended();
+            if runtime.metering
+                && let Ok(left) = store.get_fuel()
+            {
+                progress.set_fuel(u64::MAX - left);
+            }
+            match ran {
+                Ok(Ok(output)) => output,
+                Ok(Err(fault)) => return Err(fault),
+                Err(error) => return Err(Fault::interrupted(&runtime.limits, &store, &error, allowed)),
             }
         };
-        let instantiated = Instant::now();
-        let returned = instance.agent_tool_tool().call_call(&mut store, &tool.name, &arguments).await;
-        let cost = Cost {
-            instantiate: instantiated - begun,
-            run: instantiated.elapsed(),
-            ..cost_of(&runtime, &store)
-        };
-        let result = match returned {
-            Ok(Ok(output)) => accept(&runtime, &tool.definition, output).await,
-            Ok(Err(failure)) => Err(refused(&failure)),
-            Err(error) => Err(interrupted(&runtime, &store, &error, allowed)),
-        };
-        Ended { result, cost }
-    }
-}
-
-fn cost_of(runtime: &Runtime, store: &Store<CallState>) -> Cost {
-    let fuel = runtime.metering.then(|| store.get_fuel().map_or(0, |left| u64::MAX - left));
-    Cost { peak_memory_bytes: store.data().limiter.peak_memory(), fuel, ..Cost::default() }
-}
-
-async fn accept(runtime: &Runtime, definition: &Arc<Definition>, output: Output) -> Result<String, Fault> {
-    let value = output.value;
-    if value.len() > runtime.limits.output_bytes {
-        return Err(too_much(runtime));
-    }
-    let (value, checked) = if value.len() <= CHECKED_HERE_BYTES {
-        let checked = definition.check_output(&value);
-        (value, checked)
-    } else {
-        let definition = definition.clone();
-        let check = tokio::task::spawn_blocking(move || {
-            let checked = definition.check_output(&value);
+        let Output { value, .. } = output;
+        if value.len() > runtime.limits.output_bytes {
+            return Err(Fault::too_much(&runtime.limits));
+        }
+        if value.len() <= CHECKED_HERE_BYTES {
+            match tool.definition.check_output(&value, &mut Fuel::inline()) {
+                Ok(()) => return Ok(value),
+                Err(Misfit::Wrong(problem)) => return Err(Fault::output(problem)),
+                Err(Misfit::TooCostly) => {}
+            }
+        }
+        let component = tool.component.clone();
+        let check = move || {
+            let checked = tool.definition.check_output(&value, &mut Fuel::until(deadline));
+            // The slot is free again when nothing more is done for the call.
+            drop(permits);
             (value, checked)
-        });
-        check.await.map_err(|error| host_error(error.to_string()))?
-    };
-    match checked {
-        Ok(()) => Ok(value),
-        Err(problem) => Err(Fault {
-            outcome: ToolOutcome::InvalidOutput,
-            model: "Error: the tool returned something that does not match its own description.".into(),
-            log: problem,
-        }),
-    }
-}
-
-/// The tool's own failure: its text goes to the model, cut and cleaned.
-fn refused(failure: &Failure) -> Fault {
-    let text = format!("{}: {}", printable(&failure.code, 64), printable(&failure.message, FAILURE_BYTES));
-    Fault { outcome: ToolOutcome::Failed, model: format!("Error: {text}"), log: text }
-}
-
-/// What wasmtime's error means.
-fn interrupted(
-    runtime: &Runtime,
-    store: &Store<CallState>,
-    error: &wasmtime::Error,
-    allowed: Duration,
-) -> Fault {
-    let trap = error.downcast_ref::<Trap>();
-    if trap == Some(&Trap::Interrupt) {
-        return timed_out(allowed);
-    }
-    if error.is::<wasmtime::PoolConcurrencyLimitError>() {
-        return host_error(detail(error));
-    }
-    let limiter = &store.data().limiter;
-    if limiter.denied() {
-        return Fault {
-            outcome: ToolOutcome::MemoryLimit,
-            model: format!(
-                "Error: the tool needed more memory than it may have ({} MiB) and was stopped.",
-                runtime.limits.memory_bytes >> 20
-            ),
-            log: detail(error),
         };
-    }
-    if trap.is_none() && moved_too_much(error) {
-        return too_much(runtime);
-    }
-    let log = detail(error);
-    Fault { outcome: ToolOutcome::Trapped, model: "Error: the tool crashed.".into(), log }
-}
-
-/// Whether a guest handed over more bytes than the store lets it. wasmtime keeps the type of this error to
-/// itself, so its words are all there is; the sandbox tests fail when they change.
-fn moved_too_much(error: &wasmtime::Error) -> bool {
-    error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted")
-}
-
-fn too_much(runtime: &Runtime) -> Fault {
-    let most = runtime.limits.output_bytes;
-    Fault {
-        outcome: ToolOutcome::OutputLimit,
-        model: format!("Error: the tool returned more than {most} bytes. Ask it for less."),
-        log: format!("returned more than {most} bytes"),
-    }
-}
-
-fn timed_out(allowed: Duration) -> Fault {
-    let milliseconds = allowed.as_millis();
-    Fault {
-        outcome: ToolOutcome::TimedOut,
-        model: format!("Error: the tool did not finish within {milliseconds} ms and was stopped."),
-        log: format!("did not finish within {milliseconds} ms"),
-    }
-}
-
-fn host_error(log: String) -> Fault {
-    Fault { outcome: ToolOutcome::HostError, model: "Error: the tool could not be run.".into(), log }
-}
-
-fn log_fault(tool: &Tool, request_id: &str, fault: &Fault) {
-    let (component, name) = (&*tool.component.id, &*tool.name);
-    let (outcome, reason) = (fault.outcome.as_str(), fault.log.as_str());
-    match fault.outcome {
-        // Part of everyday work: the model reads it and does better.
-        ToolOutcome::Ok
-        | ToolOutcome::Failed
-        | ToolOutcome::InvalidArguments
-        | ToolOutcome::UnknownTool
-        | ToolOutcome::NotRun => {
-            tracing::debug!(request_id, component, tool = name, outcome, reason, "tool call failed");
-        }
-        ToolOutcome::TimedOut
-        | ToolOutcome::Trapped
-        | ToolOutcome::MemoryLimit
-        | ToolOutcome::OutputLimit
-        | ToolOutcome::InvalidOutput => {
-            tracing::warn!(request_id, component, tool = name, outcome, reason, "tool call stopped");
-        }
-        ToolOutcome::HostError => {
-            tracing::error!(request_id, component, tool = name, outcome, reason, "tool call not possible");
+        let checked = runtime.host_work.run(&component.bulkhead.checks, deadline, check).await;
+        match checked.map_err(|unfinished| Fault::unfinished(&unfinished, allowed))? {
+            (value, Ok(())) => Ok(value),
+            (_, Err(Misfit::Wrong(problem))) => Err(Fault::output(problem)),
+            (_, Err(Misfit::TooCostly)) => Err(Fault::output_too_costly()),
         }
     }
+
+    /// Checks arguments that take more than a few steps, beside the threads that serve.
+    async fn check_arguments(&self, arguments: String) -> Result<String, Fault> {
+        let (tool, permits, deadline) = (self.tool.clone(), self.permits.clone(), self.deadline);
+        let check = move || {
+            let checked = tool.definition.check_arguments_text(&arguments, &mut Fuel::until(deadline));
+            drop(permits);
+            (arguments, checked)
+        };
+        let checks = &self.tool.component.bulkhead.checks;
+        let checked = self.runtime.host_work.run(checks, deadline, check).await;
+        match checked.map_err(|unfinished| Fault::unfinished(&unfinished, self.allowed))? {
+            (arguments, Ok(())) => Ok(arguments),
+            (_, Err(Misfit::Wrong(problems))) => Err(Fault::arguments(&problems)),
+            (_, Err(Misfit::TooCostly)) => Err(Fault::arguments_too_costly()),
+        }
+    }
+}
+
+/// Instantiates and calls. The outer error is wasmtime's, the inner one the tool's own failure.
+async fn run_guest(
+    store: &mut Store<CallState>,
+    tool: &Tool,
+    arguments: &str,
+    progress: &Progress,
+) -> wasmtime::Result<Result<Output, Fault>> {
+    let instance = tool.component.pre.instantiate_async(&mut *store).await?;
+    progress.instantiated();
+    let returned = instance.agent_tool_tool().call_call(store, &tool.name, arguments).await?;
+    Ok(returned.map_err(|failure| Fault::refused(&failure)))
 }

@@ -1,26 +1,32 @@
 //! Compiled components on disk, so that a second start loads instead of compiling.
 //!
-//! Compiled code is run as it is found, so whoever can write it owns the host. The folder must therefore be
-//! ours alone, and every file carries the digest of its content: a torn or damaged file is compiled anew.
-//! This is the one place of the project where `unsafe` is needed.
+//! Compiled code is run as it is found, so whoever can write it owns the host. The folder must therefore be ours
+//! alone; a file in it ends with the digest of the code before it, and one that is torn or damaged is compiled anew. Without a folder the
+//! code goes through an anonymous file in memory. This is the one place of the project where `unsafe` is needed.
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use rustix::fs::MemfdFlags;
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
-use wasmtime::Engine;
 use wasmtime::component::Component;
+use wasmtime::{Engine, Precompiled};
 
-/// Bytes of the digest in front of the compiled code.
-const DIGEST_BYTES: usize = 32;
+use crate::component::detail;
+use crate::error::LoadError;
 
-/// Files that are kept; beyond them the oldest go.
+/// Bytes of the digest behind the compiled code.
+const DIGEST_BYTES: u64 = 32;
+
+/// Files that are kept, and their bytes; beyond them those that were not used for longest go.
 const MOST_FILES: usize = 256;
+const MOST_BYTES: u64 = 4 << 30;
 
 /// A folder of compiled components, keyed by component digest and engine.
 #[derive(Debug)]
@@ -32,6 +38,15 @@ pub(crate) struct CompiledCache {
     loaded: AtomicU64,
 }
 
+/// Where a compiler writes to.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// A file of the cache folder, not yet under its name.
+    Aside(NamedTempFile),
+    /// A file that has no name anywhere.
+    Anonymous(File),
+}
+
 impl CompiledCache {
     /// Uses `folder`, made if absent. One that cannot be used is said in the log and done without.
     pub(crate) fn open(folder: Option<PathBuf>, fingerprint: u64) -> Self {
@@ -40,91 +55,184 @@ impl CompiledCache {
             Err(error) => {
                 tracing::warn!(
                     folder = %folder.display(), %error,
-                    "no compile cache: every start compiles all tools; set TOOLS_CACHE_DIR to a folder that only this user can write"
+                    "no compile cache: every start compiles all tools and remembers none; set TOOLS_CACHE_DIR to a folder that only this user can write"
                 );
                 false
             }
         });
-        if let Some(folder) = &folder
-            && let Err(error) = prune(folder, MOST_FILES)
-        {
-            tracing::warn!(folder = %folder.display(), %error, "the compile cache could not be pruned");
-        }
-        Self { folder, fingerprint, compiled: AtomicU64::new(0), loaded: AtomicU64::new(0) }
+        let cache = Self { folder, fingerprint, compiled: AtomicU64::new(0), loaded: AtomicU64::new(0) };
+        cache.prune();
+        cache
     }
 
-    /// The component of these bytes, compiled now or earlier.
-    pub(crate) fn component(
-        &self,
-        engine: &Engine,
-        bytes: &[u8],
-        digest: &str,
-    ) -> wasmtime::Result<Component> {
-        let path = self.folder.as_ref().map(|folder| {
-            folder.join(format!("{}-{:016x}.cwasm", digest.replace(':', "-"), self.fingerprint))
-        });
-        if let Some(code) = path.as_deref().and_then(read_intact)
-            && let Some(component) = load(engine, &code)
-        {
-            self.loaded.fetch_add(1, Ordering::Relaxed);
-            path.as_deref().map(mark_used);
-            return Ok(component);
+    /// The folder, if there is one.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// The component of that digest, if it was compiled before. Reads the whole file.
+    pub(crate) fn find(&self, engine: &Engine, digest: &str) -> Option<Component> {
+        let path = self.path(digest)?;
+        let file = open_intact(&path)?;
+        let component = load(engine, &file)
+            .inspect_err(|error| {
+                tracing::debug!(error = detail(error), "compiled code is not for this engine")
+            })
+            .ok()?;
+        self.loaded.fetch_add(1, Ordering::Relaxed);
+        self.mark_used(digest);
+        Some(component)
+    }
+
+    /// Somewhere for a compiler to write to.
+    pub(crate) fn output(&self) -> io::Result<Output> {
+        match &self.folder {
+            Some(folder) => NamedTempFile::new_in(folder).map(Output::Aside),
+            None => {
+                let file = rustix::fs::memfd_create("compiled-tool", MemfdFlags::CLOEXEC)?;
+                Ok(Output::Anonymous(file.into()))
+            }
         }
-        let component = Component::new(engine, bytes)?;
+    }
+
+    /// Checks what a compiler wrote, keeps it under the component's digest, and loads it.
+    pub(crate) fn keep(&self, engine: &Engine, output: Output, digest: &str) -> Result<Component, LoadError> {
+        output.check()?;
+        let unwritable = |error: io::Error| LoadError::CompilerUnavailable(error.to_string());
+        let file = match (output, self.path(digest)) {
+            (Output::Aside(aside), Some(path)) => {
+                seal(aside.as_file()).map_err(unwritable)?;
+                aside.persist(path).map_err(|error| unwritable(error.error))?
+            }
+            (Output::Aside(aside), None) => aside.into_file(),
+            (Output::Anonymous(file), _) => file,
+        };
+        // What is not whole, or for another version or other settings, is found out by wasmtime.
+        let component = load(engine, &file).map_err(|error| LoadError::CompilerGarbage(detail(&error)))?;
         self.compiled.fetch_add(1, Ordering::Relaxed);
-        if let Some(path) = path
-            && let Err(error) =
-                component.serialize().map_err(io::Error::other).and_then(|code| write(&path, &code))
-        {
-            tracing::warn!(file = %path.display(), %error, "a compiled tool could not be kept; the next start compiles it again");
-        }
+        self.prune();
         Ok(component)
+    }
+
+    /// What was not used for longest is pruned first.
+    pub(crate) fn mark_used(&self, digest: &str) {
+        if let Some(path) = self.path(digest) {
+            let now = SystemTime::now();
+            // silent-ok: a cache that can be read but not written is as good as before.
+            let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(now));
+        }
     }
 
     /// How many components were compiled, and how many were found compiled.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.compiled.load(Ordering::Relaxed), self.loaded.load(Ordering::Relaxed))
     }
+
+    fn path(&self, digest: &str) -> Option<PathBuf> {
+        let name = format!("{}-{:016x}.cwasm", digest.replace(':', "-"), self.fingerprint);
+        self.folder.as_ref().map(|folder| folder.join(name))
+    }
+
+    fn prune(&self) {
+        if let Some(folder) = &self.folder
+            && let Err(error) = prune(folder, MOST_FILES, MOST_BYTES)
+        {
+            tracing::warn!(folder = %folder.display(), %error, "the compile cache could not be pruned");
+        }
+    }
 }
 
+impl Output {
+    /// The file, for a compiler.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        match self {
+            Self::Aside(aside) => aside.as_file().try_clone(),
+            Self::Anonymous(file) => file.try_clone(),
+        }
+    }
+
+    /// Whether it is still the file that was opened for the compiler, and holds a compiled component.
+    fn check(&self) -> Result<(), LoadError> {
+        let garbage = |why: &str| Err(LoadError::CompilerGarbage(why.to_owned()));
+        let unreadable = |error: io::Error| LoadError::CompilerUnavailable(error.to_string());
+        let file = match self {
+            Self::Aside(aside) => {
+                let (there, opened) = (fs::symlink_metadata(aside.path()), aside.as_file().metadata());
+                let (there, opened) = (there.map_err(unreadable)?, opened.map_err(unreadable)?);
+                let same = (there.dev(), there.ino()) == (opened.dev(), opened.ino());
+                if !same || opened.nlink() != 1 {
+                    return garbage("its file was replaced");
+                }
+                aside.as_file()
+            }
+            Self::Anonymous(file) => file,
+        };
+        match Engine::detect_precompiled_file(path_of(file)) {
+            Ok(Some(Precompiled::Component)) => Ok(()),
+            Ok(_) => garbage("it has not the header of one"),
+            Err(error) => garbage(&detail(&error)),
+        }
+    }
+}
+
+/// Maps compiled code into memory. Where files cannot be mapped to be run, such as on a file system that is mounted
+/// `noexec`, it is copied.
 #[expect(unsafe_code, reason = "wasmtime cannot check that compiled code is what its compiler wrote")]
-fn load(engine: &Engine, code: &[u8]) -> Option<Component> {
-    // SAFETY: the bytes were written by `write` below in a folder that only this user can write, their digest
-    // matches, and the file's name holds the engine's fingerprint; wasmtime checks its own version once more.
-    let loaded = unsafe { Component::deserialize(engine, code) };
-    loaded
-        .inspect_err(|error| {
-            tracing::debug!(error = format!("{error:#}"), "compiled code is not for this engine")
-        })
-        .ok()
+fn load(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
+    // SAFETY: the file was written by a compiler that this process started, into a file that this process opened: in a
+    // folder that only this user can write, where its digest matches and its name holds the engine's fingerprint, or
+    // in one without a name. It is never written again. wasmtime checks its own version and settings once more.
+    let mapped = unsafe { Component::deserialize_file(engine, path_of(file)) };
+    mapped.or_else(|error| {
+        let mut code = Vec::new();
+        if File::open(path_of(file)).and_then(|mut file| file.read_to_end(&mut code)).is_err() {
+            return Err(error);
+        }
+        // SAFETY: as above.
+        unsafe { Component::deserialize(engine, &code) }
+    })
 }
 
-/// The code in a file, if the file is whole.
-fn read_intact(path: &Path) -> Option<Vec<u8>> {
-    let mut content = fs::read(path).ok()?;
-    let code = (content.len() >= DIGEST_BYTES).then(|| content.split_off(DIGEST_BYTES))?;
-    if Sha256::digest(&code).as_slice() == content {
-        return Some(code);
+/// A path of an open file, whatever is under its name by now.
+fn path_of(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// The file, if it is whole.
+fn open_intact(path: &Path) -> Option<File> {
+    let file = File::open(path).ok()?;
+    let whole = || -> io::Result<bool> {
+        let Some(code) = file.metadata()?.len().checked_sub(DIGEST_BYTES) else { return Ok(false) };
+        let mut said = [0; DIGEST_BYTES as usize];
+        file.read_exact_at(&mut said, code)?;
+        Ok(digest_of(&file, code)? == said)
+    };
+    if whole().unwrap_or(false) {
+        return Some(file);
     }
     tracing::warn!(file = %path.display(), "a compiled tool is damaged and is compiled again");
     None
 }
 
-/// The oldest files are pruned first; this one is in use.
-fn mark_used(path: &Path) {
-    // silent-ok: a cache that can be read but not written is as good as before.
-    let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
+/// Appends the digest of what is there, and sees it written.
+fn seal(file: &File) -> io::Result<()> {
+    let bytes = file.metadata()?.len();
+    file.write_all_at(&digest_of(file, bytes)?, bytes)?;
+    file.sync_all()
 }
 
-/// Writes aside and renames, so that no reader ever sees half a file.
-fn write(path: &Path, code: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut aside = NamedTempFile::new_in(folder)?;
-    aside.write_all(&Sha256::digest(code))?;
-    aside.write_all(code)?;
-    aside.as_file().sync_all()?;
-    aside.persist(path)?;
-    Ok(())
+fn digest_of(file: &File, bytes: u64) -> io::Result<[u8; DIGEST_BYTES as usize]> {
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 256 << 10];
+    let mut at = 0;
+    while at < bytes {
+        let most = usize::try_from(bytes - at).unwrap_or(usize::MAX).min(buffer.len());
+        let part = buffer.get_mut(..most).unwrap_or_default();
+        file.read_exact_at(part, at)?;
+        hasher.update(&*part);
+        at += most as u64;
+    }
+    Ok(hasher.finalize().into())
 }
 
 /// Makes the folder if need be, and refuses one that others can write.
@@ -142,23 +250,36 @@ fn make_private(folder: &Path) -> io::Result<()> {
     NamedTempFile::new_in(folder).map(drop)
 }
 
-fn prune(folder: &Path, most: usize) -> io::Result<()> {
+/// Removes what was not used for longest until what is left is within both bounds.
+fn prune(folder: &Path, most_files: usize, most_bytes: u64) -> io::Result<()> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "cwasm") {
-            let modified = fs::metadata(&path)?.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            files.push((modified, path));
+            // Another process may have removed it meanwhile.
+            let Ok(metadata) = fs::metadata(&path) else { continue };
+            files.push((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len(), path));
         }
     }
     files.sort_unstable();
-    let surplus = files.len().saturating_sub(most);
-    files.iter().take(surplus).try_for_each(|(_, path)| fs::remove_file(path))
+    let (mut count, mut bytes) = (files.len(), files.iter().map(|(_, bytes, _)| bytes).sum::<u64>());
+    for (_, own, path) in files {
+        if count <= most_files && bytes <= most_bytes {
+            break;
+        }
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        (count, bytes) = (count - 1, bytes - own);
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
+    use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -169,8 +290,16 @@ mod tests {
         CompiledCache::open(Some(folder.to_owned()), 7)
     }
 
+    /// As the host does it, with the compiler in this process.
     fn get(cache: &CompiledCache) {
-        cache.component(&Engine::default(), &wat::parse_str(COMPONENT).unwrap(), "sha256:1").unwrap();
+        let engine = Engine::default();
+        if cache.find(&engine, "sha256:1").is_some() {
+            return;
+        }
+        let output = cache.output().unwrap();
+        let code = engine.precompile_component(&wat::parse_str(COMPONENT).unwrap()).unwrap();
+        output.file().unwrap().write_all(&code).unwrap();
+        cache.keep(&engine, output, "sha256:1").unwrap();
     }
 
     #[test]
@@ -230,12 +359,56 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (age, name) in [(3, "old.cwasm"), (1, "new.cwasm"), (2, "middle.cwasm"), (9, "other.txt")] {
             let file = File::create(folder.path().join(name)).unwrap();
+            file.set_len(10).unwrap();
             file.set_modified(SystemTime::now() - std::time::Duration::from_secs(age * 60)).unwrap();
         }
-        prune(folder.path(), 2).unwrap();
+        prune(folder.path(), 2, 100).unwrap();
         let mut left: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, ["middle.cwasm", "new.cwasm", "other.txt"]);
+        prune(folder.path(), 2, 19).unwrap();
+        assert!(!folder.path().join("middle.cwasm").exists() && folder.path().join("new.cwasm").exists());
+    }
+
+    fn written(code: &[u8]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        make_private(folder.path()).unwrap();
+        let of = |cache: &CompiledCache| {
+            let output = cache.output().unwrap();
+            output.file().unwrap().write_all(code).unwrap();
+            cache.keep(&Engine::default(), output, "sha256:1").err().unwrap().to_string()
+        };
+        let (kept, anonymous) = (of(&open(folder.path())), of(&CompiledCache::open(None, 7)));
+        assert_eq!(kept, anonymous);
+        kept
+    }
+
+    #[test]
+    fn what_is_not_a_compiled_component_of_this_version_is_never_loaded() {
+        assert!(written(b"").contains("the compiler wrote"), "{}", written(b""));
+        let module = Engine::default().precompile_module(&wat::parse_str("(module)").unwrap()).unwrap();
+        assert!(written(&module).contains("header"), "{}", written(&module));
+        let component = wat::parse_str(COMPONENT).unwrap();
+        let mut config = wasmtime::Config::new();
+        let metered =
+            Engine::new(config.consume_fuel(true)).unwrap().precompile_component(&component).unwrap();
+        assert!(written(&metered).contains("fuel"), "{}", written(&metered));
+        let code = Engine::default().precompile_component(&component).unwrap();
+        assert!(written(&code[..100]).contains("the compiler wrote"), "{}", written(&code[..100]));
+    }
+
+    #[test]
+    fn a_file_that_somebody_put_in_the_compilers_place_is_never_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        make_private(folder.path()).unwrap();
+        let cache = open(folder.path());
+        let Output::Aside(aside) = cache.output().unwrap() else { panic!("there is a folder") };
+        let code = Engine::default().precompile_component(&wat::parse_str(COMPONENT).unwrap()).unwrap();
+        let other = folder.path().join("other");
+        fs::write(&other, code).unwrap();
+        fs::rename(other, aside.path()).unwrap();
+        let refused = cache.keep(&Engine::default(), Output::Aside(aside), "sha256:1").err().unwrap();
+        assert!(refused.to_string().contains("replaced"), "{refused}");
     }
 }

@@ -1,29 +1,19 @@
-//! A component that can be called: inspected, compiled, linked and described.
+//! A component that can be called, and how it describes itself.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
-use wasmtime::Trap;
 
 use crate::bindings::SandboxedToolPre;
 use crate::bindings::exports::agent::tool::tool::ToolDef;
-use crate::contract;
+use crate::bulkhead::Bulkhead;
 use crate::definition::Definition;
 use crate::error::LoadError;
-use crate::lane;
-use crate::runtime::Runtime;
-use crate::state::{CallState, Caller, printable};
+use crate::schema::Budget;
+use crate::state::{CallState, printable};
 
 /// Largest component, in bytes: room for one that carries a Python interpreter.
 pub(crate) const MOST_BYTES: u64 = 64 << 20;
-
-/// Longest a component may take to describe itself. Those that carry an interpreter start it first.
-const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Longest a component may take to compile. The work cannot be interrupted; after this nobody waits for it.
-const COMPILE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Most tools of one component.
 const MOST_TOOLS: usize = 64;
@@ -47,6 +37,8 @@ pub(crate) struct Component {
     pub(crate) pre: SandboxedToolPre<CallState>,
     /// Its tools.
     pub(crate) tools: Vec<Arc<Definition>>,
+    /// What its calls share.
+    pub(crate) bulkhead: Bulkhead,
 }
 
 /// `sha256:…` of some bytes.
@@ -54,72 +46,11 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
     format!("sha256:{:x}", Sha256::digest(bytes))
 }
 
-/// Loads a component. Compiling happens on a thread for blocking work, never where requests are served.
-pub(crate) async fn load(
-    runtime: Arc<Runtime>,
-    name: &str,
-    bytes: Vec<u8>,
-    digest: String,
-) -> Result<Component, LoadError> {
-    let name: Arc<str> = name.into();
-    let (compiler, key) = (runtime.clone(), digest.clone());
-    let linked = tokio::task::spawn_blocking(move || link(&compiler, &bytes, &key));
-    let pre = match tokio::time::timeout(COMPILE_TIMEOUT, linked).await {
-        Ok(Ok(linked)) => linked?,
-        Ok(Err(error)) => return Err(LoadError::Compile(error.to_string())),
-        Err(_elapsed) => {
-            let seconds = COMPILE_TIMEOUT.as_secs();
-            return Err(LoadError::Compile(format!("it takes longer than {seconds} s")));
-        }
-    };
-    let described = describe(&runtime, &pre, &name).await?;
-    let tools = define(described)?;
-    let id = format!("{name}@{digest}");
-    Ok(Component { name, digest, id, pre, tools })
-}
-
-fn link(runtime: &Runtime, bytes: &[u8], digest: &str) -> Result<SandboxedToolPre<CallState>, LoadError> {
-    let wants = contract::inspect(bytes)?;
-    let compiled = runtime.cache.component(&runtime.engine, bytes, digest);
-    let component = compiled.map_err(|error| LoadError::Compile(detail(&error)))?;
-    let pre = runtime.linker(wants).instantiate_pre(&component);
-    pre.and_then(SandboxedToolPre::new).map_err(|error| LoadError::Link(detail(&error)))
-}
-
-async fn describe(
-    runtime: &Arc<Runtime>,
-    pre: &SandboxedToolPre<CallState>,
-    name: &Arc<str>,
-) -> Result<Vec<ToolDef>, LoadError> {
-    let gone = Arc::new(AtomicBool::new(false));
-    let deadline = Instant::now() + DESCRIBE_TIMEOUT;
-    let caller = Caller {
-        request_id: String::new(),
-        component: name.clone(),
-        tool: "describe".into(),
-        deadline,
-        gone: gone.clone(),
-    };
-    let (runtime, pre) = (runtime.clone(), pre.clone());
-    let lane = runtime.lane.clone();
-    let call = async move {
-        let mut store = runtime.fresh_store(caller)?;
-        let instance = pre.instantiate_async(&mut store).await?;
-        instance.agent_tool_tool().call_describe(&mut store).await
-    };
-    let reason = match lane::run(&lane, deadline, gone, call).await {
-        Ok(Ok(described)) => return Ok(described),
-        Ok(Err(error)) if error.downcast_ref() != Some(&Trap::Interrupt) => detail(&error),
-        // Whoever notices the deadline first, the clock that interrupts the guest or the one that waits for it.
-        Ok(Err(_)) | Err(lane::Lost::Deadline) => {
-            format!("it did not return within {} ms", DESCRIBE_TIMEOUT.as_millis())
-        }
-        Err(lane::Lost::Host(error)) => error.to_string(),
-    };
-    Err(LoadError::Describe(reason))
-}
-
-fn define(described: Vec<ToolDef>) -> Result<Vec<Arc<Definition>>, LoadError> {
+/// Checks how a component describes itself.
+pub(crate) fn define(
+    described: Vec<ToolDef>,
+    budget: &mut Budget,
+) -> Result<Vec<Arc<Definition>>, LoadError> {
     if described.is_empty() {
         return Err(LoadError::Describe("it describes no tool".into()));
     }
@@ -128,7 +59,7 @@ fn define(described: Vec<ToolDef>) -> Result<Vec<Arc<Definition>>, LoadError> {
     }
     let mut tools: Vec<Arc<Definition>> = Vec::with_capacity(described.len());
     for one in described {
-        let tool = Definition::new(one)?;
+        let tool = Definition::new(one, budget)?;
         if tools.iter().any(|other| other.spec.name == tool.spec.name) {
             let problem = "it describes two tools of that name".into();
             return Err(LoadError::Definition { tool: tool.spec.name, problem });

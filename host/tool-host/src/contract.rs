@@ -23,6 +23,9 @@ const OPEN_INTERFACES: &[&str] = &["context", "log", "clock"];
 const CLOSED_WASI: &[&str] =
     &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random", "wasi:sockets"];
 
+/// How every WebAssembly file begins.
+const WASM_MAGIC: &[u8] = b"\0asm";
+
 /// Most imports or exports that an error names, and most bytes of each.
 const NAMED: usize = 5;
 const NAME_BYTES: usize = 100;
@@ -39,13 +42,50 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Wants, LoadError> {
     if bytes.is_empty() {
         return Err(LoadError::Empty);
     }
+    if !bytes.starts_with(WASM_MAGIC)
+        && let Some(found) = recognize(bytes)
+    {
+        return Err(LoadError::SomethingElse(found));
+    }
     let (exports, imports) = outer_names(bytes)?;
     check_version(&exports)?;
     let refused: Vec<_> = imports.iter().filter(|name| !is_granted(name)).cloned().collect();
+    if refused.iter().any(|name| name.starts_with("wasi:http/")) {
+        return Err(LoadError::UngrantedHttp(name_some(&refused)));
+    }
     if !refused.is_empty() {
         return Err(LoadError::Ungranted(name_some(&refused)));
     }
     Ok(Wants { wasi: imports.iter().any(|name| name.starts_with("wasi:")) })
+}
+
+/// What a file is that people put here by mistake, by how it begins.
+fn recognize(bytes: &[u8]) -> Option<&'static str> {
+    const KNOWN: &[(&[u8], &str)] = &[
+        (b"\x7fELF", "an ELF binary, so a native program or library: build for a WebAssembly target"),
+        (b"MZ", "a Windows program or library: build for a WebAssembly target"),
+        (
+            b"\xcf\xfa\xed\xfe",
+            "a Mach-O binary, so a native program or library: build for a WebAssembly target",
+        ),
+        (b"\x1f\x8b", "compressed with gzip: unpack it"),
+        (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it"),
+        (b"PK\x03\x04", "a zip archive: unpack it"),
+        (b"!<arch>", "an archive of object files: link it as a `cdylib`"),
+        (b"#!", "a script: a toolchain has to make a component of it"),
+        (b"(module", "WebAssembly in its text form: `wasm-tools parse` makes a binary of it"),
+        (b"(component", "WebAssembly in its text form: `wasm-tools parse` makes a binary of it"),
+        (b"{", "JSON"),
+        (b"version https://git-lfs", "a pointer of Git LFS: fetch the file itself with `git lfs pull`"),
+    ];
+    let text = bytes.trim_ascii_start();
+    let known = KNOWN.iter().find(|(start, _)| bytes.starts_with(start) || text.starts_with(start));
+    if let Some((_, found)) = known {
+        return Some(found);
+    }
+    let start: String = text.iter().take(16).map(|byte| char::from(byte.to_ascii_lowercase())).collect();
+    let html = ["<!doctype html", "<html", "<head", "<?xml"].iter().any(|tag| start.starts_with(tag));
+    html.then_some("an HTML or XML page, perhaps an error page of where it was downloaded from")
 }
 
 /// Names of the exports and imports of the outermost component.
@@ -80,13 +120,15 @@ fn outer_names(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), LoadError> {
 }
 
 fn check_version(exports: &[String]) -> Result<(), LoadError> {
-    let Some(found) = exports.iter().find_map(|name| name.strip_prefix(TOOL_INTERFACE)) else {
+    // A component may offer several versions side by side; one that is served will do.
+    let versions: Vec<_> = exports.iter().filter_map(|name| name.strip_prefix(TOOL_INTERFACE)).collect();
+    let Some(first) = versions.first() else {
         return Err(LoadError::NotATool(name_some(exports)));
     };
-    if SERVED.contains(&found) {
+    if versions.iter().any(|version| SERVED.contains(version)) {
         return Ok(());
     }
-    Err(LoadError::UnknownVersion { found: found.to_owned(), served: SERVED_TEXT })
+    Err(LoadError::UnknownVersion { found: printable(first, NAME_BYTES), served: SERVED_TEXT })
 }
 
 /// The first few names: a stranger's file may have a million of them, each as long as it likes.
@@ -139,7 +181,43 @@ mod tests {
             let error = inspect(&whole[..cut]).expect_err("a part of a component");
             assert!(matches!(error, LoadError::NotWasm(_) | LoadError::NotATool(_)), "{cut}: {error}");
         }
-        assert!(of(b"#!/bin/sh\n").starts_with("is not a whole WebAssembly file"));
+        assert!(of(b"not wasm at all").starts_with("is not a whole WebAssembly file"));
+    }
+
+    #[test]
+    fn a_file_that_is_something_else_is_told_what_it_is() {
+        let of = |bytes: &[u8]| inspect(bytes).unwrap_err().to_string();
+        insta::assert_snapshot!(of(b"\x7fELF\x02\x01\x01"), @"is not a WebAssembly component but an ELF binary, so a native program or library: build for a WebAssembly target");
+        insta::assert_snapshot!(of(b"\n<!DOCTYPE html>\n<html>"), @"is not a WebAssembly component but an HTML or XML page, perhaps an error page of where it was downloaded from");
+        insta::assert_snapshot!(of(b"{\"error\": 404}"), @"is not a WebAssembly component but JSON");
+        for (bytes, named) in [
+            (&b"<html lang=en>"[..], "an HTML"),
+            (b"#!/bin/sh\n", "a script"),
+            (b"MZ\x90\0", "a Windows program"),
+            (b"\x1f\x8b\x08", "gzip"),
+            (b"PK\x03\x04", "zip"),
+            (b"(component)", "text form"),
+            (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS"),
+        ] {
+            assert!(of(bytes).contains(named), "{}", of(bytes));
+        }
+    }
+
+    #[test]
+    fn the_default_build_of_javascript_is_told_how_to_do_without_http() {
+        let error = inspect_text(&importing("wasi:http/types@0.2.10")).unwrap_err();
+        insta::assert_snapshot!(error, @"imports wasi:http/types@0.2.10, which this host does not grant to tools; in JavaScript, build without it: `jco componentize --disable http --disable fetch-event`, or disableFeatures: ['http', 'fetch-event'] with componentize-js");
+    }
+
+    #[test]
+    fn of_several_versions_that_are_exported_one_that_is_served_is_enough() {
+        let both = |first: &str, second: &str| {
+            let name = |version| format!(r#"(export "agent:tool/tool@{version}" (instance 0))"#);
+            format!("(component (instance) {} {})", name(first), name(second))
+        };
+        assert_eq!(inspect_text(&both("7.0.0", "0.1.0")), Ok(Wants { wasi: false }));
+        assert_eq!(inspect_text(&both("0.1.0", "7.0.0")), Ok(Wants { wasi: false }));
+        assert!(inspect_text(&both("7.0.0", "8.0.0")).unwrap_err().contains("agent:tool@7.0.0"));
     }
 
     #[test]
@@ -154,13 +232,9 @@ mod tests {
     fn only_what_is_granted_may_be_imported() {
         assert_eq!(inspect_text(&importing("agent:tool/log@0.1.0")), Ok(Wants { wasi: false }));
         assert_eq!(inspect_text(&importing("wasi:cli/environment@0.2.3")), Ok(Wants { wasi: true }));
-        for refused in [
-            "wasi:http/outgoing-handler@0.2.3",
-            "wasi:cli/environment@0.3.0",
-            "agent:tool/secrets@0.1.0",
-            "agent:tool/log@0.2.0",
-            "env",
-        ] {
+        for refused in
+            ["wasi:cli/environment@0.3.0", "agent:tool/secrets@0.1.0", "agent:tool/log@0.2.0", "env"]
+        {
             let error = inspect_text(&importing(refused)).unwrap_err();
             assert_eq!(error, format!("imports {refused}, which this host does not grant to tools"));
         }

@@ -7,14 +7,23 @@ use serde_json::Value;
 
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::error::LoadError;
-use crate::schema::Schema;
-use crate::state::printable;
+use crate::mean::MeanTime;
+use crate::schema::{Budget, Fuel, Misfit, ParseError, Schema, parse};
+use crate::text::{is_smuggled, printable, visible};
 
 /// Longest description, in bytes: it is part of every model call.
 const DESCRIPTION_BYTES: usize = 4 << 10;
 
 /// Longest tool name, in bytes; providers allow 64.
 const NAME_BYTES: usize = 63;
+
+/// Most hints of a tool, and the most bytes of a key and of a value.
+const HINTS: usize = 16;
+const HINT_KEY_BYTES: usize = 64;
+const HINT_VALUE_BYTES: usize = 256;
+
+/// The hints that mean something to this host.
+const KNOWN_HINTS: [&str; 4] = ["read-only", "idempotent", "destructive", "timeout-ms"];
 
 /// One tool of a component.
 #[derive(Debug)]
@@ -25,59 +34,104 @@ pub(crate) struct Definition {
     pub(crate) hints: Vec<(String, String)>,
     /// What the tool itself asks to be stopped after.
     pub(crate) timeout: Option<Duration>,
+    /// How long its calls take on the mean.
+    pub(crate) run_time: MeanTime,
+    /// What is odd about the description but no reason to refuse it, for the operator.
+    pub(crate) oddities: Vec<String>,
     arguments: Schema,
     output: Option<Schema>,
 }
 
 impl Definition {
-    /// Checks what a component said.
-    pub(crate) fn new(described: ToolDef) -> Result<Self, LoadError> {
+    /// Checks what a component said. Schemas are programs of a stranger: preparing them is paid for
+    /// from `budget`.
+    pub(crate) fn new(described: ToolDef, budget: &mut Budget) -> Result<Self, LoadError> {
         let name = described.name.clone();
-        Self::check(described)
+        Self::check(described, budget)
             .map_err(|problem| LoadError::Definition { tool: printable(&name, NAME_BYTES), problem })
     }
 
-    fn check(described: ToolDef) -> Result<Self, String> {
+    fn check(described: ToolDef, budget: &mut Budget) -> Result<Self, String> {
         check_name(&described.name)?;
-        if described.description.trim().is_empty() {
-            return Err("it has no description".into());
-        }
         if described.description.len() > DESCRIPTION_BYTES {
             return Err(format!("its description is longer than {DESCRIPTION_BYTES} bytes"));
         }
-        let arguments =
-            Schema::read(&described.input_schema).map_err(|problem| format!("its input schema {problem}"))?;
+        let description = visible(&described.description);
+        if description.trim().is_empty() {
+            return Err("it has no description".into());
+        }
+        let mut arguments = Schema::read(&described.input_schema, budget)
+            .map_err(|problem| format!("its input schema {problem}"))?;
         if arguments.text.get("type").and_then(Value::as_str) != Some("object") {
             return Err("its input schema is not of type object".into());
         }
+        show_to_models(&mut arguments.text).map_err(|problem| format!("its input schema {problem}"))?;
         let output = match &described.output_schema {
-            Some(text) => Some(Schema::read(text).map_err(|problem| format!("its output schema {problem}"))?),
+            Some(text) => {
+                Some(Schema::read(text, budget).map_err(|problem| format!("its output schema {problem}"))?)
+            }
             None => None,
         };
+        let oddities = check_hints(&described.hints)?;
         let timeout = read_timeout(&described.hints)?;
-        let spec = ToolSpec {
-            name: described.name,
-            description: described.description,
-            input_schema: arguments.text.clone(),
-        };
-        Ok(Self { spec, hints: described.hints, timeout, arguments, output })
+        let input_schema = arguments.text.clone();
+        let spec = ToolSpec { name: described.name, description, input_schema };
+        let run_time = MeanTime::default();
+        Ok(Self { spec, hints: described.hints, timeout, run_time, oddities, arguments, output })
     }
 
-    /// What is wrong with a call's arguments, for the model.
-    pub(crate) fn check_arguments(&self, arguments: &Value) -> Result<(), String> {
-        self.arguments.check(arguments, "the arguments")
+    /// Holds a call's arguments against their schema. What is wrong is for the model.
+    pub(crate) fn check_arguments(&self, arguments: &Value, fuel: &mut Fuel) -> Result<(), Misfit> {
+        self.arguments.check(arguments, "the arguments", fuel)
     }
 
-    /// What is wrong with a returned value, for the operator.
-    pub(crate) fn check_output(&self, text: &str) -> Result<(), String> {
+    /// The same for arguments that are written down.
+    pub(crate) fn check_arguments_text(&self, text: &str, fuel: &mut Fuel) -> Result<(), Misfit> {
+        fuel.spend(text.len() as u64 / 8)?;
+        self.check_arguments(&read(text)?, fuel)
+    }
+
+    /// Holds a returned value against its schema, or at least against JSON. What is wrong is for the operator.
+    pub(crate) fn check_output(&self, text: &str, fuel: &mut Fuel) -> Result<(), Misfit> {
+        // Reading costs steps too, and what nobody waits for any more is not even read.
+        fuel.spend(text.len() as u64 / 8)?;
         let Some(schema) = &self.output else {
-            return match serde_json::from_str::<serde::de::IgnoredAny>(text) {
-                Ok(_) => Ok(()),
-                Err(error) => Err(format!("not JSON: {error}")),
-            };
+            return serde_json::from_str::<serde::de::IgnoredAny>(text).map(|_| ()).map_err(not_json);
         };
-        let value: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
-        schema.check(&value, "the output")
+        schema.check(&read(text)?, "the output", fuel)
+    }
+}
+
+fn read(text: &str) -> Result<Value, Misfit> {
+    parse(text).map_err(|error| match error {
+        ParseError::Syntax(error) => not_json(error),
+        ParseError::TooLarge => Misfit::TooCostly,
+    })
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "as map_err has it")]
+fn not_json(error: serde_json::Error) -> Misfit {
+    Misfit::Wrong(format!("not JSON: {error}"))
+}
+
+/// Takes what cannot be seen out of the texts of a schema that models read, and refuses a schema that hides
+/// text anywhere else, where taking it out would change what the schema means.
+fn show_to_models(part: &mut Value) -> Result<(), String> {
+    let hides = |text: &str| {
+        let shown = printable(text, NAME_BYTES);
+        text.chars().any(is_smuggled).then(|| format!("hides characters that cannot be seen in {shown:?}"))
+    };
+    match part {
+        Value::String(text) => hides(text).map_or(Ok(()), Err),
+        Value::Array(parts) => parts.iter_mut().try_for_each(show_to_models),
+        Value::Object(members) => members.iter_mut().try_for_each(|(key, value)| match value {
+            Value::String(text) if matches!(key.as_str(), "title" | "description" | "$comment") => {
+                *text = visible(text);
+                Ok(())
+            }
+            value => hides(key).map_or_else(|| show_to_models(value), Err),
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
     }
 }
 
@@ -91,6 +145,52 @@ fn check_name(name: &str) -> Result<(), String> {
     Err("its name must be a letter a-z and then up to 62 of a-z, 0-9 and '_'".into())
 }
 
+/// Refuses hints that are too many or too long, and names those that were probably meant to be others.
+fn check_hints(hints: &[(String, String)]) -> Result<Vec<String>, String> {
+    if hints.len() > HINTS {
+        return Err(format!("it has more than {HINTS} hints"));
+    }
+    let mut oddities = Vec::new();
+    for (key, value) in hints {
+        let shown = printable(key, HINT_KEY_BYTES);
+        if key.len() > HINT_KEY_BYTES || value.len() > HINT_VALUE_BYTES {
+            return Err(format!(
+                "its hint {shown:?} is too long: a key may have {HINT_KEY_BYTES} bytes, a value {HINT_VALUE_BYTES}"
+            ));
+        }
+        if printable(key, HINT_KEY_BYTES) != *key || printable(value, HINT_VALUE_BYTES) != *value {
+            return Err(format!("its hint {shown:?} has characters that cannot be seen"));
+        }
+        if let Some(known) = meant_hint(key) {
+            oddities.push(format!("the hint {shown:?} means nothing to this host; did you mean {known:?}?"));
+        }
+        if matches!(key.as_str(), "read-only" | "idempotent" | "destructive")
+            && !matches!(value.as_str(), "true" | "false")
+        {
+            oddities.push(format!("the hint {shown:?} is {value:?}; it should be \"true\" or \"false\""));
+        }
+    }
+    Ok(oddities)
+}
+
+/// The known hint that an unknown one differs from by its punctuation, its case or a letter or two.
+fn meant_hint(key: &str) -> Option<&'static str> {
+    let letters = |text: &str| {
+        text.chars()
+            .filter(char::is_ascii_alphanumeric)
+            .map(|char| char.to_ascii_lowercase())
+            .collect::<String>()
+    };
+    if KNOWN_HINTS.contains(&key) {
+        return None;
+    }
+    let found = letters(key);
+    KNOWN_HINTS.into_iter().find(|known| {
+        let known = letters(known);
+        found == known || (found.len() > 4 && (known.starts_with(&found) || found.starts_with(&known)))
+    })
+}
+
 fn read_timeout(hints: &[(String, String)]) -> Result<Option<Duration>, String> {
     let Some((_, text)) = hints.iter().find(|(key, _)| key == "timeout-ms") else { return Ok(None) };
     match text.parse::<u64>() {
@@ -101,6 +201,8 @@ fn read_timeout(hints: &[(String, String)]) -> Result<Option<Duration>, String> 
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use serde_json::json;
 
     use super::*;
@@ -120,7 +222,22 @@ mod tests {
     fn problem(change: impl FnOnce(&mut ToolDef)) -> String {
         let mut described = described();
         change(&mut described);
-        Definition::new(described).unwrap_err().to_string()
+        Definition::new(described, &mut budget()).unwrap_err().to_string()
+    }
+
+    fn budget() -> Budget {
+        Budget::until(Instant::now() + Duration::from_secs(60))
+    }
+
+    fn fuel() -> Fuel {
+        Fuel::until(Instant::now() + Duration::from_secs(60))
+    }
+
+    fn wrong(checked: Result<(), Misfit>) -> String {
+        match checked {
+            Err(Misfit::Wrong(text)) => text,
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
@@ -130,7 +247,7 @@ mod tests {
         insta::assert_snapshot!(of(|d| d.description = " ".into()), @"it has no description");
         insta::assert_snapshot!(of(|d| d.description = "x".repeat(20_000)), @"its description is longer than 4096 bytes");
         insta::assert_snapshot!(of(|d| d.input_schema = r#"{"type":"array"}"#.into()), @"its input schema is not of type object");
-        insta::assert_snapshot!(of(|d| d.output_schema = Some(r#"{"type":5}"#.into())), @r#"its output schema is not a JSON Schema: 5 is not valid under any of the schemas listed in the 'anyOf' keyword"#);
+        insta::assert_snapshot!(of(|d| d.output_schema = Some(r#"{"type":5}"#.into())), @r#"its output schema is not a JSON Schema: /type is 5, not one of "null", "boolean", "integer", "number", "string", "array" and "object""#);
         insta::assert_snapshot!(of(|d| d.hints = vec![("timeout-ms".into(), "soon".into())]), @"its hint timeout-ms is not a whole number above 0");
         for name in ["", "Add", "1st", "a-b", "a b", &"x".repeat(64), "añ", "a\n"] {
             assert!(problem(|d| d.name = name.into()).contains("its name must be a letter"), "{name:?}");
@@ -139,9 +256,11 @@ mod tests {
 
     #[test]
     fn wrong_arguments_are_named_for_the_model() {
-        let tool = Definition::new(described()).unwrap();
-        assert_eq!(tool.check_arguments(&json!({"a": 1, "b": 2})), Ok(()));
-        let text = tool.check_arguments(&json!({"a": "1", "c": "x".repeat(1000)})).unwrap_err();
+        let tool = Definition::new(described(), &mut budget()).unwrap();
+        assert_eq!(tool.check_arguments(&json!({"a": 1, "b": 2}), &mut fuel()), Ok(()));
+        assert_eq!(tool.check_arguments_text(r#"{"a": 1, "b": 2}"#, &mut fuel()), Ok(()));
+        let bad = json!({"a": "1", "c": "x".repeat(1000)});
+        let text = wrong(tool.check_arguments(&bad, &mut fuel()));
         assert!(text.contains(r#"/a: "1" is not of type "number""#), "{text}");
         assert!(text.contains(r#""b" is a required property"#), "{text}");
         assert!(text.contains("'c' was unexpected") && text.len() < 1000, "{text}");
@@ -149,13 +268,57 @@ mod tests {
 
     #[test]
     fn outputs_are_held_to_the_schema_or_at_least_to_json() {
-        let tool = Definition::new(described()).unwrap();
-        assert_eq!(tool.check_output(r#"{"sum":3}"#), Ok(()));
-        assert!(tool.check_output("{}").is_err());
-        assert!(tool.check_output("").unwrap_err().starts_with("not JSON"));
-        let free = Definition::new(ToolDef { output_schema: None, ..described() }).unwrap();
-        assert_eq!(free.check_output("[1]"), Ok(()));
-        assert!(free.check_output("[1").is_err());
-        assert!(free.check_output("1 2").is_err());
+        let tool = Definition::new(described(), &mut budget()).unwrap();
+        let check = |text: &str| tool.check_output(text, &mut fuel());
+        assert_eq!(check(r#"{"sum":3}"#), Ok(()));
+        assert!(check("{}").is_err());
+        assert!(wrong(check("")).starts_with("not JSON"));
+        let free = ToolDef { output_schema: None, ..described() };
+        let free = Definition::new(free, &mut budget()).unwrap();
+        assert_eq!(free.check_output("[1]", &mut fuel()), Ok(()));
+        assert!(free.check_output("[1", &mut fuel()).is_err());
+        assert!(free.check_output("1 2", &mut fuel()).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_not_told_to_models() {
+        let hidden = "\u{e0041}\u{200b}";
+        let schema = json!({"type": "object", "title": format!("T{hidden}"),
+            "properties": {"description": {"type": "string", "description": format!("D{hidden}")}}});
+        let tool = ToolDef {
+            description: format!("Adds.{hidden}"),
+            input_schema: schema.to_string(),
+            ..described()
+        };
+        let spec = Definition::new(tool, &mut budget()).unwrap().spec;
+        assert_eq!(spec.description, "Adds.");
+        assert_eq!(
+            spec.input_schema,
+            json!({"type": "object", "title": "T", "properties": {"description": {"type": "string", "description": "D"}}})
+        );
+        for hiding in [json!({ format!("a{hidden}"): true }), json!({"a": {"enum": [format!("x{hidden}")]}})]
+        {
+            let schema = json!({"type": "object", "properties": hiding}).to_string();
+            let text = problem(|d| d.input_schema = schema);
+            assert!(text.contains("hides characters that cannot be seen in"), "{text}");
+        }
+    }
+
+    #[test]
+    fn hints_are_bounded_and_those_meant_to_be_others_are_named() {
+        let hint = |key: &str, value: &str| vec![(key.to_owned(), value.to_owned())];
+        assert!(
+            problem(|d| d.hints = vec![(String::new(), String::new()); 17]).contains("more than 16 hints")
+        );
+        assert!(problem(|d| d.hints = hint(&"k".repeat(65), "")).contains("is too long"));
+        assert!(problem(|d| d.hints = hint("k", &"v".repeat(257))).contains("is too long"));
+        assert!(problem(|d| d.hints = hint("k", "\u{e0041}")).contains("cannot be seen"));
+        let odd = |hints| {
+            Definition::new(ToolDef { hints, ..described() }, &mut budget()).unwrap().oddities.join("\n")
+        };
+        insta::assert_snapshot!(odd(hint("read_only", "true")), @r#"the hint "read_only" means nothing to this host; did you mean "read-only"?"#);
+        insta::assert_snapshot!(odd(hint("timeout", "5")), @r#"the hint "timeout" means nothing to this host; did you mean "timeout-ms"?"#);
+        insta::assert_snapshot!(odd(hint("read-only", "yes")), @r#"the hint "read-only" is "yes"; it should be "true" or "false""#);
+        assert_eq!(odd(hint("x-team", "search")), "");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wasmtime::{Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-use crate::limits::{INSTANCES, Limits, MEMORIES, TABLES};
+use crate::limits::{DESCRIBE_SLOTS, INSTANCES, Limits, MEMORIES, TABLE_ELEMENTS, TABLES};
 
 /// How often a running guest can be interrupted or made to let others run.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
@@ -44,6 +44,12 @@ pub(crate) fn build(limits: &Limits, metering: bool) -> wasmtime::Result<(Engine
     Ok((engine, allocation))
 }
 
+/// An engine that compiles for the one above and runs nothing: where instances come from makes no difference to
+/// the code.
+pub(crate) fn for_compiling(metering: bool) -> wasmtime::Result<Engine> {
+    Engine::new(&config(None, metering))
+}
+
 /// Where instances come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allocation {
@@ -76,8 +82,9 @@ fn config(pool: Option<&Limits>, metering: bool) -> Config {
 
 fn pooling(limits: &Limits) -> PoolingAllocationConfig {
     // Room for as many calls of the largest component as there are slots, so that no component can use up what
-    // another one needs. It is address space; only what is touched becomes memory.
-    let calls = limits.concurrency;
+    // another one needs, and for those that describe themselves. It is address space; only what is touched
+    // becomes memory.
+    let calls = limits.concurrency.saturating_add(DESCRIBE_SLOTS);
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(calls);
     pool.total_stacks(calls);
@@ -89,6 +96,7 @@ fn pooling(limits: &Limits) -> PoolingAllocationConfig {
     pool.max_memories_per_module(MEMORIES);
     pool.max_tables_per_component(TABLES);
     pool.max_tables_per_module(TABLES);
+    pool.table_elements(TABLE_ELEMENTS);
     pool.max_memory_size(limits.memory_bytes);
     pool.max_unused_warm_slots(WARM_SLOTS);
     if PoolingAllocationConfig::is_pagemap_scan_available() {

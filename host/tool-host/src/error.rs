@@ -6,6 +6,9 @@ pub enum LoadError {
     /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(#[source] std::io::Error),
+    /// The copy of the last good version cannot be read.
+    #[error("the copy that was kept of it cannot be read: {0}")]
+    Forgotten(#[source] std::io::Error),
     /// There is something of that name, but it is no file.
     #[error("is not a file")]
     NotAFile,
@@ -24,6 +27,9 @@ pub enum LoadError {
     /// The file is not WebAssembly, or only a part of it.
     #[error("is not a whole WebAssembly file ({0}); write the file aside and rename it into the folder")]
     NotWasm(String),
+    /// The file is something else that is easily recognized.
+    #[error("is not a WebAssembly component but {0}")]
+    SomethingElse(&'static str),
     /// The file is a core module.
     #[error(
         "is a core module, not a component; wrap it with `wasm-tools component new` or build it as wit/README.md says"
@@ -43,15 +49,35 @@ pub enum LoadError {
     /// The component imports what is not granted to it.
     #[error("imports {0}, which this host does not grant to tools")]
     Ungranted(String),
+    /// The component imports HTTP, as those of JavaScript do unless they are told not to.
+    #[error(
+        "imports {0}, which this host does not grant to tools; in JavaScript, build without it: `jco componentize --disable http --disable fetch-event`, or disableFeatures: ['http', 'fetch-event'] with componentize-js"
+    )]
+    UngrantedHttp(String),
     /// The component does not compile.
     #[error("does not compile: {0}")]
     Compile(String),
+    /// No compiler could be started, or there is no room for what it would write.
+    #[error("cannot be compiled now: {0}; it is tried again")]
+    CompilerUnavailable(String),
+    /// The compiler was ended: it took too long, or memory was short.
+    #[error("was not compiled: {0}")]
+    CompilerKilled(String),
+    /// The compiler ended in a way that it should not.
+    #[error("crashed the compiler ({0}), so it is refused")]
+    CompilerCrashed(String),
+    /// The compiler's output is not to be loaded.
+    #[error("was not compiled: the compiler wrote something that is not a compiled component ({0})")]
+    CompilerGarbage(String),
     /// The component compiles but does not fit the contract or the host's limits.
     #[error("does not fit this host: {0}")]
     Link(String),
     /// `describe` did not return.
     #[error("its describe function failed: {0}")]
     Describe(String),
+    /// The host could not have the component describe itself. That is no fault of the component's.
+    #[error("could not be asked to describe itself ({0}); it is tried again")]
+    Host(String),
     /// `describe` returned something that cannot be served.
     #[error("describes its tool {tool:?} wrongly: {problem}")]
     Definition {
@@ -68,4 +94,23 @@ pub enum LoadError {
         /// The other component's file.
         other: String,
     },
+    /// The descriptions of all tools together would be too long.
+    #[error(
+        "adds {own} tokens to every model call, and all tools together may have {most}, half of TOKEN_BUDGET_PER_REQUEST; the largest are {largest}: shorten descriptions, remove a file, or raise the budget"
+    )]
+    CatalogFull {
+        /// About how many tokens it would add.
+        own: u64,
+        /// How many all components may add together.
+        most: u64,
+        /// The largest files and their tokens.
+        largest: String,
+    },
+}
+
+impl LoadError {
+    /// Whether the same file may load later, though it does not change.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Self::Unreadable(_) | Self::CompilerUnavailable(_) | Self::Host(_))
+    }
 }

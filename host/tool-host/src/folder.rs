@@ -1,129 +1,108 @@
-//! The tools folder: which files are in it, which of them are loaded, and what keeps the others from it.
+//! The tools folder as a file system: which files are in it, what identifies their content, and how they are read.
+//!
+//! A folder may lie on a mount that does not answer. So everything here runs on threads for blocking work, whoever waits
+//! for it has a limit, and no more than [`MOST_HUNG`] threads are ever given to a folder that hangs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::ErrorKind::NotFound;
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use agent_core::ports::ToolFault;
+use tokio::sync::Semaphore;
 
-use crate::component::{self, Component, MOST_BYTES};
+use crate::component::{self, MOST_BYTES};
 use crate::error::LoadError;
-use crate::runtime::Runtime;
+
+/// Longest a folder may take to be listed, or a file to be read.
+pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// Most threads that wait for the folder at the same time.
+const MOST_HUNG: usize = 8;
 
 /// Tells one content of a file from the next without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Fingerprint {
+pub(crate) struct Fingerprint {
     device: u64,
     inode: u64,
     bytes: u64,
     modified: (i64, i64),
+    /// Tools that keep the time of modification, such as `cp -p` and `rsync -t`, cannot keep this one.
+    changed: (i64, i64),
 }
 
-/// What is known of one file.
-#[derive(Default)]
-struct Tracked {
-    seen: Option<Fingerprint>,
-    /// What the file held when it was last read.
-    newest: Option<Result<Arc<Component>, Arc<LoadError>>>,
-    /// What of it serves now.
-    running: Option<Arc<Component>>,
-}
-
-/// What a scan found.
-pub(crate) struct Scan {
-    /// The components that are to serve, by file name.
-    pub(crate) components: Vec<Arc<Component>>,
-    /// The files that cannot serve as they are.
-    pub(crate) faults: Vec<ToolFault>,
+/// What is in the folder.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    /// Device and inode of the folder itself: another one under the same path is to be watched anew.
+    pub(crate) identity: (u64, u64),
+    /// Its tool files. One without a fingerprint is there but cannot be looked at.
+    pub(crate) files: BTreeMap<String, Option<Fingerprint>>,
 }
 
 /// The tools folder.
+#[derive(Debug, Clone)]
 pub(crate) struct Folder {
     path: PathBuf,
-    files: BTreeMap<String, Tracked>,
+    threads: Arc<Semaphore>,
 }
 
 impl Folder {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, files: BTreeMap::new() }
+        Self { path, threads: Arc::new(Semaphore::new(MOST_HUNG)) }
     }
 
-    /// Reads what has changed since the last scan and settles what is to serve.
-    pub(crate) async fn scan(&mut self, runtime: &Arc<Runtime>) -> Scan {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Lists the tool files: `*.wasm`, not hidden, links followed.
+    pub(crate) async fn list(&self) -> io::Result<Listing> {
         let path = self.path.clone();
-        let listed = tokio::task::spawn_blocking(move || list(&path)).await.map_err(io::Error::other);
-        let found = match listed.and_then(|listed| listed) {
-            Ok(found) => found,
-            Err(error) => return self.unreadable(&error),
-        };
-        self.files.retain(|file, _| found.contains_key(file));
-        for (file, fingerprint) in found {
-            let tracked = self.files.entry(file.clone()).or_default();
-            if fingerprint.is_none() || tracked.seen != fingerprint {
-                let newest = read_and_load(runtime, &self.path, &file, tracked).await;
-                // A file that could not be read may be readable the next time, though it did not change.
-                let settled = !matches!(newest, Err(LoadError::Unreadable(_)));
-                tracked.seen = fingerprint.filter(|_| settled);
-                tracked.newest = Some(newest.map_err(Arc::new));
-            }
-        }
-        self.settle()
+        self.ask(move || list(&path)).await
     }
 
-    /// Nothing can be said about the files, so what serves goes on serving.
-    fn unreadable(&self, error: &io::Error) -> Scan {
-        tracing::debug!(folder = %self.path.display(), %error, "the tools folder cannot be read");
-        // Without the path: the text stands in the readiness report, which anyone may read.
-        let error = format!("the tools folder (TOOLS_DIR) cannot be read: {}", error.kind());
-        Scan {
-            components: self.files.values().filter_map(|tracked| tracked.running.clone()).collect(),
-            faults: vec![ToolFault { file: ".".into(), error }],
-        }
-    }
-
-    /// Decides what is to serve: of each file its newest content if that can serve, else what ran of it.
-    fn settle(&mut self) -> Scan {
-        let mut faults = BTreeMap::new();
-        let mut entries = Vec::new();
-        for (file, tracked) in &self.files {
-            let newest = match &tracked.newest {
-                Some(Ok(component)) => Some(component.clone()),
-                Some(Err(error)) => {
-                    faults.insert(file.clone(), error.to_string());
-                    None
-                }
-                None => None,
-            };
-            let running = tracked.running.clone();
-            entries.push(Entry { file, newest, running });
-        }
-        let settled = resolve_clashes(entries, |component| {
-            component.tools.iter().map(|tool| tool.spec.name.as_str()).collect()
+    /// Reads a file and says its digest.
+    pub(crate) async fn read(&self, file: &str) -> Result<(Vec<u8>, String), LoadError> {
+        let path = self.path.join(file);
+        let read = self.ask(move || {
+            Ok(read_bounded(&path).map(|bytes| {
+                let digest = component::digest(&bytes);
+                (bytes, digest)
+            }))
         });
-        let chosen: Vec<_> =
-            settled.chosen.into_iter().map(|(file, component)| (file.to_owned(), component)).collect();
-        faults.extend(settled.clashes.into_iter().map(|(file, error)| (file, error.to_string())));
+        read.await.unwrap_or_else(|error| Err(LoadError::Unreadable(error)))
+    }
 
-        let mut components = Vec::new();
-        for (file, component) in chosen {
-            if let Some(tracked) = self.files.get_mut(&file) {
-                tracked.running.clone_from(&component);
-            }
-            components.extend(component);
-        }
-        let faults = faults.into_iter().map(|(file, error)| ToolFault { file, error }).collect();
-        Scan { components, faults }
+    /// Waits for an answer of the file system, up to the limit. The thread that asks may wait on.
+    async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let threads = self.threads.clone();
+        let answer = async move {
+            let permit = threads.acquire_owned().await.map_err(io::Error::other)?;
+            let asked = tokio::task::spawn_blocking(move || {
+                let _permit = permit;
+                question()
+            });
+            asked.await.map_err(io::Error::other)?
+        };
+        let answer = tokio::time::timeout(ANSWER_LIMIT, answer).await;
+        answer.unwrap_or_else(|_elapsed| {
+            let text = format!("it did not answer within {} s", ANSWER_LIMIT.as_secs());
+            Err(io::Error::new(io::ErrorKind::TimedOut, text))
+        })
     }
 }
 
-/// Lists the tool files of a folder: `*.wasm`, not hidden, links followed. What is there but cannot be looked at
-/// is listed too, because only what is gone may stop serving.
-fn list(folder: &Path) -> io::Result<BTreeMap<String, Option<Fingerprint>>> {
-    let mut found = BTreeMap::new();
+/// What is there but cannot be looked at is listed too, because only what is gone may stop serving.
+fn list(folder: &Path) -> io::Result<Listing> {
+    let itself = fs::metadata(folder)?;
+    let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -138,9 +117,9 @@ fn list(folder: &Path) -> io::Result<BTreeMap<String, Option<Fingerprint>>> {
             }
             Err(_) => None,
         };
-        found.insert(name.to_owned(), fingerprint);
+        files.insert(name.to_owned(), fingerprint);
     }
-    Ok(found)
+    Ok(Listing { identity: (itself.dev(), itself.ino()), files })
 }
 
 /// Reads a file that may have been swapped for anything since it was looked at: a pipe must not hold us up and
@@ -166,166 +145,21 @@ impl Fingerprint {
             inode: metadata.ino(),
             bytes: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }
 }
 
-async fn read_and_load(
-    runtime: &Arc<Runtime>,
-    folder: &Path,
-    file: &str,
-    tracked: &Tracked,
-) -> Result<Arc<Component>, LoadError> {
-    let name = component_name(file).ok_or(LoadError::BadFileName)?;
-    let path = folder.join(file);
-    let read = tokio::task::spawn_blocking(move || {
-        let bytes = read_bounded(&path)?;
-        let digest = component::digest(&bytes);
-        Ok((bytes, digest))
-    });
-    let read = read.await.map_err(|error| LoadError::Unreadable(io::Error::other(error)));
-    let (bytes, digest) = read.and_then(|read| read)?;
-    if let Some(running) = tracked.running.as_ref().filter(|running| running.digest == digest) {
-        return Ok(running.clone());
-    }
-    component::load(runtime.clone(), name, bytes, digest).await.map(Arc::new)
-}
-
 /// The component's name: it stands in receipts, labels and log lines.
-fn component_name(file: &str) -> Option<&str> {
+pub(crate) fn component_name(file: &str) -> Option<&str> {
     let name = file.strip_suffix(".wasm")?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     ((1..=64).contains(&name.len()) && name.bytes().all(plain)).then_some(name)
 }
 
-/// What could serve of one file.
-struct Entry<'a, C> {
-    file: &'a str,
-    newest: Option<C>,
-    running: Option<C>,
-}
-
-/// Who serves, and who may not because of whom.
-struct Settled<'a, C> {
-    chosen: Vec<(&'a str, Option<C>)>,
-    clashes: Vec<(String, LoadError)>,
-}
-
-/// Chooses for each file what is to serve of it, so that no two files offer a tool of the same name.
-///
-/// Who has a name keeps it: another file's new content that claims it is refused. Of two newcomers that claim
-/// a free name neither is taken, because either choice would let a file's name decide whose code is called.
-fn resolve_clashes<'a, C: Clone>(
-    entries: Vec<Entry<'a, C>>,
-    tools: impl Fn(&C) -> Vec<&str>,
-) -> Settled<'a, C> {
-    let mut clashes = Vec::new();
-    let mut chosen: Vec<_> = entries
-        .into_iter()
-        .map(|entry| {
-            let new = entry.newest.is_some();
-            (entry.file, entry.newest.or_else(|| entry.running.clone()), entry.running, new)
-        })
-        .collect();
-    loop {
-        let mut claims: HashMap<String, Vec<usize>> = HashMap::new();
-        for (index, (_, choice, ..)) in chosen.iter().enumerate() {
-            for tool in choice.as_ref().map(&tools).unwrap_or_default() {
-                claims.entry(tool.to_owned()).or_default().push(index);
-            }
-        }
-        let mut refused: BTreeMap<usize, (String, usize)> = BTreeMap::new();
-        for (tool, claimants) in claims {
-            for (&index, &other) in claimants.iter().zip(claimants.iter().cycle().skip(1)) {
-                let is_newcomer = chosen.get(index).is_some_and(|(_, _, running, new)| {
-                    *new && !running.as_ref().is_some_and(|running| tools(running).contains(&tool.as_str()))
-                });
-                if claimants.len() > 1 && is_newcomer {
-                    refused.entry(index).or_insert((tool.clone(), other));
-                }
-            }
-        }
-        if refused.is_empty() {
-            let chosen = chosen.into_iter().map(|(file, choice, ..)| (file, choice)).collect();
-            return Settled { chosen, clashes };
-        }
-        for (index, (tool, other)) in refused {
-            let other = chosen.get(other).map(|(file, ..)| (*file).to_owned()).unwrap_or_default();
-            if let Some((file, choice, running, new)) = chosen.get_mut(index) {
-                clashes.push(((*file).to_owned(), LoadError::Duplicate { tool, other }));
-                choice.clone_from(running);
-                *new = false;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    type Tools = &'static [&'static str];
-
-    /// Each entry: file, tools of its newest content, tools of what runs of it.
-    fn check(entries: &[(&str, Option<Tools>, Option<Tools>)], serves: &[(&str, Tools)], refused: &[&str]) {
-        let entries = entries
-            .iter()
-            .map(|(file, newest, running)| Entry { file, newest: *newest, running: *running })
-            .collect();
-        let Settled { chosen, clashes } = resolve_clashes(entries, |tools: &Tools| tools.to_vec());
-        let chosen: Vec<_> = chosen.into_iter().filter_map(|(file, tools)| Some((file, tools?))).collect();
-        assert_eq!(chosen, serves);
-        let refusals: Vec<_> = clashes.iter().map(|(file, error)| format!("{file} {error}")).collect();
-        assert_eq!(refusals, refused);
-    }
-
-    #[test]
-    fn files_that_do_not_clash_all_serve() {
-        check(
-            &[("a", Some(&["x", "y"]), None), ("b", Some(&["z"]), Some(&["x"]))],
-            &[("a", &["x", "y"]), ("b", &["z"])],
-            &[],
-        );
-    }
-
-    #[test]
-    fn of_two_newcomers_with_one_name_neither_serves_and_each_names_the_other() {
-        check(
-            &[("a", Some(&["x"]), None), ("b", Some(&["x"]), None), ("c", Some(&["y"]), None)],
-            &[("c", &["y"])],
-            &[
-                r#"a offers the tool "x", and so does b: rename the tool in one of the two or remove one"#,
-                r#"b offers the tool "x", and so does a: rename the tool in one of the two or remove one"#,
-            ],
-        );
-    }
-
-    #[test]
-    fn who_has_a_name_keeps_it_and_a_refused_update_leaves_the_old_version_running() {
-        check(
-            &[("a", Some(&["x", "w"]), Some(&["x"])), ("b", Some(&["x", "y"]), Some(&["y"]))],
-            &[("a", &["x", "w"]), ("b", &["y"])],
-            &[r#"b offers the tool "x", and so does a: rename the tool in one of the two or remove one"#],
-        );
-    }
-
-    #[test]
-    fn a_version_that_is_taken_back_up_keeps_its_names_too() {
-        // b's update clashes with c's, so b falls back to what ran of it, and that is what a's update wanted.
-        check(
-            &[
-                ("a", Some(&["old"]), Some(&["x"])),
-                ("b", Some(&["new"]), Some(&["old"])),
-                ("c", Some(&["new"]), None),
-            ],
-            &[("a", &["x"]), ("b", &["old"])],
-            &[
-                r#"b offers the tool "new", and so does c: rename the tool in one of the two or remove one"#,
-                r#"c offers the tool "new", and so does b: rename the tool in one of the two or remove one"#,
-                r#"a offers the tool "old", and so does b: rename the tool in one of the two or remove one"#,
-            ],
-        );
-    }
 
     #[test]
     fn names_become_names_of_components_only_when_plain() {
@@ -333,5 +167,33 @@ mod tests {
         for bad in [".wasm", "a b.wasm", "a/b.wasm", "a\n.wasm", "é.wasm", "a.txt"] {
             assert_eq!(component_name(bad), None, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_file_that_was_written_over_has_another_fingerprint_though_its_time_was_set_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.wasm");
+        fs::write(&path, "one").unwrap();
+        let time = fs::metadata(&path).unwrap().modified().unwrap();
+        let fingerprint = || list(folder.path()).unwrap().files["a.wasm"].unwrap();
+        let before = fingerprint();
+        assert_eq!(fingerprint(), before);
+        // The clock that stamps files may tick rarely: until it has, nobody could tell.
+        while fingerprint() == before {
+            fs::write(&path, "two").unwrap();
+            File::options().append(true).open(&path).unwrap().set_modified(time).unwrap();
+        }
+        assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), time);
+    }
+
+    #[test]
+    fn a_folder_that_takes_anothers_place_is_told_from_it() {
+        let home = tempfile::tempdir().unwrap();
+        let (folder, aside) = (home.path().join("tools"), home.path().join("aside"));
+        fs::create_dir(&folder).unwrap();
+        let before = list(&folder).unwrap().identity;
+        fs::rename(&folder, aside).unwrap();
+        fs::create_dir(&folder).unwrap();
+        assert_ne!(list(&folder).unwrap().identity, before);
     }
 }

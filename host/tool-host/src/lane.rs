@@ -1,18 +1,25 @@
-//! Where a call runs: on the caller's own thread at first, on a lane of its own when it takes long.
+//! Where a call runs: on the caller's own thread at first, on the guests' runtime when it takes long.
 //!
-//! A call of a few microseconds must not pay for a change of threads, and a guest that computes for seconds
-//! must not sit on a thread that serves HTTP. So a call is begun where it was asked for; at its first pause —
-//! a tick of the clock, or a wait for the host — the rest of it moves over.
+//! A call of a few microseconds must not pay for a change of threads, and a guest that computes for milliseconds
+//! must not sit on a thread that serves HTTP. So a call is begun where it was asked for; at its first pause (a
+//! tick of the clock, or a wait for the host) the rest of it moves over. A call that is known to take long is
+//! begun there, so that several of them run side by side.
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tracing::Instrument;
+
+use crate::progress::Progress;
+
+/// How long a guest whose caller has gone may go on, so that one that asks (`context.cancelled`) can end well.
+pub(crate) const GRACE: Duration = Duration::from_millis(50);
 
 /// Why a call gave no value.
 #[derive(Debug)]
@@ -23,38 +30,67 @@ pub(crate) enum Lost {
     Host(tokio::task::JoinError),
 }
 
-/// Runs a call until its deadline. Dropping this future, or passing the deadline, drops the call: it is
-/// interrupted at its next pause, at most one tick later.
+/// Where a call is begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// On the thread that asks for it.
+    Here,
+    /// On the guests' runtime.
+    OnLane,
+}
+
+/// Runs a call until its deadline. Dropping this future tells the guest that it is cancelled and interrupts it
+/// [`GRACE`] later; passing the deadline interrupts it at its next pause, at most one tick later.
 pub(crate) async fn run<T: Send + 'static>(
     lane: &Handle,
+    start: Start,
     deadline: Instant,
-    gone: Arc<AtomicBool>,
+    progress: Arc<Progress>,
     call: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Lost> {
     let mut call = Box::pin(call);
-    if let Poll::Ready(value) = futures::poll!(&mut call) {
+    if start == Start::Here
+        && let Poll::Ready(value) = futures::poll!(&mut call)
+    {
         return Ok(value);
     }
-    let task = Attended { task: spawn_on(lane, call), gone };
-    match tokio::time::timeout_at(deadline.into(), task).await {
-        Ok(Ok(value)) => Ok(value),
+    let (waiting, abandoned) = oneshot::channel();
+    let task = spawn_on(lane, deadline, abandoned, call);
+    let attended = Attended { task, progress, _waiting: waiting };
+    match tokio::time::timeout_at(deadline.into(), attended).await {
+        Ok(Ok(Some(value))) => Ok(value),
+        Ok(Ok(None)) | Err(_) => Err(Lost::Deadline),
         Ok(Err(error)) => Err(Lost::Host(error)),
-        Err(_elapsed) => Err(Lost::Deadline),
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a call ends with whoever waits for it, so nobody else has to")]
 fn spawn_on<T: Send + 'static>(
     lane: &Handle,
-    call: impl Future<Output = T> + Send + 'static,
-) -> JoinHandle<T> {
+    deadline: Instant,
+    abandoned: oneshot::Receiver<Infallible>,
+    call: Pin<Box<impl Future<Output = T> + Send + 'static>>,
+) -> JoinHandle<Option<T>> {
+    let call = async move {
+        let ended = async {
+            // Nothing is ever sent: it ends when whoever waits is gone.
+            let _gone = abandoned.await;
+            tokio::time::sleep_until((Instant::now() + GRACE).min(deadline).into()).await;
+        };
+        tokio::select! {
+            biased;
+            value = call => Some(value),
+            () = ended => None,
+        }
+    };
     lane.spawn(call.instrument(tracing::Span::current()))
 }
 
 /// A task that ends with whoever waits for it.
 struct Attended<T> {
     task: JoinHandle<T>,
-    gone: Arc<AtomicBool>,
+    progress: Arc<Progress>,
+    _waiting: oneshot::Sender<Infallible>,
 }
 
 impl<T> Future for Attended<T> {
@@ -67,7 +103,6 @@ impl<T> Future for Attended<T> {
 
 impl<T> Drop for Attended<T> {
     fn drop(&mut self) {
-        self.gone.store(true, Ordering::Relaxed);
-        self.task.abort();
+        self.progress.cancel();
     }
 }

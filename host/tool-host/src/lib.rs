@@ -1,48 +1,66 @@
 //! Runs tools that are WebAssembly components: sandboxed, measured, and swapped while it serves.
 //!
 //! The only crate that names wasmtime. In reading order:
-//! - `contract`, `compiled`, `component`, `definition`, `schema`: from a file to something that can be called.
-//! - `folder`, `watch`, `snapshot`: the tools folder and the tool set made of it.
-//! - `call`, `lane`, `state`, `limits`: one call, its thread, what the guest may ask for and use up.
+//! - `load`, `contract`, `compiler`, `compiled`, `component`, `describe`, `definition`: from a file to something that
+//!   can be called.
+//! - `schema`, `host_work`: what the host computes for guests, on a budget and beside the threads that serve.
+//! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of it.
+//! - `call`, `fault`, `bulkhead`, `lane`, `state`, `limits`, `progress`: one call, how it can fail, who may call at
+//!   the same time, its thread, what the guest may ask for and use up.
 //! - `engine`, `runtime`: what all of them share.
 //!
 //! What does not belong here: which tool a model should call, and what an operator may read.
 
 mod bindings;
+mod bulkhead;
 mod call;
 mod compiled;
+mod compiler;
 mod component;
 mod contract;
 mod definition;
+mod describe;
 mod engine;
 mod error;
+mod fault;
 mod folder;
+mod host_work;
+mod inventory;
 mod lane;
 mod limits;
+mod load;
+mod log_rate;
+mod mean;
 mod observer;
+mod progress;
 mod runtime;
 mod schema;
 mod snapshot;
 mod state;
+mod text;
 mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use agent_core::ports::{ToolFault, ToolSet, Toolbox};
+use agent_core::ports::{Preparing, ToolFault, ToolSet, Toolbox};
 use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch as watch_channel};
 
+pub use compiler::{CompileError, CompileJob, Compiler};
 pub use engine::Allocation;
 pub use error::LoadError;
 pub use limits::Limits;
 pub use observer::{CallReport, Cost, NoObserver, Observer, SetReport, ToolListing};
 
-use folder::Folder;
+use inventory::{Inventory, Settled};
 use runtime::Runtime;
 use snapshot::Snapshot;
-use watch::Watch;
+
+/// How long a start waits for what was compiled before. What takes longer is published when it is there.
+const START_PATIENCE: Duration = Duration::from_millis(250);
 
 /// What a tool host is made of.
 pub struct Config {
@@ -50,8 +68,12 @@ pub struct Config {
     pub folder: PathBuf,
     /// Where compiled components are kept; without it every start compiles all of them.
     pub cache: Option<PathBuf>,
+    /// How components are compiled.
+    pub compiler: Compiler,
     /// What one call may use up.
     pub limits: Limits,
+    /// About how many tokens all tools together may add to every model call.
+    pub catalog_tokens: u64,
     /// Whether fuel is counted. It makes guests some ten percent slower.
     pub metering: bool,
     /// Where calls that take longer than one tick go on: a runtime that serves nothing else, so that guests
@@ -65,15 +87,18 @@ pub struct Config {
 pub struct ToolHost {
     runtime: Arc<Runtime>,
     path: PathBuf,
-    /// Held while the folder is read, so that two scans never race.
-    folder: Mutex<Folder>,
+    /// Held by whoever drives it, one event at a time.
+    inventory: Mutex<Inventory>,
     published: ArcSwap<Published>,
+    /// Whether everything that was in the folder at first has been looked at.
+    prepared: watch_channel::Sender<bool>,
 }
 
-/// What one scan came to. Swapped whole.
+/// What serves, and what does not. Swapped whole.
 struct Published {
     snapshot: Arc<Snapshot>,
     faults: Vec<ToolFault>,
+    preparing: Preparing,
 }
 
 /// This machine or its settings do not let wasmtime start.
@@ -82,37 +107,72 @@ struct Published {
 pub struct EngineError(String);
 
 impl ToolHost {
-    /// Loads every tool of the folder. Components that cannot be loaded are [faults](Toolbox::faults).
+    /// Begins to load the tools of the folder. Those that were compiled before serve when this returns; the others
+    /// are [prepared](Toolbox::preparing) as long as somebody [watches](Self::watch) or [reloads](Self::reload).
+    /// Components that cannot be loaded are [faults](Toolbox::faults).
     pub async fn start(config: Config) -> Result<Self, EngineError> {
-        let path = config.folder.clone();
+        let (path, most_tokens) = (config.folder.clone(), config.catalog_tokens);
         let runtime = Runtime::new(config).map_err(|error| EngineError(format!("{error:#}")))?;
         let runtime = Arc::new(runtime);
         let snapshot = Arc::new(Snapshot::new(runtime.clone(), vec![]));
-        let host = Self {
-            folder: Mutex::new(Folder::new(path.clone())),
-            published: ArcSwap::from_pointee(Published { snapshot, faults: vec![] }),
-            path,
-            runtime,
+        let mut inventory = Inventory::new(runtime.clone(), path.clone(), most_tokens).await;
+        inventory.look();
+        let prepared = tokio::time::timeout(START_PATIENCE, inventory.prepare()).await;
+        let settled = match prepared {
+            Ok(settled) => settled,
+            Err(_elapsed) => inventory.settle().await,
         };
-        host.reload().await;
+        let published = Published { snapshot, faults: vec![], preparing: Preparing::default() };
+        let published = ArcSwap::from_pointee(published);
+        let host =
+            Self { runtime, path, inventory: Mutex::new(inventory), published, prepared: Default::default() };
+        host.publish(settled);
         Ok(host)
     }
 
-    /// Reads what has changed in the folder and swaps the tool set if that makes a difference. Calls and runs
-    /// under way finish on the set they started with.
+    /// Looks at the folder and waits until everything that is new in it serves or is refused. Calls and runs under
+    /// way finish on the set they started with.
     pub async fn reload(&self) {
-        let mut folder = self.folder.lock().await;
-        let scan = folder.scan(&self.runtime).await;
+        let mut inventory = self.inventory.lock().await;
+        inventory.look();
+        self.publish(inventory.settle().await);
+        while !inventory.is_idle() {
+            inventory.advance(false).await;
+            self.publish(inventory.settle().await);
+        }
+    }
+
+    /// Follows the folder. Never returns.
+    pub async fn watch(&self) {
+        loop {
+            let mut inventory = self.inventory.lock().await;
+            inventory.advance(true).await;
+            self.publish(inventory.settle().await);
+        }
+    }
+
+    /// Waits until everything that was in the folder at first serves or is refused.
+    pub async fn prepared(&self) {
+        // silent-ok: it cannot fail while `self` is there.
+        let _ = self.prepared.subscribe().wait_for(|prepared| *prepared).await;
+    }
+
+    /// Swaps the tool set if that makes a difference.
+    fn publish(&self, settled: Settled) {
+        if !settled.preparing.first {
+            self.prepared.send_replace(true);
+        }
         let before = self.published.load_full();
-        let swapped = !before.snapshot.is_of(&scan.components);
-        if !swapped && scan.faults == before.faults {
+        let swapped = !before.snapshot.is_of(&settled.components);
+        let Settled { components, faults, preparing } = settled;
+        if !swapped && faults == before.faults && preparing == before.preparing {
             return;
         }
-        for fault in scan.faults.iter().filter(|fault| !before.faults.contains(fault)) {
+        for fault in faults.iter().filter(|fault| !before.faults.contains(fault)) {
             tracing::error!(file = fault.file, error = fault.error, "a tool component cannot be loaded");
         }
         let snapshot = if swapped {
-            Arc::new(Snapshot::new(self.runtime.clone(), scan.components))
+            Arc::new(Snapshot::new(self.runtime.clone(), components))
         } else {
             before.snapshot.clone()
         };
@@ -122,24 +182,23 @@ impl ToolHost {
             let digest = snapshot.catalog().digest();
             tracing::info!(tools = names.join(","), digest, "the tool set was swapped");
         }
-        let published = Published { snapshot, faults: scan.faults };
-        let report = SetReport { tools: &tools, faults: &published.faults, swapped };
-        self.runtime.observer.set_changed(&report);
-        self.published.store(Arc::new(published));
-    }
-
-    /// Reloads whenever the folder changes. Never returns.
-    pub async fn watch(&self) {
-        let mut watch = Watch::new();
-        loop {
-            watch.changed(&self.path).await;
-            self.reload().await;
+        let changed = swapped || faults != before.faults;
+        let published = Published { snapshot, faults, preparing };
+        if changed {
+            let report = SetReport { tools: &tools, faults: &published.faults, swapped };
+            self.runtime.observer.set_changed(&report);
         }
+        self.published.store(Arc::new(published));
     }
 
     /// The tools that serve.
     pub fn list(&self) -> Vec<ToolListing> {
         self.published.load().snapshot.list()
+    }
+
+    /// How many calls hold a slot now.
+    pub fn calls_under_way(&self) -> usize {
+        (self.runtime.limits.concurrency as usize).saturating_sub(self.runtime.slots.available_permits())
     }
 
     /// Where instances come from on this machine.
@@ -160,6 +219,10 @@ impl Toolbox for ToolHost {
 
     fn faults(&self) -> Vec<ToolFault> {
         self.published.load().faults.clone()
+    }
+
+    fn preparing(&self) -> Preparing {
+        self.published.load().preparing.clone()
     }
 }
 

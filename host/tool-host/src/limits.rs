@@ -1,8 +1,11 @@
 //! What one tool call may use up, and the guard that counts it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use wasmtime::ResourceLimiter;
+
+use crate::progress::Progress;
 
 /// What one tool call may use up.
 #[derive(Debug, Clone)]
@@ -19,6 +22,9 @@ pub struct Limits {
     pub log_line_bytes: usize,
     /// Most calls that hold an instance at the same time; further ones wait their turn within their deadline.
     pub concurrency: u32,
+    /// Most calls of one component that do so. A component that hangs keeps the others no slot from theirs
+    /// but these.
+    pub component_concurrency: u32,
 }
 
 impl Default for Limits {
@@ -30,6 +36,8 @@ impl Default for Limits {
             log_lines: 100,
             log_line_bytes: 1 << 10,
             concurrency: 128,
+            // A quarter of the slots: one component that hangs leaves three.
+            component_concurrency: 32,
         }
     }
 }
@@ -44,8 +52,13 @@ pub(crate) const MEMORIES: u32 = 8;
 /// Most tables of one component, likewise two.
 pub(crate) const TABLES: u32 = 16;
 
-/// Most elements of all tables of a component together.
-const TABLE_ELEMENTS: usize = 100_000;
+/// Components that may describe themselves at the same time. They have instances of their own, so that they
+/// neither wait for calls nor take theirs.
+pub(crate) const DESCRIBE_SLOTS: u32 = 2;
+
+/// Most elements of all tables of a component together, and so of each: components that carry an interpreter
+/// have some ten thousand.
+pub(crate) const TABLE_ELEMENTS: usize = 100_000;
 
 /// Counts the memory and the tables of one store and refuses what is over the limit.
 #[derive(Debug)]
@@ -54,27 +67,29 @@ pub(crate) struct Limiter {
     memory: usize,
     table_elements: usize,
     denied: bool,
+    progress: Arc<Progress>,
 }
 
 impl Limiter {
-    pub(crate) fn new(memory_limit: usize) -> Self {
-        Self { memory_limit, memory: 0, table_elements: 0, denied: false }
+    pub(crate) fn new(memory_limit: usize, progress: Arc<Progress>) -> Self {
+        Self { memory_limit, memory: 0, table_elements: 0, denied: false, progress }
     }
 
-    /// Most bytes the memories had together. They never shrink, so what they have now is the most they had.
-    pub(crate) fn peak_memory(&self) -> usize {
-        self.memory
-    }
-
-    /// Whether the guest ever wanted more than it may have.
+    /// Whether the last thing the guest wanted was more than it may have. One that crashes then crashed for
+    /// want of it.
     pub(crate) fn denied(&self) -> bool {
         self.denied
+    }
+
+    /// The guest went on after it was denied something: what happens next has other reasons.
+    pub(crate) fn forgive(&mut self) {
+        self.denied = false;
     }
 
     fn grow(&mut self, used: usize, current: usize, desired: usize, limit: usize) -> Option<usize> {
         let total = desired.checked_sub(current).and_then(|more| used.checked_add(more));
         let granted = total.filter(|total| *total <= limit);
-        self.denied |= granted.is_none();
+        self.denied = granted.is_none();
         granted
     }
 }
@@ -87,7 +102,11 @@ impl ResourceLimiter for Limiter {
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         let granted = self.grow(self.memory, current, desired, self.memory_limit);
-        self.memory = granted.unwrap_or(self.memory);
+        if let Some(granted) = granted {
+            self.memory = granted;
+            // Memories never shrink, so what they have now is the most they had.
+            self.progress.set_peak_memory(granted);
+        }
         Ok(granted.is_some())
     }
 
@@ -122,22 +141,41 @@ impl ResourceLimiter for Limiter {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
+
+    fn limiter(memory: usize) -> Limiter {
+        Limiter::new(memory, Arc::new(Progress::new(Instant::now(), false)))
+    }
 
     #[test]
     fn memories_share_one_limit() {
-        let mut limiter = Limiter::new(1000);
+        let mut limiter = limiter(1000);
+        limiter.progress.begin();
         let mut grow = |current, desired| limiter.memory_growing(current, desired, None).unwrap();
         assert!(grow(0, 600), "the first memory");
         assert!(grow(0, 400), "the second memory, up to the limit");
         assert!(!grow(600, 601), "one byte over it");
         assert!(!grow(0, usize::MAX), "a sum that overflows");
-        assert_eq!((limiter.peak_memory(), limiter.denied()), (1000, true));
+        assert_eq!((limiter.progress.cost().peak_memory_bytes, limiter.denied()), (1000, true));
+    }
+
+    #[test]
+    fn a_guest_that_went_on_after_a_refusal_is_not_said_to_have_died_of_it() {
+        let mut limiter = limiter(1000);
+        assert!(!limiter.memory_growing(0, 1001, None).unwrap());
+        assert!(limiter.denied());
+        assert!(limiter.memory_growing(0, 10, None).unwrap());
+        assert!(!limiter.denied(), "it wanted less and got it");
+        assert!(!limiter.memory_growing(0, 1001, None).unwrap());
+        limiter.forgive();
+        assert!(!limiter.denied());
     }
 
     #[test]
     fn tables_share_one_limit_of_their_own() {
-        let mut limiter = Limiter::new(0);
+        let mut limiter = limiter(0);
         assert!(limiter.table_growing(0, TABLE_ELEMENTS, None).unwrap());
         assert!(!limiter.table_growing(0, 1, None).unwrap());
     }

@@ -9,9 +9,11 @@ use wasmtime::{Engine, Store, UpdateDeadline};
 
 use crate::bindings::SandboxedTool;
 use crate::compiled::CompiledCache;
+use crate::compiler::Compilers;
 use crate::contract::Wants;
 use crate::engine::{self, Allocation};
-use crate::limits::Limits;
+use crate::host_work::HostWork;
+use crate::limits::{DESCRIBE_SLOTS, Limits};
 use crate::observer::Observer;
 use crate::state::{CallState, Caller};
 
@@ -24,10 +26,15 @@ pub(crate) struct Runtime {
     pub(crate) allocation: Allocation,
     pub(crate) limits: Limits,
     pub(crate) cache: CompiledCache,
+    pub(crate) compilers: Compilers,
     pub(crate) lane: Handle,
     pub(crate) observer: Arc<dyn Observer>,
     /// One permit per call that holds an instance.
     pub(crate) slots: Arc<Semaphore>,
+    /// One permit per component that describes itself: the pool has instances for them beside the calls'.
+    pub(crate) describe_slots: Arc<Semaphore>,
+    /// Where the host works for guests.
+    pub(crate) host_work: HostWork,
     pub(crate) metering: bool,
     contract: Linker<CallState>,
     contract_and_wasi: Linker<CallState>,
@@ -42,7 +49,10 @@ impl Runtime {
         wasmtime_wasi::p2::add_to_linker_async(&mut contract_and_wasi)?;
         Ok(Self {
             cache: CompiledCache::open(config.cache, engine::fingerprint(&engine)),
+            compilers: Compilers::new(config.compiler, config.metering),
             slots: Arc::new(Semaphore::new(config.limits.concurrency as usize)),
+            describe_slots: Arc::new(Semaphore::new(DESCRIBE_SLOTS as usize)),
+            host_work: HostWork::new(config.lane.clone()),
             engine,
             allocation,
             limits: config.limits,
@@ -65,7 +75,12 @@ impl Runtime {
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(self.limits.output_bytes.saturating_add(OUTPUT_SLACK_BYTES));
         store.set_epoch_deadline(1);
-        store.epoch_deadline_callback(|store| {
+        let metering = self.metering;
+        store.epoch_deadline_callback(move |store| {
+            // A call that is stopped reports what it had used by then.
+            if metering && let Ok(left) = store.get_fuel() {
+                store.data().progress.set_fuel(u64::MAX - left);
+            }
             if std::time::Instant::now() >= store.data().deadline {
                 return Ok(UpdateDeadline::Interrupt);
             }

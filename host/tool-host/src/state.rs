@@ -1,13 +1,15 @@
 //! What a call's store carries, and the host functions a guest may call.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
 use crate::bindings::agent::tool::{clock, context, log};
 use crate::limits::{Limiter, Limits};
+use crate::log_rate::LogRate;
+use crate::progress::Progress;
+pub(crate) use crate::text::printable;
 
 /// Most key/value fields that are kept of one log line.
 const LOG_FIELDS: usize = 16;
@@ -16,7 +18,7 @@ const LOG_FIELDS: usize = 16;
 pub(crate) struct CallState {
     pub(crate) limiter: Limiter,
     pub(crate) deadline: Instant,
-    pub(crate) gone: Arc<AtomicBool>,
+    pub(crate) progress: Arc<Progress>,
     request_id: String,
     log: LogBudget,
     /// Made when the guest first asks for something of WASI, which most never do.
@@ -30,6 +32,8 @@ struct LogBudget {
     lines_left: u32,
     lines_dropped: u32,
     line_bytes: usize,
+    /// What all calls of the component may write over time.
+    rate: Arc<LogRate>,
 }
 
 /// Whom a call is for.
@@ -38,16 +42,16 @@ pub(crate) struct Caller {
     pub(crate) component: Arc<str>,
     pub(crate) tool: Arc<str>,
     pub(crate) deadline: Instant,
-    /// Set when nobody waits for the call any more.
-    pub(crate) gone: Arc<AtomicBool>,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) log_rate: Arc<LogRate>,
 }
 
 impl CallState {
     pub(crate) fn new(caller: Caller, limits: &Limits) -> Self {
         Self {
-            limiter: Limiter::new(limits.memory_bytes),
+            limiter: Limiter::new(limits.memory_bytes, caller.progress.clone()),
             deadline: caller.deadline,
-            gone: caller.gone,
+            progress: caller.progress,
             request_id: caller.request_id,
             log: LogBudget {
                 component: caller.component,
@@ -55,6 +59,7 @@ impl CallState {
                 lines_left: limits.log_lines,
                 lines_dropped: 0,
                 line_bytes: limits.log_line_bytes,
+                rate: caller.log_rate,
             },
             wasi: None,
         }
@@ -62,15 +67,18 @@ impl CallState {
 }
 
 impl Drop for CallState {
-    /// Says in the log how many of the guest's lines are not in it, however the call ended.
+    /// Says in the log how many of the component's lines are not in it, however the call ended. Not for every
+    /// call: that would be a flood of its own.
     fn drop(&mut self) {
-        if self.log.lines_dropped > 0 {
+        if self.log.lines_dropped > 0
+            && let Some(dropped) = self.log.rate.dropped(self.log.lines_dropped, Instant::now())
+        {
             tracing::warn!(
                 target: "tool",
                 request_id = self.request_id,
                 component = &*self.log.component,
                 tool = &*self.log.tool,
-                dropped = self.log.lines_dropped,
+                dropped,
                 "the tool wrote more log lines than it may"
             );
         }
@@ -79,21 +87,25 @@ impl Drop for CallState {
 
 impl context::Host for CallState {
     fn request_id(&mut self) -> String {
+        self.limiter.forgive();
         self.request_id.clone()
     }
 
     fn remaining_ms(&mut self) -> u64 {
+        self.limiter.forgive();
         let left = self.deadline.saturating_duration_since(Instant::now());
         u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
     }
 
     fn cancelled(&mut self) -> bool {
-        self.gone.load(Ordering::Relaxed)
+        self.limiter.forgive();
+        self.progress.is_cancelled()
     }
 }
 
 impl clock::Host for CallState {
     fn now_ms(&mut self) -> u64 {
+        self.limiter.forgive();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
@@ -101,7 +113,9 @@ impl clock::Host for CallState {
 
 impl log::Host for CallState {
     fn write(&mut self, level: String, message: String, fields: Vec<(String, String)>) {
-        let Some(left) = self.log.lines_left.checked_sub(1) else {
+        self.limiter.forgive();
+        let left = self.log.lines_left.checked_sub(1).filter(|_| self.log.rate.take(Instant::now()));
+        let Some(left) = left else {
             self.log.lines_dropped = self.log.lines_dropped.saturating_add(1);
             return;
         };
@@ -142,28 +156,6 @@ impl LogBudget {
     }
 }
 
-/// Line separators and marks of writing direction: some terminals and viewers obey them.
-fn is_invisible(char: char) -> bool {
-    matches!(char, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// At most about `most` bytes of `text`, with control characters made visible.
-pub(crate) fn printable(text: &str, most: usize) -> String {
-    let mut out = String::with_capacity(text.len().min(most));
-    for char in text.chars() {
-        if out.len() >= most {
-            out.push('…');
-            break;
-        }
-        if char.is_control() || is_invisible(char) {
-            out.extend(char.escape_default());
-        } else {
-            out.push(char);
-        }
-    }
-    out
-}
-
 impl WasiView for CallState {
     /// A WASI that grants nothing: no files, no sockets, no environment, no arguments, silent standard streams.
     fn ctx(&mut self) -> WasiCtxView<'_> {
@@ -186,16 +178,3 @@ const WASI_RESOURCES: usize = 1_000;
 /// Most random bytes of one request for them: they are made on the host's side, where no limit of the guest
 /// holds, and asking again is cheap.
 const RANDOM_BYTES: u64 = 64 << 10;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_guests_text_cannot_forge_log_lines_and_is_cut_to_size() {
-        assert_eq!(printable("a\nb\u{1b}[31m\0", 100), "a\\nb\\u{1b}[31m\\u{0}");
-        assert_eq!(printable("grüße", 3), "grü…");
-        assert_eq!(printable("abc", 3), "abc");
-        assert_eq!(printable("a\u{202e}b", 100), "a\\u{202e}b");
-    }
-}

@@ -18,27 +18,41 @@ const SETTLE: Duration = Duration::from_millis(20);
 /// Watches one folder.
 pub(crate) struct Watch {
     changed: Arc<Notify>,
+    /// Nothing as long as the folder cannot be watched, or may hang.
     watcher: Option<RecommendedWatcher>,
+    /// Device and inode of the folder that is watched.
+    watched: Option<(u64, u64)>,
 }
 
 impl Watch {
     pub(crate) fn new() -> Self {
-        Self { changed: Arc::new(Notify::new()), watcher: None }
+        Self { changed: Arc::new(Notify::new()), watcher: None, watched: None }
+    }
+
+    /// Watches the folder of that identity, if that is not watched yet: whatever is under a path may be replaced.
+    /// Begins on a thread that may wait, because a mount may hang.
+    pub(crate) async fn follow(&mut self, folder: &Path, identity: (u64, u64)) {
+        if self.watched == Some(identity) {
+            return;
+        }
+        self.watched = Some(identity);
+        let (folder, changed) = (folder.to_owned(), self.changed.clone());
+        let begun = tokio::task::spawn_blocking(move || start(&folder, changed));
+        let begun = match tokio::time::timeout(INTERVAL, begun).await {
+            Ok(Ok(begun)) => begun.map_err(|error| error.to_string()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_elapsed) => Err("it does not answer".to_owned()),
+        };
+        self.watcher =
+            begun.inspect_err(|error| tracing::debug!(error, "the tools folder is polled, not watched")).ok();
+        // What changed before the watch began was not noticed.
+        self.changed.notify_one();
     }
 
     /// Waits until the folder may have changed.
-    pub(crate) async fn changed(&mut self, folder: &Path) {
-        if self.watcher.is_none() {
-            self.watcher = start(folder, self.changed.clone())
-                .inspect_err(|error| tracing::debug!(%error, "the tools folder is polled, not watched"))
-                .ok();
-        }
-        let noticed = tokio::time::timeout(INTERVAL, self.changed.notified()).await.is_ok();
-        if noticed {
+    pub(crate) async fn changed(&self) {
+        if tokio::time::timeout(INTERVAL, self.changed.notified()).await.is_ok() {
             tokio::time::sleep(SETTLE).await;
-        } else if !folder.is_dir() {
-            // A folder that is made anew needs a new watch.
-            self.watcher = None;
         }
     }
 }

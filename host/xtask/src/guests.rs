@@ -1,22 +1,31 @@
 //! `cargo xtask guests`: every tool of `guest-tools/`, built from source into a component.
 //!
-//! cargo makes a core module of each tool ([`modules`]) with whichever compiler this machine has or can get
-//! ([`compiler`]); [`component`] makes components of them, and refuses those that want more than the contract
-//! gives.
+//! [`crates`] says which crates are tools. cargo makes a core module of each, one tool at a time ([`modules`]), with
+//! whichever compiler this machine has or can get ([`compiler`]); [`component`] makes components of them, and refuses
+//! those that want more than the contract gives; [`ledger`] knows what was written.
 
 mod compiler;
 mod component;
+mod crates;
+mod ledger;
 mod modules;
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
 use anyhow::Context as _;
 
 use component::Placed;
+use ledger::{Gone, Ledger};
 
-/// The package whose tools misbehave on purpose. They are kept apart from the shipped ones, so that no host
-/// serves them by accident.
-const MISBEHAVING: &str = "misbehaving";
+/// Where shipped components go, in the target folder.
+const SHIPPED: &str = "tools";
+/// Where the components go that misbehave on purpose: apart, so that no host serves them by accident.
+const MISBEHAVING: &str = "tools-misbehaving";
+/// Every folder that this command writes to.
+const FOLDERS: [&str; 2] = [SHIPPED, MISBEHAVING];
+/// The crate whose tools misbehave.
+const MISBEHAVING_CRATE: &str = "misbehaving";
 
 #[derive(Default, clap::Args)]
 pub(crate) struct Arguments {
@@ -25,30 +34,86 @@ pub(crate) struct Arguments {
     compiler: Option<compiler::Choice>,
 }
 
-/// Builds every tool. Files whose content would be the same are left alone, so that a running host sees no
-/// change.
+/// Builds every tool, removes what no crate makes any more, and says what it passes over. Files whose content would be
+/// the same are left alone, so that a running host sees no change.
 pub(crate) fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let workspace = repository.join("guest-tools").canonicalize().context("finding guest-tools/")?;
+    let target = repository.join("target");
     let compiler = compiler::find(arguments.compiler)?;
     println!("guests: building with {compiler}");
-    let mut modules = modules::build(&workspace, &compiler)?;
-    modules.sort_by_key(|module| place_of(repository, module));
-    for module in modules {
-        let target = place_of(repository, &module);
-        let bytes = component::encode(&module.file)
-            .with_context(|| format!("making a component of {}", module.name))?;
-        let size = bytes.len() as f64 / 1024.0;
-        let news = match component::place(&bytes, &target)? {
-            Placed::New => "written",
-            Placed::Same => "unchanged",
-        };
-        let shown = target.strip_prefix(repository).unwrap_or(&target).display();
-        println!("guests: {size:>7.1} KiB  {news:<9}  {shown}");
+    let (tools, passed_over) = crates::survey(&workspace)?;
+    let build = modules::Build {
+        workspace: &workspace,
+        target_folder: &workspace.join("target"),
+        compiler: &compiler,
+    };
+    let mut written = Ledger::default();
+    for tool in &tools {
+        for module in build.modules_of(tool)? {
+            write_component(&target, tool, &module, &mut written)?;
+        }
+    }
+    for crates::PassedOver { folder, reason } in passed_over {
+        println!("guests: passed over   guest-tools/{folder}: {reason}");
+    }
+    tidy(&target, &written)
+}
+
+/// Makes a component of a module and puts it in its place.
+fn write_component(
+    target: &Path,
+    tool: &crates::Tool,
+    module: &modules::Module,
+    written: &mut Ledger,
+) -> anyhow::Result<()> {
+    let folder = if tool.folder == MISBEHAVING_CRATE { MISBEHAVING } else { SHIPPED };
+    let path = format!("{folder}/{}.wasm", module.name);
+    anyhow::ensure!(
+        !written.has(&path),
+        "two crates make {path}: rename one of them (guest-tools/{} is the second)",
+        tool.folder
+    );
+    let bytes =
+        component::encode(&module.file).with_context(|| format!("making a component of {}", module.name))?;
+    let news = match component::place(&bytes, &target.join(&path))? {
+        Placed::New => "written",
+        Placed::Same => "unchanged",
+    };
+    println!("guests: {:>7.1} KiB  {news:<9}  target/{path}", bytes.len() as f64 / 1024.0);
+    written.add(path, &bytes);
+    Ok(())
+}
+
+/// Removes what earlier builds wrote and this one did not, and names what nobody here wrote.
+fn tidy(target: &Path, written: &Ledger) -> anyhow::Result<()> {
+    let earlier = Ledger::read(target);
+    let gone = written.replace(&earlier, target)?;
+    for gone in &gone {
+        match gone {
+            Gone::Removed(path) => {
+                println!("guests: removed       target/{path}: no crate makes it any more")
+            }
+            Gone::Changed(path) => println!(
+                "guests: left alone    target/{path}: no crate makes it any more, but it was changed since it was built"
+            ),
+        }
+    }
+    for folder in FOLDERS {
+        for name in list_components(&target.join(folder)) {
+            let path = format!("{folder}/{name}");
+            if !written.has(&path) && !gone.contains(&Gone::Changed(path.clone())) {
+                println!("guests: left alone    target/{path}: no crate of guest-tools/ makes it");
+            }
+        }
     }
     Ok(())
 }
 
-fn place_of(repository: &Path, module: &modules::Module) -> PathBuf {
-    let folder = if module.package == MISBEHAVING { "tools-misbehaving" } else { "tools" };
-    repository.join("target").join(folder).join(format!("{}.wasm", module.name))
+/// The components in a folder, by name.
+fn list_components(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<_> = names.filter(|name| name.ends_with(".wasm")).collect();
+    names.sort();
+    names
 }

@@ -1,8 +1,9 @@
 //! The whole service against an instant provider: latency, throughput, memory and start-up.
 //!
 //! Everything runs in one go on one machine and takes turns, so that the ratios hold on a noisy one: the
-//! provider asked directly, a bare axum echo, and `/agent/invoke` with and without a tool call. The service
-//! is the release binary with the shipped tools and its usual log.
+//! provider asked directly, a bare axum echo, `/agent/invoke` with and without a tool call, and the former once more
+//! with every request traced. The service is the release binary with the shipped tools and its usual log; the one
+//! that is traced exports to a collector that takes everything.
 #![allow(
     missing_docs,
     clippy::print_stdout,
@@ -18,6 +19,7 @@ mod service;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::routing::post;
 use axum::{Json, Router};
 use measuring::client::{self, Load};
@@ -42,11 +44,14 @@ fn main() {
     let compiled = service::resident_mib_after_compiling(provider);
     let mut service = Service::start(provider);
     let idle = service.resident_mib();
+    let collector = provider::serve(Router::new().route("/v1/traces", post(async |_: Bytes| ())));
+    let mut traced = Service::start_traced(provider, collector);
     let contenders = [
         ("provider, asked directly", request(provider, "/v1/chat/completions", PROVIDER_BODY)),
         ("bare axum echo", request(echo, "/echo", INVOKE_BODY)),
         ("/agent/invoke, no tool", request(service.address, "/agent/invoke", INVOKE_BODY)),
         ("/agent/invoke, one tool call", request(service.address, "/agent/invoke", TOOL_BODY)),
+        ("/agent/invoke, traced", request(traced.address, "/agent/invoke", INVOKE_BODY)),
     ];
     for connections in [1, 32] {
         let mut loads: Vec<Load> = contenders.iter().map(|_| Load::default()).collect();
@@ -68,6 +73,7 @@ fn main() {
         service.peak_mib()
     );
     service.stop();
+    traced.stop();
     let mut starts: Vec<Duration> = (0..STARTS).map(|_| service::time_to_ready(provider)).collect();
     starts.sort_unstable();
     let milliseconds = |start: Duration| start.as_secs_f64() * 1e3;
@@ -92,13 +98,17 @@ fn request(address: SocketAddr, path: &str, body: &str) -> (SocketAddr, Vec<u8>)
 }
 
 /// A run asks the provider once, or twice with a tool call; that much of its time is the provider's.
-fn report(connections: usize, names: &[&str; 4], loads: &mut [Load]) {
+fn report(connections: usize, names: &[&str; 5], loads: &mut [Load]) {
     println!("\n{connections} connection(s), {TURNS} turns of {} ms each", TURN.as_millis());
     println!("  {:<30} {:>9} {:>10} {:>10}", "", "req/s", "p50 µs", "p99 µs");
     for (name, load) in names.iter().zip(loads.iter_mut()) {
         let (rate, p50, p99) = (load.rate(), load.percentile(50), load.percentile(99));
         println!("  {name:<30} {rate:>9.0} {p50:>10.0} {p99:>10.0}");
     }
+    println!(
+        "  traced beside not traced: {:.1} % fewer requests/s (aim: at most 5)",
+        100.0 * (1.0 - loads[4].rate() / loads[2].rate())
+    );
     let (provider50, provider99) = (loads[0].percentile(50), loads[0].percentile(99));
     for (load, name, calls) in [(2, names[2], 1.0), (3, names[3], 2.0)] {
         let (p50, p99) = (loads[load].percentile(50), loads[load].percentile(99));

@@ -23,6 +23,16 @@ impl Service {
         Self { running, address }
     }
 
+    /// The same, with every request traced and its spans exported to `collector`.
+    pub(crate) fn start_traced(provider: SocketAddr, collector: SocketAddr) -> Self {
+        let mut command = command(provider);
+        command.env("TRACING_API_KEY", "bench");
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{collector}"));
+        let address = |line: &serde_json::Value| line["address"].as_str()?.parse().ok();
+        let (running, address) = Running::start(&mut command, address);
+        Self { running, address }
+    }
+
     pub(crate) fn resident_mib(&self) -> f64 {
         self.running.resident_mib()
     }

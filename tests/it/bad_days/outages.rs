@@ -1,6 +1,9 @@
 //! A store or the provider is stopped for five seconds under load and brought back: nobody restarts anything.
 
-use acceptance::{Model, eventually};
+use std::time::Duration;
+
+use acceptance::{Model, eventually, says};
+use serde_json::json;
 use test_servers::Proxy;
 use tokio::time::{Instant, sleep};
 
@@ -114,4 +117,49 @@ async fn the_provider_may_go_away_and_come_back() {
     assert_eq!(service.health().await.status, 200);
     load.end().await.fail_as_the_table_says();
     never_restarted(&service, began).await;
+}
+
+/// Longer than three attempts and the waits between them take, when every call is refused at once.
+const LONG_OUTAGE: Duration = Duration::from_secs(12);
+const JOBS: usize = 20;
+
+/// Jobs are queued while the provider is away, and none of them pays for that. Ten minutes of it are tested by a clock
+/// that stands still, beside the worker.
+async fn check_jobs_outlive_an_outage_of_the_provider(stores: Stores) {
+    let model = Model::openai().await;
+    model.always(|request| says(&format!("did {}", request.user_text())));
+    let address = model.base_url().trim_start_matches("http://").parse().unwrap();
+    let mut proxy = Proxy::before(address).await;
+    proxy.cut().await;
+    let builder = stores.service(&model).env("LLM_BASE_URL", format!("http://{}", proxy.address()));
+    let service = builder.env("LLM_RETRIES", "0").start().await;
+    let crowd = Crowd::of(service.caller());
+    let tickets = crowd.submit_all((0..JOBS).map(|n| format!("job {n}"))).await;
+    service.log().line_with(&["job handed back"]).await;
+    sleep(LONG_OUTAGE).await;
+    let attempts = |metrics: &acceptance::Exposition, outcome| {
+        metrics.value("agent_job_attempts_total", &[("outcome", outcome)]).unwrap_or_default()
+    };
+    let metrics = service.metrics().await;
+    assert!(attempts(&metrics, "failed") < 0.5, "a job paid for the outage");
+    assert!(
+        attempts(&metrics, "handed_back") < 20.5,
+        "jobs are claimed although the provider is known to be away"
+    );
+    proxy.pass().await;
+    // The circuit may be open for up to 30 s (interface, Errors, rule 2).
+    for (n, job) in crowd.all_ended(&tickets).await.iter().enumerate() {
+        assert_eq!((&job["status"], &job["attemptsMade"]), (&json!("completed"), &json!(1)), "{job:#}");
+        assert_eq!(job["result"]["output"], format!("did job {n}"), "{job:#}");
+    }
+}
+
+#[tokio::test]
+async fn jobs_in_the_database_outlive_an_outage_of_the_provider() {
+    check_jobs_outlive_an_outage_of_the_provider(Stores::embedded()).await;
+}
+
+#[tokio::test]
+async fn jobs_on_redis_outlive_an_outage_of_the_provider() {
+    check_jobs_outlive_an_outage_of_the_provider(Stores::redis().await).await;
 }

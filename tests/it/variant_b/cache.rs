@@ -89,13 +89,26 @@ async fn another_version_of_a_tool_makes_old_answers_worthless() {
 #[tokio::test]
 async fn only_a_run_that_was_completed_is_kept() {
     let model = Model::openai().await;
-    model.always(|_| asks_for("calculate", json!({ "expression": "1 + 1" })));
+    model.always(|request| {
+        asks_for("calculate", json!({ "expression": format!("1 + {}", request.tool_results().len()) }))
+    });
     let (_service, user) = start(Service::variant_b().model(&model)).await;
     for _ in 0..2 {
         let result = user.result_of("never ends").await;
         assert_eq!((&result["stopReason"], &result["cached"]), (&json!("max_iterations"), &json!(false)));
     }
     assert_eq!(model.calls().len(), 20);
+}
+
+#[tokio::test]
+async fn a_run_without_an_answer_in_words_is_not_kept() {
+    let model = Model::openai().await;
+    model.says("").says("").says("hello");
+    let (_service, user) = start(Service::variant_b().model(&model)).await;
+    let result = user.result_of("hi").await;
+    assert_eq!((&result["stopReason"], &result["cached"]), (&json!("empty_reply"), &json!(false)));
+    let result = user.result_of("hi").await;
+    assert_eq!((&result["stopReason"], &result["cached"]), (&json!("completed"), &json!(false)));
 }
 
 #[tokio::test]

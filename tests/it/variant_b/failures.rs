@@ -54,6 +54,28 @@ async fn a_provider_that_limits_our_rate_is_a_429_once_the_retries_are_over() {
 }
 
 #[tokio::test]
+async fn a_providers_429_does_not_look_like_the_callers_and_is_told_to_the_operator() {
+    let model = Model::openai().await;
+    let headers = vec![("retry-after", "3600".to_owned()), ("x-ratelimit-remaining", "0".to_owned())];
+    model.plays(Play::Whole { status: 429, headers, body: r#"{"error":{"message":"slow down"}}"#.into() });
+    let service = Service::variant_b().model(&model).start().await;
+    let answer = service.user(Token::of("u")).agent("hi").await;
+    // The wait is the provider's; the windows are the caller's and have room.
+    assert_eq!((answer.status, answer.header("retry-after")), (429, "3600"), "{answer}");
+    assert_eq!((answer.header("ratelimit-remaining"), answer.header("x-ratelimit-remaining")), ("99", "9"));
+    let line = service.log().entry("the failure", |entry| entry["status"] == 429).await;
+    assert!(
+        line["error"].to_string().contains("the model provider openai/test-model limits our rate"),
+        "{line}"
+    );
+    let limited = [("model", model.name()), ("outcome", "rate_limited".to_owned())];
+    let limited: Vec<_> = limited.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let metrics = service.metrics().await;
+    assert_eq!(metrics.value("agent_model_calls_total", &limited), Some(1.0));
+    assert_eq!(metrics.value("agent_rate_limited_total", &[("window", "user")]), Some(0.0));
+}
+
+#[tokio::test]
 async fn an_agent_that_takes_too_long_is_a_503_that_says_when_to_come_back() {
     let model = Model::openai().await;
     model.hangs();
@@ -61,6 +83,34 @@ async fn an_agent_that_takes_too_long_is_a_503_that_says_when_to_come_back() {
     let answer = service.user(Token::of("u")).agent("hi").await;
     assert_eq!((answer.status, answer.body.as_str()), (503, UNAVAILABLE), "{answer}");
     assert!(answer.header("retry-after").parse::<u64>().is_ok(), "{:?}", answer.headers);
+}
+
+/// Decisions, "Open circuit, agent past 30 s": whoever was waited for, a provider that is silent until then included.
+#[tokio::test]
+async fn a_model_whose_own_time_ends_with_the_agents_is_a_503_too() {
+    let model = Model::openai().await;
+    model.always(|_| Play::Hang);
+    let service = Service::variant_b()
+        .model(&model)
+        .env("AGENT_TIMEOUT_MS", "300")
+        .env("LLM_TIMEOUT_MS", "300")
+        .env("CIRCUIT_MIN_VOLUME", "1000")
+        .start()
+        .await;
+    let user = service.user(Token::of("u").premium());
+    let asked: Vec<_> = (0..10)
+        .map(|n| {
+            let user = user.clone();
+            Task::begin(async move { user.agent(&format!("query {n}")).await })
+        })
+        .collect();
+    for answer in asked {
+        let answer = answer.ended().await;
+        assert_eq!((answer.status, answer.body.as_str()), (503, UNAVAILABLE), "{answer}");
+        assert!(answer.header("retry-after").parse::<u64>().is_ok(), "{:?}", answer.headers);
+    }
+    let late = [("outcome", "timed_out"), ("reason", "deadline")];
+    assert_eq!(service.metrics().await.value("agent_runs_total", &late), Some(10.0));
 }
 
 /// Decisions, "Circuit"; the arithmetic is tested where it is.

@@ -193,6 +193,8 @@ async fn cancelling_a_job_drops_its_model_call_before_it_says_cancelled() {
         assert_eq!(cancelled["status"], "cancelled", "{cancelled:#}");
         assert!(cancelled.get("result").is_none(), "{cancelled:#}");
         assert_eq!(user.cancel(&job).await.status, 409);
+        let requested = [("outcome", "cancelled"), ("reason", "requested")];
+        assert_eq!(service.metrics().await.value("agent_runs_total", &requested), Some(1.0));
         drop(gate);
     }
 }

@@ -158,6 +158,12 @@ impl Model {
         self
     }
 
+    /// Is going to be asked with tools and without.
+    pub fn expects_any_tools(&self) -> &Self {
+        self.state.expect_any_tools();
+        self
+    }
+
     /// Is going to be asked by a client that is not agent-host and has no tools.
     pub fn expects_a_peer(&self) -> &Self {
         self.state.expect_peer();

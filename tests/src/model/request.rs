@@ -42,6 +42,12 @@ impl Request {
         names.map(|name| name.as_str().unwrap_or_default()).collect()
     }
 
+    /// Whether the model may choose tools: `None` is what providers take for yes.
+    pub fn tool_choice(&self) -> Option<&str> {
+        let choice = self.body.get("tool_choice")?;
+        choice.as_str().or_else(|| choice["type"].as_str())
+    }
+
     /// What the user has said.
     pub fn user_text(&self) -> String {
         let first = &self.body["messages"][0]["content"];

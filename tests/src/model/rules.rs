@@ -73,6 +73,26 @@ impl Violations {
                 "tool description",
             );
             self.unless(tool[schema]["type"] == "object", "tool schema");
+            for part in ["anyOf", "oneOf", "allOf", "$schema", "$id", "$defs"] {
+                self.unless(tool[schema].get(part).is_none(), part);
+            }
+            self.properties(&tool[schema]);
+        }
+    }
+
+    /// Every property says what it is: llama.cpp refuses one that does not, and OpenAI an array without items. The
+    /// whole table of what servers refuse is tested where schemas are normalised.
+    fn properties(&mut self, schema: &Value) {
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let says = ["type", "enum", "anyOf"].iter().any(|key| property.get(key).is_some());
+            self.unless(says, &format!("Unrecognized schema: {name}: {property}"));
+            for refused in ["$ref", "pattern", "maxLength", "minItems"] {
+                self.unless(property.get(refused).is_none(), &format!("{name}: {refused}"));
+            }
+            if property["type"] == "array" {
+                self.unless(property["items"].is_object(), "array schema missing items");
+            }
+            self.properties(property);
         }
     }
 }

@@ -33,6 +33,7 @@ pub(super) struct State {
     pub(super) check_script: Mutex<VecDeque<Play>>,
     pub(super) rule: Mutex<Option<Rule>>,
     no_tools: AtomicBool,
+    any_tools: AtomicBool,
     peer: AtomicBool,
     any_temperature: AtomicBool,
     pub(super) calls: watch::Sender<Vec<Request>>,
@@ -50,6 +51,7 @@ impl State {
             check_script: Mutex::default(),
             rule: Mutex::default(),
             no_tools: AtomicBool::default(),
+            any_tools: AtomicBool::default(),
             peer: AtomicBool::default(),
             any_temperature: AtomicBool::default(),
             calls: watch::Sender::default(),
@@ -64,6 +66,10 @@ impl State {
 
     pub(super) fn expect_no_tools(&self) {
         self.no_tools.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn expect_any_tools(&self) {
+        self.any_tools.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn expect_peer(&self) {
@@ -92,7 +98,8 @@ impl State {
             lock(&self.violations).extend(violations);
             return lock(&self.check_script).pop_front().unwrap_or_else(|| super::says("pong"));
         }
-        if request.tools().is_empty() != self.no_tools.load(Ordering::Relaxed) {
+        let any_tools = self.any_tools.load(Ordering::Relaxed);
+        if !any_tools && request.tools().is_empty() != self.no_tools.load(Ordering::Relaxed) {
             violations.push(format!("offers the tools {:?}", request.tools()));
         }
         let next = self.script().pop_front();

@@ -40,6 +40,7 @@ pub struct Circuit {
     newest: u64,
     buckets: [Bucket; BUCKETS],
     state: State,
+    turns: Turns,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -94,11 +95,20 @@ pub enum Turn {
     Closed,
 }
 
+/// How often a circuit has turned, for metrics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// How often it opened. A trial that fails counts.
+    pub opened: u64,
+    /// How often it closed.
+    pub closed: u64,
+}
+
 impl Circuit {
     /// A closed circuit that does not open before it has seen `min_volume` calls within its window.
     pub fn new(min_volume: u64, now: Instant) -> Self {
         let buckets = [Bucket::default(); BUCKETS];
-        Self { min_volume, epoch: now, newest: 0, buckets, state: State::Closed }
+        Self { min_volume, epoch: now, newest: 0, buckets, state: State::Closed, turns: Turns::default() }
     }
 
     /// Lets a call through, or says how long until one would be.
@@ -137,6 +147,7 @@ impl Circuit {
             (State::HalfOpen { .. }, Verdict::Success) if ticket.is_trial => {
                 // The window is not cleared (wire 1.6): one failure soon after may open the circuit again.
                 self.state = State::Closed;
+                self.turns.closed += 1;
                 Some(Turn::Closed)
             }
             (State::HalfOpen { .. }, Verdict::Neither) if ticket.is_trial => {
@@ -159,6 +170,11 @@ impl Circuit {
         }
     }
 
+    /// How often it has turned.
+    pub fn turns(&self) -> Turns {
+        self.turns
+    }
+
     /// How long until a call would be let through, if not now.
     pub fn retry_after(&self, now: Instant) -> Option<Duration> {
         match self.state {
@@ -173,6 +189,7 @@ impl Circuit {
 
     fn open(&mut self, now: Instant) -> Option<Turn> {
         self.state = State::Open { since: now };
+        self.turns.opened += 1;
         Some(Turn::Opened)
     }
 

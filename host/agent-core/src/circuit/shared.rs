@@ -5,11 +5,18 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Circuit, CircuitState, Ticket, Turn, Verdict};
+use super::{Circuit, CircuitState, Ticket, Turn, Turns, Verdict};
 
 /// A circuit and the clock. Clones are the same circuit.
 #[derive(Debug, Clone)]
-pub struct SharedCircuit(Arc<Mutex<Circuit>>);
+pub struct SharedCircuit(Arc<Mutex<Timed>>);
+
+#[derive(Debug)]
+struct Timed {
+    circuit: Circuit,
+    /// When a call last ended well.
+    last_success: Option<Instant>,
+}
 
 /// A call on its way. Dropped before its end, it counts neither way and makes room for another trial.
 #[derive(Debug)]
@@ -22,27 +29,37 @@ pub struct Pass {
 impl SharedCircuit {
     /// A closed circuit that does not open before it has seen `min_volume` calls within 10 s.
     pub fn new(min_volume: u64) -> Self {
-        Self(Arc::new(Mutex::new(Circuit::new(min_volume, now()))))
+        Self(Arc::new(Mutex::new(Timed { circuit: Circuit::new(min_volume, now()), last_success: None })))
     }
 
     /// Lets a call through, or says how long until one would be.
     pub fn enter(&self) -> Result<Pass, Duration> {
-        let ticket = self.lock().enter(now())?;
+        let ticket = self.lock().circuit.enter(now())?;
         Ok(Pass { circuit: self.clone(), ticket, ended: false })
     }
 
     /// Where it stands, for metrics.
     pub fn state(&self) -> CircuitState {
-        self.lock().state(now())
+        self.lock().circuit.state(now())
+    }
+
+    /// How often it has turned, for metrics.
+    pub fn turns(&self) -> Turns {
+        self.lock().circuit.turns()
     }
 
     /// How long until a call would be let through, if not now.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.lock().retry_after(now())
+        self.lock().circuit.retry_after(now())
+    }
+
+    /// When a call last ended well.
+    pub fn last_success(&self) -> Option<Instant> {
+        self.lock().last_success
     }
 
     /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, Circuit> {
+    fn lock(&self) -> MutexGuard<'_, Timed> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -51,14 +68,18 @@ impl Pass {
     /// Takes note of how the call ended, and says what that changed.
     pub fn end(mut self, verdict: Verdict) -> Option<Turn> {
         self.ended = true;
-        self.circuit.lock().end(&self.ticket, verdict, now())
+        let mut timed = self.circuit.lock();
+        if verdict == Verdict::Success {
+            timed.last_success = Some(Instant::now());
+        }
+        timed.circuit.end(&self.ticket, verdict, now())
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
         if !self.ended {
-            self.circuit.lock().end(&self.ticket, Verdict::Neither, now());
+            self.circuit.lock().circuit.end(&self.ticket, Verdict::Neither, now());
         }
     }
 }

@@ -1,5 +1,7 @@
 //! How runs are driven: every event journaled, nothing done twice, resumed after any of them.
 
+mod bounds;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -57,7 +59,7 @@ fn task() -> Task {
 
 fn driver<'a>(model: &'a ScriptedModel, tools: &'a SlowTools, journal: &'a TestJournal) -> Driver<'a> {
     let deadline = Instant::now() + Duration::from_secs(60);
-    Driver { request_id: "req-1", deadline, model, tools, journal, stop: None }
+    Driver { request_id: "req-1", deadline, model, tools, journal, stop: None, cancel: None }
 }
 
 fn script() -> [Result<crate::ports::ModelReply, ModelError>; 3] {

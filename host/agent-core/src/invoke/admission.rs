@@ -37,6 +37,11 @@ impl Admission {
         Self { free: Arc::new(Semaphore::new(places)), waiting: Arc::default(), places }
     }
 
+    /// As many places as anybody wants: those that are in use are counted, and nobody waits.
+    pub fn unlimited() -> Self {
+        Self::new(Semaphore::MAX_PERMITS)
+    }
+
     /// A place, however long that takes.
     pub async fn enter(&self) -> Place {
         if let Ok(permit) = self.free.clone().try_acquire_owned() {
@@ -145,5 +150,27 @@ mod tests {
         drop(third);
         drop(fourth.await);
         assert_eq!((admission.in_use(), admission.waiting()), (1, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_looks_for_a_vacancy_is_not_counted_as_waiting() {
+        let admission = Admission::new(1);
+        let taken = admission.enter().await;
+        let mut idle = Box::pin(admission.vacancy());
+        assert!(idle.as_mut().now_or_never().is_none());
+        assert_eq!((admission.in_use(), admission.waiting()), (1, 0));
+        drop(taken);
+        idle.await;
+        assert_eq!((admission.in_use(), admission.waiting()), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_there_is_no_limit_nobody_waits_and_agents_are_counted() {
+        let admission = Admission::unlimited();
+        let mut places = Vec::new();
+        for _ in 0..1_000 {
+            places.push(admission.enter().now_or_never().unwrap());
+        }
+        assert_eq!((admission.in_use(), admission.waiting()), (1_000, 0));
     }
 }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use tracing::Instrument as _;
 
 use super::{Answer, Ask, Invoke, InvokeError};
 use crate::drive::{DriveError, Driver};
+use crate::gen_ai;
 use crate::ports::{Journal, Model, Toolbox};
 use crate::run::{Limits, Task};
 
@@ -43,15 +45,20 @@ impl Invoke for Agent {
             tools: &*tools,
             journal: &*self.journal,
             stop: ask.stop.as_ref(),
+            cancel: ask.cancel.as_ref(),
         };
         // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it.
         let history = match &ask.job_id {
             Some(_) => self.journal.read(&task.id).await.map_err(DriveError::Journal)?,
             None => Vec::new(),
         };
-        let result =
-            if history.is_empty() { driver.start(task).await? } else { driver.resume(history).await? };
-        Ok(Answer { result: Arc::new(result), cached: None })
+        let span = gen_ai::invoke_agent(&task);
+        let driven = async {
+            if history.is_empty() { driver.start(task).await } else { driver.resume(history).await }
+        };
+        let ended = driven.instrument(span.clone()).await;
+        gen_ai::agent_ended(&span, &ended);
+        Ok(Answer { result: Arc::new(ended?), cached: None })
     }
 }
 

@@ -1,15 +1,19 @@
 //! Turns requests away while the agent fails too often.
 
+use std::panic::AssertUnwindSafe;
+
 use async_trait::async_trait;
+use futures::FutureExt;
 use tracing::{info, warn};
 
 use super::{Answer, Ask, Invoke, InvokeError};
 use crate::circuit::{SharedCircuit, Turn, Verdict};
 use crate::drive::DriveError;
 use crate::ports::ModelError;
+use crate::result::StopReason;
 
 /// Passes requests through a circuit (interface, Errors, rule 2). The deadline belongs inside, so that runs
-/// that take too long count as failures.
+/// that take too long count as failures. So do runs that panic: whoever comes next would fare no better.
 #[derive(Debug)]
 pub struct Breaker<I> {
     inner: I,
@@ -27,7 +31,8 @@ impl<I> Breaker<I> {
 impl<I: Invoke> Invoke for Breaker<I> {
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
         let pass = self.circuit.enter().map_err(|retry_after| InvokeError::CircuitOpen { retry_after })?;
-        let mut answer = self.inner.invoke(ask).await;
+        let answer = AssertUnwindSafe(self.inner.invoke(ask)).catch_unwind().await;
+        let mut answer = answer.unwrap_or(Err(DriveError::Panicked.into()));
         match pass.end(judge(&answer)) {
             Some(Turn::Opened) => warn!("the agent fails too often: its circuit opens"),
             Some(Turn::Closed) => info!("the agent answers again: its circuit closes"),
@@ -44,6 +49,7 @@ impl<I: Invoke> Invoke for Breaker<I> {
 /// and a caller must not be able to open the circuit for everybody else.
 fn judge(answer: &Result<Answer, InvokeError>) -> Verdict {
     match answer {
+        Ok(answer) if answer.result.stop_reason == StopReason::Cancelled => Verdict::Neither,
         Ok(_) | Err(InvokeError::Run(DriveError::Model(ModelError::Refused { .. }))) => Verdict::Success,
         Err(InvokeError::TimedOut { .. } | InvokeError::Run(DriveError::Model(_) | DriveError::Panicked)) => {
             Verdict::Failure
@@ -65,10 +71,8 @@ fn judge(answer: &Result<Answer, InvokeError>) -> Verdict {
 mod tests {
     use std::time::Duration;
 
-    use futures::FutureExt;
-
     use super::*;
-    use crate::circuit::{CircuitState, DEFAULT_MIN_VOLUME, RESET_TIMEOUT};
+    use crate::circuit::{CircuitState, DEFAULT_MIN_VOLUME, RESET_TIMEOUT, Turns};
     use crate::invoke::Deadline;
     use crate::testing::ScriptedInvoke;
 
@@ -104,13 +108,13 @@ mod tests {
         agent.add(Ok(ScriptedInvoke::answer("back")));
         breaker.invoke(ask()).await.unwrap();
         assert_eq!(circuit.state(), CircuitState::Closed);
+        assert_eq!(circuit.turns(), Turns { opened: 1, closed: 1 });
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_says_nothing_about_the_agent_does_not_open_the_circuit() {
         for (error, opens) in [
             (unreachable(), true),
-            (InvokeError::Run(DriveError::Panicked), true),
             (InvokeError::TimedOut { limit: RESET_TIMEOUT, retry_after: None }, true),
             (refused(), false),
             (InvokeError::Busy { waited: Duration::ZERO }, false),
@@ -124,6 +128,20 @@ mod tests {
             }
             assert_eq!(circuit.state() == CircuitState::Open, opens, "{error}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_agent_that_panics_opens_the_circuit() {
+        let circuit = SharedCircuit::new(DEFAULT_MIN_VOLUME);
+        let agent = ScriptedInvoke::default();
+        agent.panic();
+        let breaker = Breaker::new(agent.clone(), circuit.clone());
+        for _ in 0..DEFAULT_MIN_VOLUME {
+            let error = breaker.invoke(ask()).await.unwrap_err();
+            assert!(matches!(error, InvokeError::Run(DriveError::Panicked)), "{error}");
+        }
+        assert_eq!(circuit.state(), CircuitState::Open);
+        assert_eq!(circuit.turns(), Turns { opened: 1, closed: 0 });
     }
 
     #[tokio::test(start_paused = true)]

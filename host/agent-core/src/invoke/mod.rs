@@ -61,6 +61,9 @@ pub struct Ask {
     pub job_id: Option<String>,
     /// Tells the run to stop before its next step; absent where nobody ever will.
     pub stop: Option<CancellationToken>,
+    /// Says that nobody wants the run any more: it stops wherever it is and ends as cancelled, with what it had come
+    /// to and cost. Absent where nobody ever will; a request's run is dropped instead.
+    pub cancel: Option<CancellationToken>,
 }
 
 impl Ask {
@@ -75,6 +78,7 @@ impl Ask {
             deadline: None,
             job_id: None,
             stop: None,
+            cancel: None,
         }
     }
 }

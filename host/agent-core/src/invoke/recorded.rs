@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Ask, Invoke, InvokeError};
 use crate::chain::Chain;
@@ -56,10 +57,11 @@ fn outcome(answer: &Result<Answer, InvokeError>) -> Option<RunOutcome> {
     }
 }
 
-/// A record that is being made. Dropped before its end, it says so: then the request went away. A job goes on
-/// in another attempt or was cancelled, which the queue knows.
+/// A record that is being made. Dropped before its end, it says so: then the request went away, or the run was
+/// cancelled and did not come to its end in time. Any other job goes on in another attempt.
 struct Entry {
     record: Option<RunRecord>,
+    cancel: Option<CancellationToken>,
     behind: Behind,
 }
 
@@ -75,7 +77,7 @@ impl Entry {
             finished_at: now,
             outcome: RunOutcome::Failed { error: String::new() },
         };
-        Self { record: Some(record), behind }
+        Self { record: Some(record), cancel: ask.cancel.clone(), behind }
     }
 
     fn end(mut self, outcome: Option<RunOutcome>) {
@@ -96,9 +98,16 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         let is_request = self.record.as_ref().is_some_and(|record| record.job_id.is_none());
-        let why =
-            if std::thread::panicking() { "the run broke off" } else { "nobody waited for it any more" };
-        self.write(is_request.then(|| RunOutcome::Failed { error: why.to_owned() }));
+        let is_cancelled = self.cancel.as_ref().is_some_and(CancellationToken::is_cancelled);
+        let why = if std::thread::panicking() {
+            "the run broke off"
+        } else if is_cancelled {
+            "it was cancelled, and its journal could not say so in time"
+        } else {
+            "nobody waited for it any more"
+        };
+        let outcome = (is_request || is_cancelled).then(|| RunOutcome::Failed { error: why.to_owned() });
+        self.write(outcome);
     }
 }
 
@@ -108,7 +117,6 @@ mod tests {
 
     use futures::FutureExt;
     use serde_json::json;
-    use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::invoke::Agent;
@@ -189,5 +197,50 @@ mod tests {
             flush(drain).await;
             assert_eq!(store.records().len(), records);
         }
+    }
+    #[tokio::test(start_paused = true)]
+    async fn the_run_of_a_job_that_is_cancelled_is_recorded_with_what_it_cost() {
+        let (store, behind, drain) = behind();
+        let agent = Agent {
+            model: Arc::new(ScriptedModel::new([
+                Ok(asks_for(&[("1", "echo", json!({}))])),
+                Ok(says("done")),
+            ])),
+            toolbox: Arc::new(EchoTools::new(&["echo"]).hanging()),
+            journal: Arc::new(TestRuns::default()),
+            limits: Limits::default(),
+        };
+        let cancel = CancellationToken::new();
+        let ask = Ask { job_id: Some("1".into()), cancel: Some(cancel.clone()), ..ask() };
+        let recorder = Recorded::new(agent, behind);
+        let mut run = recorder.invoke(ask);
+        assert!((&mut run).now_or_never().is_none());
+        cancel.cancel();
+        let answer = run.await.unwrap();
+        flush(drain).await;
+        assert_eq!(answer.result.stop_reason, StopReason::Cancelled);
+        let RunOutcome::Ended { stop_reason, usage, .. } = &store.records()[0].outcome else { panic!() };
+        assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, 15));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cancelled_run_that_does_not_end_in_time_is_recorded_all_the_same() {
+        let (store, behind, drain) = behind();
+        let cancel = CancellationToken::new();
+        let mut run = Box::pin(async {
+            let _entry = Entry::begin(
+                &Ask { job_id: Some("1".into()), cancel: Some(cancel.clone()), ..ask() },
+                behind.clone(),
+            );
+            std::future::pending::<()>().await;
+        });
+        assert!(run.as_mut().now_or_never().is_none());
+        cancel.cancel();
+        drop(run);
+        flush(drain).await;
+        assert_eq!(
+            store.records()[0].outcome,
+            RunOutcome::Failed { error: "it was cancelled, and its journal could not say so in time".into() }
+        );
     }
 }

@@ -1,7 +1,10 @@
 //! What an attempt at a job came to, and what that means for the job: the error table of jobs.
 
+use std::time::Duration;
+
 use serde_json::value::to_raw_value;
 
+use super::provider::Fault;
 use crate::drive::DriveError;
 use crate::invoke::{Answer, InvokeError};
 use crate::observe::AttemptOutcome;
@@ -13,7 +16,7 @@ use crate::result::StopReason;
 pub(super) enum End {
     /// The run ended.
     Ran(Result<Answer, InvokeError>),
-    /// The payload is none.
+    /// The job cannot be worked on, and why: its payload is none, or the queue says that it has failed.
     Unreadable(String),
     /// Its owner did not want it any more, and the run was dropped.
     Cancelled,
@@ -33,6 +36,41 @@ pub(super) struct Settlement {
     pub(super) is_excused: bool,
     /// It was not about this job: the next one would not fare better.
     pub(super) pause: bool,
+    /// What the attempt says about the model provider.
+    pub(super) provider: Provider,
+}
+
+/// What an attempt says about the model provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Provider {
+    /// It answered.
+    Answered,
+    /// It failed. While it fails everybody the job is handed back instead, see [`Settlement::handed_back`].
+    Failed(Fault),
+    /// Nothing.
+    Unknown,
+}
+
+impl Provider {
+    /// How long it wants to be left alone, if it says so.
+    pub(super) fn retry_after(self) -> Duration {
+        match self {
+            Self::Failed(fault) => fault.retry_after().unwrap_or_default(),
+            Self::Answered | Self::Unknown => Duration::ZERO,
+        }
+    }
+}
+
+impl Settlement {
+    /// Gives the job back without an attempt, for the provider's sake. The run let go of in good order stays noted.
+    pub(super) fn handed_back(self, delay: Duration) -> Self {
+        Self {
+            end: Some(AttemptEnd::HandedBack { delay }),
+            outcome: AttemptOutcome::HandedBack,
+            is_excused: true,
+            ..self
+        }
+    }
 }
 
 impl End {
@@ -40,7 +78,7 @@ impl End {
         match self {
             Self::Ran(Ok(answer)) => completed(answer),
             Self::Ran(Err(error)) => failed(error),
-            Self::Unreadable(problem) => end_failed(format!("Invalid job data: {problem}"), false),
+            Self::Unreadable(problem) => end_failed(problem.clone(), false),
             Self::Cancelled => cancelled(),
             Self::OutOfTime => handed_back(),
             Self::Lost => lost(),
@@ -58,6 +96,7 @@ fn completed(answer: &Answer) -> Settlement {
             outcome: AttemptOutcome::Completed,
             is_excused: false,
             pause: false,
+            provider: Provider::Answered,
         },
         Err(_) => end_failed(INTERNAL.to_owned(), false),
     }
@@ -74,15 +113,21 @@ fn failed(error: &InvokeError) -> Settlement {
         InvokeError::Busy { .. } | InvokeError::CircuitOpen { .. } => {
             Settlement { pause: true, ..handed_back() }
         }
-        InvokeError::TimedOut { .. } => end_failed(UNAVAILABLE.to_owned(), true),
+        InvokeError::TimedOut { .. } => provider_failed(Fault::Unwell(None)),
         InvokeError::Run(error) => match error {
-            DriveError::Model(ModelError::RateLimited { .. }) => end_failed(RATE_LIMITED.to_owned(), true),
-            DriveError::Model(
-                ModelError::Timeout { .. } | ModelError::Unreachable { .. } | ModelError::Unavailable { .. },
-            ) => end_failed(UNAVAILABLE.to_owned(), true),
+            DriveError::Model(ModelError::RateLimited { retry_after, .. }) => {
+                provider_failed(Fault::RateLimited(*retry_after))
+            }
+            DriveError::Model(ModelError::Unreachable { .. }) => provider_failed(Fault::Unreachable),
+            DriveError::Model(ModelError::Timeout { .. }) => provider_failed(Fault::Unwell(None)),
+            DriveError::Model(ModelError::Unavailable { retry_after, .. }) => {
+                provider_failed(Fault::Unwell(*retry_after))
+            }
             // The same request would come to the same end.
-            DriveError::Model(ModelError::Refused { .. } | ModelError::Malformed { .. })
-            | DriveError::Driver(_) => end_failed(INTERNAL.to_owned(), false),
+            DriveError::Model(ModelError::Refused { .. } | ModelError::Malformed { .. }) => {
+                Settlement { provider: Provider::Answered, ..end_failed(INTERNAL.to_owned(), false) }
+            }
+            DriveError::Driver(_) => end_failed(INTERNAL.to_owned(), false),
             DriveError::Panicked => end_failed(INTERNAL.to_owned(), true),
             DriveError::Stuck { .. } => end_failed(error.to_string(), false),
             DriveError::Stopped => handed_back(),
@@ -95,12 +140,22 @@ fn failed(error: &InvokeError) -> Settlement {
     }
 }
 
+/// What a job comes to whose provider failed, if it has to pay for that.
+fn provider_failed(fault: Fault) -> Settlement {
+    let error = match fault {
+        Fault::RateLimited(_) => RATE_LIMITED,
+        Fault::Unreachable | Fault::Unwell(_) => UNAVAILABLE,
+    };
+    Settlement { provider: Provider::Failed(fault), ..end_failed(error.to_owned(), true) }
+}
+
 fn end_failed(error: String, retry: bool) -> Settlement {
     Settlement {
         end: Some(AttemptEnd::Failed { error, retry }),
         outcome: AttemptOutcome::Failed,
         is_excused: retry,
         pause: false,
+        provider: Provider::Unknown,
     }
 }
 
@@ -110,20 +165,28 @@ fn cancelled() -> Settlement {
         outcome: AttemptOutcome::Cancelled,
         is_excused: false,
         pause: false,
+        provider: Provider::Unknown,
     }
 }
 
 fn handed_back() -> Settlement {
     Settlement {
-        end: Some(AttemptEnd::HandedBack),
+        end: Some(AttemptEnd::HANDED_BACK),
         outcome: AttemptOutcome::HandedBack,
         is_excused: true,
         pause: false,
+        provider: Provider::Unknown,
     }
 }
 
 fn lost() -> Settlement {
-    Settlement { end: None, outcome: AttemptOutcome::Lost, is_excused: false, pause: false }
+    Settlement {
+        end: None,
+        outcome: AttemptOutcome::Lost,
+        is_excused: false,
+        pause: false,
+        provider: Provider::Unknown,
+    }
 }
 
 #[cfg(test)]
@@ -177,7 +240,10 @@ mod tests {
             (DriveError::Stopped.into(), true, false),
         ] {
             let settlement = End::Ran(Err(error)).settle();
-            assert!(matches!(settlement.end, Some(AttemptEnd::HandedBack)), "{settlement:?}");
+            assert!(
+                matches!(settlement.end, Some(AttemptEnd::HandedBack { delay: Duration::ZERO })),
+                "{settlement:?}"
+            );
             assert_eq!((settlement.is_excused, settlement.pause), (is_excused, pause), "{settlement:?}");
         }
     }

@@ -2,6 +2,8 @@
 
 mod board;
 mod end;
+mod provider;
+mod spans;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -11,6 +13,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 pub use worker::{Worker, Workshop};
 
@@ -50,7 +53,7 @@ impl Jobs {
 
     /// Adds a job and says its id.
     pub async fn submit(&self, job: &JobData) -> Result<String, QueueError> {
-        self.queue.add(job).await
+        self.queue.add(job).instrument(spans::send()).await
     }
 
     /// A job of this user, held back for up to `wait` until it has ended.
@@ -99,7 +102,7 @@ impl Jobs {
         match cancelling {
             Cancelling::Asked => self.board.cancel(job_id),
             Cancelling::Done => self.board.tell(job_id),
-            Cancelling::HadEnded | Cancelling::Unknown => {}
+            Cancelling::HadEnded | Cancelling::Refused | Cancelling::Unknown => {}
         }
         Ok(cancelling)
     }

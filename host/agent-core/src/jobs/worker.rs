@@ -8,22 +8,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error_span, info, warn};
 
 use super::Jobs;
 use super::board::Board;
-use super::end::{End, Settlement};
+use super::end::{End, Provider, Settlement};
+use super::provider::{Leave, MOST_HAND_BACKS, ProviderGate, delay};
+use super::spans;
 use crate::backoff::Backoff;
 use crate::chain::Chain;
+use crate::circuit::SharedCircuit;
 use crate::drive::DriveError;
 use crate::invoke::{Admission, Answer, Ask, Invoke, InvokeError};
 use crate::observe::{AttemptOutcome, Observer};
 use crate::outage::Outage;
 use crate::ports::queue::LEASE;
 use crate::ports::{AttemptEnd, Claim, JobData, JobQueue, Journal, QueueError, Renewal};
-use crate::run::{Event, attempts_without_progress};
+use crate::run::{Event, attempts_without_progress, hand_backs_without_progress};
+use crate::trace;
 
 /// How long the queue is asked to wait for a job. A worker that is told to stop waits no longer than that.
 const TAKE_PATIENCE: Duration = Duration::from_secs(1);
@@ -32,10 +36,14 @@ const TAKE_PATIENCE: Duration = Duration::from_secs(1);
 /// learns that its job was cancelled elsewhere.
 const RENEWAL: Duration = Duration::from_secs(1);
 
+/// How long before the end of its lease a run is dropped that could not renew it: that takes a moment, and nobody
+/// else may drive it meanwhile.
+const STOP_BEFORE: Duration = Duration::from_millis(250);
+
 /// How long a run may take to come to the end of its step when the process ends (it is forced to after 30 s).
 const STEP_GRACE: Duration = Duration::from_secs(20);
 
-/// How long the queue and the journal may take for their last words when the process ends.
+/// How long the queue and the journal may take for their last words when the process ends or a job is cancelled.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// How long one call of a store may take.
@@ -50,8 +58,10 @@ pub struct Workshop {
     pub name: String,
     /// The places for runs, shared with requests.
     pub admission: Admission,
-    /// Runs the agent on behalf of jobs, going on where their journals end.
+    /// Runs the agent on behalf of jobs, going on where their journals end. Its calls pass through `circuit`.
     pub agent: Arc<dyn Invoke>,
+    /// The provider's circuit, shared with requests: while it is open no jobs are claimed.
+    pub circuit: SharedCircuit,
     /// The journals of these runs.
     pub journal: Arc<dyn Journal>,
     /// Is told how attempts end.
@@ -63,13 +73,16 @@ pub struct Worker {
     queue: Arc<dyn JobQueue>,
     board: Board,
     shop: Workshop,
+    provider: ProviderGate,
     outage: Outage,
 }
 
 impl Worker {
     /// A worker for these jobs. Callers of the same [`Jobs`] learn at once what it does.
     pub fn new(jobs: &Jobs, shop: Workshop) -> Self {
-        Self { queue: jobs.queue.clone(), board: jobs.board.clone(), shop, outage: Outage::default() }
+        let provider = ProviderGate::new(shop.circuit.clone());
+        let (queue, board) = (jobs.queue.clone(), jobs.board.clone());
+        Self { queue, board, shop, provider, outage: Outage::default() }
     }
 
     /// One job after the other until `stopping`. Then the run under way stops at its next step boundary, or is
@@ -79,16 +92,25 @@ impl Worker {
         while !stopping.is_cancelled() {
             // A job that is taken while all places are, would be kept from workers that have one, and one whose
             // place is given away meanwhile waits for another. Whoever waited longer has had theirs.
-            tokio::select! {
-                () = self.shop.admission.vacancy() => {}
+            let leave = async {
+                let leave = self.provider.leave().await;
+                self.shop.admission.vacancy().await;
+                leave
+            };
+            let leave = tokio::select! {
+                leave = leave => leave,
                 () = stopping.cancelled() => break,
-            }
+            };
             let fared_well = match self.take(&stopping).await {
                 Ok(None) => true,
                 Ok(Some(claim)) => {
                     // Of that level so that every line has it, whatever `LOG_LEVEL` says.
                     let span = error_span!("job", job_id = claim.job_id);
-                    self.attempt(&claim, &stopping).instrument(span).await
+                    if let Some(context) = claim.trace {
+                        trace::continue_from(&span, context);
+                    }
+                    let traced = spans::process(&claim, &span);
+                    self.attempt(&claim, leave, &stopping).instrument(traced).instrument(span).await
                 }
                 Err(error) => {
                     self.queue_fails(&error);
@@ -118,15 +140,29 @@ impl Worker {
     }
 
     /// Makes one attempt at a job. Says whether the next job may fare well.
-    async fn attempt(&self, claim: &Claim, stopping: &CancellationToken) -> bool {
+    async fn attempt(&self, claim: &Claim, leave: Leave, stopping: &CancellationToken) -> bool {
         let began = Instant::now();
         let end = match &claim.data {
             Ok(data) => self.run(claim, data, stopping).await,
             Err(problem) => End::Unreadable(problem.clone()),
         };
         let mut settlement = end.settle();
+        let spared = match settlement.provider {
+            Provider::Answered => {
+                self.provider.answered();
+                false
+            }
+            Provider::Failed(fault) => self.provider.failed(&leave, fault, began, &claim.run_id),
+            Provider::Unknown => false,
+        };
+        // The next trial need not wait until the queue was told of this one.
+        drop(leave);
         if settlement.is_excused {
-            self.excuse(&claim.run_id).await;
+            let hand_backs = self.excuse(&claim.run_id).await;
+            if spared && hand_backs < MOST_HAND_BACKS {
+                let asked = settlement.provider.retry_after();
+                settlement = settlement.handed_back(delay(self.provider.remaining().max(asked), hand_backs));
+            }
         }
         if let Some(attempt_end) = &settlement.end
             && !self.finish(claim, attempt_end, stopping).await
@@ -134,6 +170,7 @@ impl Worker {
             settlement.outcome = AttemptOutcome::Lost;
         }
         self.board.tell(&claim.job_id);
+        spans::processed(settlement.outcome);
         report(claim, &end, &settlement);
         self.shop.observer.attempt_ended(settlement.outcome, began.elapsed());
         !settlement.pause
@@ -142,15 +179,24 @@ impl Worker {
     /// Drives the run. When this returns, nothing of it goes on.
     async fn run(&self, claim: &Claim, data: &JobData, stopping: &CancellationToken) -> End {
         let running = self.board.begin(&claim.job_id);
+        let cancel = CancellationToken::new();
         // A run that panics must not take the worker with it.
-        let run = AssertUnwindSafe(self.invoke(claim, data, stopping)).catch_unwind();
-        tokio::select! {
+        let run = AssertUnwindSafe(self.invoke(claim, data, stopping, &cancel)).catch_unwind();
+        let mut run = std::pin::pin!(run);
+        let end = tokio::select! {
             biased;
             () = running.cancelled() => End::Cancelled,
             end = self.hold(claim) => end,
-            answer = run => End::Ran(answer.unwrap_or(Err(DriveError::Panicked.into()))),
+            answer = &mut run => End::Ran(answer.unwrap_or(Err(DriveError::Panicked.into()))),
             () = after(stopping, STEP_GRACE) => End::OutOfTime,
+        };
+        if matches!(end, End::Cancelled) {
+            // Model and tools are dropped at once. What is left is for the run to write down what it had cost, well
+            // within the lease.
+            cancel.cancel();
+            let _ = timeout(LAST_WORDS, run).await;
         }
+        end
     }
 
     async fn invoke(
@@ -158,10 +204,12 @@ impl Worker {
         claim: &Claim,
         data: &JobData,
         stopping: &CancellationToken,
+        cancel: &CancellationToken,
     ) -> Result<Answer, InvokeError> {
         let _place = tokio::select! {
             biased;
             () = stopping.cancelled() => return Err(DriveError::Stopped.into()),
+            () = cancel.cancelled() => return Err(DriveError::Stopped.into()),
             place = self.shop.admission.enter() => place,
         };
         let ask = Ask {
@@ -169,6 +217,7 @@ impl Worker {
             user_id: Some(data.user_id.clone()),
             job_id: Some(claim.job_id.clone()),
             stop: Some(stopping.clone()),
+            cancel: Some(cancel.clone()),
             ..Ask::new(claim.job_id.clone(), data.query.clone())
         };
         self.shop.agent.invoke(ask).await
@@ -176,13 +225,19 @@ impl Worker {
 
     /// Renews the lease until the job is not ours any more.
     async fn hold(&self, claim: &Claim) -> End {
-        let mut held_until = Instant::now() + LEASE;
+        let mut held_until = claim.leased_at + LEASE - STOP_BEFORE;
         loop {
-            sleep(RENEWAL).await;
+            // Looked at by itself: a store that is known to be down fails every renewal at once, so that a limit of
+            // the renewal alone would never be reached.
+            tokio::select! {
+                biased;
+                () = sleep_until(held_until) => return End::Lost,
+                () = sleep(RENEWAL) => {}
+            }
             let asked = Instant::now();
             match timeout_at(held_until, self.queue.renew(claim)).await {
                 Ok(Ok(Renewal::Held)) => {
-                    held_until = asked + LEASE;
+                    held_until = asked + LEASE - STOP_BEFORE;
                     self.queue_works();
                 }
                 Ok(Ok(Renewal::Cancelled)) => return End::Cancelled,
@@ -195,20 +250,22 @@ impl Worker {
     }
 
     /// Notes in the journal that the attempt ended in good order, so that it does not count among those that
-    /// killed their worker. When that fails it does count, which harms only who meets with it three times.
-    async fn excuse(&self, run_id: &str) {
+    /// killed their worker. When that fails it does count, which harms only who meets with it three times. Says how
+    /// often that was noted before without any progress since.
+    async fn excuse(&self, run_id: &str) -> u32 {
         let note = async {
             let events = self.shop.journal.read(run_id).await?;
             if attempts_without_progress(&events) > 0 {
                 self.shop.journal.append(run_id, events.len() as u64, &Event::HandedBack).await?;
             }
-            Ok::<_, crate::ports::JournalError>(())
+            Ok::<_, crate::ports::JournalError>(hand_backs_without_progress(&events))
         };
         match timeout(LAST_WORDS, note).await {
-            Ok(Ok(())) => {}
+            Ok(Ok(hand_backs)) => return hand_backs,
             Ok(Err(error)) => debug!(%error, "the journal does not say that the run was let go of"),
             Err(_elapsed) => debug!("the journal does not say that the run was let go of"),
         }
+        0
     }
 
     /// Tells the queue, as often as it takes. False when the job is not ours any more, or the process ends.

@@ -15,12 +15,12 @@ pub mod toolbox;
 pub use cache::{CacheError, ResultCache};
 pub use cluster::{Cluster, ClusterAnswer, ClusterError, Forwarded};
 pub use journal::{Journal, JournalError};
-pub use model::{Finish, Model, ModelError, ModelReply, ModelRequest};
+pub use model::{Finish, Model, ModelError, ModelReply, ModelRequest, ToolChoice};
 pub use probe::{Probe, ProbeError};
 pub use queue::{
     AttemptEnd, Cancelling, Claim, Depth, Job, JobData, JobPage, JobQueue, JobStatus, QueueError, Renewal,
     Wanted,
 };
-pub use rates::{Hits, RateError, RateWindows, Window};
+pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
 pub use runs::{RunOutcome, RunRecord, RunStore};
-pub use toolbox::{ToolFault, ToolRequest, ToolReturn, ToolSet, Toolbox};
+pub use toolbox::{Preparing, ToolFault, ToolRequest, ToolReturn, ToolSet, Toolbox};

@@ -38,12 +38,26 @@ pub struct ModelRequest<'a> {
     pub messages: &'a [Message],
     /// The tools the model may choose.
     pub tools: &'a Catalog,
+    /// Whether it may choose any of them this time.
+    pub tool_choice: ToolChoice,
     /// Most tokens the reply may have.
     pub max_tokens: u32,
     /// Sampling temperature.
     pub temperature: f64,
     /// When the caller stops waiting. Retries are not started if they could not end before it.
     pub deadline: Instant,
+}
+
+/// Whether a model may call tools in its next reply.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// It calls tools or answers, as it sees fit.
+    #[default]
+    Auto,
+    /// It has to answer in words. The tools still go with the request, because earlier calls of the conversation
+    /// refer to them; they are left out only for servers that refuse `tool_choice: none`. A model may ignore
+    /// this, so whoever sends it ignores calls in the reply.
+    None,
 }
 
 /// What the model said.
@@ -69,6 +83,20 @@ pub enum Finish {
     Done,
     /// It reached the most tokens it may write.
     Length,
+    /// The provider's content filter stopped it, or the model declined to answer (OpenAI's `content_filter` and
+    /// `refusal`, Anthropic's `refusal`). [`ModelReply::content`] is what the provider says about it, if anything.
+    ContentFilter,
+}
+
+impl Finish {
+    /// The reason as OpenTelemetry's conventions name it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "stop",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+        }
+    }
 }
 
 /// Why there is no reply. `detail` never holds a key or a prompt.
@@ -124,4 +152,18 @@ pub enum ModelError {
         /// What is wrong with it.
         detail: String,
     },
+}
+
+impl ModelError {
+    /// The kind of error as a word, for metrics and traces.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Timeout { .. } => "timeout",
+            Self::Unreachable { .. } => "unreachable",
+            Self::Unavailable { .. } => "unavailable",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Refused { .. } => "refused",
+            Self::Malformed { .. } => "malformed",
+        }
+    }
 }

@@ -8,6 +8,9 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use crate::trace::TraceContext;
 
 /// Name of the queue (interface, Variant B, rule 4).
 pub const QUEUE: &str = "agent-tasks";
@@ -41,7 +44,8 @@ pub fn place_of(worker: &str) -> &str {
 /// A queue of jobs, from both sides.
 #[async_trait]
 pub trait JobQueue: Send + Sync {
-    /// Adds a job. When this returns, the job is as safe as the store makes it.
+    /// Adds a job. When this returns, the job is as safe as the store makes it. The [current trace](crate::trace::current)
+    /// is stored with it.
     async fn add(&self, job: &JobData) -> Result<String, QueueError>;
 
     /// One job, whoever's it is.
@@ -187,6 +191,9 @@ pub enum Cancelling {
     Asked,
     /// It had ended before.
     HadEnded,
+    /// Nothing was changed: somebody else's worker holds it, who cannot be told, or it is the next iteration of a
+    /// scheduler.
+    Refused,
     /// There is no such job.
     Unknown,
 }
@@ -214,12 +221,17 @@ pub struct Claim {
     /// Id of its run: the same for every attempt of this job, and of no other job ever, also when the queue
     /// was emptied and counts its ids from 1 again.
     pub run_id: String,
-    /// What is to be done; `Err` says what is wrong with a payload that others put there.
+    /// What is to be done, or why nothing can be: what is wrong with a payload that others put there. It becomes the
+    /// job's error.
     pub data: Result<JobData, String>,
     /// Attempts that ended before this one.
     pub attempts_made: u32,
     /// When the job was added.
     pub created_at: SystemTime,
+    /// The trace in which it was added, if there was one.
+    pub trace: Option<TraceContext>,
+    /// From when the lease counts, by this process' clock: not later than the store counts it from.
+    pub leased_at: Instant,
 }
 
 /// What a renewal says.
@@ -231,6 +243,11 @@ pub enum Renewal {
     Cancelled,
     /// Somebody else has it: stop and leave it alone.
     Lost,
+}
+
+impl AttemptEnd {
+    /// The worker goes away, or its stores did: anybody may take the job.
+    pub const HANDED_BACK: Self = Self::HandedBack { delay: Duration::ZERO };
 }
 
 /// How an attempt ended.
@@ -248,8 +265,12 @@ pub enum AttemptEnd {
     },
     /// The work was stopped on its owner's wish.
     Cancelled,
-    /// The worker goes away: the job goes back to the front of the queue and no attempt is counted.
-    HandedBack,
+    /// It was not about the job: no attempt is counted, and the job goes back to the front of the queue, or with a
+    /// delay behind those that wait by then.
+    HandedBack {
+        /// How long nobody may take it; zero when anybody may at once.
+        delay: Duration,
+    },
 }
 
 /// Why the queue could not do it. `detail` holds no address and no secret.

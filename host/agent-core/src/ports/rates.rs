@@ -17,12 +17,36 @@ pub trait RateWindows: Send + Sync {
 /// A window to be counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window<'a> {
+    /// What it counts.
+    pub kind: WindowKind,
     /// Whose window it is, such as `ip:192.0.2.1` or `user:u1`.
     pub key: &'a str,
     /// How many hits are allowed: the one after that exceeds it.
     pub limit: u64,
     /// How long the window lasts.
     pub period: Duration,
+}
+
+/// What a window counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WindowKind {
+    /// The requests of an address (interface, Limits, "IP rate limit").
+    Address,
+    /// The requests of a user (interface, Limits, "Per-user rate limit").
+    User,
+}
+
+impl WindowKind {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Address, Self::User];
+
+    /// The kind as it stands in metric labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Address => "ip",
+            Self::User => "user",
+        }
+    }
 }
 
 /// A window after a hit.

@@ -17,6 +17,11 @@ pub trait Toolbox: Send + Sync {
 
     /// The components that could not be loaded, and why. The others serve.
     fn faults(&self) -> Vec<ToolFault>;
+
+    /// What is still being loaded.
+    fn preparing(&self) -> Preparing {
+        Preparing::default()
+    }
 }
 
 /// One immutable set of tools.
@@ -48,6 +53,15 @@ pub struct ToolReturn {
     pub content: String,
     /// What it came to.
     pub receipt: ToolReceipt,
+}
+
+/// What is still being loaded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Preparing {
+    /// Names of the files, without the folder.
+    pub files: Vec<String>,
+    /// Whether the service has just started and what it is to serve is not complete yet.
+    pub first: bool,
 }
 
 /// A component that could not be loaded.

@@ -52,7 +52,8 @@ impl Default for Bounds {
 /// does not fit is dropped and counted. Clones are the same queue.
 ///
 /// A run's events are kept together until [`Self::end`], so that a journal in the store has no gaps: what does not
-/// fit costs whole journals.
+/// fit costs whole journals. A run whose journal was dropped keeps its record, which says what it cost. Either way
+/// the run is counted as lost, and once.
 #[derive(Clone)]
 pub struct Behind(Arc<Queue>);
 
@@ -97,6 +98,8 @@ struct EndedRun {
     record: RunRecord,
     events: Vec<Event>,
     bytes: usize,
+    /// Its journal was dropped, and it is counted as lost already.
+    spilled: bool,
 }
 
 impl Behind {
@@ -118,14 +121,15 @@ impl Behind {
     /// The run has ended: its record, and what is in its journal, may be written.
     pub fn end(&self, record: RunRecord) {
         let mut held = self.0.lock();
-        let OpenRun { events, bytes, .. } = held.open.remove(&record.id).unwrap_or_default();
+        let OpenRun { events, bytes, spilled } = held.open.remove(&record.id).unwrap_or_default();
+        let run = EndedRun { record, events, bytes, spilled };
         if held.ended.len() >= self.0.bounds.runs {
             held.bytes -= bytes;
             drop(held);
-            self.0.lose(1);
+            self.0.lose(&run);
             return;
         }
-        held.ended.push_back(EndedRun { record, events, bytes });
+        held.ended.push_back(run);
         drop(held);
         self.0.arrived.notify_one();
     }
@@ -179,7 +183,7 @@ impl Journal for Behind {
             held.bytes -= run.bytes;
             *run = OpenRun { spilled: true, ..OpenRun::default() };
             drop(guard);
-            self.0.lose(1);
+            self.0.lose_one();
             return Ok(());
         }
         run.events.push(event.clone());
@@ -197,18 +201,19 @@ impl Journal for Behind {
 impl Drain {
     /// Writes what is queued until `stopping`, and then what is left for up to 5 s. It is to be stopped after
     /// everything that records runs.
-    pub async fn run(self, stopping: CancellationToken) {
+    pub async fn run(&self, stopping: CancellationToken) {
         let too_long = async {
             stopping.cancelled().await;
             sleep(FLUSH_LIMIT).await;
+            let held = self.0.lock();
+            held.ended.len() + held.writing
         };
         tokio::select! {
             () = self.write_all(&stopping) => {}
-            () = too_long => {
-                let held = self.0.lock();
-                let lost = held.ended.len() + held.writing;
-                drop(held);
-                warn!(runs = lost, "runs were not recorded before the process ended");
+            unwritten = too_long => {
+                // Those that were being written were dropped with the other branch, which counts them.
+                let lost = self.0.lock().ended.iter().filter(|run| !run.spilled).count();
+                warn!(runs = unwritten, "runs were not recorded before the process ended");
                 self.0.observer.records_lost(lost as u64);
             }
         }
@@ -234,14 +239,10 @@ impl Drain {
     }
 
     async fn write(&self, run: EndedRun) {
-        let written = self.write_within(&run).await;
-        let mut held = self.0.lock();
-        held.writing -= 1;
-        held.bytes -= run.bytes;
-        drop(held);
-        match written {
-            Ok(()) => self.0.keep_up(),
-            Err(_given_up) => self.0.lose(1),
+        let mut writing = Writing { queue: &self.0, run: &run, is_written: false };
+        if self.write_within(&run).await.is_ok() {
+            writing.is_written = true;
+            self.0.keep_up();
         }
         self.0.done.notify_waiters();
     }
@@ -251,7 +252,7 @@ impl Drain {
         // All at once, so that a store which groups its commits makes one of them.
         let append = |(sequence, event)| self.persist(move || store.append(&run.record.id, sequence, event));
         try_join_all((0..).zip(&run.events).map(append)).await?;
-        // Last, so that a run which has a record has its whole journal.
+        // Last, so that a run which has a record has its whole journal, or none of it when it spilled.
         self.persist(|| store.save(&run.record)).await
     }
 
@@ -284,6 +285,25 @@ impl Drain {
     }
 }
 
+/// A run that the drain has taken. Dropped before it is written, as by a panic, it counts as lost and as no more.
+struct Writing<'a> {
+    queue: &'a Queue,
+    run: &'a EndedRun,
+    is_written: bool,
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        let mut held = self.queue.lock();
+        held.writing -= 1;
+        held.bytes -= self.run.bytes;
+        drop(held);
+        if !self.is_written {
+            self.queue.lose(self.run);
+        }
+    }
+}
+
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
@@ -296,8 +316,15 @@ impl Queue {
         Some(run)
     }
 
-    fn lose(&self, runs: u64) {
-        self.observer.records_lost(runs);
+    /// Counts a run whose record is given up, unless it was counted when its journal was.
+    fn lose(&self, run: &EndedRun) {
+        if !run.spilled {
+            self.lose_one();
+        }
+    }
+
+    fn lose_one(&self) {
+        self.observer.records_lost(1);
         if self.losing.begins() {
             warn!("runs are not recorded: the store does not keep up");
         }

@@ -12,7 +12,7 @@ const BASE: usize = 200;
 pub(super) fn of(event: &Event) -> usize {
     let texts = match event {
         Event::Started { task, tools } => task.input.len() + tools.len(),
-        Event::ModelReplied { reply } => {
+        Event::ModelReplied { reply, .. } => {
             reply.content.len() + reply.tool_calls.iter().map(of_call).sum::<usize>()
         }
         Event::ToolReturned { answer, .. } => answer.content.len(),

@@ -5,6 +5,10 @@
 
 use crate::message::{Message, ToolCall, Usage};
 
+/// The reply that a run keeps room for, so that it can end in words (decisions, "A run at its last affordable
+/// model call").
+const CLOSING_REPLY_TOKENS: u64 = 256;
+
 /// A reply shorter than this can hold no answer, and some providers refuse to be asked for one.
 pub(crate) const LEAST_REPLY_TOKENS: u64 = 16;
 
@@ -26,9 +30,32 @@ pub(crate) fn reply_allowance(budget: u64, used: u64, input: u64, wanted: Option
     Some(wanted.map_or(room, |wanted| wanted.min(room)))
 }
 
+/// About how many tokens the tools cost.
+pub(crate) fn tool_tokens(bytes: u64) -> u64 {
+    bytes / BYTES_PER_TOKEN
+}
+
+/// Whether a call that reads `input` tokens is the last affordable one: after a reply of 256 tokens the next call,
+/// which reads both again, has no room for another 256 (decisions, "A run at its last affordable model call").
+pub(crate) fn is_last(budget: u64, used: u64, input: u64) -> bool {
+    let this_call = input.saturating_add(CLOSING_REPLY_TOKENS);
+    let next_call = this_call.saturating_add(CLOSING_REPLY_TOKENS);
+    used.saturating_add(this_call).saturating_add(next_call) > budget
+}
+
+/// How many tokens tool answers may still have when the next call reads `input` tokens without them.
+pub(crate) fn answer_room(budget: u64, used: u64, input: u64) -> u64 {
+    budget.saturating_sub(used).saturating_sub(input).saturating_sub(CLOSING_REPLY_TOKENS)
+}
+
+/// About how many tokens a model reads of a tool's answer.
+pub(crate) fn estimate_answer(name: &str, content: &str) -> u64 {
+    TOKENS_PER_MESSAGE + ((name.len() + content.len()) as u64).div_ceil(BYTES_PER_TOKEN)
+}
+
 /// About how many tokens the first call reads: the tools and the caller's text.
 pub(crate) fn estimate_first_input(tool_bytes: u64, messages: &[Message]) -> u64 {
-    tool_bytes / BYTES_PER_TOKEN + estimate_messages(messages)
+    tool_tokens(tool_bytes) + estimate_messages(messages)
 }
 
 /// About how many tokens the next call reads: what the last one read and wrote, and what came after it.
@@ -81,6 +108,32 @@ mod tests {
             let got = reply_allowance(budget, used, input, wanted);
             assert_eq!(got, expected, "budget {budget}, used {used}, input {input}, wanted {wanted:?}");
         }
+    }
+
+    #[test]
+    fn a_call_is_the_last_when_another_one_would_have_no_room_for_words() {
+        let cases = [
+            // budget, used, input => last
+            // 1,000 + 256, and 1,256 + 256 again.
+            (2_768, 0, 1_000, false),
+            (2_767, 0, 1_000, true),
+            (10_000, 7_232, 1_000, false),
+            (10_000, 7_233, 1_000, true),
+            (10_000, 20_000, 1_000, true),
+            (u64::MAX, 0, u64::MAX / 4, false),
+            (u64::MAX - 1, 0, u64::MAX, true),
+        ];
+        for (budget, used, input, expected) in cases {
+            assert_eq!(is_last(budget, used, input), expected, "budget {budget}, used {used}, input {input}");
+        }
+    }
+
+    #[test]
+    fn answers_get_what_the_closing_reply_leaves() {
+        assert_eq!(answer_room(10_000, 2_000, 3_000), 4_744);
+        assert_eq!(answer_room(10_000, 2_000, 8_000), 0);
+        assert_eq!(answer_room(10_000, 20_000, 1), 0);
+        assert_eq!(estimate_answer("add", "{}"), 6);
     }
 
     #[test]

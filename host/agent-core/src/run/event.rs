@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::Options;
 use crate::ports::{ModelReply, ToolReturn};
+use crate::result::StopReason;
 
 /// Most model calls of one run (interface, Limits, "Agent iterations").
 pub const MAX_ITERATIONS: u32 = 10;
@@ -25,6 +26,26 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { iterations: MAX_ITERATIONS, tokens: DEFAULT_TOKEN_BUDGET }
+    }
+}
+
+/// One of the two [`Limits`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// [`Limits::iterations`].
+    Iterations,
+    /// [`Limits::tokens`].
+    Tokens,
+}
+
+impl Limit {
+    /// Why a run ended that this limit ended.
+    pub fn stop_reason(self) -> StopReason {
+        match self {
+            Self::Iterations => StopReason::MaxIterations,
+            Self::Tokens => StopReason::TokenBudget,
+        }
     }
 }
 
@@ -58,6 +79,13 @@ pub enum Event {
     ModelReplied {
         /// What it said.
         reply: ModelReply,
+        /// About how many tokens the call read, estimated when it was made: with the tools of then, whatever tools
+        /// are loaded when this is read. Absent in journals of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input_tokens: Option<u64>,
+        /// The limit that made this call the run's last; absent when another one was affordable.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_by: Option<Limit>,
     },
     /// One call of [`super::Step::CallTools`] was answered. The answers of one reply come in any order.
     ToolReturned {
@@ -77,9 +105,25 @@ pub enum Event {
     HandedBack,
 }
 
+impl From<ModelReply> for Event {
+    /// A reply of which nothing is known but itself, as older versions journaled it.
+    fn from(reply: ModelReply) -> Self {
+        Self::ModelReplied { reply, input_tokens: None, last_by: None }
+    }
+}
+
 /// How often in a row a run was begun or taken up without any progress since, from its journal. A run that
 /// kills its worker every time would otherwise kill one worker after another.
 pub fn attempts_without_progress(events: &[Event]) -> u32 {
     let idle = |event: &&Event| matches!(event, Event::Started { .. } | Event::TakenUp { .. });
     u32::try_from(events.iter().rev().take_while(idle).count()).unwrap_or(u32::MAX)
+}
+
+/// How often in a row a run was handed back without any progress since, from its journal.
+pub fn hand_backs_without_progress(events: &[Event]) -> u32 {
+    let idle =
+        |event: &&Event| matches!(event, Event::Started { .. } | Event::TakenUp { .. } | Event::HandedBack);
+    let idle = events.iter().rev().take_while(idle);
+    let hand_backs = idle.filter(|event| matches!(event, Event::HandedBack));
+    u32::try_from(hand_backs.count()).unwrap_or(u32::MAX)
 }

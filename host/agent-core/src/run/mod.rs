@@ -14,32 +14,56 @@
 
 mod budget;
 mod event;
+mod refusal;
+mod repeats;
+mod room;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-pub use event::{DEFAULT_TOKEN_BUDGET, Event, Limits, MAX_ITERATIONS, Task, attempts_without_progress};
+pub(crate) use budget::tool_tokens;
+pub use event::{
+    DEFAULT_TOKEN_BUDGET, Event, Limit, Limits, MAX_ITERATIONS, Task, attempts_without_progress,
+    hand_backs_without_progress,
+};
 
 use crate::catalog::Catalog;
 use crate::message::{Message, ToolCall, Usage};
 use crate::ports::{Finish, ModelReply, ToolReturn};
-use crate::result::{AgentResult, StopReason, ToolOutcome, ToolReceipt};
+use crate::result::{AgentResult, StopReason, ToolReceipt};
+use repeats::Repeats;
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Ask the model to go on from [`Run::messages`].
-    AskModel {
-        /// Most tokens the reply may have.
-        max_tokens: u32,
-        /// Sampling temperature.
-        temperature: f64,
-    },
-    /// Answer these calls, all at once: those of the last reply that are still open, in its order.
+    AskModel(ModelCall),
+    /// Answer these calls, many at once: those of the last reply that are still open, in its order.
     CallTools(Vec<OpenCall>),
     /// The run is over.
     Done(Box<AgentResult>),
+}
+
+/// How the model is to be asked. What is not in the conversation by itself goes into the journal with the reply.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ModelCall {
+    /// Most tokens the reply may have.
+    pub max_tokens: u32,
+    /// Sampling temperature.
+    pub temperature: f64,
+    /// About how many tokens the model will read.
+    pub input_tokens: u64,
+    /// The limit that makes this the last call, which is to end the run in words: the model is to call no tools, and
+    /// calls in its reply are not made.
+    pub last_by: Option<Limit>,
+}
+
+impl ModelCall {
+    /// What happened when the model replied to it.
+    pub fn replied(&self, reply: ModelReply) -> Event {
+        Event::ModelReplied { reply, input_tokens: Some(self.input_tokens), last_by: self.last_by }
+    }
 }
 
 /// A tool call that waits for its answer.
@@ -49,8 +73,8 @@ pub struct OpenCall {
     pub index: usize,
     /// What the model asked for.
     pub call: Arc<ToolCall>,
-    /// The answer, when it is known without calling a tool: there is none of that name, or the arguments are
-    /// not a JSON object.
+    /// The answer, when it is known without calling a tool: there is none of that name, the arguments are not a
+    /// JSON object, there are too many calls, or it would be the third time in a row for nothing.
     pub refusal: Option<ToolReturn>,
 }
 
@@ -72,8 +96,11 @@ pub struct Run {
     /// Usage of the last reply and how many messages there were with it: what the next call will read.
     last: Option<(Usage, usize)>,
     iterations: u32,
+    /// The last reply had neither words nor calls.
+    last_was_empty: bool,
     model: String,
     receipts: Vec<ToolReceipt>,
+    repeats: Repeats,
     waiting: Waiting,
 }
 
@@ -148,7 +175,9 @@ impl Run {
             usage: Usage::default(),
             last: None,
             iterations: 0,
+            last_was_empty: false,
             receipts: Vec::new(),
+            repeats: Repeats::default(),
             waiting: Waiting::Model,
         }
     }
@@ -158,7 +187,9 @@ impl Run {
             return Ok(());
         }
         match (std::mem::replace(&mut self.waiting, Waiting::Over), event) {
-            (Waiting::Model, Event::ModelReplied { reply }) => self.waiting = self.on_reply(reply),
+            (Waiting::Model, Event::ModelReplied { reply, input_tokens, last_by }) => {
+                self.waiting = self.on_reply(reply, input_tokens, last_by);
+            }
             (Waiting::Tools(calls), Event::ToolReturned { index, answer }) => {
                 self.waiting = self.on_return(calls, index, answer)?;
             }
@@ -177,65 +208,70 @@ impl Run {
     fn next_step(&mut self) -> Result<Step, UnexpectedEvent> {
         match &self.waiting {
             Waiting::Model => Ok(self.ask_model()),
-            Waiting::Tools(calls) => Ok(Step::CallTools(self.open_calls(calls))),
+            Waiting::Tools(calls) if self.can_read_answers() => Ok(Step::CallTools(self.open_calls(calls))),
+            Waiting::Tools(_) => Ok(self.stop_before_tools()),
             Waiting::Nothing(reason) => Ok(self.finish(*reason)),
             Waiting::Over => Err(self.unexpected("has ended")),
         }
     }
 
-    fn ask_model(&mut self) -> Step {
-        if self.iterations >= self.task.limits.iterations {
-            return self.finish(StopReason::MaxIterations);
-        }
-        let input = self.estimate_input();
-        let wanted = self.task.options.max_tokens;
-        let allowance = budget::reply_allowance(self.task.limits.tokens, self.usage.total(), input, wanted);
-        let Some(max_tokens) = allowance else {
-            return self.finish(StopReason::TokenBudget);
-        };
-        Step::AskModel { max_tokens, temperature: self.task.options.temperature.unwrap_or(0.0) }
-    }
-
-    /// About how many tokens a model call reads that is made now.
-    fn estimate_input(&self) -> u64 {
-        match self.last {
-            None => budget::estimate_first_input(self.catalog.prompt_bytes(), &self.messages),
-            Some((usage, seen)) => {
-                budget::estimate_next_input(usage, self.messages.get(seen..).unwrap_or_default())
-            }
-        }
-    }
-
     fn open_calls(&self, calls: &[(Arc<ToolCall>, Option<ToolReturn>)]) -> Vec<OpenCall> {
         let open = calls.iter().enumerate().filter(|(_, (_, answer))| answer.is_none());
-        open.map(|(index, (call, _))| OpenCall { index, call: call.clone(), refusal: self.refuse(call) })
-            .collect()
+        open.map(|(index, (call, _))| OpenCall {
+            index,
+            call: call.clone(),
+            refusal: self.refuse(index, call),
+        })
+        .collect()
     }
 
-    fn on_reply(&mut self, reply: ModelReply) -> Waiting {
+    fn on_reply(&mut self, reply: ModelReply, input_tokens: Option<u64>, last_by: Option<Limit>) -> Waiting {
+        let is_empty = reply.content.trim().is_empty() && reply.tool_calls.is_empty();
+        let is_asked_again = is_empty && reply.finish == Finish::Done && !self.last_was_empty;
         self.iterations += 1;
+        self.last_was_empty = is_empty;
         self.model = reply.model;
         let calls: Calls = reply.tool_calls.iter().cloned().map(|call| (Arc::new(call), None)).collect();
         let message = Message::Assistant { content: reply.content, tool_calls: reply.tool_calls };
-        let usage = reply.usage.unwrap_or_else(|| budget::estimate_usage(self.estimate_input(), &message));
+        let usage = reply.usage.unwrap_or_else(|| {
+            // A journal of an older version does not say. The tools of now may be others than those of then.
+            let read = input_tokens.unwrap_or_else(|| self.estimate_input(0));
+            budget::estimate_usage(read, &message)
+        });
         self.usage = self.usage.plus(usage);
+        if is_asked_again {
+            // Not part of the conversation: the model is asked the same once more, and providers refuse messages
+            // without content.
+            self.last = Some((Usage { output_tokens: 0, ..usage }, self.messages.len()));
+            return Waiting::Model;
+        }
         self.messages.push(message);
         self.last = Some((usage, self.messages.len()));
+        self.judge(reply.finish, calls, is_empty, last_by)
+    }
 
-        if reply.finish == Finish::Length {
+    /// What a reply means for the run: the table of replies.
+    fn judge(&mut self, finish: Finish, calls: Calls, is_empty: bool, last_by: Option<Limit>) -> Waiting {
+        let (why, reason) = match (finish, last_by) {
             // The last of the calls may be cut in half, so none of them is made.
-            self.leave_unanswered(calls, "the reply that asked for it was cut off");
-            return Waiting::Nothing(self.reason_for_cut_off());
-        }
-        if calls.is_empty() {
-            return Waiting::Nothing(StopReason::Completed);
-        }
-        if self.iterations >= self.task.limits.iterations {
-            // No model call is left that could read what the tools say.
-            self.leave_unanswered(calls, "the run reached its limit of model calls");
-            return Waiting::Nothing(StopReason::MaxIterations);
-        }
-        Waiting::Tools(calls)
+            (Finish::Length, _) => ("the reply that asked for it was cut off", self.reason_for_cut_off()),
+            (Finish::ContentFilter, _) => {
+                ("the reply that asked for it was stopped by a content filter", StopReason::ContentFilter)
+            }
+            (Finish::Done, _) if is_empty => ("", StopReason::EmptyReply),
+            (Finish::Done, Some(limit)) => {
+                ("this was the last reply that the run could have", limit.stop_reason())
+            }
+            (Finish::Done, None) if calls.is_empty() => ("", StopReason::Completed),
+            // No model call is left that could read what the tools say. Calls have been made without saying that they
+            // are the last by older versions, and are where there are no tools.
+            (Finish::Done, None) if self.iterations >= self.task.limits.iterations => {
+                ("the run reached its limit of model calls", StopReason::MaxIterations)
+            }
+            (Finish::Done, None) => return Waiting::Tools(calls),
+        };
+        self.leave_unanswered(calls, why);
+        Waiting::Nothing(reason)
     }
 
     fn on_return(
@@ -251,6 +287,7 @@ impl Run {
         if calls.iter().any(|(_, answer)| answer.is_none()) {
             return Ok(Waiting::Tools(calls));
         }
+        self.repeats.note(calls.iter().filter_map(|(call, answer)| Some((call, answer.as_ref()?))));
         for (call, answer) in calls {
             self.answer(&call, answer);
         }
@@ -264,26 +301,16 @@ impl Run {
         self.receipts.push(receipt);
     }
 
-    /// The answer to a call that no tool can take.
-    fn refuse(&self, call: &ToolCall) -> Option<ToolReturn> {
-        if self.catalog.get(&call.name).is_none() {
-            let known: Vec<_> = self.catalog.tools().iter().map(|tool| tool.name.as_str()).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let text = format!("Error: there is no tool of that name. The tools are: {known}.");
-            return Some(without_running(call, text, ToolOutcome::UnknownTool));
-        }
-        if !call.arguments.is_object() {
-            let text = "Error: the arguments are not a JSON object. Call the tool again with one.".to_owned();
-            return Some(without_running(call, text, ToolOutcome::InvalidArguments));
-        }
-        None
+    /// The answer to a call that is not made.
+    fn refuse(&self, index: usize, call: &ToolCall) -> Option<ToolReturn> {
+        refusal::refuse(&self.catalog, index, call)
+            .or_else(|| self.repeats.is_pointless(call).then(|| refusal::remind(call)))
     }
 
     /// Answers calls that will not be made any more, so that the transcript stays whole.
     fn leave_unanswered(&mut self, calls: Calls, why: &str) {
         for (call, answer) in calls {
-            let text = format!("Error: not run, because {why}.");
-            let answer = answer.unwrap_or_else(|| without_running(&call, text, ToolOutcome::NotRun));
+            let answer = answer.unwrap_or_else(|| refusal::not_run(&call, why));
             self.answer(&call, Some(answer));
         }
     }
@@ -321,9 +348,4 @@ impl Run {
     fn unexpected(&self, expected: &'static str) -> UnexpectedEvent {
         UnexpectedEvent { run_id: self.task.id.clone(), expected }
     }
-}
-
-fn without_running(call: &ToolCall, content: String, outcome: ToolOutcome) -> ToolReturn {
-    let receipt = ToolReceipt { name: call.name.clone(), component: None, duration_ms: 0.0, outcome };
-    ToolReturn { content, receipt }
 }

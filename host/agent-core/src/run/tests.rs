@@ -1,11 +1,16 @@
 //! Tables of events and the steps they lead to.
 
+mod answers;
+mod endings;
+mod journals;
+
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 use crate::catalog::ToolSpec;
 use crate::message::Options;
+use crate::result::ToolOutcome;
 use crate::testing::{asks_for, check_conversation, says};
 
 fn catalog() -> Arc<Catalog> {
@@ -32,7 +37,13 @@ fn start(limits: Limits) -> (Run, Step) {
 }
 
 fn replied(reply: ModelReply) -> Event {
-    Event::ModelReplied { reply }
+    Event::from(reply)
+}
+
+/// How a step asks the model.
+fn asks_model(step: &Step) -> ModelCall {
+    let Step::AskModel(call) = step else { panic!("the model is not asked: {step:?}") };
+    *call
 }
 
 fn returned(index: usize, name: &str) -> Event {
@@ -81,10 +92,11 @@ fn answers(result: &AgentResult) -> Vec<(&str, &str)> {
 #[test]
 fn the_first_step_asks_the_model_with_what_the_budget_allows() {
     let (run, step) = start(Limits::default());
-    let Step::AskModel { max_tokens, temperature } = step else { panic!("{step:?}") };
+    let ModelCall { max_tokens, temperature, last_by, .. } = asks_model(&step);
     assert_eq!(run.messages(), [Message::User { content: "hello".into() }]);
     assert!((9_000..10_000).contains(&max_tokens), "{max_tokens}");
     assert!(temperature.abs() < f64::EPSILON, "interface: temperature 0");
+    assert_eq!(last_by, None);
 }
 
 #[test]
@@ -93,8 +105,9 @@ fn the_callers_options_reach_every_model_call() {
     let (mut run, first) = Run::start(Task { options, ..task(Limits::default()) }, catalog());
     run.on(replied(asks_for(&[("1", "echo", json!({}))]))).unwrap();
     let second = run.on(returned(0, "echo")).unwrap();
-    let wanted = Step::AskModel { max_tokens: 150, temperature: 0.7 };
-    assert_eq!((first, second), (wanted.clone(), wanted));
+    for call in [first, second].iter().map(asks_model) {
+        assert_eq!((call.max_tokens, call.temperature.to_string().as_str()), (150, "0.7"));
+    }
 }
 
 #[test]
@@ -121,11 +134,11 @@ fn tool_calls_are_answered_in_the_order_asked_whichever_returns_first() {
         step = run.on(returned(index, ["first", "second", "third"][index])).unwrap();
         let open = match &step {
             Step::CallTools(open) => open.iter().map(|open| open.call.id.as_str()).collect(),
-            Step::AskModel { .. } | Step::Done(_) => vec![],
+            Step::AskModel(_) | Step::Done(_) => vec![],
         };
         assert_eq!(open, left);
     }
-    assert!(matches!(step, Step::AskModel { .. }), "{step:?}");
+    assert!(matches!(step, Step::AskModel(_)), "{step:?}");
     let result = done(run.on(replied(says("done"))).unwrap());
     assert_eq!(answers(&result), [("1", "first says hi"), ("2", "second says hi"), ("3", "third says hi")]);
     assert_eq!(result.tool_calls.len(), 3);
@@ -221,40 +234,6 @@ fn attempts_without_progress_are_counted_since_the_last_event_that_says_somethin
 }
 
 #[test]
-fn the_tenth_reply_is_the_last() {
-    let (mut run, mut step) = start(Limits { tokens: u64::MAX, ..Limits::default() });
-    let mut model_calls = 0;
-    let result = loop {
-        let event = match step {
-            Step::AskModel { .. } => {
-                model_calls += 1;
-                replied(asks_for(&[("1", "echo", json!({}))]))
-            }
-            Step::CallTools(calls) => answer(&calls[0]),
-            Step::Done(_) => break done(step),
-        };
-        step = run.on(event).unwrap();
-    };
-    assert_eq!((model_calls, result.iterations), (10, 10));
-    assert_eq!(result.stop_reason, StopReason::MaxIterations);
-    assert_eq!(result.tool_calls.len(), 10);
-    assert_eq!(result.tool_calls[9].outcome, ToolOutcome::NotRun);
-}
-
-#[test]
-fn a_model_call_that_does_not_fit_into_the_budget_is_not_made() {
-    let (mut run, _) = start(Limits { tokens: 2_000, ..Limits::default() });
-    let usage = Some(Usage { input_tokens: 1_000, output_tokens: 200 });
-    let reply = ModelReply { usage, ..asks_for(&[("1", "echo", json!({}))]) };
-    run.on(replied(reply)).unwrap();
-    // 1,200 are used; the next call would read those 1,200 again.
-    let result = done(run.on(returned(0, "echo")).unwrap());
-    assert_eq!(result.stop_reason, StopReason::TokenBudget);
-    assert_eq!(result.usage.total(), 1_200);
-    assert_eq!(result.iterations, 1);
-}
-
-#[test]
 fn a_budget_too_small_for_the_first_call_makes_no_call() {
     let (_, step) = start(Limits { tokens: 10, ..Limits::default() });
     let result = done(step);
@@ -283,14 +262,6 @@ fn the_calls_of_a_reply_that_was_cut_off_are_not_made() {
     let reply = ModelReply { finish: Finish::Length, ..asks_for(&[("1", "echo", json!("{\"a"))]) };
     let result = done(run.on(replied(reply)).unwrap());
     assert_eq!(answers(&result), [("1", "Error: not run, because the reply that asked for it was cut off.")]);
-}
-
-#[test]
-fn usage_is_estimated_when_the_provider_does_not_say() {
-    let (mut run, _) = start(Limits::default());
-    let reply = ModelReply { usage: None, ..says(&"word ".repeat(300)) };
-    let result = done(run.on(replied(reply)).unwrap());
-    assert!(result.usage.input_tokens > 0 && result.usage.output_tokens >= 500, "{:?}", result.usage);
 }
 
 #[test]
@@ -357,8 +328,14 @@ proptest! {
         let (mut replies, mut order) = (replies.into_iter(), order.into_iter());
         while !matches!(step, Step::Done(_)) {
             let event = match &step {
-                Step::AskModel { .. } => replied(replies.next().expect("at most ten model calls")),
-                Step::CallTools(calls) => answer(&calls[order.next().unwrap() % calls.len()]),
+                Step::AskModel(call) => call.replied(replies.next().expect("at most ten model calls")),
+                Step::CallTools(calls) => {
+                    let Event::ToolReturned { index, answer } = answer(&calls[order.next().unwrap() % calls.len()])
+                    else {
+                        unreachable!()
+                    };
+                    Event::ToolReturned { index, answer: run.fit(index, answer) }
+                }
                 Step::Done(_) => unreachable!(),
             };
             journal.push(event.clone());

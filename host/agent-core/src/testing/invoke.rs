@@ -44,7 +44,7 @@ impl ScriptedInvoke {
         Self::new([Ok(Self::answer(text))])
     }
 
-    /// Never answers.
+    /// Never answers, unless it is cancelled.
     pub fn hanging() -> Self {
         let agent = Self::default();
         agent.hang();
@@ -81,7 +81,7 @@ impl ScriptedInvoke {
         self.act(Act::Answer { after, answer: Box::new(answer) });
     }
 
-    /// Then never answers.
+    /// Then never answers, unless it is cancelled.
     pub fn hang(&self) {
         self.act(Act::Hang);
     }
@@ -109,6 +109,7 @@ impl ScriptedInvoke {
 #[async_trait]
 impl Invoke for ScriptedInvoke {
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+        let cancel = ask.cancel.clone().unwrap_or_default();
         lock(&self.0.asked).push(ask);
         let next = lock(&self.0.script).pop_front();
         let act = {
@@ -123,7 +124,10 @@ impl Invoke for ScriptedInvoke {
                 tokio::time::sleep(after).await;
                 *answer
             }
-            Some(Act::Hang) => std::future::pending().await,
+            Some(Act::Hang) => {
+                cancel.cancelled().await;
+                Ok(Self::ended("", StopReason::Cancelled))
+            }
             Some(Act::Panic) => break_off(),
             None => Err(InvokeError::Busy { waited: Duration::ZERO }),
         }

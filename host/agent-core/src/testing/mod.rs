@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use crate::catalog::{Catalog, ToolSpec};
 use crate::message::{Message, ToolCall, Usage};
 use crate::ports::{
-    Finish, Journal, JournalError, Model, ModelError, ModelReply, ModelRequest, ToolFault, ToolRequest,
-    ToolReturn, ToolSet, Toolbox,
+    Finish, Journal, JournalError, Model, ModelError, ModelReply, ModelRequest, Preparing, ToolChoice,
+    ToolFault, ToolRequest, ToolReturn, ToolSet, Toolbox,
 };
 use crate::result::{ToolOutcome, ToolReceipt};
 use crate::run::Event;
@@ -49,17 +49,23 @@ pub fn asks_for(calls: &[(&str, &str, Value)]) -> ModelReply {
 pub struct ScriptedModel {
     script: Mutex<VecDeque<Result<ModelReply, ModelError>>>,
     asked: Mutex<Vec<Vec<Message>>>,
+    choices: Mutex<Vec<ToolChoice>>,
 }
 
 impl ScriptedModel {
     /// Gives these replies in this order; being asked once more is an error.
     pub fn new(script: impl IntoIterator<Item = Result<ModelReply, ModelError>>) -> Self {
-        Self { script: Mutex::new(script.into_iter().collect()), asked: Mutex::default() }
+        Self { script: Mutex::new(script.into_iter().collect()), ..Self::default() }
     }
 
     /// The conversations it was shown.
     pub fn asked(&self) -> Vec<Vec<Message>> {
         lock(&self.asked).clone()
+    }
+
+    /// Whether it was free to choose tools, each time it was asked.
+    pub fn choices(&self) -> Vec<ToolChoice> {
+        lock(&self.choices).clone()
     }
 }
 
@@ -72,6 +78,7 @@ impl Model for ScriptedModel {
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         check_conversation(request.messages);
         lock(&self.asked).push(request.messages.to_vec());
+        lock(&self.choices).push(request.tool_choice);
         lock(&self.script).pop_front().unwrap_or_else(|| {
             Err(ModelError::Refused { provider: "test/scripted".into(), detail: "the script is over".into() })
         })
@@ -104,6 +111,8 @@ pub fn check_conversation(messages: &[Message]) {
 pub struct EchoTools {
     catalog: Arc<Catalog>,
     faults: Vec<ToolFault>,
+    preparing: Preparing,
+    hang: bool,
 }
 
 impl EchoTools {
@@ -124,13 +133,27 @@ impl EchoTools {
             input_schema: json!({"type": "object"}),
         };
         let catalog = Catalog::new(names.iter().map(spec).collect(), digest.into());
-        Self { catalog: Arc::new(catalog), faults: vec![] }
+        Self { catalog: Arc::new(catalog), faults: vec![], preparing: Preparing::default(), hang: false }
     }
 
     /// The same tools beside components that could not be loaded.
     #[must_use]
     pub fn with_faults(mut self, faults: Vec<ToolFault>) -> Self {
         self.faults = faults;
+        self
+    }
+
+    /// The same tools beside components that are still being loaded.
+    #[must_use]
+    pub fn with_preparing(mut self, preparing: Preparing) -> Self {
+        self.preparing = preparing;
+        self
+    }
+
+    /// The same tools, which never answer.
+    #[must_use]
+    pub fn hanging(mut self) -> Self {
+        self.hang = true;
         self
     }
 }
@@ -143,6 +166,10 @@ impl Toolbox for EchoTools {
     fn faults(&self) -> Vec<ToolFault> {
         self.faults.clone()
     }
+
+    fn preparing(&self) -> Preparing {
+        self.preparing.clone()
+    }
 }
 
 #[async_trait]
@@ -152,6 +179,9 @@ impl ToolSet for EchoTools {
     }
 
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
+        if self.hang {
+            std::future::pending::<()>().await;
+        }
         ToolReturn {
             content: request.call.arguments.to_string(),
             receipt: ToolReceipt {

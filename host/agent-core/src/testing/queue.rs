@@ -15,6 +15,7 @@ use crate::ports::{
     AttemptEnd, Cancelling, Claim, Depth, Job, JobData, JobPage, JobQueue, JobStatus, QueueError, Renewal,
     Wanted,
 };
+use crate::trace::{self, TraceContext};
 
 /// A queue that forgets nothing, without delays between attempts and without cursors.
 #[derive(Debug, Default)]
@@ -33,6 +34,9 @@ struct Entry {
     data: Result<JobData, String>,
     lease: Option<(String, Instant)>,
     cancel_asked: bool,
+    trace: Option<TraceContext>,
+    /// Nobody may take it before.
+    due: Option<Instant>,
 }
 
 impl TestQueue {
@@ -73,7 +77,10 @@ impl TestQueue {
             started_at: None,
             finished_at: None,
         };
-        jobs.insert(id, Entry { job, data, lease: None, cancel_asked: false });
+        jobs.insert(
+            id,
+            Entry { job, data, lease: None, cancel_asked: false, trace: trace::current(), due: None },
+        );
         self.changed.notify_waiters();
         id.to_string()
     }
@@ -87,7 +94,11 @@ impl TestQueue {
         let mut jobs = lock(&self.jobs);
         let now = Instant::now();
         let free = |entry: &&mut Entry| match &entry.lease {
-            None => entry.job.status == JobStatus::Waiting,
+            None => match entry.job.status {
+                JobStatus::Waiting => true,
+                JobStatus::Delayed => entry.due.is_none_or(|due| due <= now),
+                _ => false,
+            },
             Some((_, until)) => *until <= now && !entry.job.status.has_ended(),
         };
         let entry = jobs.values_mut().find(free)?;
@@ -104,6 +115,8 @@ impl TestQueue {
             data: entry.data.clone(),
             attempts_made: entry.job.attempts_made,
             created_at: entry.job.created_at,
+            trace: entry.trace,
+            leased_at: now,
         })
     }
 }
@@ -204,7 +217,7 @@ impl JobQueue for TestQueue {
             return Err(lost());
         }
         entry.lease = None;
-        let counts = !matches!(end, AttemptEnd::HandedBack);
+        let counts = !matches!(end, AttemptEnd::HandedBack { .. });
         entry.job.attempts_made += u32::from(counts);
         entry.job.status = match end {
             AttemptEnd::Completed(result) => {
@@ -217,7 +230,11 @@ impl JobQueue for TestQueue {
                 if again { JobStatus::Waiting } else { JobStatus::Failed }
             }
             AttemptEnd::Cancelled => JobStatus::Cancelled,
-            AttemptEnd::HandedBack => JobStatus::Waiting,
+            AttemptEnd::HandedBack { delay } if delay.is_zero() => JobStatus::Waiting,
+            AttemptEnd::HandedBack { delay } => {
+                entry.due = Some(Instant::now() + *delay);
+                JobStatus::Delayed
+            }
         };
         self.changed.notify_waiters();
         Ok(())

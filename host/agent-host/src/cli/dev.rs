@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use super::{Exit, serve};
-use crate::config::{Env, Vars};
+use crate::config::{Env, Tools, Vars};
 
 /// Where `cargo xtask guests` puts the tools, seen from the root of the repository.
 const BUILT_TOOLS: &str = "target/tools";
@@ -24,8 +24,8 @@ pub(crate) async fn run(lane: Handle) -> anyhow::Result<Exit> {
     let demo = vars.defaults.contains_key("LLM_MODEL");
     let secret = vars.defaults.get("JWT_SECRET");
     let token = secret.map(|secret| sign(secret)).transpose()?;
-    let has_tools = vars.get("TOOLS_DIR").is_some();
-    serve::run(&vars, lane, |address| introduce(address, token.as_deref(), demo, has_tools)).await
+    let tools = Tools::from_vars(&vars)?.folder;
+    serve::run(&vars, lane, |address| introduce(address, token.as_deref(), demo, &tools)).await
 }
 
 /// The environment, and beneath it what it leaves open.
@@ -73,7 +73,7 @@ fn sign(secret: &str) -> anyhow::Result<String> {
 }
 
 #[expect(clippy::print_stdout, reason = "dev speaks to a person at a terminal")]
-fn introduce(address: SocketAddr, token: Option<&str>, demo: bool, has_tools: bool) {
+fn introduce(address: SocketAddr, token: Option<&str>, demo: bool, tools: &Path) {
     println!("\nagent-host serves on http://{address}");
     println!("  Variant A: POST /agent/invoke   GET /health/live   GET /health/ready   GET /metrics");
     println!(
@@ -82,11 +82,7 @@ fn introduce(address: SocketAddr, token: Option<&str>, demo: bool, has_tools: bo
     if demo {
         println!("The demo model answers: rules, not a language model. Set LLM_API_KEY for a real one.");
     }
-    if !has_tools {
-        println!(
-            "There are no tools: run `cargo xtask guests` and start it in the repository, or set TOOLS_DIR."
-        );
-    }
+    println!("{}", introduce_tools(tools));
     println!("Try:\n");
     println!("  curl -s http://{address}/agent/invoke -H 'Content-Type: application/json' \\");
     println!("    -d '{{\"input\": \"What is (19.99 * 3 + 4.50) * 1.2?\"}}'\n");
@@ -95,6 +91,18 @@ fn introduce(address: SocketAddr, token: Option<&str>, demo: bool, has_tools: bo
         println!("  curl -s http://{address}/api/agent -H \"Authorization: Bearer $TOKEN\" \\");
         println!("    -d '{{\"query\": \"What is (19.99 * 3 + 4.50) * 1.2?\"}}'\n");
     }
+}
+
+fn introduce_tools(folder: &Path) -> String {
+    let shown = folder.display();
+    if !folder.is_dir() {
+        return format!(
+            "There are no tools: the folder {shown} does not exist. Run `cargo xtask guests` and start this in the \
+             repository, or set TOOLS_DIR."
+        );
+    }
+    let built = if folder == Path::new(BUILT_TOOLS) { " `cargo xtask guests` builds them anew." } else { "" };
+    format!("Tools are served from {shown} (TOOLS_DIR); what changes there is taken up at once.{built}")
 }
 
 #[cfg(test)]
@@ -115,6 +123,17 @@ mod tests {
         assert_eq!(get(&[("LLM_API_KEY", "sk-1")], "LLM_API_KEY").as_deref(), Some("sk-1"));
         // Somebody who names a model and forgets the key is to be told so.
         assert_eq!(get(&[("LLM_MODEL", "openai/x")], "LLM_API_KEY"), None);
+    }
+
+    #[test]
+    fn it_says_where_its_tools_are_from() {
+        let here = introduce_tools(Path::new("/"));
+        assert_eq!(here, "Tools are served from / (TOOLS_DIR); what changes there is taken up at once.");
+        let nowhere = introduce_tools(Path::new("/no/such/folder"));
+        assert!(
+            nowhere.contains("/no/such/folder does not exist") && nowhere.contains("TOOLS_DIR"),
+            "{nowhere}"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The command line: one file per command.
 
 mod cache;
+mod compile;
 mod dev;
 mod serve;
 mod token;
@@ -15,7 +16,8 @@ use tokio::runtime::Handle;
 #[command(
     version,
     arg_required_else_help = true,
-    after_help = "All settings are environment variables: agent-host variables lists them. To try it out: agent-host dev"
+    after_help = "All settings are environment variables: agent-host variables lists them. To try it out: agent-host dev. \
+                  To see a tool answer: agent-host tools call"
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -34,7 +36,7 @@ enum Command {
     /// Listens on 127.0.0.1:3000 and takes its tools from target/tools, or from TOOLS_DIR when that is set.
     /// Unless LLM_API_KEY is set, a demo model answers that knows a few rules and is no language model.
     Dev,
-    /// List the tools that are loaded: name, component, digest and schema
+    /// List the tools of TOOLS_DIR (name, component, digest, schema), or call one without a model: tools call
     ///
     /// Exits with 1 when a component of TOOLS_DIR cannot be loaded, and says why.
     Tools(tools::Arguments),
@@ -44,6 +46,16 @@ enum Command {
     Cache(cache::Arguments),
     /// List every setting: what it holds, its default, who needs it
     Variables(variables::Arguments),
+    #[command(hide = true)]
+    Compile(compile::Arguments),
+}
+
+/// Carries out a command that has to be alone in its process, or hands back the arguments of another one.
+pub fn run_alone(arguments: Arguments) -> Result<Exit, Arguments> {
+    match arguments.command {
+        Command::Compile(arguments) => Ok(compile::run(&arguments)),
+        command => Err(Arguments { command }),
+    }
 }
 
 /// Carries a command out. `lane` is where guests go on that take long.
@@ -55,6 +67,8 @@ pub async fn run(arguments: Arguments, lane: Handle) -> anyhow::Result<Exit> {
         Command::Token(arguments) => token::run(arguments),
         Command::Cache(arguments) => cache::run(arguments).await,
         Command::Variables(arguments) => variables::run(&arguments),
+        // `run_alone` has done it.
+        Command::Compile(arguments) => Ok(compile::run(&arguments)),
     }
 }
 

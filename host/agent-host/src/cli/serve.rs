@@ -1,6 +1,5 @@
 //! `agent-host serve`: from the environment to the last answered request.
 
-use std::io;
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, anyhow};
@@ -12,11 +11,13 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Exit;
-use crate::config::{Config, Vars};
+use crate::config::{self, Config, Vars};
 use crate::descriptors;
 use crate::serve::{self, BodyLimits, Outcome, Server, Signal, Times};
-use crate::telemetry;
-use crate::wire::{self, Identity, Service};
+use crate::tasks::Tasks;
+use crate::telemetry::export::Exporter;
+use crate::telemetry::{self, Destination};
+use crate::wire::{self, Identity, Running, Service};
 
 /// Serves until a signal ends it. `introduce` is told the address once it is served.
 pub(crate) async fn run(
@@ -25,18 +26,22 @@ pub(crate) async fn run(
     introduce: impl FnOnce(SocketAddr),
 ) -> anyhow::Result<Exit> {
     let config = Config::from_vars(vars)?;
-    telemetry::install(&config.observe.log, io::stdout).context("setting up the log")?;
+    let is_function = config.service.lambda_runtime_api.is_some();
+    let destination = if is_function { Destination::Function } else { Destination::Service };
+    // There is one TLS backend in this process; only a second call could fail.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let exporter = telemetry::install(&config.observe.log, destination, config.observe.tracing.as_ref())
+        .context("setting up the log and the traces")?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    // There is one TLS backend in this process; only a second call could fail.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let exports = start_export(exporter, config.observe.tracing.as_ref());
     let mut signals = serve::signals().context("listening for signals")?;
     let descriptors = descriptors::raise_limit();
 
     let latch = Latch::default();
-    if config.service.lambda_runtime_api.is_some() {
-        return run_as_function(&config, lane, latch, signals).await;
+    if is_function {
+        return run_as_function(&config, lane, latch, signals, exports).await;
     }
 
     let (host, port) = (config.http.host.as_str(), config.http.port);
@@ -49,7 +54,7 @@ pub(crate) async fn run(
     let identity = Identity { worker, hosts };
     let most_connections = descriptors::connections(config.http.max_connections, descriptors);
     let stopping = CancellationToken::new();
-    // Tools that take long to compile must not keep a signal waiting.
+    // What the start waits for, such as a database, must not keep a signal waiting.
     let built = tokio::select! {
         built = wire::build(&config, lane, identity, latch.readiness(), &stopping) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
@@ -76,10 +81,34 @@ pub(crate) async fn run(
         most_connections,
         metrics: http_metrics,
     };
-    Ok(match server.run(signals, wanted, running.close()).await {
+    Ok(match server.run(signals, wanted, close(running, exports)).await {
         Outcome::Clean => Exit::Success,
         Outcome::Forced => Exit::Forced,
     })
+}
+
+/// Says where traces go and begins to export them.
+fn start_export(exporter: Option<Exporter>, config: Option<&config::Tracing>) -> Tasks {
+    let exports = Tasks::new();
+    if let (Some(exporter), Some(config)) = (exporter, config) {
+        let url = config.endpoint.as_url();
+        tracing::info!(
+            endpoint = format!("{}{}", url.origin().ascii_serialization(), url.path()),
+            project = config.project,
+            ratio = config.sampling.ratio,
+            content = config.capture_content,
+            "traces are exported"
+        );
+        exports.spawn("span-exporter", exporter.run(exports.stopping()));
+    }
+    exports
+}
+
+/// Ends what goes on beside the requests. Spans are exported last, because everything else may record some.
+async fn close(running: Running, exports: Tasks) {
+    running.close().await;
+    exports.stop();
+    exports.finished().await;
 }
 
 /// The same as an AWS Lambda function. It is frozen between events, so it works off no jobs, and what an event leaves
@@ -89,17 +118,19 @@ async fn run_as_function(
     lane: Handle,
     latch: Latch,
     signals: impl Stream<Item = Signal> + Unpin,
+    exports: Tasks,
 ) -> anyhow::Result<Exit> {
     let stopping = CancellationToken::new();
     let identity = Identity { worker: worker_name("lambda"), hosts: Hosts::Unchecked };
     let built = wire::build(config, lane, identity, latch.readiness(), &stopping).await?;
     let Service { router, background, recording, .. } = built;
+    background.prepare().await;
     let running = background.start(&stopping, true);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving as a Lambda function");
     let served = serve::lambda::run(router, recording, signals).await;
     drop(latch);
     stopping.cancel();
-    running.close().await;
+    close(running, exports).await;
     let outcome = served.map_err(|error| anyhow!(error).context("serving Lambda's events"))?;
     Ok(match outcome {
         Outcome::Clean => Exit::Success,

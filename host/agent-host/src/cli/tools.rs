@@ -1,38 +1,72 @@
-//! `agent-host tools`: what would be served, without serving it.
+//! `agent-host tools`: what would be served, and calls of it, without serving it.
+
+mod call;
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use agent_core::ports::Toolbox;
-use clap::Args;
-use prometheus::Registry;
+use anyhow::bail;
+use clap::{Args, Subcommand};
 use tokio::runtime::Handle;
-use tool_host::ToolListing;
+use tool_host::{NoObserver, Observer, ToolHost, ToolListing};
 
 use super::Exit;
-use crate::config::{Env, Log, Tools};
-use crate::metrics::ToolMetrics;
-use crate::{telemetry, wire};
+use crate::config::{Agent, Env, Log, Tools};
+use crate::telemetry::{self, Destination};
+use crate::wire;
 
-/// Lists tools.
+/// Lists tools, or calls one.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
     /// Print a JSON array, schemas whole
     #[arg(long)]
     json: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Call a tool once and print what a model would read
+    ///
+    /// Exits with 1 when the call fails; why stands on the standard error, beside what the tool logs. Needs no model and
+    /// no key.
+    #[command(after_help = "For example: agent-host tools call calculate '{\"expression\": \"6 * 7\"}'")]
+    Call(call::Arguments),
 }
 
 pub(crate) async fn run(arguments: &Arguments, lane: Handle) -> anyhow::Result<Exit> {
-    telemetry::install(&Log::from_vars(&Env)?, io::stderr)?;
-    let config = Tools::from_vars(&Env)?;
-    let metrics = ToolMetrics::new(&Registry::new())?;
-    let host = wire::start_tools(&config, lane, metrics.into()).await?;
-    let tools = host.list();
-    let text = if arguments.json { serde_json::to_string_pretty(&tools)? + "\n" } else { describe(&tools) };
-    // A reader that has seen enough, such as `head`, is no fault.
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
-        Ok(()) | Err(_) => {}
+    match &arguments.command {
+        Some(Command::Call(arguments)) => call::run(arguments, lane).await,
+        None => list(arguments.json, lane).await,
     }
+}
+
+/// Loads the tools folder.
+async fn load(config: &Tools, lane: Handle, observer: Arc<dyn Observer>) -> anyhow::Result<ToolHost> {
+    let folder = &config.folder;
+    if !folder.is_dir() {
+        let found = if folder.exists() { "is no folder" } else { "does not exist" };
+        bail!(
+            "the tools folder {} {found}: set TOOLS_DIR to the folder your components are in (`cargo xtask guests` \
+             writes target/tools)",
+            std::path::absolute(folder).as_ref().unwrap_or(folder).display()
+        );
+    }
+    let host = wire::start_observed_tools(config, Agent::token_budget_of(&Env)?, lane, observer).await?;
+    // The start itself does not wait for what has to be compiled.
+    host.reload().await;
+    Ok(host)
+}
+
+async fn list(json: bool, lane: Handle) -> anyhow::Result<Exit> {
+    telemetry::install(&Log::from_vars(&Env)?, Destination::Command, None)?;
+    let host = load(&Tools::from_vars(&Env)?, lane, Arc::new(NoObserver)).await?;
+    let tools = host.list();
+    let text = if json { serde_json::to_string_pretty(&tools)? + "\n" } else { describe(&tools) };
+    print(&text)?;
     // The faults are in the log, on the standard error.
     Ok(if host.faults().is_empty() { Exit::Success } else { Exit::Failure })
 }
@@ -48,13 +82,23 @@ fn describe(tools: &[ToolListing]) -> String {
 fn describe_one(tool: &ToolListing) -> String {
     let hints: Vec<_> = tool.hints.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let hints = if hints.is_empty() { String::new() } else { format!("  hints      {}\n", hints.join(" ")) };
-    // A component is not to be trusted with the terminal of whoever looks at it.
-    let plain =
-        |text: &str| text.chars().filter(|char| *char == '\n' || !char.is_control()).collect::<String>();
     let hints = plain(&hints);
     let description = plain(tool.description.trim()).replace('\n', "\n             ");
     format!(
         "{}\n  component  {}@{}\n{hints}  what       {description}\n  arguments  {}\n",
         tool.tool, tool.component, tool.digest, tool.input_schema
     )
+}
+
+/// Writes a text to the standard output. A reader that has seen enough, such as `head`, is no fault.
+fn print(text: &str) -> io::Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// A text that a component wrote, without what could play with the terminal of whoever looks at it.
+fn plain(text: &str) -> String {
+    text.chars().filter(|char| *char == '\n' || !char.is_control()).collect()
 }

@@ -57,9 +57,10 @@ fn default_in_words(variable: &Variable) -> String {
         (Fallback::Value(value), Kind::Text | Kind::Path | Kind::OneOf(_) | Kind::Special(_)) => {
             format!("`{value}`")
         }
-        (Fallback::Value(value), Kind::Number { .. } | Kind::Secret | Kind::Key | Kind::Url(_)) => {
-            value.to_owned()
-        }
+        (
+            Fallback::Value(value),
+            Kind::Number { .. } | Kind::Secret | Kind::Key | Kind::Url(_) | Kind::Hidden(_),
+        ) => value.to_owned(),
     }
 }
 

@@ -26,6 +26,13 @@ impl HttpUrl {
     }
 }
 
+/// Of an address that was made from another one.
+impl From<Url> for HttpUrl {
+    fn from(url: Url) -> Self {
+        Self(url)
+    }
+}
+
 impl fmt::Debug for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HttpUrl({}{})", self.0.origin().ascii_serialization(), self.0.path())

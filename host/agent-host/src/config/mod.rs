@@ -2,7 +2,7 @@
 //! once.
 //!
 //! - [`variables`]: the table of all variables. A new variable begins there.
-//! - `service`, `http`, `observe`, `model`, `agent`, `tools`, `stores`: one struct per concern, beside the
+//! - `service`, `http`, `observe`, `tracing`, `model`, `agent`, `tools`, `stores`: one struct per concern, beside the
 //!   parser of its values.
 //! - `reader`: how a variable becomes a value or a problem. `problem`: what is said of it.
 //! - [`document`]: the table as people read it.
@@ -25,10 +25,12 @@ mod stores;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod tracing;
 mod variable;
 pub mod variables;
 mod vars;
 
+pub use self::tracing::{Headers, Sampling, Tracing};
 pub use agent::Agent;
 pub use http::Http;
 pub use http_url::HttpUrl;
@@ -94,11 +96,16 @@ impl Config {
         let stores = Stores::read(reader);
         let jwt_secret = reader.secret(&variables::JWT_SECRET);
         let (service, stores) = (service?, stores?);
+        let (mut models, agent) = (models?, agent?);
+        if !reader.is_set(&variables::LLM_TIMEOUT_MS) {
+            // Whoever gives runs more time has a slow model.
+            models.timeout = models.timeout.max(agent.timeout);
+        }
         Ok(Self {
             http: http?,
             observe: observe?,
-            models: models?,
-            agent: agent?,
+            models,
+            agent,
             tools: tools?,
             variant_b: VariantB::from(service.variant, jwt_secret?, &stores),
             service,

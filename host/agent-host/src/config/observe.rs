@@ -2,8 +2,8 @@
 
 use super::problem::Problems;
 use super::reader::{self, Reader, Reported};
-use super::secret::Secret;
-use super::variables::{LOG_LEVEL, METRICS_PREFIX, TRACING_API_KEY, TRACING_PROJECT};
+use super::tracing::Tracing;
+use super::variables::{LOG_LEVEL, METRICS_PREFIX};
 use super::vars::Vars;
 
 /// What an operator sees of the service.
@@ -13,10 +13,8 @@ pub struct Observe {
     pub log: Log,
     /// Stands before the names of the default process metrics (`METRICS_PREFIX`).
     pub metrics_prefix: String,
-    /// The key of the tracing service (`TRACING_API_KEY`).
-    pub tracing_api_key: Option<Secret>,
-    /// The project that traces are filed under (`TRACING_PROJECT`).
-    pub tracing_project: String,
+    /// The export of traces, if there is any.
+    pub tracing: Option<Tracing>,
 }
 
 /// What is logged, and how.
@@ -54,15 +52,9 @@ impl Observe {
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {
         let level = reader.value(&LOG_LEVEL, LogLevel::parse);
         let metrics_prefix = reader.value(&METRICS_PREFIX, parse_prefix);
-        let tracing_api_key = reader.key(&TRACING_API_KEY);
-        let tracing_project = reader.value(&TRACING_PROJECT, |text| Some(text.to_owned()));
+        let tracing = Tracing::read(reader);
         let format = if reader.is_production() { LogFormat::Json } else { LogFormat::Text };
-        Ok(Self {
-            log: Log { level: level?, format },
-            metrics_prefix: metrics_prefix?,
-            tracing_api_key: tracing_api_key?,
-            tracing_project: tracing_project?,
-        })
+        Ok(Self { log: Log { level: level?, format }, metrics_prefix: metrics_prefix?, tracing: tracing? })
     }
 }
 

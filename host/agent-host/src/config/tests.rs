@@ -86,8 +86,7 @@ fn what_is_not_set_has_the_default_of_the_interface() {
                 format: Text,
             },
             metrics_prefix: "agent_",
-            tracing_api_key: None,
-            tracing_project: "production",
+            tracing: None,
         },
         Stores {
             database: None,
@@ -96,6 +95,14 @@ fn what_is_not_set_has_the_default_of_the_interface() {
         },
     )
     "#);
+}
+
+#[test]
+fn more_time_for_a_run_is_more_time_for_a_model_call_unless_that_is_set() {
+    let timeout = |more: &[(&'static str, &'static str)]| read("a", more).models.timeout.as_millis();
+    assert_eq!(timeout(&[("AGENT_TIMEOUT_MS", "300000")]), 300_000);
+    assert_eq!(timeout(&[("AGENT_TIMEOUT_MS", "1000")]), 30_000);
+    assert_eq!(timeout(&[("AGENT_TIMEOUT_MS", "300000"), ("LLM_TIMEOUT_MS", "5000")]), 5_000);
 }
 
 #[test]
@@ -118,7 +125,7 @@ fn models_agent_and_tools_have_defaults_too() {
             health_ttl: 30s,
         },
         Agent {
-            max_concurrent: 10,
+            max_concurrent: None,
             admission_wait: 5s,
             token_budget: 10000,
             timeout: 30s,
@@ -135,10 +142,25 @@ fn models_agent_and_tools_have_defaults_too() {
             timeout: 10s,
             memory_bytes: 67108864,
             output_bytes: 1048576,
+            component_concurrency: 32,
             fuel_metering: false,
         },
     )
     "#);
+}
+
+#[test]
+fn variant_a_alone_limits_its_agents_only_when_told_to() {
+    let set: &[_] = &[("MAX_CONCURRENT_AGENTS", "7")];
+    for (variant, vars, expected) in [
+        ("a", &[][..], None),
+        ("a", set, Some(7)),
+        ("b", &[], Some(10)),
+        ("both", &[], Some(10)),
+        ("b", set, Some(7)),
+    ] {
+        assert_eq!(read(variant, vars).agent.max_concurrent, expected, "{variant} {vars:?}");
+    }
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::problem::Problems;
 use super::reader::{self, Reader, Reported};
 use super::variables::{
-    TOOL_FUEL_METERING, TOOL_MEMORY_BYTES, TOOL_OUTPUT_BYTES, TOOL_TIMEOUT_MS, TOOLS_CACHE_DIR, TOOLS_DIR,
-    TOOLS_POLICY,
+    TOOL_COMPONENT_CONCURRENCY, TOOL_FUEL_METERING, TOOL_MEMORY_BYTES, TOOL_OUTPUT_BYTES, TOOL_TIMEOUT_MS,
+    TOOLS_CACHE_DIR, TOOLS_DIR, TOOLS_POLICY,
 };
 use super::vars::Vars;
 
@@ -27,6 +27,8 @@ pub struct Tools {
     pub memory_bytes: usize,
     /// How much one call may return (`TOOL_OUTPUT_BYTES`).
     pub output_bytes: usize,
+    /// How many calls of one component may run at once (`TOOL_COMPONENT_CONCURRENCY`).
+    pub component_concurrency: u32,
     /// Whether instructions are counted (`TOOL_FUEL_METERING`).
     pub fuel_metering: bool,
 }
@@ -44,6 +46,7 @@ impl Tools {
         let timeout = reader.duration(&TOOL_TIMEOUT_MS);
         let memory_bytes = reader.number(&TOOL_MEMORY_BYTES);
         let output_bytes = reader.number(&TOOL_OUTPUT_BYTES);
+        let component_concurrency = reader.number(&TOOL_COMPONENT_CONCURRENCY);
         let fuel_metering = reader.switch(&TOOL_FUEL_METERING);
         let platform_cache = platform_cache(reader);
         let folder = folder?;
@@ -54,6 +57,7 @@ impl Tools {
             timeout: timeout?,
             memory_bytes: memory_bytes?,
             output_bytes: output_bytes?,
+            component_concurrency: component_concurrency?,
             fuel_metering: fuel_metering?,
         })
     }

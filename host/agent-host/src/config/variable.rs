@@ -43,6 +43,8 @@ pub enum Kind {
     Url(&'static [&'static str]),
     /// Something with rules of its own, said in words.
     Special(&'static str),
+    /// The same, and it is never shown.
+    Hidden(&'static str),
 }
 
 /// What a number counts.
@@ -99,7 +101,7 @@ impl Variable {
     /// Whether its value must not be shown.
     pub fn is_hidden(&self) -> bool {
         match self.kind {
-            Kind::Secret | Kind::Key | Kind::Url(_) => true,
+            Kind::Secret | Kind::Key | Kind::Url(_) | Kind::Hidden(_) => true,
             Kind::Text | Kind::Path | Kind::OneOf(_) | Kind::Number { .. } | Kind::Special(_) => false,
         }
     }
@@ -145,6 +147,10 @@ pub(super) const fn special(words: &'static str) -> Variable {
     Variable::of(Kind::Special(words))
 }
 
+pub(super) const fn hidden(words: &'static str) -> Variable {
+    Variable::of(Kind::Hidden(words))
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -155,7 +161,7 @@ impl fmt::Display for Kind {
             Self::OneOf(words) => f.write_str(&either(words, "")),
             Self::Number { least, most, unit } => write!(f, "a whole number{unit} from {least} to {most}"),
             Self::Url(schemes) => write!(f, "a URL that starts with {}", either(schemes, "://")),
-            Self::Special(words) => f.write_str(words),
+            Self::Special(words) | Self::Hidden(words) => f.write_str(words),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! beside the parser of its concern.
 
 use super::variable::{
-    Need, Variable, bytes, key, milliseconds, number, one_of, path, secret, special, text, url,
+    Need, Variable, bytes, hidden, key, milliseconds, number, one_of, path, secret, special, text, url,
 };
 
 /// Every time limit can be an hour at most: more is a mistake in the unit.
@@ -76,10 +76,40 @@ variables! {
     LOG_LEVEL = one_of(&["debug", "info", "warn", "error"]).or("info");
     /// Stands before the names of the default process metrics.
     METRICS_PREFIX = special("letters, digits, _ and :, not beginning with a digit").or("agent_");
-    /// The key of the tracing service. Traces are exported when it is set.
+    /// The key of the tracing service, sent as Authorization: Bearer and as X-API-Key. When it is set, traces are
+    /// exported by OTLP over HTTP. A collector that wants no key takes any.
     TRACING_API_KEY = key();
-    /// The project that traces are filed under.
-    TRACING_PROJECT = text().or("production");
+    /// The project that traces are filed under, sent as Langsmith-Project and as the resource attribute project.
+    TRACING_PROJECT = special("text that can stand in an HTTP header").or("production");
+    /// The collector that traces are exported to: they are posted to /v1/traces below it.
+    OTEL_EXPORTER_OTLP_ENDPOINT = url(&["https", "http"]).or("http://localhost:4318");
+    /// The whole address that traces are posted to, where it is another one.
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT = url(&["https", "http"]);
+    /// More headers of every export. They override those that follow from TRACING_API_KEY and TRACING_PROJECT.
+    OTEL_EXPORTER_OTLP_HEADERS = hidden("name=value pairs, percent-encoded and separated by commas");
+    /// The same, and overrides those.
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS = hidden("name=value pairs, percent-encoded and separated by commas");
+    /// The protocol of the export. No other is spoken.
+    OTEL_EXPORTER_OTLP_PROTOCOL = special("http/protobuf").or("http/protobuf");
+    /// How long one export may take, retries included. Nobody waits for it.
+    OTEL_EXPORTER_OTLP_TIMEOUT = milliseconds(1, HOUR).or("10000");
+    /// The name of this service in traces.
+    OTEL_SERVICE_NAME = text().or("agent-host");
+    /// More attributes of every trace.
+    OTEL_RESOURCE_ATTRIBUTES = special("name=value pairs, percent-encoded and separated by commas");
+    /// Which traces are recorded. The sampled flag of a caller decides only with those that begin with parentbased.
+    OTEL_TRACES_SAMPLER = one_of(&[
+        "always_on",
+        "always_off",
+        "traceidratio",
+        "parentbased_always_on",
+        "parentbased_always_off",
+        "parentbased_traceidratio",
+    ]).or("always_on");
+    /// The share of traces that traceidratio records.
+    OTEL_TRACES_SAMPLER_ARG = special("a number from 0 to 1").or("1");
+    /// Whether traces hold what users, models and tools say. They hold names, sizes and times in any case.
+    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT = one_of(&["true", "false"]).or("false");
 
     // Models.
 
@@ -96,22 +126,26 @@ variables! {
     ALT_LLM_MODEL = special(super::model::ALLOWED);
     /// The second provider's address.
     ALT_LLM_BASE_URL = url(&["https", "http"]);
-    /// How long one model call may take.
+    /// How long one model call may take. When it is not set and AGENT_TIMEOUT_MS is more, that holds. The model's
+    /// health check may take as long.
     LLM_TIMEOUT_MS = milliseconds(1, HOUR).or("30000");
     /// How often a failed model call is made again.
     LLM_RETRIES = number(0, 10).or("3");
-    /// How long the answer of the model's health check is kept; 0 asks every time.
+    /// How long a good answer of the model's health check is kept; 0 asks every time. A reply to a run counts as
+    /// one. A failure is kept for 5 s at most.
     LLM_HEALTH_TTL_MS = milliseconds(0, HOUR).or("30000");
 
     // The agent.
 
-    /// How many agents may run at once.
+    /// How many agents may run at once, those of requests and jobs together. Variant A alone has no limit unless this
+    /// is set.
     MAX_CONCURRENT_AGENTS = number(1, 100_000).or("10");
     /// How long a request waits for a free agent before it is turned away.
     ADMISSION_WAIT_MS = milliseconds(0, HOUR).or("5000");
     /// Most tokens all model calls of one request may use together.
     TOKEN_BUDGET_PER_REQUEST = number(1, 1_000_000_000).or("10000");
-    /// How long one agent run may take.
+    /// How long one agent run may take, an attempt at a job included. The one setting to raise for a slow local
+    /// model: LLM_TIMEOUT_MS follows it.
     AGENT_TIMEOUT_MS = milliseconds(1, HOUR).or("30000");
     /// How many runs the circuit breaker must have seen before it may open.
     CIRCUIT_MIN_VOLUME = number(0, 1_000_000).or("5");
@@ -126,7 +160,7 @@ variables! {
     TOOLS_DIR = path().or("tools");
     /// What the tools may do.
     TOOLS_POLICY = path().or_derived("<TOOLS_DIR>/policy.toml");
-    /// The folder that compiled tools are kept in.
+    /// The folder that compiled tools are kept in, and what a restart has to know of them.
     TOOLS_CACHE_DIR = path().or_derived("$XDG_CACHE_HOME/agent-host or $HOME/.cache/agent-host");
     /// How long one tool call may take.
     TOOL_TIMEOUT_MS = milliseconds(1, HOUR).or("10000");
@@ -134,6 +168,9 @@ variables! {
     TOOL_MEMORY_BYTES = bytes(MIB, 4096 * MIB).or("67108864");
     /// How much one tool call may return.
     TOOL_OUTPUT_BYTES = bytes(1, 1024 * MIB).or("1048576");
+    /// How many calls of one component may run at the same time. Further ones wait their turn within their time,
+    /// so that a component that hangs keeps only its own callers waiting. All components together run 128.
+    TOOL_COMPONENT_CONCURRENCY = number(1, 128).or("32");
     /// Whether the instructions of tool calls are counted, at some cost.
     TOOL_FUEL_METERING = one_of(&["off", "on"]).or("off");
 

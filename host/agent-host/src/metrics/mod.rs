@@ -1,8 +1,10 @@
 //! What is counted, in Prometheus' text exposition format.
 //!
-//! - `invocations`: the three series of the interface. `models`, `tools`: what a run spends its time on.
+//! - `invocations`: the three series of the interface. `outcomes`: what runs came to. `models`, `tools`: what a run
+//!   spends its time on.
 //! - `http`: requests by route and status, and connections. `service`, `queue`: what stands around a run.
 //! - `process`, `runtime`: what the process uses up, read at every scrape.
+//! - `telemetry`: what was lost of the log and of the traces.
 //! - `family`: samples that are known only when they are asked for.
 //!
 //! A label's values are bounded: names of the configuration, of loaded components, or words of this code.
@@ -14,11 +16,13 @@ mod family;
 mod http;
 mod invocations;
 mod models;
+mod outcomes;
 #[cfg(target_os = "linux")]
 mod process;
 mod queue;
 mod runtime;
 mod service;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -34,14 +38,16 @@ use tokio::runtime::Handle;
 
 pub use http::HttpMetrics;
 pub use invocations::Metered;
-pub use models::MeteredModel;
+pub use models::{MeteredModel, ProviderState};
+pub use outcomes::Judged;
 pub use queue::QueueDepth;
 pub use service::{MeteredWindows, ServiceMetrics};
 pub use tools::ToolMetrics;
 
 use crate::config::Environment;
 use invocations::Invocations;
-use models::ModelMetrics;
+use models::{ModelMetrics, Providers};
+use outcomes::Outcomes;
 
 /// Buckets for what takes seconds to minutes: the defaults of the Node stack (wire.md, 1.5), and more above
 /// them, because an agent run is longer than an HTTP request. Queries written for the former still hold.
@@ -52,6 +58,7 @@ const LONG_SECONDS: [f64; 15] =
 pub struct Metrics {
     registry: Registry,
     invocations: Invocations,
+    outcomes: Outcomes,
     models: ModelMetrics,
     tools: Arc<ToolMetrics>,
     service: Arc<ServiceMetrics>,
@@ -70,8 +77,11 @@ impl Metrics {
         #[cfg(target_os = "linux")]
         registry.register(Box::new(process::collector(process_prefix)?))?;
         registry.register(Box::new(runtime::collector(process_prefix, handle.clone())?))?;
+        registry.register(Box::new(telemetry::log()?))?;
+        registry.register(Box::new(telemetry::traces()?))?;
         Ok(Self {
             invocations: Invocations::register(&registry, environment)?,
+            outcomes: Outcomes::register(&registry)?,
             models: ModelMetrics::register(&registry)?,
             tools: Arc::new(ToolMetrics::new(&registry)?),
             service: Arc::new(ServiceMetrics::register(&registry)?),
@@ -95,9 +105,20 @@ impl Metrics {
         Metered::new(inner, self.invocations.clone())
     }
 
+    /// Counts what becomes of everything that `inner` is asked. Belongs around what turns runs away.
+    pub fn judged<I>(&self, inner: I) -> Judged<I> {
+        Judged::new(inner, self.outcomes.clone())
+    }
+
     /// Counts what `inner` is asked, under the name it has now.
     pub fn metered_model(&self, inner: Arc<dyn Model>) -> MeteredModel {
+        self.service.expect_retries_of(inner.name());
         MeteredModel::new(inner, &self.models)
+    }
+
+    /// Shows what is known of the providers from now on.
+    pub fn show_providers(&self, providers: Vec<ProviderState>) -> Result<(), prometheus::Error> {
+        self.registry.register(Box::new(Providers::new(providers)?))
     }
 
     /// Where the core reports what it does around runs.

@@ -4,11 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
+use agent_core::circuit::SharedCircuit;
 use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest};
 use async_trait::async_trait;
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
 use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
 
 use super::LONG_SECONDS;
+use super::family::{Family, Kind};
+use super::service::as_number;
 
 /// The series of all models.
 pub(super) struct ModelMetrics {
@@ -73,12 +78,7 @@ const DROPPED: &str = "dropped";
 fn outcome(result: &Result<ModelReply, ModelError>) -> &'static str {
     match result {
         Ok(_) => "ok",
-        Err(ModelError::Timeout { .. }) => "timeout",
-        Err(ModelError::Unreachable { .. }) => "unreachable",
-        Err(ModelError::Unavailable { .. }) => "unavailable",
-        Err(ModelError::RateLimited { .. }) => "rate_limited",
-        Err(ModelError::Refused { .. }) => "refused",
-        Err(ModelError::Malformed { .. }) => "malformed",
+        Err(error) => error.kind(),
     }
 }
 
@@ -118,5 +118,62 @@ impl Drop for Call<'_> {
 impl fmt::Debug for MeteredModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MeteredModel").field("model", &self.name()).finish_non_exhaustive()
+    }
+}
+
+/// What is known of one provider, read at every scrape.
+pub struct ProviderState {
+    /// The model's name, as in `LLM_MODEL`.
+    pub model: String,
+    /// How many tools it refuses to be shown.
+    pub refused_tools: Box<dyn Fn() -> usize + Send + Sync>,
+    /// The circuit before it, when there is a second one to ask instead.
+    pub circuit: Option<SharedCircuit>,
+}
+
+/// The state of every provider.
+pub(super) struct Providers {
+    states: Vec<ProviderState>,
+    refused_tools: Family,
+    circuit: Family,
+}
+
+impl Providers {
+    pub(super) fn new(states: Vec<ProviderState>) -> Result<Self, prometheus::Error> {
+        let gauge = |name, help| Family::new(Kind::Gauge, name, help, &["model"]);
+        Ok(Self {
+            states,
+            refused_tools: gauge(
+                "agent_model_refused_tools",
+                "Tools that requests go without, because the provider refuses them",
+            )?,
+            circuit: gauge(
+                "agent_model_circuit_state",
+                "Where the circuit breaker before the first provider stands: 0 closed, 1 half open, 2 open",
+            )?,
+        })
+    }
+}
+
+impl Collector for Providers {
+    fn desc(&self) -> Vec<&Desc> {
+        vec![self.refused_tools.desc(), self.circuit.desc()]
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let refused =
+            self.states.iter().map(|state| (vec![state.model.as_str()], (state.refused_tools)() as f64));
+        let circuits = self.states.iter().filter_map(|state| {
+            let circuit = state.circuit.as_ref()?;
+            Some((vec![state.model.as_str()], as_number(circuit.state())))
+        });
+        let families = [self.refused_tools.with(refused), self.circuit.with(circuits)];
+        families.into_iter().filter(|family| !family.get_metric().is_empty()).collect()
+    }
+}
+
+impl fmt::Debug for ProviderState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderState").field("model", &self.model).finish_non_exhaustive()
     }
 }

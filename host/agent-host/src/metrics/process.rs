@@ -49,7 +49,7 @@ const SERIES: [Series<Usage>; 9] = [
     Series {
         name: "process_heap_bytes",
         kind: Kind::Gauge,
-        help: "Process heap size in bytes.",
+        help: "Resident anonymous memory in bytes: heap, stacks and the memory of tools, without mapped files.",
         value: |usage| usage.heap_bytes,
     },
     Series {
@@ -89,7 +89,7 @@ impl Usage {
         let stat = process.stat()?;
         let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
         let boot = procfs::boot_time_secs().ok();
-        let data_kib = process.status().ok().and_then(|status| status.vmdata);
+        let anonymous_kib = process.status().ok().and_then(|status| status.rssanon);
         let max_fds = process.limits().ok().map(|limits| limits.max_open_files.soft_limit);
         Ok(Self {
             user_seconds: seconds(stat.utime),
@@ -97,8 +97,8 @@ impl Usage {
             start_time: boot.map(|boot| boot as f64 + seconds(stat.starttime)),
             resident_bytes: stat.rss_bytes().get() as f64,
             virtual_bytes: stat.vsize as f64,
-            // What prom-client calls the heap on Linux: VmData.
-            heap_bytes: data_kib.map(|kib| kib as f64 * 1024.0),
+            // prom-client shows VmData, which counts address space: tools reserve hundreds of megabytes of it.
+            heap_bytes: anonymous_kib.map(|kib| kib as f64 * 1024.0),
             open_fds: process.fd_count().ok().map(|count| count as f64),
             max_fds: max_fds.and_then(|limit| match limit {
                 LimitValue::Value(count) => Some(count as f64),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent_core::circuit::{CircuitState, SharedCircuit};
 use agent_core::invoke::Admission;
 use agent_core::observe::{AttemptOutcome, CacheUse, Observer};
-use agent_core::ports::{Hits, RateError, RateWindows, Window};
+use agent_core::ports::{Hits, RateError, RateWindows, Window, WindowKind};
 use async_trait::async_trait;
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
@@ -21,8 +21,10 @@ pub struct ServiceMetrics {
     limited: IntCounterVec,
     rate_fallbacks: IntCounter,
     records_lost: IntCounter,
+    model_retries: IntCounterVec,
     attempts: IntCounterVec,
     attempt_seconds: HistogramVec,
+    task_restarts: IntCounterVec,
 }
 
 impl ServiceMetrics {
@@ -48,17 +50,30 @@ impl ServiceMetrics {
             )?,
             records_lost: IntCounter::new(
                 "agent_records_lost_total",
-                "Events and records of runs given up before they were stored",
+                "Runs whose journal or record was given up before it was stored",
+            )?,
+            model_retries: counters(
+                "agent_model_retries_total",
+                "Model calls that failed and were made again",
+                "model",
             )?,
             attempts: counters("agent_job_attempts_total", "Attempts at jobs by how they ended", "outcome")?,
             attempt_seconds: HistogramVec::new(seconds, &["outcome"])?,
+            task_restarts: counters(
+                "agent_task_restarts_total",
+                "Background tasks that panicked and were begun anew",
+                "task",
+            )?,
         };
         // A series that begins at zero shows its first increase; one that begins at one hides it.
         for outcome in [CacheUse::Hit, CacheUse::Miss, CacheUse::Shared, CacheUse::Failed] {
             this.cache.with_label_values(&[outcome.as_str()]);
         }
-        for window in [IP, USER] {
-            this.limited.with_label_values(&[window]);
+        for kind in WindowKind::ALL {
+            this.limited.with_label_values(&[kind.as_str()]);
+        }
+        for task in SUPERVISED {
+            this.task_restarts.with_label_values(&[task]);
         }
         for outcome in ATTEMPT_OUTCOMES {
             this.attempts.with_label_values(&[outcome.as_str()]);
@@ -67,9 +82,22 @@ impl ServiceMetrics {
         registry.register(Box::new(this.limited.clone()))?;
         registry.register(Box::new(this.rate_fallbacks.clone()))?;
         registry.register(Box::new(this.records_lost.clone()))?;
+        registry.register(Box::new(this.model_retries.clone()))?;
         registry.register(Box::new(this.attempts.clone()))?;
         registry.register(Box::new(this.attempt_seconds.clone()))?;
+        registry.register(Box::new(this.task_restarts.clone()))?;
         Ok(this)
+    }
+}
+
+/// The tasks that `wire/background.rs` has begun anew when they panic.
+const SUPERVISED: [&str; 6] =
+    ["queue-depth", "queue-writer", "run-recorder", "run-writer", "tool-watch", "worker"];
+
+impl ServiceMetrics {
+    /// A background task panicked and was begun anew.
+    pub(crate) fn task_restarted(&self, task: &'static str) {
+        self.task_restarts.with_label_values(&[task]).inc();
     }
 }
 
@@ -80,6 +108,13 @@ const ATTEMPT_OUTCOMES: [AttemptOutcome; 5] = [
     AttemptOutcome::HandedBack,
     AttemptOutcome::Lost,
 ];
+
+impl ServiceMetrics {
+    /// A series that begins at zero for the retries of this model.
+    pub(super) fn expect_retries_of(&self, model: &str) {
+        self.model_retries.with_label_values(&[model]);
+    }
+}
 
 impl Observer for ServiceMetrics {
     fn cache_used(&self, used: CacheUse) {
@@ -94,15 +129,15 @@ impl Observer for ServiceMetrics {
         self.records_lost.inc_by(count);
     }
 
+    fn model_asked_again(&self, model: &str) {
+        self.model_retries.with_label_values(&[model]).inc();
+    }
+
     fn attempt_ended(&self, end: AttemptOutcome, took: Duration) {
         self.attempts.with_label_values(&[end.as_str()]).inc();
         self.attempt_seconds.with_label_values(&[end.as_str()]).observe(took.as_secs_f64());
     }
 }
-
-/// The two kinds of windows, as labels.
-const IP: &str = "ip";
-const USER: &str = "user";
 
 /// Counts whom the windows turn away.
 pub struct MeteredWindows {
@@ -122,8 +157,7 @@ impl RateWindows for MeteredWindows {
         let hits = self.inner.hit(windows).await?;
         for (window, hits) in windows.iter().zip(&hits) {
             if hits.exceed(window.limit) {
-                let kind = if window.key.starts_with("user:") { USER } else { IP };
-                self.limited.with_label_values(&[kind]).inc();
+                self.limited.with_label_values(&[window.kind.as_str()]).inc();
             }
         }
         Ok(hits)
@@ -139,23 +173,29 @@ impl std::fmt::Debug for MeteredWindows {
 /// The circuit and the admission as they are now.
 type Gates = (SharedCircuit, Admission);
 
-const GATES: [Series<Gates>; 3] = [
+const GATES: [Series<Gates>; 5] = [
     Series {
         name: "agent_circuit_state",
         kind: Kind::Gauge,
         help: "Where the agent's circuit breaker stands: 0 closed, 1 half open, 2 open.",
-        value: |(circuit, _)| {
-            Some(match circuit.state() {
-                CircuitState::Closed => 0.0,
-                CircuitState::HalfOpen => 1.0,
-                CircuitState::Open => 2.0,
-            })
-        },
+        value: |(circuit, _)| Some(as_number(circuit.state())),
+    },
+    Series {
+        name: "agent_circuit_opened_total",
+        kind: Kind::Counter,
+        help: "How often the agent's circuit breaker opened, after trials that failed as well.",
+        value: |(circuit, _)| Some(circuit.turns().opened as f64),
+    },
+    Series {
+        name: "agent_circuit_closed_total",
+        kind: Kind::Counter,
+        help: "How often the agent's circuit breaker closed again.",
+        value: |(circuit, _)| Some(circuit.turns().closed as f64),
     },
     Series {
         name: "agent_admission_in_use",
         kind: Kind::Gauge,
-        help: "Agents that run, of MAX_CONCURRENT_AGENTS.",
+        help: "Agents that run, of MAX_CONCURRENT_AGENTS where that applies.",
         value: |(_, admission)| Some(admission.in_use() as f64),
     },
     Series {
@@ -165,6 +205,15 @@ const GATES: [Series<Gates>; 3] = [
         value: |(_, admission)| Some(admission.waiting() as f64),
     },
 ];
+
+/// Where a circuit stands, as it stands in metrics.
+pub(super) fn as_number(state: CircuitState) -> f64 {
+    match state {
+        CircuitState::Closed => 0.0,
+        CircuitState::HalfOpen => 1.0,
+        CircuitState::Open => 2.0,
+    }
+}
 
 /// Reads the circuit and the admission at every scrape.
 pub(super) fn gates(

@@ -1,10 +1,12 @@
 //! What a scrape shows, and that it is the format it claims to be.
 
+mod outcomes;
+
 use std::time::{Duration, Instant};
 
 use agent_core::catalog::Catalog;
 use agent_core::invoke::{Answer, Ask, Invoke, InvokeError};
-use agent_core::ports::{ModelError, ModelReply, ModelRequest, ToolFault};
+use agent_core::ports::{ModelError, ModelReply, ModelRequest, ToolChoice, ToolFault};
 use agent_core::result::ToolOutcome;
 use agent_core::testing::{ScriptedModel, says};
 use async_trait::async_trait;
@@ -126,6 +128,7 @@ async fn model_calls_are_counted_with_their_tokens_and_their_end() {
         request_id: "r",
         messages: &[],
         tools: &tools,
+        tool_choice: ToolChoice::Auto,
         max_tokens: 1,
         temperature: 0.0,
         deadline: Instant::now(),
@@ -177,6 +180,7 @@ async fn tool_calls_are_counted_by_tool_component_and_outcome() {
     insta::assert_snapshot!(lines(&metrics, "agent_tool_calls_total"), @r#"
     # HELP agent_tool_calls_total Tool calls by how they ended
     # TYPE agent_tool_calls_total counter
+    agent_tool_calls_total{component="calculator",outcome="cancelled",tool="add"} 0
     agent_tool_calls_total{component="calculator",outcome="failed",tool="add"} 0
     agent_tool_calls_total{component="calculator",outcome="host_error",tool="add"} 0
     agent_tool_calls_total{component="calculator",outcome="invalid_arguments",tool="add"} 1

@@ -37,7 +37,7 @@ const MEMORY_BYTES: [f64; 9] = [
 ];
 
 /// In the order of their declaration: an outcome is its own index.
-const OUTCOMES: [ToolOutcome; 11] = [
+const OUTCOMES: [ToolOutcome; 12] = [
     ToolOutcome::Ok,
     ToolOutcome::Failed,
     ToolOutcome::InvalidArguments,
@@ -49,6 +49,7 @@ const OUTCOMES: [ToolOutcome; 11] = [
     ToolOutcome::OutputLimit,
     ToolOutcome::InvalidOutput,
     ToolOutcome::HostError,
+    ToolOutcome::Cancelled,
 ];
 
 /// Stands for a tool that no set was announced with. Labels must not grow with what callers make up.

@@ -1,10 +1,12 @@
 //! One JSON object per log entry: `timestamp`, `level`, `target`, `message`, then the entry's own fields and
-//! those of the spans around it, all on one level, so that `request_id` is found where one looks for it.
+//! those of the spans around it, all on one level, so that `request_id` is found where one looks for it, then
+//! `trace_id` and `span_id` when it belongs to a trace.
 
 use std::error::Error;
 use std::fmt::{self, Debug};
 use std::io::Write as _;
 
+use agent_core::trace::TraceContext;
 use serde::Serializer as _;
 use serde::ser::SerializeMap as _;
 use serde_json::Value;
@@ -18,15 +20,18 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
+use super::trace_ids::TraceIds;
+
 /// Writes JSON lines.
 pub(super) struct JsonLines<W> {
     writer: W,
+    ids: TraceIds,
 }
 
 impl<W> JsonLines<W> {
-    /// Writes to `writer`.
-    pub(super) fn new(writer: W) -> Self {
-        Self { writer }
+    /// Writes to `writer`. `ids` knows which trace an entry belongs to.
+    pub(super) fn new(writer: W, ids: TraceIds) -> Self {
+        Self { writer, ids }
     }
 }
 
@@ -62,6 +67,9 @@ where
             if let Some(outer) = span.extensions().get::<Fields>() {
                 fields.add_missing(outer);
             }
+        }
+        if let Some(trace) = self.ids.of(event) {
+            fields.add_trace(trace);
         }
         if let Ok(mut line) = render(event, &fields) {
             line.push(b'\n');
@@ -111,12 +119,21 @@ impl Fields {
         }
     }
 
+    fn add_trace(&mut self, trace: TraceContext) {
+        self.set_missing("trace_id", || format!("{:032x}", trace.trace_id).into());
+        self.set_missing("span_id", || format!("{:016x}", trace.span_id).into());
+    }
+
+    fn set_missing(&mut self, name: &'static str, value: impl FnOnce() -> Value) {
+        if self.0.iter().all(|(known, _)| *known != name) {
+            self.0.push((name, value()));
+        }
+    }
+
     /// What is nearer to the event is more to the point, so it is not replaced.
     fn add_missing(&mut self, outer: &Self) {
         for (name, value) in &outer.0 {
-            if self.0.iter().all(|(known, _)| known != name) {
-                self.0.push((name, value.clone()));
-            }
+            self.set_missing(name, || value.clone());
         }
     }
 }

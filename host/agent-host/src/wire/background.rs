@@ -8,23 +8,26 @@ use agent_core::jobs::{WORKERS, Worker};
 use agent_core::ports::queue::{LEASE, missed};
 use agent_core::ports::{JobQueue, RunStore};
 use agent_core::record::Drain;
+use backends::Writer;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
-use futures::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tool_host::ToolHost;
 
 use super::migration::Migration;
 use crate::metrics::QueueDepth;
-use crate::tasks::Tasks;
+use crate::tasks::{Supervisor, Tasks};
 
 /// How long to wait before the queue is asked again for what a predecessor held.
 const RECOVERY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Everything that is to be started with [`Self::start`].
+/// Everything that is to be started with [`Self::start`]. What has to go on is begun anew when it panics.
 pub struct Background {
+    pub(super) supervisor: Supervisor,
     pub(super) tools: Arc<ToolHost>,
+    /// Makes the model's health checks.
+    pub(super) checks: BoxFuture<'static, ()>,
     pub(super) migration: Option<Migration>,
     pub(super) recording: Option<Recording>,
     pub(super) jobbing: Option<Jobbing>,
@@ -35,7 +38,7 @@ pub struct Background {
 /// How runs get into their store.
 pub(super) struct Recording {
     pub(super) store: Arc<dyn RunStore>,
-    pub(super) writer: BoxFuture<'static, ()>,
+    pub(super) writer: Writer,
     pub(super) drain: Drain,
 }
 
@@ -43,7 +46,7 @@ pub(super) struct Recording {
 pub(super) struct Jobbing {
     pub(super) queue: Arc<dyn JobQueue>,
     /// Writes for the queue, if it does not do so by itself.
-    pub(super) writer: Option<BoxFuture<'static, ()>>,
+    pub(super) writer: Option<Writer>,
     pub(super) worker: Worker,
     /// The worker's name.
     pub(super) name: String,
@@ -63,36 +66,95 @@ pub struct Running {
 }
 
 impl Background {
+    /// Waits until the tools are loaded: for a service that nobody asks for its readiness.
+    pub async fn prepare(&self) {
+        self.tools.reload().await;
+    }
+
     /// Starts everything. The workers begin to hand their jobs back when `stopping` is cancelled. A function
     /// that is frozen between requests must not hold jobs: it goes `without_workers`.
     pub fn start(self, stopping: &CancellationToken, without_workers: bool) -> Running {
-        let (others, workers, drain, writer) = (Tasks::new(), Tasks::new(), Tasks::new(), Tasks::new());
-        let tools = self.tools;
-        others.spawn("tool-watch", async move { tools.watch().await });
+        let mut running = Running {
+            others: Tasks::new(),
+            workers: Tasks::new(),
+            drain: Tasks::new(),
+            writer: Tasks::new(),
+            queue: None,
+            database: self.database,
+            mongo: self.mongo,
+        };
+        let (tools, watched) = (self.tools.clone(), self.tools);
+        let starting = Starting { supervisor: self.supervisor, tools, stopping };
+        let watch = move || {
+            let watched = watched.clone();
+            async move { watched.watch().await }
+        };
+        starting.begin(&running.others, "tool-watch", watch);
+        running.others.spawn("health-check", self.checks);
         if let Some(migration) = self.migration {
-            others.spawn("migration", migration.keep_trying());
+            running.others.spawn("migration", migration.keep_trying());
         }
         if let Some(recording) = self.recording {
-            writer.spawn("run-writer", recording.writer);
-            drain.spawn("run-recorder", recording.drain.run(drain.stopping()));
+            starting.record(recording, &running);
         }
-        let mut queue = None;
         if let Some(jobbing) = self.jobbing {
-            others.spawn("queue-depth", jobbing.depth.watch(jobbing.queue.clone()));
-            queue = Some(jobbing.queue.clone());
-            if let Some(queue_writer) = jobbing.writer {
-                writer.spawn("queue-writer", queue_writer);
-            }
-            if !without_workers {
-                others.spawn("recovery", recover(jobbing.queue, jobbing.name));
-                let worker = Arc::new(jobbing.worker);
-                for _ in 0..WORKERS {
-                    let (worker, stopping) = (worker.clone(), stopping.clone());
-                    workers.spawn("worker", async move { worker.work(stopping).await });
-                }
-            }
+            running.queue = Some(jobbing.queue.clone());
+            starting.work_off(jobbing, without_workers, &running);
         }
-        Running { others, workers, drain, writer, queue, database: self.database, mongo: self.mongo }
+        running
+    }
+}
+
+/// Who looks after the tasks, and when they are to end.
+struct Starting<'a> {
+    supervisor: Supervisor,
+    tools: Arc<ToolHost>,
+    stopping: &'a CancellationToken,
+}
+
+impl Starting<'_> {
+    fn begin<F>(&self, tasks: &Tasks, name: &'static str, begin: impl FnMut() -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        tasks.supervise(name, &self.supervisor, self.stopping.clone(), begin);
+    }
+
+    fn record(&self, recording: Recording, running: &Running) {
+        let writer = recording.writer;
+        self.begin(&running.writer, "run-writer", move || writer.run());
+        let (drain, until) = (Arc::new(recording.drain), running.drain.stopping());
+        let record = move || {
+            let (drain, until) = (drain.clone(), until.clone());
+            async move { drain.run(until).await }
+        };
+        self.begin(&running.drain, "run-recorder", record);
+    }
+
+    fn work_off(&self, jobbing: Jobbing, without_workers: bool, running: &Running) {
+        let (depth, queue) = (jobbing.depth, jobbing.queue.clone());
+        self.begin(&running.others, "queue-depth", move || depth.clone().watch(queue.clone()));
+        if let Some(writer) = jobbing.writer {
+            self.begin(&running.writer, "queue-writer", move || writer.run());
+        }
+        if without_workers {
+            return;
+        }
+        running.others.spawn("recovery", recover(jobbing.queue, jobbing.name));
+        let worker = Arc::new(jobbing.worker);
+        for _ in 0..WORKERS {
+            let (worker, tools, until) = (worker.clone(), self.tools.clone(), self.stopping.clone());
+            let work = move || {
+                let (worker, tools, until) = (worker.clone(), tools.clone(), until.clone());
+                async move {
+                    // A job that is claimed before the tools are loaded would run without them.
+                    if until.run_until_cancelled(tools.prepared()).await.is_some() {
+                        worker.work(until).await;
+                    }
+                }
+            };
+            self.begin(&running.workers, "worker", work);
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use agent_core::record::{Behind, Patient};
 use agent_core::run::{Limits, MAX_ITERATIONS};
 
 use crate::config;
-use crate::metrics::Metrics;
+use crate::metrics::{Judged, Metrics};
 
 /// What every stack is built from.
 pub(crate) struct Parts<'a> {
@@ -24,39 +24,49 @@ pub(crate) struct Parts<'a> {
     pub(crate) unrecorded: Arc<dyn Journal>,
     /// Checks the model.
     pub(crate) llm: Arc<dyn Probe>,
-}
-
-/// What stands around the runs of Variant B.
-pub(crate) struct Gates {
-    pub(crate) cache: Option<Arc<dyn ResultCache>>,
+    /// One for the agent, whoever asks it.
     pub(crate) circuit: SharedCircuit,
+    /// The places of requests and jobs.
     pub(crate) admission: Admission,
 }
 
 impl Parts<'_> {
+    /// What a request of Variant A is given to.
+    pub(crate) fn for_variant_a(&self) -> Arc<dyn Invoke> {
+        Arc::new(self.guarded())
+    }
+
     /// What a request of Variant B is given to.
-    pub(crate) fn for_variant_b(&self, gates: Gates) -> Arc<dyn Invoke> {
-        // A place for each run, shared with the queue's worker.
-        let admitted = Admitted::new(self.for_request(), gates.admission, self.config.admission_wait);
-        // Outside the admission: while the circuit is open nobody has to wait to hear so.
-        let guarded = Breaker::new(admitted, gates.circuit);
-        let Some(cache) = gates.cache else { return Arc::new(guarded) };
+    pub(crate) fn for_variant_b(&self, cache: Option<Arc<dyn ResultCache>>) -> Arc<dyn Invoke> {
+        let guarded = self.guarded();
+        let Some(cache) = cache else { return Arc::new(guarded) };
         // Outermost: what is known costs neither a place nor a try.
         let (toolbox, model) = (self.toolbox.clone(), self.model.name().to_owned());
         Arc::new(Cached::new(guarded, cache, toolbox, model, self.metrics.service()))
     }
 
-    /// What the queue's worker works with. Its jobs share the places, and are not behind the circuit: a job can
-    /// wait, and is not to use up its attempts while the circuit is open.
-    pub(crate) fn for_jobs(&self, name: String, admission: Admission, store: Arc<dyn RunStore>) -> Workshop {
+    /// What the queue's worker works with. Its jobs share the places and the circuit: the worker claims none while
+    /// that is open, and what a job finds out about the provider is known to requests.
+    pub(crate) fn for_jobs(&self, name: String, store: Arc<dyn RunStore>) -> Workshop {
         // In the store before the next step, so that another worker can go on.
         let journal: Arc<dyn Journal> = Arc::new(Patient::new(store));
         let agent = self.recorded(self.agent(journal.clone()));
-        Workshop { name, admission, agent, journal, observer: self.metrics.service() }
+        let (admission, circuit) = (self.admission.clone(), self.circuit.clone());
+        let agent = Arc::new(self.metrics.judged(Breaker::new(agent, circuit.clone())));
+        Workshop { name, admission, agent, circuit, journal, observer: self.metrics.service() }
     }
 
-    /// What a request of Variant A is given to, and the inside of Variant B's.
-    pub(crate) fn for_request(&self) -> Arc<dyn Invoke> {
+    /// The run of a request and what every request passes on the way to it.
+    fn guarded(&self) -> Judged<Breaker<Admitted<Arc<dyn Invoke>>>> {
+        // A place for each run, shared with the queue's worker.
+        let admitted = Admitted::new(self.for_request(), self.admission.clone(), self.config.admission_wait);
+        // Outside the admission: while the circuit is open nobody has to wait to hear so.
+        let guarded = Breaker::new(admitted, self.circuit.clone());
+        // Counts those that are turned away as well.
+        self.metrics.judged(guarded)
+    }
+
+    fn for_request(&self) -> Arc<dyn Invoke> {
         let journal = match &self.behind {
             Some(behind) => Arc::new(behind.clone()),
             None => self.unrecorded.clone(),

@@ -1,9 +1,11 @@
 //! The tables of the database: made when the service starts, or as soon as the database is there.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use agent_core::ports::{Probe, ProbeError};
+use async_trait::async_trait;
 use backends::sql::{SetupError, SqlPool};
 use tokio::time::sleep;
 
@@ -11,17 +13,56 @@ use tokio::time::sleep;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// How long to wait after a refusal, which only an operator can mend.
+const REFUSED_PAUSE: Duration = Duration::from_secs(10);
+
+/// What is known of the database's tables. Clones know the same.
+#[derive(Debug, Clone)]
+pub(crate) struct Schema {
+    /// Whether the tables are there, and those of this program.
+    pub(crate) prepared: Arc<AtomicBool>,
+    /// Why they cannot be used, until they can.
+    refused: Arc<Mutex<Option<SetupError>>>,
+}
+
 /// Brings a database up to date.
-#[derive(Debug)]
+#[async_trait]
+pub(crate) trait Migrate: Send + Sync {
+    async fn migrate(&self) -> Result<(), SetupError>;
+}
+
+#[async_trait]
+impl Migrate for SqlPool {
+    async fn migrate(&self) -> Result<(), SetupError> {
+        Self::migrate(self).await
+    }
+}
+
+/// Brings a database up to date, however long that takes.
 pub(crate) struct Migration {
-    database: SqlPool,
-    done: Arc<AtomicBool>,
+    database: Arc<dyn Migrate>,
+    schema: Schema,
+}
+
+impl Schema {
+    /// `prepared` when there is nothing to be prepared.
+    pub(crate) fn new(prepared: bool) -> Self {
+        Self { prepared: Arc::new(AtomicBool::new(prepared)), refused: Arc::default() }
+    }
+
+    /// The database's check, which fails as well while its tables cannot be used.
+    pub(crate) fn checked(&self, database: Arc<dyn Probe>) -> Arc<dyn Probe> {
+        Arc::new(Usable { database, schema: self.clone() })
+    }
+
+    fn refused(&self) -> MutexGuard<'_, Option<SetupError>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Migration {
-    /// `done` becomes true when the tables are there.
-    pub(crate) fn new(database: SqlPool, done: Arc<AtomicBool>) -> Self {
-        Self { database, done }
+    pub(crate) fn new(database: Arc<dyn Migrate>, schema: Schema) -> Self {
+        Self { database, schema }
     }
 
     /// Tries once. A database that is down may come back, so that is left to [`Self::keep_trying`], which has to
@@ -37,7 +78,8 @@ impl Migration {
         }
     }
 
-    /// Tries until it is done.
+    /// Tries until it is done. A database that turns out to be somebody else's is an error here and a failed check of
+    /// readiness, and is tried again: an operator may put another one in its place.
     pub(crate) async fn keep_trying(self) {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -47,15 +89,114 @@ impl Migration {
                     tracing::info!("the database is prepared");
                     return;
                 }
-                Err(error) => tracing::debug!(%error, "the database is not prepared yet"),
+                Err(error @ SetupError::Store { .. }) => {
+                    tracing::debug!(%error, "the database is not prepared yet");
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                Err(error) => {
+                    self.refuse(error);
+                    pause = REFUSED_PAUSE;
+                }
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
     async fn attempt(&self) -> Result<(), SetupError> {
         self.database.migrate().await?;
-        self.done.store(true, Ordering::Release);
+        *self.schema.refused() = None;
+        self.schema.prepared.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// Says so once, and again only when it is another reason.
+    fn refuse(&self, error: SetupError) {
+        let mut refused = self.schema.refused();
+        if refused.as_ref() != Some(&error) {
+            tracing::error!(
+                %error,
+                "DATABASE_URL names a database that this program cannot use: run the release that made its tables, \
+                 or name another database"
+            );
+        }
+        *refused = Some(error);
+    }
+}
+
+/// A database that answers and can be used.
+struct Usable {
+    database: Arc<dyn Probe>,
+    schema: Schema,
+}
+
+#[async_trait]
+impl Probe for Usable {
+    fn name(&self) -> &'static str {
+        self.database.name()
+    }
+
+    async fn check(&self) -> Result<Option<Duration>, ProbeError> {
+        if let Some(error) = &*self.schema.refused() {
+            return Err(ProbeError(error.to_string()));
+        }
+        self.database.check().await
+    }
+}
+
+impl std::fmt::Debug for Migration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Migration").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::super::probes::InProcess;
+    use super::*;
+
+    /// Gives these answers in their order, then works.
+    struct Scripted(Mutex<VecDeque<SetupError>>);
+
+    #[async_trait]
+    impl Migrate for Scripted {
+        async fn migrate(&self) -> Result<(), SetupError> {
+            self.0.lock().unwrap().pop_front().map_or(Ok(()), Err)
+        }
+    }
+
+    fn migration(answers: impl IntoIterator<Item = SetupError>) -> (Migration, Schema) {
+        let schema = Schema::new(false);
+        let database = Scripted(Mutex::new(answers.into_iter().collect()));
+        (Migration::new(Arc::new(database), schema.clone()), schema)
+    }
+
+    fn down() -> SetupError {
+        SetupError::Store { detail: "connection refused".into() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_database_that_turns_out_to_be_newer_fails_the_check_until_it_is_another_one() {
+        let newer = SetupError::Newer { version: 7 };
+        let (migration, schema) = migration([down(), down(), newer.clone(), newer.clone(), down()]);
+        let probe = schema.checked(Arc::new(InProcess));
+        let migration = migration.begin().await.unwrap().expect("it may come back");
+        assert_eq!(probe.check().await, Ok(None));
+        let watching = async {
+            sleep(FIRST_PAUSE * 2 + LONGEST_PAUSE).await;
+            assert_eq!(probe.check().await, Err(ProbeError(newer.to_string())));
+            assert!(!schema.prepared.load(Ordering::Acquire));
+        };
+        tokio::join!(migration.keep_trying(), watching);
+        assert_eq!(probe.check().await, Ok(None));
+        assert!(schema.prepared.load(Ordering::Acquire));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_database_of_somebody_else_keeps_the_service_from_starting() {
+        for error in [SetupError::Newer { version: 7 }, SetupError::Foreign { version: 1 }] {
+            let (migration, _schema) = migration([error.clone()]);
+            assert_eq!(migration.begin().await.unwrap_err(), error);
+        }
     }
 }

@@ -11,26 +11,29 @@ mod tools;
 mod variant_b;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
+use agent_core::circuit::SharedCircuit;
+use agent_core::invoke::Admission;
 use agent_core::ports::Probe;
 use agent_core::record::{Behind, Bounds};
 use axum::Router;
 use backends::memory::MemoryJournal;
 use backends::sql::SqlPool;
+use futures::FutureExt;
 use http_edge::{Edge, Hosts, Readiness, Settings};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
 use crate::metrics::{HttpMetrics, Metrics};
+use crate::tasks::Supervisor;
 use background::Recording;
 use invoke::Parts;
-use migration::Migration;
+use migration::{Migration, Schema};
 use stores::Runs;
 
 pub use background::{Background, Running};
-pub use tools::start as start_tools;
+pub use tools::start_observed as start_observed_tools;
 
 /// Bytes of journals that are kept in memory while there is no store to keep them.
 const JOURNAL_BYTES: usize = 8 << 20;
@@ -110,27 +113,41 @@ pub async fn build(
         Metrics::new(config.service.environment, &config.observe.metrics_prefix, &Handle::current())
             .map_err(WireError::Metrics)?;
     let models = models::connect(&config.models, &metrics)?;
-    let tools = tools::start(&config.tools, lane, metrics.tools()).await.map_err(WireError::Tools)?;
+    let tools = tools::start(&config.tools, config.agent.token_budget, lane, metrics.tools())
+        .await
+        .map_err(WireError::Tools)?;
     let tools = Arc::new(tools);
     let stores = stores::open(&config.stores).await?;
-    let prepared = Arc::new(AtomicBool::new(stores.database.is_none()));
-    let migration = prepare(stores.database.as_ref(), &prepared).await?;
+    let schema = Schema::new(stores.database.is_none());
+    let migration = prepare(stores.database.as_ref(), &schema).await?;
     let (recording, behind) = record(stores.runs, &metrics);
+    let (circuit, admission) = bulkheads(&config.agent, &metrics)?;
+    let (llm, checks) = probes::llm(models.checked, &config.models);
     let parts = Parts {
         config: &config.agent,
         metrics: &metrics,
-        model: models.chat,
+        model: Arc::new(probes::Heard { model: models.chat, probe: llm.clone() }),
         toolbox: tools.clone(),
         behind,
         unrecorded: Arc::new(MemoryJournal::new(JOURNAL_BYTES)),
-        llm: probes::llm(models.checked, config.models.health_ttl),
+        llm: Arc::new(llm),
+        circuit,
+        admission,
     };
 
     let database = stores.database.as_ref().map(|pool| probes::database(pool, stores.mongo.as_ref()));
+    let database = database.map(|probe| schema.checked(probe));
+    let restarts = metrics.service();
+    let supervisor = Supervisor::new(move |task| restarts.task_restarted(task));
+    let readiness = {
+        let supervisor = supervisor.clone();
+        readiness.with_tasks(Arc::new(move || supervisor.down()))
+    };
     let a = config.service.variant.serves_a().then(|| variant_a(&parts, database.clone()));
     let (b, jobbing) = match (&config.variant_b, &stores.database, database, &recording) {
         (Some(needs), Some(pool), Some(probe), Some(recording)) => {
             let (runs, stopping) = (recording.store.clone(), stopping.clone());
+            let prepared = schema.prepared;
             let stores = variant_b::Stores { pool, probe, runs, prepared, stopping };
             let (served, jobbing) = variant_b::build(config, needs, stores, &parts, worker)?;
             (Some(served), Some(jobbing))
@@ -151,14 +168,23 @@ pub async fn build(
         settings: settings(&config.http),
     });
     let (database, mongo) = (stores.database, stores.mongo);
-    let background = Background { tools, migration, recording, jobbing, database, mongo };
+    let checks = checks.run().boxed();
+    let background = Background { supervisor, tools, checks, migration, recording, jobbing, database, mongo };
     Ok(Service { router, background, http_metrics, recording: behind })
 }
 
+/// The circuit of the agent and the places for its runs, which all variants and the queue's worker share.
+fn bulkheads(config: &config::Agent, metrics: &Metrics) -> Result<(SharedCircuit, Admission), WireError> {
+    let circuit = SharedCircuit::new(config.circuit_min_volume);
+    let admission = config.max_concurrent.map_or_else(Admission::unlimited, Admission::new);
+    metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
+    Ok((circuit, admission))
+}
+
 /// Makes the tables, or says who is to make them as soon as the database is there.
-async fn prepare(database: Option<&SqlPool>, done: &Arc<AtomicBool>) -> Result<Option<Migration>, WireError> {
+async fn prepare(database: Option<&SqlPool>, schema: &Schema) -> Result<Option<Migration>, WireError> {
     let Some(database) = database else { return Ok(None) };
-    Migration::new(database.clone(), done.clone()).begin().await.map_err(WireError::Migration)
+    Migration::new(Arc::new(database.clone()), schema.clone()).begin().await.map_err(WireError::Migration)
 }
 
 /// Where runs are recorded, if anywhere, and how they get there.
@@ -171,7 +197,7 @@ fn record(runs: Option<Runs>, metrics: &Metrics) -> (Option<Recording>, Option<B
 fn variant_a(parts: &Parts<'_>, database: Option<Arc<dyn Probe>>) -> http_edge::VariantA {
     // Decisions, "`/health/ready` checks (Variant A)".
     let probes = [Some(parts.llm.clone()), database].into_iter().flatten().collect();
-    http_edge::VariantA { invoke: parts.for_request(), toolbox: parts.toolbox.clone(), probes }
+    http_edge::VariantA { invoke: parts.for_variant_a(), toolbox: parts.toolbox.clone(), probes }
 }
 
 fn settings(config: &config::Http) -> Settings {
@@ -189,9 +215,6 @@ fn warn_of_what_is_not_there(config: &Config) {
     if config.tools.policy.exists() {
         let file = config.tools.policy.display();
         tracing::warn!(%file, "TOOLS_POLICY is not read yet: tools get what the contract gives to all, and nothing else");
-    }
-    if config.observe.tracing_api_key.is_some() {
-        tracing::warn!("TRACING_API_KEY has no effect yet: traces are not exported");
     }
 }
 

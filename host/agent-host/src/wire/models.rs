@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use agent_core::ports::Model;
-use model_client::{ApiKey, DemoModel, Fallback, Provider, ProviderSettings, Retry, Schedule};
+use model_client::{ApiKey, DemoModel, Fallback, HttpModel, Provider, ProviderSettings, Retry, Schedule};
 
 use super::WireError;
 use crate::config::{self, ModelAccess, Models};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, ProviderState};
 
 /// The models, twice: as runs ask them and as the health check does.
 pub(crate) struct Connected {
@@ -20,31 +20,51 @@ pub(crate) struct Connected {
 /// Sets the models up. Nothing is sent yet.
 pub(crate) fn connect(config: &Models, metrics: &Metrics) -> Result<Connected, WireError> {
     let schedule = Schedule { retries: config.retries, ..Schedule::default() };
-    let patient = |model: &Arc<dyn Model>| Retry::with_schedule(model.clone(), schedule);
+    let patient =
+        |model: &Arc<dyn Model>| Retry::with_schedule(model.clone(), schedule).observed_by(metrics.service());
+    let mut states = Vec::new();
     // Metered inside the retries and for the health check too: every call that is made may be billed.
-    let connect = |access, variable| -> Result<Arc<dyn Model>, WireError> {
-        Ok(Arc::new(metrics.metered_model(connect_one(config, access, variable)?)))
+    let mut connect = |access, variable| -> Result<Arc<dyn Model>, WireError> {
+        let model: Arc<dyn Model> = match connect_one(config, access, variable)? {
+            None => Arc::new(DemoModel),
+            Some(model) => {
+                let model = Arc::new(model);
+                let counted = Arc::clone(&model);
+                let refused_tools = Box::new(move || counted.refused_tools());
+                states.push(ProviderState { model: model.name().to_owned(), refused_tools, circuit: None });
+                model
+            }
+        };
+        Ok(Arc::new(metrics.metered_model(model)))
     };
     let first = connect(&config.first, "LLM_MODEL")?;
-    let Some(second) = &config.second else {
-        return Ok(Connected { chat: Arc::new(patient(&first)), checked: first });
+    let second = config.second.as_ref().map(|second| connect(second, "ALT_LLM_MODEL")).transpose()?;
+    let connected = match second {
+        None => Connected { chat: Arc::new(patient(&first)), checked: first },
+        Some(second) => {
+            let chat = Fallback::new(patient(&first), patient(&second));
+            if let Some(state) = states.first_mut().filter(|state| state.model == first.name()) {
+                state.circuit = Some(chat.circuit());
+            }
+            Connected { chat: Arc::new(chat), checked: Arc::new(Fallback::new(first, second)) }
+        }
     };
-    let second = connect(second, "ALT_LLM_MODEL")?;
-    Ok(Connected {
-        chat: Arc::new(Fallback::new(patient(&first), patient(&second))),
-        checked: Arc::new(Fallback::new(first, second)),
-    })
+    // Two keys for one model are one model to whoever counts.
+    states.dedup_by(|one, other| one.model == other.model);
+    metrics.show_providers(states).map_err(WireError::Metrics)?;
+    Ok(connected)
 }
 
+/// A client of a provider; none for the demo model, which has none.
 fn connect_one(
     config: &Models,
     access: &ModelAccess,
     variable: &'static str,
-) -> Result<Arc<dyn Model>, WireError> {
+) -> Result<Option<HttpModel>, WireError> {
     let provider = match access.id.provider {
         config::Provider::Demo => {
             tracing::warn!("this is the demo model: it answers by rules and is no language model");
-            return Ok(Arc::new(DemoModel));
+            return Ok(None);
         }
         config::Provider::OpenAi => Provider::OpenAi,
         config::Provider::Anthropic => Provider::Anthropic,
@@ -57,5 +77,5 @@ fn connect_one(
         timeout: config.timeout,
     };
     let model = model_client::connect(settings).map_err(|error| WireError::Model { variable, error })?;
-    Ok(Arc::new(model))
+    Ok(Some(model))
 }

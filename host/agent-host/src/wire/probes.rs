@@ -4,23 +4,49 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::catalog::Catalog;
-use agent_core::health::Fresh;
+use agent_core::health::{CachedProbe, Checks};
 use agent_core::message::Message;
-use agent_core::ports::{Model, ModelError, ModelRequest, Probe, ProbeError};
+use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest, Probe, ProbeError, ToolChoice};
 use async_trait::async_trait;
 use backends::mongo::{MongoProbe, MongoStore};
 use backends::sql::{SqlPool, SqlProbe};
 
-/// How long the model may take to answer a health check. Shorter than the whole check may take, so that what
-/// went wrong is known, and kept, before nobody waits for it any more.
-const MODEL_LIMIT: Duration = Duration::from_secs(4);
+use crate::config::Models;
 
-/// Most tokens of the answer to a health check. It is thrown away, but some providers refuse to write less.
-const CHECK_TOKENS: u32 = 16;
+/// Most tokens of the answer to a health check: the least there is, because it is thrown away. A provider that
+/// refuses to write so little is asked for what it wants.
+const CHECK_TOKENS: u32 = 1;
 
-/// The model's check, made at most once per `fresh_for` (decisions, "Model health check").
-pub(crate) fn llm(model: Arc<dyn Model>, fresh_for: Duration) -> Arc<dyn Probe> {
-    Arc::new(Fresh::new(ModelProbe { model, no_tools: Catalog::default() }, fresh_for))
+/// How much longer a check may take than the call it makes, so that the call says what went wrong.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// The model's check, made at most once per time to live (decisions, "Model health check"), and the task that makes
+/// it. It may take as long as any call of the model: one that is busy or slow is not ill.
+pub(crate) fn llm(model: Arc<dyn Model>, config: &Models) -> (CachedProbe, Checks<ModelProbe>) {
+    let probe = ModelProbe { model, no_tools: Catalog::default(), limit: config.timeout };
+    CachedProbe::new(probe, config.health_ttl, config.timeout + MARGIN)
+}
+
+/// A model whose replies to runs count as health checks.
+pub(crate) struct Heard {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) probe: CachedProbe,
+}
+
+#[async_trait]
+impl Model for Heard {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        let start = Instant::now();
+        let reply = self.model.complete(request).await;
+        if reply.is_ok() {
+            self.probe.passed(start.elapsed());
+        }
+        reply
+    }
 }
 
 /// The database and, where runs are kept in one, the document store: either being down is the database's being down.
@@ -64,9 +90,10 @@ impl Probe for InProcess {
 }
 
 /// Sends one short user message (interface, Variant B, rule 1).
-struct ModelProbe {
+pub(crate) struct ModelProbe {
     model: Arc<dyn Model>,
     no_tools: Catalog,
+    limit: Duration,
 }
 
 #[async_trait]
@@ -81,9 +108,10 @@ impl Probe for ModelProbe {
             request_id: "health",
             messages: &messages,
             tools: &self.no_tools,
+            tool_choice: ToolChoice::Auto,
             max_tokens: CHECK_TOKENS,
             temperature: 0.0,
-            deadline: Instant::now() + MODEL_LIMIT,
+            deadline: Instant::now() + self.limit,
         };
         match self.model.complete(request).await {
             Ok(_) => Ok(None),

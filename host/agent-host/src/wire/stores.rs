@@ -5,12 +5,12 @@ use std::sync::Arc;
 use agent_core::observe::Observer;
 use agent_core::ports::{JobQueue, Probe, RateWindows, ResultCache, RunStore};
 use agent_core::rates::FallbackRates;
+use backends::Writer;
 use backends::bullmq::BullQueue;
 use backends::memory::{MemoryCache, MemoryWindows};
 use backends::mongo::MongoStore;
 use backends::redis::{Redis, RedisCache, RedisProbe, RedisWindows};
 use backends::sql::{SqlPool, SqlQueue, SqlRuns};
-use futures::future::BoxFuture;
 
 use super::WireError;
 use super::probes::InProcess;
@@ -23,7 +23,7 @@ const CACHE_BYTES: u64 = 64 << 20;
 pub(crate) struct Runs {
     pub(crate) store: Arc<dyn RunStore>,
     /// Writes for the store. It ends when the store has been dropped and everything is written.
-    pub(crate) writer: BoxFuture<'static, ()>,
+    pub(crate) writer: Writer,
 }
 
 /// What any variant may have.
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     pub(crate) windows: Arc<dyn RateWindows>,
     pub(crate) queue: Arc<dyn JobQueue>,
     /// Writes for the queue, if it lies in the database. It ends like the one of [`Runs`].
-    pub(crate) queue_writer: Option<BoxFuture<'static, ()>>,
+    pub(crate) queue_writer: Option<Writer>,
     pub(crate) key_value: Arc<dyn Probe>,
 }
 
@@ -59,11 +59,11 @@ pub(crate) async fn open(config: &Stores) -> Result<Opened, WireError> {
     let runs = match (&mongo, &database) {
         (Some(mongo), _) => {
             let (store, writer) = mongo.runs();
-            Some(Runs { store: Arc::new(store), writer: Box::pin(writer.run()) })
+            Some(Runs { store: Arc::new(store), writer })
         }
         (None, Some(database)) => {
             let (store, writer) = SqlRuns::new(database.clone());
-            Some(Runs { store: Arc::new(store), writer: Box::pin(writer) })
+            Some(Runs { store: Arc::new(store), writer })
         }
         (None, None) => None,
     };
@@ -84,7 +84,7 @@ pub(crate) fn open_shared(
                 cache: Arc::new(MemoryCache::new(CACHE_BYTES)),
                 windows: local,
                 queue: Arc::new(queue),
-                queue_writer: Some(Box::pin(writer)),
+                queue_writer: Some(writer),
                 key_value: Arc::new(InProcess),
             }
         }
@@ -94,7 +94,7 @@ pub(crate) fn open_shared(
             Shared {
                 cache: Arc::new(RedisCache::new(redis.clone())),
                 windows: Arc::new(FallbackRates::new(windows, local, observer)),
-                queue: Arc::new(BullQueue::open(url.expose()).map_err(WireError::Redis)?),
+                queue: Arc::new(BullQueue::new(&redis)),
                 queue_writer: None,
                 key_value: Arc::new(RedisProbe(redis)),
             }

@@ -3,25 +3,45 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tool_host::{CallReport, EngineError, Limits, Observer, SetReport, ToolHost};
+use tool_host::{CallReport, Compiler, EngineError, Limits, Observer, SetReport, ToolHost};
 
 use crate::config::Tools;
 use crate::metrics::ToolMetrics;
 
-/// Starts the tool host. Components that cannot be loaded are its faults, not its errors.
-pub async fn start(config: &Tools, lane: Handle, metrics: Arc<ToolMetrics>) -> Result<ToolHost, EngineError> {
+/// Starts the tool host, counted. Components that cannot be loaded are its faults, not its errors.
+pub(super) async fn start(
+    config: &Tools,
+    token_budget: u64,
+    lane: Handle,
+    metrics: Arc<ToolMetrics>,
+) -> Result<ToolHost, EngineError> {
+    start_observed(config, token_budget, lane, Arc::new(Counted(metrics))).await
+}
+
+/// The same, for whoever counts otherwise or not at all.
+pub async fn start_observed(
+    config: &Tools,
+    token_budget: u64,
+    lane: Handle,
+    observer: Arc<dyn Observer>,
+) -> Result<ToolHost, EngineError> {
     ToolHost::start(tool_host::Config {
         folder: config.folder.clone(),
         cache: config.cache.clone(),
+        // This very program, even if another version was installed since it started.
+        compiler: Compiler::new("/proc/self/exe", &["compile"]),
         limits: Limits {
             timeout: config.timeout,
             memory_bytes: config.memory_bytes,
             output_bytes: config.output_bytes,
+            component_concurrency: config.component_concurrency,
             ..Limits::default()
         },
+        // The other half is for the conversation.
+        catalog_tokens: token_budget / 2,
         metering: config.fuel_metering,
         lane,
-        observer: Arc::new(Counted(metrics)),
+        observer,
     })
     .await
 }

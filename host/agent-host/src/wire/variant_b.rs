@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use agent_core::circuit::SharedCircuit;
-use agent_core::invoke::Admission;
 use agent_core::jobs::{Jobs, Worker};
 use agent_core::ports::{Cluster, Probe, RunStore};
 use backends::sql::SqlPool;
@@ -14,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::WireError;
 use super::background::Jobbing;
-use super::invoke::{Gates, Parts};
+use super::invoke::Parts;
 use super::stores;
 use crate::config::{self, Config, Environment};
 
@@ -41,21 +39,17 @@ pub(crate) fn build(
 ) -> Result<(http_edge::VariantB, Jobbing), WireError> {
     let Parts { metrics, .. } = *parts;
     let shared = stores::open_shared(needs, stores.pool, metrics.service())?;
-    let admission = Admission::new(config.agent.max_concurrent);
-    let circuit = SharedCircuit::new(config.agent.circuit_min_volume);
-    metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
     let jobs = Jobs::new(shared.queue.clone()).until(stores.stopping);
     let cache = config.agent.result_cache.then_some(shared.cache);
-    let gates = Gates { cache: cache.clone(), circuit, admission: admission.clone() };
     let jobbing = Jobbing {
         queue: shared.queue,
         writer: shared.queue_writer,
-        worker: Worker::new(&jobs, parts.for_jobs(worker.clone(), admission, stores.runs)),
+        worker: Worker::new(&jobs, parts.for_jobs(worker.clone(), stores.runs)),
         name: worker,
         depth: metrics.show_queue().map_err(WireError::Metrics)?,
     };
     let served = http_edge::VariantB {
-        invoke: parts.for_variant_b(gates),
+        invoke: parts.for_variant_b(cache.clone()),
         jobs,
         cache,
         windows: Arc::new(metrics.metered_windows(shared.windows)),
@@ -64,6 +58,7 @@ pub(crate) fn build(
         database: stores.probe,
         key_value: shared.key_value,
         llm: parts.llm.clone(),
+        toolbox: parts.toolbox.clone(),
         prepared: stores.prepared,
         production: config.service.environment == Environment::Production,
     };

@@ -1,19 +1,13 @@
 //! Leases and how they end.
 
-use std::time::Duration;
-
-use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF};
 use agent_core::ports::{AttemptEnd, Cancelling, Claim, QueueError, Renewal};
-use bullmq::JobOptions;
-use bullmq::types::BackoffStrategy;
 use redis::ScriptInvocation;
 
-use super::official::{End, millis};
-use super::ours::wish_key;
+use super::official::{End, Holder};
+use super::options::{Options, Retry};
+use super::ours::{attempt_of, wish_key};
+use super::record::RUNS;
 use super::{Store, broken, now, store_error};
-
-/// Longest wait for the next attempt, whatever was asked for.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What BullMQ's scripts answer when they do nothing.
 mod refusal {
@@ -23,6 +17,19 @@ mod refusal {
     pub(super) const OPEN_CHILDREN: i64 = -4;
     /// Children of the job have failed.
     pub(super) const FAILED_CHILDREN: i64 = -9;
+}
+
+type Texts = (Option<String>, Option<String>, Option<String>);
+
+/// What is stored of a job whose attempt ends.
+struct Found {
+    /// What whoever added it asked for.
+    options: Options,
+    stacktrace: Option<String>,
+    /// How many of its runs will have ended when this one has.
+    runs_after: String,
+    /// Its owner wishes to cancel this attempt.
+    is_unwanted: bool,
 }
 
 impl Store {
@@ -35,33 +42,36 @@ impl Store {
     }
 
     pub(super) async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
-        let holder = (&*claim.job_id, &*claim.token);
-        let (options, wish) = self.options(&claim.job_id).await?;
+        let job = self.look_up(claim).await?;
         match end {
             AttemptEnd::Completed(result) => {
-                let finish = self.official.finish(holder, End::Completed(result.get()), &options, now());
+                let fields = [RUNS, &*job.runs_after];
+                let end = End::Completed(result.get());
+                let finish = self.official.finish(holder(claim), end, &job.options, &fields);
                 match self.end_attempt(claim, &finish.map_err(broken)?).await? {
                     refusal::OPEN_CHILDREN | refusal::FAILED_CHILDREN => {
-                        let reason = "a job that this one depends on has not completed";
-                        self.fail(claim, reason, &options).await?;
+                        self.fail(claim, "a job that this one depends on has not completed", &job).await?;
                     }
                     _ => {}
                 }
-                self.forget(wish, &claim.job_id).await
+                self.forget(job.is_unwanted, &claim.job_id).await
             }
             AttemptEnd::Cancelled => self.cancel_as_worker(claim).await,
             // Nobody is to take up again what its owner does not want.
-            AttemptEnd::Failed { .. } | AttemptEnd::HandedBack if wish => self.cancel_as_worker(claim).await,
+            AttemptEnd::Failed { .. } | AttemptEnd::HandedBack { .. } if job.is_unwanted => {
+                self.cancel_as_worker(claim).await
+            }
             AttemptEnd::Failed { error, retry } => {
-                match next_attempt(&options, claim.attempts_made).filter(|_| *retry) {
-                    Some(delay) => {
-                        let delay = self.official.delay(holder, error, delay, now());
-                        self.end_attempt(claim, &delay.map_err(broken)?).await.map(drop)
-                    }
-                    None => self.fail(claim, error, &options).await,
+                match job.options.retry(claim.attempts_made).filter(|_| *retry) {
+                    Some(retry) => self.try_again(claim, error, &retry, &job).await,
+                    None => self.fail(claim, error, &job).await,
                 }
             }
-            AttemptEnd::HandedBack => {
+            AttemptEnd::HandedBack { delay } if !delay.is_zero() => {
+                let delay = self.official.delay(holder(claim), false, &[], *delay);
+                self.end_attempt(claim, &delay.map_err(broken)?).await.map(drop)
+            }
+            AttemptEnd::HandedBack { .. } => {
                 let hand_back = self.official.hand_back(&claim.job_id, &claim.token);
                 self.end_attempt(claim, &hand_back).await.map(drop)
             }
@@ -78,6 +88,7 @@ impl Store {
             }
             "asked" => Cancelling::Asked,
             "ended" => Cancelling::HadEnded,
+            "refused" => Cancelling::Refused,
             _ => Cancelling::Unknown,
         })
     }
@@ -100,8 +111,35 @@ impl Store {
         }
     }
 
-    async fn fail(&self, claim: &Claim, reason: &str, options: &JobOptions) -> Result<(), QueueError> {
-        let fail = self.official.finish((&claim.job_id, &claim.token), End::Failed(reason), options, now());
+    async fn try_again(
+        &self,
+        claim: &Claim,
+        reason: &str,
+        retry: &Retry,
+        job: &Found,
+    ) -> Result<(), QueueError> {
+        if let Some(strategy) = &retry.unknown {
+            let job_id = &claim.job_id;
+            tracing::warn!(
+                job_id,
+                strategy,
+                "this backoff strategy is not known here: the waits double from 2 s"
+            );
+        }
+        let stacktrace = job.options.stacktrace(job.stacktrace.as_deref(), reason);
+        let fields = ["failedReason", reason, "stacktrace", &*stacktrace];
+        let script = if retry.delay.is_zero() {
+            self.official.retry(holder(claim), &job.options, &fields, now())
+        } else {
+            self.official.delay(holder(claim), true, &fields, retry.delay)
+        };
+        self.end_attempt(claim, &script.map_err(broken)?).await.map(drop)
+    }
+
+    async fn fail(&self, claim: &Claim, reason: &str, job: &Found) -> Result<(), QueueError> {
+        let stacktrace = job.options.stacktrace(job.stacktrace.as_deref(), reason);
+        let fields = ["failedReason", reason, "stacktrace", &*stacktrace, RUNS, &*job.runs_after];
+        let fail = self.official.finish(holder(claim), End::Failed(reason), &job.options, &fields);
         self.end_attempt(claim, &fail.map_err(broken)?).await.map(drop)
     }
 
@@ -117,16 +155,21 @@ impl Store {
         }
     }
 
-    /// What whoever added the job asked for, and whether its owner wishes to cancel it.
-    async fn options(&self, job_id: &str) -> Result<(JobOptions, bool), QueueError> {
+    /// What ending an attempt has to know of its job.
+    async fn look_up(&self, claim: &Claim) -> Result<Found, QueueError> {
         let mut both = redis::pipe();
-        both.cmd("HGET").arg(self.keys.job_key(job_id)).arg("opts");
-        both.cmd("EXISTS").arg(wish_key(job_id));
+        both.cmd("HMGET").arg(self.keys.job_key(&claim.job_id)).arg(&["opts", "stacktrace", RUNS]);
+        both.cmd("GET").arg(wish_key(&claim.job_id));
         let both = &both;
         let asked = self.redis.ask(|mut redis| async move { both.query_async(&mut redis).await }).await;
-        let (options, wish): (Option<String>, bool) = asked.map_err(store_error)?;
-        let options = options.and_then(|options| serde_json::from_str(&options).ok());
-        Ok((options.unwrap_or_default(), wish))
+        let ((options, stacktrace, runs), wish): (Texts, Option<String>) = asked.map_err(store_error)?;
+        let runs: u64 = runs.and_then(|runs| runs.parse().ok()).unwrap_or(0);
+        Ok(Found {
+            options: Options::parse(options.as_deref()),
+            stacktrace,
+            runs_after: runs.saturating_add(1).to_string(),
+            is_unwanted: wish.is_some_and(|wish| wish == attempt_of(claim)),
+        })
     }
 
     /// Forgets a wish that came too late, lest it hit another attempt that somebody asks for in Bull Board.
@@ -140,44 +183,10 @@ impl Store {
     }
 }
 
-/// How long to wait for the next attempt; nothing when there is to be none.
-fn next_attempt(options: &JobOptions, attempts_made: u32) -> Option<Duration> {
-    // Node writes 0 when nothing was asked for.
-    let asked = options.attempts.filter(|attempts| *attempts > 0);
-    let failed = attempts_made.saturating_add(1);
-    if failed >= asked.unwrap_or(ATTEMPTS) {
-        return None;
-    }
-    let doubled = |first: u64| first.saturating_mul(1 << (failed - 1).min(32));
-    let delay = match (&options.backoff, asked) {
-        (Some(BackoffStrategy::Fixed(delay)), _) => *delay,
-        (Some(BackoffStrategy::Exponential(first)), _) => doubled(*first),
-        (None, Some(_)) => 0,
-        // A strategy of somebody else's worker, or none of whose attempts we chose the number.
-        (Some(BackoffStrategy::Custom(_)), _) | (None, None) => doubled(millis(FIRST_BACKOFF)),
-    };
-    Some(Duration::from_millis(delay).min(LONGEST_BACKOFF))
+fn holder(claim: &Claim) -> Holder<'_> {
+    (&claim.job_id, &claim.token)
 }
 
 fn lost(claim: &Claim) -> QueueError {
     QueueError::LeaseLost { job_id: claim.job_id.clone() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn attempts_and_backoff_are_as_asked_for_else_ours() {
-        let delays = |options: &JobOptions| -> Vec<u64> {
-            (0..).map_while(|made| next_attempt(options, made)).map(millis).collect()
-        };
-        let node = |options: &str| serde_json::from_str::<JobOptions>(options).unwrap();
-        assert_eq!(delays(&node(r#"{"attempts": 0}"#)), [2000, 4000]);
-        assert_eq!(delays(&node(r#"{"attempts": 1}"#)), [] as [u64; 0]);
-        assert_eq!(delays(&node(r#"{"attempts": 3}"#)), [0, 0]);
-        assert_eq!(delays(&node(r#"{"attempts": 3, "backoff": {"type": "fixed", "delay": 5}}"#)), [5, 5]);
-        let exponential = r#"{"attempts": 4, "backoff": {"type": "exponential", "delay": 10}}"#;
-        assert_eq!(delays(&node(exponential)), [10, 20, 40]);
-    }
 }

@@ -5,17 +5,44 @@
 //! |---|---|
 //! | `bull:agent-tasks:…` | BullMQ's, written by its own scripts (`official.rs`) and, where it has no word for it, by ours |
 //! | `agent-host:agent-tasks:user:<id>` | a user's jobs, the newest with the highest score |
-//! | `agent-host:agent-tasks:wish:<job>` | its owner wants an active job to be cancelled |
+//! | `agent-host:agent-tasks:wish:<job>` | its owner wants an active job to be cancelled; the attempt that is meant |
 //! | `agent-host:agent-tasks:cancelled:<job>` | what was known of a job that is cancelled |
 //!
-//! Ours expire by themselves. Redis has to be 6.2 or newer, and one server: the keys are not of one cluster slot.
+//! Ours expire by themselves. One field of a job's hash is ours as well: `agentHostRuns`, how many runs of the job have
+//! ended for good. It is part of the run's id, so that a job which somebody retries by hand runs anew.
+//!
+//! What BullMQ's own worker does around a job, and what becomes of it here. Each row is tested beside Node's worker, or
+//! against the official port:
+//!
+//! | feature | here |
+//! |---|---|
+//! | priorities, delays, `lifo`, paused queues | as there: its scripts |
+//! | `attempts`, `backoff` (fixed, exponential, `jitter`) | as there; without `attempts` three, as for jobs of our own |
+//! | backoff strategies that are functions | refused with a log line: exponential from 2 s instead |
+//! | job schedulers (`every`, cron patterns, `limit`, `startDate`, `endDate`, `tz`) | as there; without `tz` patterns are UTC |
+//! | repeatable jobs of BullMQ 5 | refused with a log line, as there: the job runs and none follows |
+//! | flows: `failParentOnFailure`, `continueParentOnFailure`, `ignoreDependencyOnFailure`, `removeDependencyOnFailure` | as there |
+//! | deduplication, `keepLastIfActive` included | as there: its scripts release the key |
+//! | global concurrency and global rate limit of the queue, `rateLimit(ms)` | as there |
+//! | a worker's own `limiter`, `concurrency`, `maxStalledCount`, `maxStartedAttempts` | settings of Node's worker; ours has five slots and its own rule for jobs that kill it |
+//! | `removeOnComplete`, `removeOnFail` | as there; unasked for, 10,000 of each kind for seven days |
+//! | `stackTraceLimit`, `stacktrace` | as there; a failure's text, without a stack |
+//! | `keepLogs`, `log()`, `updateProgress()`, a worker's `metrics` | nothing is written: a run's journal is its log |
+//! | stalled jobs | taken up again after a lease (6 s), and not counted as stalled |
+//! | edited data, a job retried by hand | a new run, as there |
+//! | cancelling | ours alone; refused while a Node worker holds the job, which cannot be told |
+//!
+//! Redis has to be 6.2 or newer, and one server: the keys are not of one cluster slot.
 
 mod ending;
 mod listing;
 mod official;
+mod options;
 mod ours;
 mod record;
+mod schedule;
 mod taking;
+mod trace_metadata;
 
 use std::fmt;
 use std::sync::Arc;
@@ -57,23 +84,28 @@ struct Store {
 }
 
 impl BullQueue {
-    /// The queue in the Redis at that address. Nothing is connected yet: while Redis is down, the start-up's
-    /// included, every call fails within about two seconds, and when it is back they work again.
-    pub fn open(url: &str) -> Result<Self, AddressError> {
-        Self::open_with_lease(url, LEASE)
+    /// The queue in that Redis, on connections of its own. Nothing is connected yet: while Redis is down, the
+    /// start-up's included, every call fails within about two seconds, and when it is back they work again: at the
+    /// latest when a probe of `redis` has found it there.
+    pub fn new(redis: &Redis) -> Self {
+        Self::with_lease(redis, LEASE)
     }
 
     /// The same with leases of another length, for tests that do not wait as long.
     pub fn open_with_lease(url: &str, lease: Duration) -> Result<Self, AddressError> {
+        Ok(Self::with_lease(&Redis::open(url)?, lease))
+    }
+
+    fn with_lease(redis: &Redis, lease: Duration) -> Self {
         let keys = QueueKeys::new(QUEUE, None);
         let store = Store {
-            redis: Redis::with_patience(url, ANSWER_TIMEOUT)?,
-            waiting: Redis::with_patience(url, ANSWER_TIMEOUT)?,
+            redis: redis.another(ANSWER_TIMEOUT),
+            waiting: redis.another(ANSWER_TIMEOUT),
             official: Official::new(keys.clone(), lease),
             ours: Ours::new(keys.clone(), lease),
             keys,
         };
-        Ok(Self { store: Arc::new(store), turn: Mutex::default() })
+        Self { store: Arc::new(store), turn: Mutex::default() }
     }
 }
 
@@ -83,7 +115,7 @@ impl JobQueue for BullQueue {
         let store = &self.store;
         let data = serde_json::to_string(job).map_err(broken)?;
         let now = now();
-        let add = &store.official.add(&data, now).map_err(broken)?;
+        let add = &store.official.add(&data, trace_metadata::current(), now).map_err(broken)?;
         let added = store.redis.ask_once(|mut redis| async move { add.invoke_async(&mut redis).await });
         let id: String = added.await.map_err(store_error)?;
         // The job is on the queue, whatever becomes of its place in the list: taking it writes that again.

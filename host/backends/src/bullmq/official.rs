@@ -12,6 +12,10 @@ use bullmq::types::{BackoffStrategy, KeepJobs, RemoveOnFinish};
 use bullmq::{JobOptions, QueueKeys};
 use redis::{Script, ScriptInvocation};
 use serde::Serialize;
+use serde_json::Value;
+
+use super::now;
+use super::options::Options;
 
 /// How long a job that has ended is kept for whoever asks for its result.
 pub(super) const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -35,6 +39,26 @@ pub(super) struct Official {
     delay: Script,
     hand_back: Script,
     remove: Script,
+    retry: Script,
+    schedule: Script,
+}
+
+/// Whose lease it is that ends: the job and the token.
+pub(super) type Holder<'a> = (&'a str, &'a str);
+
+/// Fields of the job's hash that change with its state: names and values by turns.
+pub(super) type Fields<'a> = &'a [&'a str];
+
+/// The next iteration of a job scheduler.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Iteration<'a> {
+    pub(super) scheduler: &'a str,
+    /// The last one.
+    pub(super) job_id: &'a str,
+    pub(super) data: &'a str,
+    /// When it is due, in milliseconds; 0 when the script is to reckon that.
+    pub(super) next: u64,
+    pub(super) options: &'a Value,
 }
 
 /// How a job ends.
@@ -58,22 +82,25 @@ struct TakeOptions<'a> {
 #[serde(rename_all = "camelCase")]
 struct FinishOptions<'a> {
     token: &'a str,
-    keep_jobs: Keep,
+    keep_jobs: Value,
     lock_duration: u64,
-    attempts: u32,
+    attempts: u64,
     /// Of BullMQ's own metrics, which we do not keep.
     max_metrics_size: &'static str,
+    /// What a failure means for the job's parent.
+    fpof: bool,
+    cpof: bool,
+    idof: bool,
+    rdof: bool,
 }
 
-/// Which ended jobs stay. None of them means all.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
-struct Keep {
+/// Options as the port has them, and what it has not: see `trace_metadata.rs`.
+#[derive(Serialize)]
+struct Traced {
+    #[serde(flatten)]
+    options: JobOptions,
     #[serde(skip_serializing_if = "Option::is_none")]
-    age: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    count: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<usize>,
+    tm: Option<String>,
 }
 
 /// What cannot be packed would be a mistake of ours: only words and numbers are.
@@ -90,11 +117,18 @@ impl Official {
             delay: script!("moveToDelayed-11.lua"),
             hand_back: script!("moveJobFromActiveToWait-9.lua"),
             remove: script!("removeJob-2.lua"),
+            retry: script!("retryJob-11.lua"),
+            schedule: script!("updateJobScheduler-12.lua"),
         }
     }
 
     /// Adds a job at the end of the queue. Answers its id.
-    pub(super) fn add(&self, data: &str, now: u64) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+    pub(super) fn add(
+        &self,
+        data: &str,
+        trace: Option<String>,
+        now: u64,
+    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
         let keys = &self.keys;
         let nothing: Option<&str> = None;
         let arguments = (keys.key_prefix(), "", JOB, now, nothing, nothing, nothing, nothing, nothing);
@@ -115,7 +149,7 @@ impl Official {
             add.key(key);
         }
         add.key(keys.active()).key(keys.events()).key(keys.marker());
-        add.arg(rmp_serde::to_vec(&arguments)?).arg(data).arg(pack(&options)?);
+        add.arg(rmp_serde::to_vec(&arguments)?).arg(data).arg(pack(&Traced { options, tm: trace })?);
         Ok(add)
     }
 
@@ -142,10 +176,10 @@ impl Official {
     /// Ends a job for good. Answers 0, or below 0 why not.
     pub(super) fn finish(
         &self,
-        (job_id, token): (&str, &str),
+        (job_id, token): Holder<'_>,
         end: End<'_>,
-        options: &JobOptions,
-        now: u64,
+        options: &Options,
+        fields: Fields<'_>,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
         let keys = &self.keys;
         let (field, value, target, set, metrics, kept) = match end {
@@ -155,10 +189,10 @@ impl Official {
                 "completed",
                 keys.completed(),
                 "metrics:completed",
-                &options.remove_on_complete,
+                "removeOnComplete",
             ),
             End::Failed(reason) => {
-                ("failedReason", reason, "failed", keys.failed(), "metrics:failed", &options.remove_on_fail)
+                ("failedReason", reason, "failed", keys.failed(), "metrics:failed", "removeOnFail")
             }
         };
         let mut finish = self.finish.prepare_invoke();
@@ -171,23 +205,72 @@ impl Official {
         finish.key(keys.job_key(job_id)).key(keys.get(metrics)).key(keys.marker());
         let packed = pack(&FinishOptions {
             token,
-            keep_jobs: Keep::from(kept.as_ref()),
+            keep_jobs: options.keep(kept),
             lock_duration: millis(self.lease),
-            attempts: options.attempts.unwrap_or_default(),
+            attempts: options.attempts().unwrap_or_default(),
             max_metrics_size: "",
+            fpof: options.is_on("fpof"),
+            cpof: options.is_on("cpof"),
+            idof: options.is_on("idof"),
+            rdof: options.is_on("rdof"),
         })?;
-        finish.arg(job_id).arg(now).arg(field).arg(value).arg(target);
-        finish.arg("0").arg(keys.key_prefix()).arg(packed).arg("");
+        finish.arg(job_id).arg(now()).arg(field).arg(value).arg(target);
+        finish.arg("0").arg(keys.key_prefix()).arg(packed).arg(pack(fields)?);
         Ok(finish)
     }
 
-    /// Ends an attempt; the next one is due after `delay`. Answers 0, or below 0 why not.
+    /// Ends an attempt that failed; the next one may begin at once, at the end of the queue or at its front. Answers 0,
+    /// or below 0 why not.
+    pub(super) fn retry(
+        &self,
+        (job_id, token): Holder<'_>,
+        options: &Options,
+        fields: Fields<'_>,
+        now: u64,
+    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+        let keys = &self.keys;
+        let mut retry = self.retry.prepare_invoke();
+        for key in [keys.active(), keys.wait(), keys.paused(), keys.job_key(job_id), keys.meta()] {
+            retry.key(key);
+        }
+        for key in [keys.events(), keys.delayed(), keys.prioritized(), keys.pc(), keys.marker()] {
+            retry.key(key);
+        }
+        let push = if options.is_on("lifo") { "RPUSH" } else { "LPUSH" };
+        retry.key(keys.stalled()).arg(keys.key_prefix()).arg(now).arg(push).arg(job_id).arg(token);
+        retry.arg(pack(fields)?);
+        Ok(retry)
+    }
+
+    /// Adds the next iteration of a job scheduler. Answers its id, or nothing.
+    pub(super) fn schedule(
+        &self,
+        iteration: &Iteration<'_>,
+        now: u64,
+    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+        let Iteration { scheduler, job_id, data, next, options } = *iteration;
+        let keys = &self.keys;
+        let mut schedule = self.schedule.prepare_invoke();
+        for key in [keys.get("repeat"), keys.delayed(), keys.wait(), keys.paused(), keys.meta()] {
+            schedule.key(key);
+        }
+        for key in [keys.prioritized(), keys.marker(), keys.id(), keys.events(), keys.pc()] {
+            schedule.key(key);
+        }
+        schedule.key(keys.job_key(job_id)).key(keys.active());
+        schedule.arg(next).arg(scheduler).arg(data).arg(pack(options)?).arg(now);
+        schedule.arg(keys.key_prefix()).arg(job_id);
+        Ok(schedule)
+    }
+
+    /// Ends an attempt; the next one is due after `delay`. One that is not counted was not about the job. Answers 0, or
+    /// below 0 why not.
     pub(super) fn delay(
         &self,
-        (job_id, token): (&str, &str),
-        reason: &str,
+        (job_id, token): Holder<'_>,
+        counts: bool,
+        fields: Fields<'_>,
         delay: Duration,
-        now: u64,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
         let keys = &self.keys;
         let mut retry = self.delay.prepare_invoke();
@@ -197,9 +280,9 @@ impl Official {
         for key in [keys.events(), keys.meta(), keys.stalled(), keys.wait(), keys.limiter(), keys.pc()] {
             retry.key(key);
         }
-        let count_the_attempt = "0";
-        retry.arg(keys.key_prefix()).arg(now).arg(job_id).arg(token).arg(millis(delay));
-        retry.arg(count_the_attempt).arg(pack(&["failedReason", reason])?);
+        let skips_the_attempt = if counts { "0" } else { "1" };
+        retry.arg(keys.key_prefix()).arg(now()).arg(job_id).arg(token).arg(millis(delay));
+        retry.arg(skips_the_attempt).arg(if fields.is_empty() { Vec::new() } else { pack(fields)? });
         retry.arg("0").arg(pack(&TakeOptions { token, lock_duration: millis(self.lease), name: "" })?);
         Ok(retry)
     }
@@ -227,23 +310,7 @@ impl Official {
     }
 }
 
-impl From<Option<&RemoveOnFinish>> for Keep {
-    /// What whoever added the job asked for, else our own bounds.
-    fn from(asked: Option<&RemoveOnFinish>) -> Self {
-        let count = |count: usize| i64::try_from(count).ok();
-        match asked {
-            Some(RemoveOnFinish::Bool(true)) => Self { count: Some(0), ..Self::default() },
-            Some(RemoveOnFinish::Bool(false)) => Self { count: Some(-1), ..Self::default() },
-            Some(RemoveOnFinish::Count(most)) => Self { count: count(*most), ..Self::default() },
-            Some(RemoveOnFinish::Options(keep)) => {
-                Self { age: keep.age, count: keep.count.and_then(count), limit: keep.limit }
-            }
-            None => Self { age: Some(KEPT_FOR.as_secs()), count: count(MOST_KEPT), limit: None },
-        }
-    }
-}
-
-fn pack(value: &impl Serialize) -> Packed {
+fn pack<T: Serialize + ?Sized>(value: &T) -> Packed {
     rmp_serde::to_vec_named(value)
 }
 

@@ -9,7 +9,7 @@ use bullmq::QueueKeys;
 use redis::{Script, ScriptInvocation};
 
 use super::official::{KEPT_FOR, millis};
-use super::record::FIELDS;
+use super::record::{FIELDS, to_millis};
 
 /// The scripts, and the keys they are given.
 pub(super) struct Ours {
@@ -35,6 +35,15 @@ pub(super) fn user_key(user_id: &str) -> String {
 /// The wish to cancel an active job.
 pub(super) fn wish_key(job_id: &str) -> String {
     format!("agent-host:{QUEUE}:wish:{job_id}")
+}
+
+/// How long a wish is kept: much longer than it takes to take up a job whose worker died before it heard of it.
+const WISH_KEPT_FOR: Duration = Duration::from_secs(60 * 60);
+
+/// The attempt that a wish is about, as `cancel.lua` and `renew.lua` write it: when the job was added, and how many
+/// attempts had ended. Another job of the same id is not meant, nor is one that somebody retries later.
+pub(super) fn attempt_of(claim: &Claim) -> String {
+    format!("{}:{}", to_millis(claim.created_at), claim.attempts_made)
 }
 
 /// What was known of a job that is cancelled.
@@ -70,7 +79,8 @@ impl Ours {
         cancel.key(self.keys.stalled()).key(self.keys.job_key(job_id)).key(self.lock_key(job_id));
         cancel.key(cancelled_key(job_id)).key(wish_key(job_id));
         let token = worker.map_or("", |claim| &claim.token);
-        cancel.arg(job_id).arg(token).arg(now).arg(KEPT_FOR.as_secs()).arg(&FIELDS);
+        cancel.arg(job_id).arg(token).arg(now).arg(KEPT_FOR.as_secs()).arg(WISH_KEPT_FOR.as_secs());
+        cancel.arg(&FIELDS);
         cancel
     }
 
@@ -93,7 +103,7 @@ impl Ours {
     pub(super) fn renew(&self, claim: &Claim) -> ScriptInvocation<'_> {
         let mut renew = self.renew.prepare_invoke();
         renew.key(self.lock_key(&claim.job_id)).key(self.keys.active()).key(self.keys.stalled());
-        renew.key(wish_key(&claim.job_id));
+        renew.key(wish_key(&claim.job_id)).key(self.keys.job_key(&claim.job_id));
         renew.arg(&claim.token).arg(millis(self.lease)).arg(&claim.job_id);
         renew
     }

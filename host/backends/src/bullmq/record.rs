@@ -8,10 +8,16 @@ use agent_core::ports::{Claim, Job, JobData, JobStatus};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+use super::trace_metadata;
 
 /// Fields of a job's hash that a [`Job`] is made of.
 pub(super) const FIELDS: [&str; 7] =
     ["data", "timestamp", "processedOn", "finishedOn", "returnvalue", "failedReason", "atm"];
+
+/// How many runs of a job have ended for good, in its hash. Written together with each such end.
+pub(super) const RUNS: &str = "agentHostRuns";
 
 /// One job, as `read.lua` answers it: where it stands, and [`FIELDS`].
 pub(super) type Record = (String, Vec<Option<Vec<u8>>>);
@@ -37,20 +43,27 @@ pub(super) fn read_job(id: &str, (state, fields): Record) -> Option<Job> {
 }
 
 /// The claim of a job that was taken, of which `hash` is all that BullMQ stores.
-pub(super) fn read_claim(job_id: String, token: String, hash: &HashMap<String, String>) -> Claim {
+pub(super) fn read_claim(
+    job_id: String,
+    token: String,
+    hash: &HashMap<String, String>,
+    leased_at: Instant,
+) -> Claim {
     let field = |name: &str| hash.get(name).map(String::as_str);
     let data = match (field("defa"), field("data")) {
-        // BullMQ fails it when it is taken, such as the parent of a job that failed.
+        // BullMQ fails it when it is taken, such as the parent of a job that failed, and with that reason.
         (Some(reason), _) => Err(reason.to_owned()),
         (None, Some(data)) => read_data(data),
-        (None, None) => Err("the job has no data".into()),
+        (None, None) => read_data("null"),
     };
     let created = field("timestamp").unwrap_or("0");
     Claim {
-        run_id: run_id(&job_id, created),
+        run_id: run_id(&job_id, created, field(RUNS).unwrap_or("0"), field("data").unwrap_or_default()),
         data,
         attempts_made: number(field("atm")),
         created_at: from_millis(created.parse().unwrap_or(0)),
+        trace: field("opts").and_then(trace_metadata::read),
+        leased_at,
         job_id,
         token,
     }
@@ -58,13 +71,17 @@ pub(super) fn read_claim(job_id: String, token: String, hash: &HashMap<String, S
 
 /// The payload of a job: `{query, userId}`.
 pub(super) fn read_data(text: &str) -> Result<JobData, String> {
+    parse_data(text).map_err(|problem| format!("Invalid job data: {problem}"))
+}
+
+fn parse_data(text: &str) -> Result<JobData, &'static str> {
     let value: Value = serde_json::from_str(text).map_err(|_quotes_it| "the job's data is not JSON")?;
     let object = value.as_object().ok_or("the job's data is not an object")?;
     match object.get("query") {
         Some(Value::String(query)) if !query.is_empty() => {
             Ok(JobData { query: query.clone(), user_id: user_of(&value) })
         }
-        _ => Err("the job's data has no query".into()),
+        _ => Err("the job's data has no query"),
     }
 }
 
@@ -95,10 +112,12 @@ fn read_result(text: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(text.to_owned()).or_else(|_| to_raw_value(text)).ok()
 }
 
-/// The same for every attempt of a job. BullMQ counts ids from 1 again when Redis was emptied, so the time
-/// is part of it.
-fn run_id(job_id: &str, created: &str) -> String {
-    let digest = Sha256::digest(format!("{}\0{job_id}\0{created}", agent_core::ports::queue::QUEUE));
+/// The same for every attempt of a job. BullMQ counts ids from 1 again when Redis was emptied, so the time is part of
+/// it. So are the data, which others may edit, and how many runs of it have ended, after which others may retry it:
+/// what is done then is another run.
+fn run_id(job_id: &str, created: &str, runs: &str, data: &str) -> String {
+    let identity = format!("{}\0{job_id}\0{created}\0{runs}\0{data}", agent_core::ports::queue::QUEUE);
+    let digest = Sha256::digest(identity);
     let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     format!("run_{hex}")
 }
@@ -145,15 +164,22 @@ mod tests {
             (r#"{"query": 5}"#, "the job's data has no query"),
             (r#"{"query": ""}"#, "the job's data has no query"),
         ] {
-            assert_eq!(read_data(data), Err(error.to_owned()));
+            assert_eq!(read_data(data), Err(format!("Invalid job data: {error}")));
         }
     }
 
     #[test]
-    fn a_run_id_differs_when_the_ids_begin_again() {
-        assert_eq!(run_id("1", "1700000000000"), run_id("1", "1700000000000"));
-        assert_ne!(run_id("1", "1700000000000"), run_id("1", "1700000000001"));
-        assert_eq!(run_id("1", "1700000000000").len(), "run_".len() + 32);
+    fn a_run_id_differs_when_the_ids_begin_again_or_the_job_is_another_one() {
+        let first = run_id("1", "1700000000000", "0", "{}");
+        assert_eq!(first, run_id("1", "1700000000000", "0", "{}"));
+        assert_eq!(first.len(), "run_".len() + 32);
+        for other in [
+            run_id("1", "1700000000001", "0", "{}"),
+            run_id("1", "1700000000000", "1", "{}"),
+            run_id("1", "1700000000000", "0", r#"{"a":1}"#),
+        ] {
+            assert_ne!(first, other);
+        }
     }
 
     #[test]
@@ -180,7 +206,7 @@ mod tests {
 
         #[test]
         fn no_hash_breaks_the_reader(hash in proptest::collection::hash_map("data|defa|timestamp|atm", ".*", 0..4)) {
-            let claim = read_claim("1".into(), "w:t".into(), &hash);
+            let claim = read_claim("1".into(), "w:t".into(), &hash, Instant::now());
             prop_assert!(claim.run_id.starts_with("run_"));
         }
 

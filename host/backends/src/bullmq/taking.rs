@@ -13,7 +13,7 @@ use redis::Value;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::ours::{new_token, wish_key};
+use super::ours::{attempt_of, new_token, wish_key};
 use super::record::{read_claim, text, to_millis};
 use super::{ANSWER_TIMEOUT, Store, broken, now, store_error};
 
@@ -70,7 +70,7 @@ pub(super) async fn give_up(store: &Arc<Store>, turn: &Mutex<Turn>) {
     turn.wait = None;
     let Some(look) = turn.look.take() else { return };
     if let Ok(Ok(Look::Taken(claim))) = timeout(ANSWER_TIMEOUT, look).await
-        && let Err(error) = store.finish(&claim, &AttemptEnd::HandedBack).await
+        && let Err(error) = store.finish(&claim, &AttemptEnd::HANDED_BACK).await
     {
         tracing::warn!(job_id = claim.job_id, error = %error, "a job comes back only when its lease has run out");
     }
@@ -101,12 +101,16 @@ async fn look(store: Arc<Store>, worker: String, check: bool) -> Result<Look, Qu
     }
     loop {
         let token = new_token(&worker);
+        let leased_at = Instant::now();
         let take = store.official.take(&token, &worker, now()).map_err(broken)?;
         let (job_id, hash) = match read_taken(store.run(&take).await?) {
             Ok(taken) => taken,
             Err(wait) => return Ok(Look::Nothing(wait)),
         };
-        let claim = read_claim(job_id, token, &hash);
+        let claim = read_claim(job_id, token, &hash, leased_at);
+        // A claim whose next iteration cannot be added is given up: the job is taken again when its lease has run out,
+        // and a schedule never ends by an outage.
+        store.schedule_next(&claim.job_id, &hash).await?;
         if !store.is_wanted(&claim).await {
             store.finish(&claim, &AttemptEnd::Cancelled).await?;
             continue;
@@ -167,7 +171,7 @@ impl Store {
         let wish = wish_key(&claim.job_id);
         let ask = |mut redis| {
             let wish = &wish;
-            async move { redis::cmd("EXISTS").arg(wish).query_async::<bool>(&mut redis).await }
+            async move { redis::cmd("GET").arg(wish).query_async::<Option<String>>(&mut redis).await }
         };
         if let Ok(data) = &claim.data {
             let created = to_millis(claim.created_at);
@@ -175,6 +179,6 @@ impl Store {
                 tracing::debug!(job_id = claim.job_id, error = %error, "a job is missing in its owner's list");
             }
         }
-        !self.redis.ask(ask).await.unwrap_or(false)
+        self.redis.ask(ask).await.ok().flatten() != Some(attempt_of(claim))
     }
 }

@@ -129,12 +129,14 @@ fn digest(key: &str) -> [u8; 16] {
 mod tests {
     use std::time::Duration;
 
+    use agent_core::ports::WindowKind;
+
     use super::*;
 
     const PERIOD: Duration = Duration::from_secs(60);
 
     fn window(key: &str) -> Window<'_> {
-        Window { key, limit: 2, period: PERIOD }
+        Window { kind: WindowKind::Address, key, limit: 2, period: PERIOD }
     }
 
     #[test]

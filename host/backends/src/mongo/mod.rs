@@ -17,7 +17,8 @@ use mongodb::{Client, Database};
 
 pub use probe::MongoProbe;
 pub use runs::MongoRuns;
-pub use writer::MongoWriter;
+
+use crate::Writer;
 
 /// The database when the address names none.
 const DATABASE: &str = "agent_host";
@@ -67,7 +68,7 @@ impl MongoStore {
     }
 
     /// The runs kept there, and what writes their events, which has to be run beside them.
-    pub fn runs(&self) -> (MongoRuns, MongoWriter) {
+    pub fn runs(&self) -> (MongoRuns, Writer) {
         runs::open(&self.database)
     }
 

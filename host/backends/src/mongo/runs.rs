@@ -1,5 +1,7 @@
 //! Runs in two collections: their events, appended through one writer, and their records.
 
+use std::sync::Arc;
+
 use agent_core::ports::{Journal, JournalError, RunRecord, RunStore};
 use agent_core::run::Event;
 use async_trait::async_trait;
@@ -10,6 +12,7 @@ use mongodb::{Collection, Database};
 use super::documents::{EventDocument, RecordDocument, events_of};
 use super::fault::{answer, store_error};
 use super::writer::{Appended, BOUNDS, MongoWriter};
+use crate::Writer;
 use crate::batch::{Ended, Waiters, gather};
 
 /// Keeps runs in MongoDB. Clones keep the same ones.
@@ -21,19 +24,23 @@ pub struct MongoRuns {
 }
 
 /// The runs of a database, and the writer of their events.
-pub(super) fn open(database: &Database) -> (MongoRuns, MongoWriter) {
+pub(super) fn open(database: &Database) -> (MongoRuns, Writer) {
     let events = database.collection("run_events");
     let records = database.collection("run_records");
     let (appends, batches) = gather(BOUNDS);
-    let writer = MongoWriter::new(events.clone(), batches);
-    (MongoRuns { events, records, appends }, writer)
+    let writer = Arc::new(MongoWriter::new(events.clone(), batches));
+    let writing = move || {
+        let writer = writer.clone();
+        async move { writer.run().await }
+    };
+    (MongoRuns { events, records, appends }, Writer::new(writing))
 }
 
 #[async_trait]
 impl Journal for MongoRuns {
     async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
         let document = EventDocument::new(run_id, sequence, event)?;
-        let ended = |Ended| Err(store_error("its writer has ended: the service is shutting down"));
+        let ended = |Ended| Err(store_error("its writer broke off or has ended"));
         self.appends.write(document).await.unwrap_or_else(ended)
     }
 

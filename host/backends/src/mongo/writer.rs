@@ -22,8 +22,7 @@ pub(super) type Appended = Result<(), JournalError>;
 
 /// Writes what the runs append.
 #[derive(Debug)]
-#[must_use = "nothing is written unless it runs"]
-pub struct MongoWriter {
+pub(super) struct MongoWriter {
     events: Collection<EventDocument>,
     appends: Batches<EventDocument, Appended>,
 }
@@ -34,8 +33,9 @@ impl MongoWriter {
     }
 
     /// Writes until the last clone of the runs is gone and everything they appended is answered.
-    pub async fn run(mut self) {
-        while let Some(batch) = self.appends.next().await {
+    pub(super) async fn run(&self) {
+        let mut turn = self.appends.begin().await;
+        while let Some(batch) = turn.next().await {
             let answers = self.write(&batch.writes).await;
             batch.answer(answers);
         }

@@ -63,10 +63,16 @@ impl Redis {
         Self::with_patience(url, ANSWER_TIMEOUT)
     }
 
-    /// The same with another limit for an answer.
-    pub(crate) fn with_patience(url: &str, patience: Duration) -> Result<Self, AddressError> {
+    fn with_patience(url: &str, patience: Duration) -> Result<Self, AddressError> {
         let client = Client::open(url).map_err(|_quotes_it| AddressError)?;
         Ok(Self(Arc::new(Server { client, patience, link: Mutex::default(), gate: Gate::default() })))
+    }
+
+    /// Another connection to the same server, with another limit for an answer. A probe that finds the server there
+    /// opens both.
+    pub(crate) fn another(&self, patience: Duration) -> Self {
+        let (client, gate) = (self.0.client.clone(), self.0.gate.sibling());
+        Self(Arc::new(Server { client, patience, link: Mutex::default(), gate }))
     }
 
     /// Asks, unless Redis did not answer a moment ago. A question that found a connection dead is asked once
@@ -112,9 +118,12 @@ impl Redis {
         self.ask_anyway(self.0.patience, Tries::One, question).await
     }
 
-    /// Asks for a sign of life, without a look at how it went the last time.
+    /// Asks for a sign of life, without a look at how it went the last time. Whoever holds a connection to this
+    /// server may ask again once there was one.
     pub(crate) async fn ping(&self) -> Result<(), Failure> {
-        self.ask_anyway(self.0.patience, Tries::Two, ping).await
+        self.ask_anyway(self.0.patience, Tries::Two, ping).await?;
+        self.0.gate.open_all(Instant::now());
+        Ok(())
     }
 
     /// Lets go of the connection; the next question makes a new one.

@@ -1,7 +1,10 @@
 //! How a batch of writes is committed: all in one transaction.
 
+use std::sync::Arc;
+
 use super::failure::describe;
 use super::{SqlPool, answer};
+use crate::Writer;
 use crate::batch::{Batches, Bounds, Ended, Waiters, Weigh, gather};
 
 const BOUNDS: Bounds = Bounds { waiting: 1024, writes: 512, bytes: 4 << 20 };
@@ -30,22 +33,23 @@ pub(super) struct Commits<W: Write>(Waiters<W, Outcome<W>>);
 type Outcome<W> = Result<<W as Write>::Answer, CommitError>;
 
 impl<W: Write> Commits<W> {
-    /// The place to wait, and the future that commits. It ends when the place is gone and everything that
-    /// waited is written.
-    pub(super) fn new(pool: SqlPool) -> (Self, impl Future<Output = ()> + Send + 'static) {
+    /// The place to wait, and who commits.
+    pub(super) fn new(pool: SqlPool) -> (Self, Writer) {
         let (waiters, batches) = gather(BOUNDS);
-        (Self(waiters), commit_all(pool, batches))
+        let batches = Arc::new(batches);
+        (Self(waiters), Writer::new(move || commit_all(pool.clone(), batches.clone())))
     }
 
     /// Waits until it is committed. Once it has been handed in it will be, also if nobody waits any more.
     pub(super) async fn write(&self, write: W) -> Result<W::Answer, CommitError> {
         let outcome = self.0.write(write).await;
-        outcome.unwrap_or_else(|Ended| Err(CommitError("the service is shutting down".into())))
+        outcome.unwrap_or_else(|Ended| Err(CommitError("its writer broke off or has ended".into())))
     }
 }
 
-async fn commit_all<W: Write>(pool: SqlPool, mut batches: Batches<W, Outcome<W>>) {
-    while let Some(batch) = batches.next().await {
+async fn commit_all<W: Write>(pool: SqlPool, batches: Arc<Batches<W, Outcome<W>>>) {
+    let mut turn = batches.begin().await;
+    while let Some(batch) = turn.next().await {
         let outcomes = commit_batch(&pool, &batch.writes).await;
         batch.answer(outcomes);
     }
@@ -75,4 +79,45 @@ async fn commit_batch<W: Write>(pool: &SqlPool, writes: &[W]) -> Vec<Outcome<W>>
 
 fn is_refusal(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Database(_) | sqlx::Error::Encode(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use test_servers::Task;
+
+    use super::*;
+
+    /// A write whose commit panics when it says so.
+    #[derive(Debug)]
+    struct Said(&'static str);
+
+    impl Weigh for Said {
+        fn bytes(&self) -> usize {
+            self.0.len()
+        }
+    }
+
+    impl Write for Said {
+        type Answer = usize;
+
+        async fn commit(_pool: &SqlPool, writes: &[Self]) -> Result<Vec<usize>, sqlx::Error> {
+            tokio::task::yield_now().await;
+            assert!(writes.iter().all(|write| write.0 != "panic"), "a bug in a commit");
+            Ok(writes.iter().map(|write| write.0.len()).collect())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_panicked_is_run_again_and_nobody_hangs() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}", folder.path().join("some.db").display());
+        let (commits, writer) = Commits::<Said>::new(SqlPool::sqlite(&url).unwrap());
+        let mut broken = tokio::task::JoinSet::new();
+        broken.spawn(writer.run());
+        let error = commits.write(Said("panic")).await.unwrap_err();
+        assert!(error.0.contains("broke off"), "{error:?}");
+        assert!(broken.join_next().await.unwrap().unwrap_err().is_panic());
+        let _writing = Task::begin(writer.run());
+        assert_eq!(commits.write(Said("again")).await.unwrap(), 5);
+    }
 }

@@ -7,12 +7,20 @@ use super::failure::describe;
 use super::{SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 1] = [(
-    1,
-    "runs and jobs",
-    include_str!("../../migrations/postgres/0001_runs_and_jobs.sql"),
-    include_str!("../../migrations/sqlite/0001_runs_and_jobs.sql"),
-)];
+const MIGRATIONS: [(i64, &str, &str, &str); 2] = [
+    (
+        1,
+        "runs and jobs",
+        include_str!("../../migrations/postgres/0001_runs_and_jobs.sql"),
+        include_str!("../../migrations/sqlite/0001_runs_and_jobs.sql"),
+    ),
+    (
+        2,
+        "traces of jobs",
+        include_str!("../../migrations/postgres/0002_traces_of_jobs.sql"),
+        include_str!("../../migrations/sqlite/0002_traces_of_jobs.sql"),
+    ),
+];
 
 /// Why the tables could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

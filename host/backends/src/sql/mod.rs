@@ -51,7 +51,7 @@ pub enum SqlPool {
     Sqlite(Sqlite),
 }
 
-/// An address that names no database. It is not quoted: it may hold a password.
+/// An address that names no database. It is not quoted: it may hold a password. A file's path does not.
 #[derive(Debug, thiserror::Error)]
 #[error("DATABASE_URL cannot be used: {0}")]
 pub struct AddressError(String);
@@ -94,9 +94,14 @@ impl SqlPool {
         Ok(Self::Postgres(pool.connect_lazy_with(options)))
     }
 
-    /// A pool for `sqlite://path`, whose file is created if absent.
+    /// A pool for `sqlite://path`, whose file is created if absent. Its folder has to be there, and this process has
+    /// to be able to write in both: neither mends itself while the service waits.
     pub fn sqlite(url: &str) -> Result<Self, AddressError> {
         let options = SqliteConnectOptions::from_str(url).map_err(unusable)?;
+        // One in memory has no file. That is not told by the options.
+        if !url.contains(":memory:") && !url.contains("mode=memory") {
+            sqlite::check_path(options.get_filename()).map_err(AddressError)?;
+        }
         Ok(Self::Sqlite(Sqlite::new(options)))
     }
 

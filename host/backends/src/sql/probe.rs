@@ -45,8 +45,11 @@ mod tests {
         let error = SqlProbe(pool).check().await.unwrap_err();
         assert!(!error.0.contains("hunter2") && !error.0.is_empty(), "{error}");
         let folder = tempfile::tempdir().unwrap();
-        let pool = SqlPool::sqlite(&format!("sqlite://{}/no/such/folder.db", folder.path().display()));
-        assert!(SqlProbe(pool.unwrap()).check().await.is_err());
+        let file = folder.path().join("gone/away.db");
+        std::fs::create_dir(folder.path().join("gone")).unwrap();
+        let pool = SqlPool::sqlite(&format!("sqlite://{}", file.display())).unwrap();
+        std::fs::remove_dir(folder.path().join("gone")).unwrap();
+        assert!(SqlProbe(pool).check().await.is_err());
     }
 
     #[test]

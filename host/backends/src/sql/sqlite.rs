@@ -1,8 +1,13 @@
 //! SQLite in a file of ours. It lets one connection write at a time, so there is only one that does: writers
 //! queue up in front of it in the order they came, instead of being told that the database is locked.
 
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::time::Duration;
 
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use sqlx::Connection as _;
 use sqlx::pool::PoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqliteSynchronous};
@@ -79,6 +84,39 @@ impl Sqlite {
     }
 }
 
+/// Whether there can be a database at that path, and if not, why and what to do.
+pub(super) fn check_path(file: &Path) -> Result<(), String> {
+    let folder = match file.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(folder) => folder,
+        None => return Err(format!("{} is a folder: name a file in it", file.display())),
+    };
+    let shown = folder.display();
+    match fs::metadata(folder) {
+        Ok(found) if !found.is_dir() => return Err(format!("{shown} is no folder: name another one")),
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(format!("the folder {shown} does not exist: create it, or name another one"));
+        }
+        Err(error) => return Err(format!("the folder {shown} cannot be looked into: {error}")),
+    }
+    if file.is_dir() {
+        return Err(format!("{} is a folder: name a file in it", file.display()));
+    }
+    // Beside the file SQLite writes its log, so the folder has to be writable as well.
+    match access(folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK) {
+        // A disk that may only be read can be made writable while the service waits for that.
+        Ok(()) | Err(Errno::ROFS) => {}
+        Err(error) => {
+            return Err(format!("this process may not read and write in the folder {shown}: {error}"));
+        }
+    }
+    match access(file, Access::READ_OK | Access::WRITE_OK) {
+        Ok(()) | Err(Errno::NOENT | Errno::ROFS) => Ok(()),
+        Err(error) => Err(format!("this process may not read and write {}: {error}", file.display())),
+    }
+}
+
 fn is_locked(error: &sqlx::Error) -> bool {
     const SQLITE_BUSY: i32 = 5;
     let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
@@ -95,6 +133,28 @@ mod tests {
     use super::*;
     use crate::sql::{SqlPool, SqlRuns};
 
+    #[test]
+    fn a_path_that_can_never_be_a_database_is_refused_by_name() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("file");
+        fs::write(&file, "").unwrap();
+        for (path, problem) in [
+            (home.path().join("no/such/x.db"), "no/such does not exist"),
+            (file.join("x.db"), "file is no folder"),
+            (home.path().to_owned(), "is a folder: name a file in it"),
+        ] {
+            let error = SqlPool::sqlite(&format!("sqlite://{}", path.display())).unwrap_err().to_string();
+            assert!(error.contains(problem) && error.contains("DATABASE_URL"), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_in_memory_and_one_in_the_current_folder_need_no_folder() {
+        for url in ["sqlite://:memory:", "sqlite://no/such/folder.db?mode=memory", "sqlite://some.db"] {
+            SqlPool::sqlite(url).unwrap();
+        }
+    }
+
     #[tokio::test]
     async fn a_full_disk_is_said_to_be_full_and_costs_nothing_that_was_written() {
         let folder = tempfile::tempdir().unwrap();
@@ -102,8 +162,8 @@ mod tests {
         let pool = SqlPool::Sqlite(Sqlite::new(file.clone().pragma("max_page_count", "40")));
         pool.migrate().await.unwrap();
         let (runs, writing) = SqlRuns::new(pool.clone());
-        let event = Event::ModelReplied { reply: says(&"x".repeat(10_000)) };
-        let writing = Task::begin(writing);
+        let event = Event::from(says(&"x".repeat(10_000)));
+        let writing = Task::begin(writing.run());
         let mut written = 0;
         let error = loop {
             match runs.append("run_1", written, &event).await {
@@ -127,7 +187,7 @@ mod tests {
 
         let pool = SqlPool::Sqlite(Sqlite::new(file));
         let (runs, writing) = SqlRuns::new(pool.clone());
-        let _writing = Task::begin(writing);
+        let _writing = Task::begin(writing.run());
         runs.append("run_1", written, &event).await.unwrap();
         assert_eq!(runs.read("run_1").await.unwrap().len() as u64, written + 1, "with room again");
         let SqlPool::Sqlite(pools) = pool else { unreachable!() };

@@ -226,7 +226,7 @@ async fn a_job_is_not_lost_with_a_caller_who_does_not_wait_for_it() {
 #[tokio::test]
 async fn what_was_taken_for_nobody_goes_back_when_the_queue_closes() {
     let (server, queue) = start().await;
-    let peer = BullQueue::open(&server.url()).unwrap();
+    let peer = BullQueue::new(&backends::redis::Redis::open(&server.url()).unwrap());
     let id = queue.add(&data("q")).await.unwrap();
     let mut taking = Box::pin(queue.take("worker", PATIENCE));
     // Until Redis has given the job out. Should it be in our hands by then, there is nothing to be tested.
@@ -285,7 +285,7 @@ async fn a_queue_whose_redis_is_away_fails_and_works_again_when_it_is_back() {
 #[tokio::test]
 async fn a_job_is_added_once_though_the_connection_died_unnoticed() {
     let mut server = Redis::start().await;
-    let queue = BullQueue::open(&server.url()).unwrap();
+    let queue = BullQueue::new(&backends::redis::Redis::open(&server.url()).unwrap());
     queue.add(&data("q")).await.unwrap();
     server.pause().await;
     server.resume().await;
@@ -307,4 +307,77 @@ async fn a_frozen_redis_is_an_error_and_not_a_wait_for_ever() {
         queue.take("worker", Duration::ZERO).await.ok().flatten()
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_repeatable_job_of_bullmq_5_is_worked_on_and_none_follows() {
+    let (server, queue) = start().await;
+    let id = queue.add(&data("q")).await.unwrap();
+    let mut redis = connect(&server).await;
+    let key = format!("bull:{QUEUE}:{id}");
+    let _: () = redis::cmd("HSET")
+        .arg(&key)
+        .arg("rjk")
+        .arg("invoke::::* * * * *")
+        .query_async(&mut redis)
+        .await
+        .unwrap();
+    let claim = take(&queue).await;
+    queue.finish(&claim, &completed("1")).await.unwrap();
+    assert_eq!(queue.depth().await.unwrap(), agent_core::ports::Depth::default());
+}
+
+#[tokio::test]
+async fn the_next_iteration_of_a_scheduler_is_no_job_that_can_be_cancelled() {
+    let (server, queue) = start().await;
+    let producer = official(&server).await;
+    let hour = bullmq::job_scheduler::RepeatOptions { every: Some(3_600_000), ..Default::default() };
+    let data = json!({"query": "q", "userId": "u1"});
+    producer.upsert_job_scheduler("hourly", hour, Some("invoke"), Some(data), None).await.unwrap();
+    let first = take(&queue).await;
+    queue.finish(&first, &completed("1")).await.unwrap();
+    let depth = queue.depth().await.unwrap();
+    assert_eq!((depth.waiting, depth.delayed), (0, 1), "the next one is there as soon as this one was taken");
+    let mut redis = connect(&server).await;
+    let delayed: Vec<String> = redis::cmd("ZRANGE")
+        .arg(format!("bull:{QUEUE}:delayed"))
+        .arg(0)
+        .arg(-1)
+        .query_async(&mut redis)
+        .await
+        .unwrap();
+    assert_eq!(queue.cancel(&delayed[0]).await, Ok(Cancelling::Refused));
+    assert_eq!(queue.depth().await.unwrap().delayed, 1);
+}
+
+#[tokio::test]
+async fn a_failed_attempt_without_a_wait_is_made_again_at_once() {
+    let (server, queue) = start().await;
+    let producer = official(&server).await;
+    let job = producer.add("invoke", json!({"query": "q", "userId": "u1"})).attempts(2).await.unwrap();
+    let claim = take(&queue).await;
+    let no = AttemptEnd::Failed { error: "not yet".into(), retry: true };
+    queue.finish(&claim, &no).await.unwrap();
+    assert_eq!(status(&queue, job.id()).await, JobStatus::Waiting);
+    let again = take(&queue).await;
+    assert_eq!((&again.run_id, again.attempts_made), (&claim.run_id, 1), "the run goes on");
+    queue.finish(&again, &no).await.unwrap();
+    assert_eq!(status(&queue, job.id()).await, JobStatus::Failed);
+}
+
+#[tokio::test]
+async fn a_wish_to_cancel_is_about_one_attempt() {
+    let (server, queue) = start().await;
+    let id = queue.add(&data("q")).await.unwrap();
+    let claim = take(&queue).await;
+    assert_eq!(queue.cancel(&id).await, Ok(Cancelling::Asked));
+    assert_eq!(queue.renew(&claim).await, Ok(Renewal::Cancelled));
+    // Somebody else counts another attempt: what is done now is not what was meant.
+    let mut redis = connect(&server).await;
+    let key = format!("bull:{QUEUE}:{id}");
+    let _: () = redis::cmd("HINCRBY").arg(&key).arg("atm").arg(1).query_async(&mut redis).await.unwrap();
+    assert_eq!(queue.renew(&claim).await, Ok(Renewal::Held));
+    let kept: i64 =
+        redis::cmd("TTL").arg(format!("agent-host:{QUEUE}:wish:{id}")).query_async(&mut redis).await.unwrap();
+    assert!((1..=3600).contains(&kept), "{kept}");
 }

@@ -47,7 +47,7 @@ impl Replica {
 }
 
 fn reply(text: &str) -> Event {
-    Event::ModelReplied { reply: says(text) }
+    Event::from(says(text))
 }
 
 fn record(id: &str) -> RunRecord {
@@ -76,7 +76,7 @@ async fn events_hold_what_documents_cannot() {
         ("run_numbers", json!([u64::MAX, i64::MIN, 1e308, 5e-324, -0.0, 0.1])),
         ("run_nothing", Value::Null),
     ] {
-        let event = Event::ModelReplied { reply: asks_for(&[("call_1", "add", arguments)]) };
+        let event = Event::from(asks_for(&[("call_1", "add", arguments)]));
         bench.runs.append(run, 0, &event).await.unwrap();
         assert_eq!(bench.runs.read(run).await.unwrap(), [event], "{run}");
     }

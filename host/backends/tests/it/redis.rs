@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use agent_core::ports::{Probe as _, RateWindows as _, ResultCache as _, Window};
+use agent_core::ports::{JobData, JobQueue as _};
+use agent_core::ports::{Probe as _, RateWindows as _, ResultCache as _, Window, WindowKind};
+use backends::bullmq::BullQueue;
 use backends::memory::MemoryCache;
 use backends::redis::{Redis, RedisCache, RedisProbe, RedisWindows};
 use proptest::test_runner::{Config, TestRunner};
@@ -19,7 +21,7 @@ mod rates {
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
-const WINDOW: Window<'_> = Window { key: "ip:192.0.2.1", limit: 10, period: HOUR };
+const WINDOW: Window<'_> = Window { kind: WindowKind::Address, key: "ip:192.0.2.1", limit: 10, period: HOUR };
 
 async fn open_cache() -> crate::contract::cache::Bench {
     let server = test_servers::Redis::start().await;
@@ -48,6 +50,24 @@ async fn a_redis_that_is_away_does_not_hold_up_the_start_and_is_found_when_it_is
     server.resume().await;
     eventually("the cache to work", async || cache.put("agent:1", &result("1"), HOUR).await.ok()).await;
     assert_eq!(probe.check().await, Ok(None));
+}
+
+#[tokio::test]
+async fn what_a_probe_finds_out_opens_the_queue_as_well() {
+    let mut server = test_servers::Redis::start().await;
+    let redis = Redis::open(&server.url()).unwrap();
+    let (probe, queue) = (RedisProbe(redis.clone()), BullQueue::new(&redis));
+    let job = JobData { query: "q".into(), user_id: "u".into() };
+    queue.add(&job).await.unwrap();
+    for _ in 0..3 {
+        server.pause().await;
+        queue.add(&job).await.unwrap_err();
+        assert!(queue.add(&job).await.unwrap_err().to_string().contains("a moment ago"));
+        probe.check().await.unwrap_err();
+        server.resume().await;
+        eventually("the probe to pass", async || probe.check().await.ok()).await;
+        queue.add(&job).await.unwrap();
+    }
 }
 
 #[tokio::test]

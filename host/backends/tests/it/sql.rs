@@ -134,12 +134,12 @@ pub(crate) async fn open_runs_of(database: &Database) -> (Arc<SqlRuns>, Task<()>
     let pool = database.pool();
     pool.migrate().await.unwrap();
     let (runs, writing) = SqlRuns::new(pool);
-    (Arc::new(runs), Task::begin(writing))
+    (Arc::new(runs), Task::begin(writing.run()))
 }
 
 pub(crate) async fn open_queue_of(database: &Database) -> (Arc<SqlQueue>, Task<()>) {
     let pool = database.pool();
     pool.migrate().await.unwrap();
     let (queue, adding) = SqlQueue::new(pool);
-    (Arc::new(queue.with_lease(LEASE)), Task::begin(adding))
+    (Arc::new(queue.with_lease(LEASE)), Task::begin(adding.run()))
 }

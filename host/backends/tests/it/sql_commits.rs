@@ -63,7 +63,7 @@ async fn one_bad_row_does_not_fail_the_others() {
             ids.iter().zip([0, 0, 0, 1]).map(|(id, number)| runs.append(id, number, &Event::Cancelled));
         let mut answers = Box::pin(join_all(appends));
         assert!(answers.as_mut().now_or_never().is_none());
-        let _writing = Task::begin(writing);
+        let _writing = Task::begin(writing.run());
         let answers = answers.await;
         assert!(matches!(answers[1], Err(JournalError::Store { .. })), "{answers:?}");
         assert_eq!([&answers[0], &answers[2], &answers[3]], [&Ok(()); 3]);
@@ -78,10 +78,10 @@ async fn one_number_appended_twice_in_one_batch_is_taken_once() {
         let pool = database.pool();
         pool.migrate().await.unwrap();
         let (runs, writing) = SqlRuns::new(pool);
-        let replies = ["a", "b", "a"].map(|text| Event::ModelReplied { reply: says(text) });
+        let replies = ["a", "b", "a"].map(|text| Event::from(says(text)));
         let mut answers = Box::pin(join_all(replies.iter().map(|event| runs.append("run_1", 0, event))));
         assert!(answers.as_mut().now_or_never().is_none());
-        let _writing = Task::begin(writing);
+        let _writing = Task::begin(writing.run());
         let conflict = JournalError::Conflict { run_id: "run_1".into(), sequence: 0 };
         assert_eq!(answers.await, [Ok(()), Err(conflict), Ok(())]);
         assert_eq!(runs.read("run_1").await.unwrap(), replies[..1]);
@@ -109,7 +109,7 @@ async fn what_nobody_waits_for_any_more_is_written() {
     for sequence in 0..3 {
         assert!(runs.append("run_1", sequence, &Event::Cancelled).now_or_never().is_none());
     }
-    let writing = Task::begin(writing);
+    let writing = Task::begin(writing.run());
     runs.append("run_2", 0, &Event::Cancelled).await.unwrap();
     assert_eq!(runs.read("run_1").await.unwrap().len(), 3);
     assert!(runs.append("run_1", 3, &Event::Cancelled).now_or_never().is_none());
@@ -131,7 +131,7 @@ async fn a_writer_that_is_gone_keeps_nobody_waiting() {
     let mut waiting = Box::pin(runs.append("run_1", 0, &Event::Cancelled));
     assert!(waiting.as_mut().now_or_never().is_none());
     drop(writing);
-    let stopped = JournalError::Store { detail: "the service is shutting down".into() };
+    let stopped = JournalError::Store { detail: "its writer broke off or has ended".into() };
     assert_eq!(within("the answer", waiting).await, Err(stopped.clone()));
     assert_eq!(within("the answer", runs.append("run_1", 0, &Event::Cancelled)).await, Err(stopped));
     let (queue, adding) = SqlQueue::new(pool);
@@ -146,7 +146,7 @@ async fn the_writer_outlives_the_database() {
     let pool = SqlPool::postgres(&server.url()).unwrap();
     pool.migrate().await.unwrap();
     let (runs, writing) = SqlRuns::new(pool);
-    let _writing = Task::begin(writing);
+    let _writing = Task::begin(writing.run());
     runs.append("run_1", 0, &Event::Cancelled).await.unwrap();
     server.pause().await;
     let answers = join_all((1..10).map(|number| runs.append("run_1", number, &Event::Cancelled))).await;

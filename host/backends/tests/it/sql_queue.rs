@@ -107,7 +107,7 @@ async fn the_queue_outlives_the_database() {
     let pool = SqlPool::postgres(&server.url()).unwrap();
     pool.migrate().await.unwrap();
     let (queue, adding) = SqlQueue::new(pool);
-    let _adding = Task::begin(adding);
+    let _adding = Task::begin(adding.run());
     let id = queue.add(&job("kept")).await.unwrap();
     let claim = queue.take("worker", PATIENCE).await.unwrap().unwrap();
     server.pause().await;

@@ -102,12 +102,12 @@ async fn check_read_only(pool: SqlPool) {
     let error = pool.migrate().await.unwrap_err();
     assert!(error.to_string().contains("the database is read-only"), "{error}");
     let (runs, writing) = SqlRuns::new(pool.clone());
-    let _writing = Task::begin(writing);
+    let _writing = Task::begin(writing.run());
     let error = runs.append("run_1", 0, &Event::Cancelled).await.unwrap_err();
     assert!(error.to_string().contains("the database is read-only"), "{error}");
     assert_eq!(runs.read("run_1").await, Ok(vec![]), "reading goes on");
     let (queue, adding) = SqlQueue::new(pool);
-    let _adding = Task::begin(adding);
+    let _adding = Task::begin(adding.run());
     let error = queue.add(&JobData { query: "2 + 3".into(), user_id: "u1".into() }).await.unwrap_err();
     assert!(error.to_string().contains("the database is read-only"), "{error}");
     let error = queue.take("worker", Duration::ZERO).await.unwrap_err();
@@ -164,7 +164,7 @@ async fn a_closed_store_says_so() {
         let pool = database.pool();
         pool.migrate().await.unwrap();
         let (runs, writing) = SqlRuns::new(pool.clone());
-        let writing = Task::begin(writing);
+        let writing = Task::begin(writing.run());
         runs.append("run_1", 0, &Event::Cancelled).await.unwrap();
         pool.close().await;
         let error = runs.append("run_1", 1, &Event::Cancelled).await.unwrap_err();

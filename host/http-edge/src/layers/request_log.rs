@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+use agent_core::trace::{self, TraceContext};
 use axum::extract::MatchedPath;
 use http::{Method, Request, Response, Uri};
 use pin_project_lite::pin_project;
@@ -20,6 +21,7 @@ use tracing::{Level, Span};
 use super::client_address::ClientAddress;
 use super::one_line::OneLine;
 use super::request_id::RequestId;
+use super::server_span;
 use crate::answer::{Failure, Routine};
 use crate::edge::{AnsweredRequest, ObserveRequest};
 
@@ -67,10 +69,12 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let line = Line::begin(&mut request, self.observe.clone());
+        let mut line = Line::begin(&mut request, self.observe.clone());
         let span = line.span();
-        let inner = span.in_scope(|| self.inner.call(request));
-        Answered { inner: inner.instrument(span), line }
+        line.traced = server_span::begin(&request, &span);
+        line.trace = trace::of(&line.traced).or_else(|| trace::of(&span));
+        let inner = span.in_scope(|| line.traced.in_scope(|| self.inner.call(request)));
+        Answered { inner: inner.instrument(line.traced.clone()).instrument(span), line }
     }
 }
 
@@ -79,7 +83,7 @@ pin_project! {
     /// because fields are dropped in this order.
     pub(super) struct Answered<F> {
         #[pin]
-        inner: Instrumented<F>,
+        inner: Instrumented<Instrumented<F>>,
         line: Line,
     }
 }
@@ -109,6 +113,9 @@ struct Line {
     client: Option<ClientAddress>,
     began: Instant,
     written: bool,
+    /// The request in traces.
+    traced: Span,
+    trace: Option<TraceContext>,
 }
 
 impl Line {
@@ -125,6 +132,8 @@ impl Line {
             client: request.extensions().get().copied(),
             began: Instant::now(),
             written: false,
+            traced: Span::none(),
+            trace: None,
         }
     }
 
@@ -146,6 +155,7 @@ impl Line {
             (false, false) => Level::INFO,
             (false, true) => Level::DEBUG,
         };
+        server_span::end(&self.traced, response.status().as_u16());
         self.write(level, response.status().as_u16(), failure);
     }
 
@@ -162,12 +172,14 @@ impl Line {
         let client = self.client.map(|ClientAddress(address)| display(address));
         let user_id = self.whose.0.get().map(|text| display(OneLine { text, limit: 256 }));
         let error = error.map(|text| display(OneLine { text, limit: 4096 }));
+        let trace_id = self.trace.map(|trace| display(format!("{:032x}", trace.trace_id)));
+        let span_id = self.trace.map(|trace| display(format!("{:016x}", trace.span_id)));
         // The level of an event is a constant of its place in the source, so every level has a place.
         macro_rules! write_at {
             ($level:expr) => {
                 tracing::event!(
                     target: TARGET, $level,
-                    %method, %path, status, duration_ms, request_id, client, user_id, error,
+                    %method, %path, status, duration_ms, request_id, client, user_id, error, trace_id, span_id,
                     "{method} {path} {status} in {duration_ms} ms"
                 )
             };
@@ -184,6 +196,7 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         if !self.written {
+            server_span::client_gone(&self.traced);
             // Only a shutdown that has lost its patience looks the same from here.
             self.write(Level::INFO, CLIENT_GONE, Some("the client went away before its answer was ready"));
         }

@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 
 use crate::answer::{self, Failure, Routine};
 use crate::edge::{Served, VariantA};
+use crate::readiness::not_prepared;
 use crate::unhealthy::Unhealthy;
 
 pub(super) async fn report_readiness(State(edge): State<Arc<Served<VariantA>>>) -> impl IntoResponse {
@@ -20,7 +21,17 @@ pub(super) async fn report_readiness(State(edge): State<Arc<Served<VariantA>>>) 
         let outcome = Err(ProbeError("the service is shutting down".into()));
         checks.push(Check { name: "shutdown", outcome });
     }
-    let report = Report::new(&checks, edge.variant.toolbox.faults());
+    let down = edge.readiness.tasks_down();
+    if !down.is_empty() {
+        let outcome = Err(ProbeError(format!("begun anew after a failure: {}", down.join(", "))));
+        checks.push(Check { name: "tasks", outcome });
+    }
+    let preparing = edge.variant.toolbox.preparing();
+    if preparing.first {
+        checks.push(Check { name: "tools", outcome: Err(not_prepared(&preparing)) });
+    }
+    let tools = Tools { failed: edge.variant.toolbox.faults(), preparing: preparing.files };
+    let report = Report::new(&checks, tools);
     let status = if report.healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut response = answer::json(status, &report);
     if !report.healthy {
@@ -37,21 +48,26 @@ struct Report<'a> {
     status: &'static str,
     #[serde(serialize_with = "as_map")]
     checks: &'a [Check],
-    /// Components that could not be loaded. The others serve, so this makes nothing unhealthy.
+    /// Components that do not serve. The others do, so this makes nothing unhealthy.
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Tools>,
 }
 
 #[derive(Serialize)]
 struct Tools {
+    /// Those that could not be loaded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     failed: Vec<ToolFault>,
+    /// Those that are being loaded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    preparing: Vec<String>,
 }
 
 impl<'a> Report<'a> {
-    fn new(checks: &'a [Check], faults: Vec<ToolFault>) -> Self {
+    fn new(checks: &'a [Check], tools: Tools) -> Self {
         // "healthy is true exactly when no check has failed" (interface, States).
         let healthy = checks.iter().all(|check| check.outcome.is_ok());
-        let tools = if faults.is_empty() { None } else { Some(Tools { failed: faults }) };
+        let tools = Some(tools).filter(|tools| !tools.failed.is_empty() || !tools.preparing.is_empty());
         Self { healthy, status: if healthy { "healthy" } else { "unhealthy" }, checks, tools }
     }
 }

@@ -56,6 +56,8 @@ pub(super) enum Error {
     UnknownJob,
     #[error("the job had ended")]
     JobHadEnded,
+    #[error("the job is held by a worker that cannot be told, or belongs to a job scheduler")]
+    JobOutOfReach,
     #[error(transparent)]
     Cache(#[from] CacheError),
     #[error(transparent)]
@@ -148,6 +150,7 @@ impl Error {
             Self::Queue(QueueError::LeaseLost { .. }) => self.internal(production),
             Self::UnknownJob => text(StatusCode::NOT_FOUND, "Not found"),
             Self::JobHadEnded => text(StatusCode::CONFLICT, "The job has already ended"),
+            Self::JobOutOfReach => text(StatusCode::CONFLICT, "The job cannot be cancelled here"),
         }
     }
 

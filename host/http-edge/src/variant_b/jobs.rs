@@ -64,6 +64,7 @@ pub(super) async fn cancel_job(
             Ok(answer::json(StatusCode::ACCEPTED, &Accepted { job_id: &job_id }))
         }
         Cancelling::HadEnded => Err(Error::JobHadEnded),
+        Cancelling::Refused => Err(Error::JobOutOfReach),
         Cancelling::Unknown => Err(Error::UnknownJob),
     }
 }

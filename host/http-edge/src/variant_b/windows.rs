@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::net::Ipv6Addr;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{Hits, RateWindows, Window};
+use agent_core::ports::{Hits, RateWindows, Window, WindowKind};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::error::Error;
@@ -43,10 +43,14 @@ pub(super) async fn count(
     user: Option<&Claims>,
 ) -> Counted {
     let address_key = address_key(address);
-    let window = |key, limit: RateLimit| Window { key, limit: limit.requests, period: limit.period };
+    let window =
+        |kind, key, limit: RateLimit| Window { kind, key, limit: limit.requests, period: limit.period };
     let user_key = user.map(|user| format!("user:{}", user.id)).unwrap_or_default();
     let user_limit = user.map_or(rates.user, |user| limit_of(user, rates));
-    let both = [window(&address_key, rates.address), window(&user_key, user_limit)];
+    let both = [
+        window(WindowKind::Address, &address_key, rates.address),
+        window(WindowKind::User, &user_key, user_limit),
+    ];
     let asked = if user.is_some() { &both[..] } else { &both[..1] };
     match windows.hit(asked).await {
         Ok(hits) => {

@@ -1,8 +1,9 @@
 //! Liveness asks nothing. Readiness asks everything, and says no during a shutdown.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent_core::ports::ToolFault;
+use agent_core::ports::{Preparing, ToolFault};
 use agent_core::testing::EchoTools;
 use http::StatusCode;
 use insta::assert_snapshot;
@@ -72,6 +73,22 @@ async fn checks_that_hang_fail_side_by_side_after_their_time_limit() {
 }
 
 #[tokio::test]
+async fn a_background_task_that_broke_off_is_named_until_it_runs_again() {
+    let down = Arc::new(Mutex::new(vec!["run-writer", "worker"]));
+    let service = Service::configured(Answers, |edge| {
+        let down = down.clone();
+        edge.readiness = edge.readiness.clone().with_tasks(Arc::new(move || down.lock().unwrap().clone()));
+    });
+    assert_snapshot!(service.get("/health/ready").await, @r#"
+    503 Service Unavailable
+    content-type: application/json; charset=utf-8
+    {"healthy":false,"status":"unhealthy","checks":{"tasks":{"healthy":false,"error":"begun anew after a failure: run-writer, worker"}}}
+    "#);
+    down.lock().unwrap().clear();
+    assert_eq!(service.get("/health/ready").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn during_a_shutdown_readiness_says_no_and_everything_else_goes_on() {
     let mut service = Service::configured(Answers, |edge| a(edge).probes = vec![FixedProbe::passes("llm")]);
     assert_eq!(service.get("/health/ready").await.status, StatusCode::OK);
@@ -100,5 +117,31 @@ async fn components_that_could_not_be_loaded_are_reported_but_make_nothing_unhea
     200 OK
     content-type: application/json; charset=utf-8
     {"healthy":true,"status":"healthy","checks":{"llm":{"healthy":true,"status":"healthy"}},"tools":{"failed":[{"file":"clock.wasm","error":"it imports wasi:clocks, which no policy grants"}]}}
+    "#);
+}
+
+#[tokio::test]
+async fn readiness_waits_for_the_tools_of_the_start_and_for_none_that_come_later() {
+    let preparing = |files: &[&str], first| {
+        let files = files.iter().map(|file| (*file).to_owned()).collect();
+        let toolbox = EchoTools::new(&[]).with_preparing(Preparing { files, first });
+        Service::configured(Answers, |edge| {
+            a(edge).toolbox = std::sync::Arc::new(toolbox);
+            a(edge).probes = vec![FixedProbe::passes("llm")];
+        })
+    };
+    let service = preparing(&["a.wasm", "b.wasm"], true);
+    assert_snapshot!(service.get("/health/ready").await, @r#"
+    503 Service Unavailable
+    content-type: application/json; charset=utf-8
+    {"healthy":false,"status":"unhealthy","checks":{"llm":{"healthy":true,"status":"healthy"},"tools":{"healthy":false,"error":"tools are being prepared: a.wasm, b.wasm"}},"tools":{"preparing":["a.wasm","b.wasm"]}}
+    "#);
+    assert_eq!(service.get("/health/live").await.status, StatusCode::OK);
+    let answer = preparing(&[], true).get("/health/ready").await;
+    assert_eq!(answer.json()["checks"]["tools"]["error"], "the tools folder has not been read yet");
+    assert_snapshot!(preparing(&["late.wasm"], false).get("/health/ready").await, @r#"
+    200 OK
+    content-type: application/json; charset=utf-8
+    {"healthy":true,"status":"healthy","checks":{"llm":{"healthy":true,"status":"healthy"}},"tools":{"preparing":["late.wasm"]}}
     "#);
 }

@@ -4,7 +4,6 @@ mod wire;
 
 use std::borrow::Cow;
 
-use agent_core::catalog::{Catalog, ToolSpec};
 use agent_core::message::{Message, ToolCall, Usage};
 use agent_core::ports::{Finish, ModelReply, ModelRequest};
 use serde_json::value::{RawValue, to_raw_value};
@@ -22,19 +21,25 @@ const HOTTEST: f64 = 1.0;
 /// conversation must begin with one.
 const NO_TEXT: &str = "(no text)";
 
-/// The value of `tools`.
-pub(crate) fn render_tools(tools: &Catalog) -> serde_json::Result<Box<RawValue>> {
-    to_raw_value(&tools.tools().iter().map(tool).collect::<Vec<_>>())
+/// An entry of `tools`.
+pub(crate) fn render_tool(
+    name: &str,
+    description: &str,
+    input_schema: &Value,
+) -> serde_json::Result<Box<RawValue>> {
+    to_raw_value(&wire::Tool { name, description, input_schema })
 }
 
 /// The body of a request.
 pub(crate) fn render(prompt: Prompt<'_>) -> wire::Request<'_> {
+    let tool_choice = prompt.forbids_calls().then_some(wire::ToolChoice::None);
     let Prompt { model, request, tools, shape } = prompt;
     wire::Request {
         model,
         max_tokens: shape.tokens(request.max_tokens),
         temperature: shape.temperature.then_some(request.temperature.min(HOTTEST)),
         tools,
+        tool_choice,
         messages: turns(request.messages),
     }
 }
@@ -42,7 +47,16 @@ pub(crate) fn render(prompt: Prompt<'_>) -> wire::Request<'_> {
 /// The reply in the body of a successful response.
 pub(crate) fn read(body: &[u8], request: &ModelRequest<'_>, who: &str) -> Result<ModelReply, Unreadable> {
     let response: wire::Response = serde_json::from_slice(body)?;
-    let blocks = response.content.ok_or_else(|| Unreadable::because("it holds no content"))?;
+    let finish = match response.stop_reason.as_deref() {
+        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
+        Some("refusal") => Finish::ContentFilter,
+        _ => Finish::Done,
+    };
+    let blocks = match response.content {
+        Some(blocks) => blocks,
+        None if finish == Finish::ContentFilter => Vec::new(),
+        None => return Err(Unreadable::empty("it holds no content")),
+    };
     bounds::calls(blocks.iter().filter(|block| matches!(block, Said::ToolUse { .. })).count())?;
     let (mut content, mut tool_calls) = (String::new(), Vec::new());
     let mut ids = CallIds::after(request.messages);
@@ -60,6 +74,9 @@ pub(crate) fn read(body: &[u8], request: &ModelRequest<'_>, who: &str) -> Result
             Said::Other => {}
         }
     }
+    if content.is_empty() && finish == Finish::ContentFilter {
+        content = response.stop_details.and_then(|details| details.explanation).unwrap_or_default();
+    }
     Ok(ModelReply {
         content,
         tool_calls,
@@ -71,17 +88,9 @@ pub(crate) fn read(body: &[u8], request: &ModelRequest<'_>, who: &str) -> Result
                 output_tokens: bounds::tokens(usage.output_tokens),
             }
         }),
-        finish: match response.stop_reason.as_deref() {
-            Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
-            _ => Finish::Done,
-        },
+        finish,
         model: who.to_owned(),
     })
-}
-
-fn tool(tool: &ToolSpec) -> wire::Tool<'_> {
-    let ToolSpec { name, description, input_schema } = tool;
-    wire::Tool { name, description, input_schema }
 }
 
 /// The conversation as turns that alternate: what follows in the same role, above all the answers to several

@@ -110,10 +110,31 @@ fn parameters_are_within_bounds() {
 #[test]
 fn tools_are_rendered() {
     let schema = json!({"type": "object"});
-    let tool = ToolSpec { name: "add".into(), description: "Adds.".into(), input_schema: schema.clone() };
-    let json = render_tools(&Catalog::new(vec![tool], "d".into())).unwrap();
-    let json: Value = serde_json::from_str(json.get()).unwrap();
-    assert_eq!(json, json!([{"name": "add", "description": "Adds.", "input_schema": schema}]));
+    let json: Value = serde_json::from_str(render_tool("add", "Adds.", &schema).unwrap().get()).unwrap();
+    assert_eq!(json, json!({"name": "add", "description": "Adds.", "input_schema": schema}));
+}
+
+/// The table of replies: what is said, and why it ends there.
+#[test]
+fn every_reply_has_its_row() {
+    let text = |text: &str| json!([{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": text}]);
+    let explained = json!({"type": "refusal", "explanation": "It is dangerous."});
+    for (body, content, finish) in [
+        (json!({"content": text("hi"), "stop_reason": "end_turn"}), "hi", Finish::Done),
+        (json!({"content": text("hi"), "stop_reason": "stop_sequence"}), "hi", Finish::Done),
+        (json!({"content": text("hi"), "stop_reason": "pause_turn"}), "hi", Finish::Done),
+        (json!({"content": [], "stop_reason": "end_turn"}), "", Finish::Done),
+        (json!({"content": text("hi"), "stop_reason": "max_tokens"}), "hi", Finish::Length),
+        (json!({"content": text("I"), "stop_reason": "refusal"}), "I", Finish::ContentFilter),
+        (json!({"content": [], "stop_reason": "refusal"}), "", Finish::ContentFilter),
+        (json!({"content": null, "stop_reason": "refusal"}), "", Finish::ContentFilter),
+        (json!({"content": [], "stop_reason": "refusal", "stop_details": explained}), "It is dangerous.", {
+            Finish::ContentFilter
+        }),
+    ] {
+        let reply = reply(&body);
+        assert_eq!((reply.content.as_str(), reply.finish), (content, finish), "{body}");
+    }
 }
 
 #[test]
@@ -152,7 +173,7 @@ fn finish_and_usage_are_read() {
         (json!("max_tokens"), Finish::Length),
         (json!("model_context_window_exceeded"), Finish::Length),
         (json!("end_turn"), Finish::Done),
-        (json!("refusal"), Finish::Done),
+        (json!("refusal"), Finish::ContentFilter),
         (json!(null), Finish::Done),
     ] {
         let reply =

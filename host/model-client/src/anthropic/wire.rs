@@ -17,7 +17,16 @@ pub(crate) struct Request<'a> {
     pub(super) temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tools: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_choice: Option<ToolChoice>,
     pub(super) messages: Vec<Turn<'a>>,
+}
+
+/// `{"type": "none"}`.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(super) enum ToolChoice {
+    None,
 }
 
 #[derive(Debug, Serialize)]
@@ -66,7 +75,15 @@ pub(super) struct Response {
     pub(super) content: Option<Vec<Said>>,
     pub(super) stop_reason: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
+    pub(super) stop_details: Option<StopDetails>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) usage: Option<Usage>,
+}
+
+/// What is said of a refusal.
+#[derive(Debug, Deserialize)]
+pub(super) struct StopDetails {
+    pub(super) explanation: Option<String>,
 }
 
 /// A block of a reply.

@@ -9,7 +9,7 @@ use agent_core::ports::{Finish, Model, ModelError, ModelReply, ModelRequest};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use rules::{Wish, enumerate, wishes};
+use rules::{Wish, enumerate, wishes, written_call};
 
 /// The bytes of a token, roughly, in English.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -22,7 +22,8 @@ const KNOWN: [(&str, &str); 3] = [
 ];
 
 /// A model of a few rules: it recognizes arithmetic, the time and word counts, calls the tools for them if
-/// they are there, and answers with what the tools return.
+/// they are there, and answers with what the tools return. Any other tool it calls when the call is written out:
+/// `call greet {"name": "Ada"}`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DemoModel;
 
@@ -64,9 +65,15 @@ fn next(messages: &[Message], tools: &Catalog) -> (String, Vec<ToolCall>) {
         Message::User { content } => Some(content.as_str()),
         Message::Assistant { .. } | Message::Tool { .. } => None,
     });
-    let wished = wishes(text.unwrap_or_default());
-    let calls = wished.into_iter().filter_map(|wish| call(wish, tools)).enumerate();
+    let text = text.unwrap_or_default();
+    let calls = match written_out(text, tools) {
+        Some(Ok(call)) => vec![call],
+        Some(Err(problem)) => return (format!("[demo model] {problem}"), Vec::new()),
+        None => wishes(text).into_iter().filter_map(|wish| call(wish, tools)).collect(),
+    };
     let calls: Vec<_> = calls
+        .into_iter()
+        .enumerate()
         // Numbered by its place, so that no id occurs twice in a conversation.
         .map(|(n, (name, arguments))| ToolCall {
             id: format!("demo_{}_{n}", messages.len()),
@@ -76,6 +83,30 @@ fn next(messages: &[Message], tools: &Catalog) -> (String, Vec<ToolCall>) {
         .collect();
     let content = if calls.is_empty() { introduction(tools) } else { String::new() };
     (content, calls)
+}
+
+/// The call that a text spells out, or why it cannot be made; nothing when the text is none.
+fn written_out(text: &str, tools: &Catalog) -> Option<Result<(String, Value), String>> {
+    let (tool, arguments) = written_call(text)?;
+    let is_there = tools.get(tool).is_some();
+    let is_call = if is_there {
+        arguments.is_empty() || arguments.starts_with(['{', '[', '\'', '"'])
+    } else {
+        arguments.starts_with('{')
+    };
+    if !is_call {
+        return None;
+    }
+    if !is_there {
+        let names: Vec<_> = tools.tools().iter().map(|tool| tool.name.as_str()).collect();
+        let others = if names.is_empty() { "none".to_owned() } else { enumerate(&names) };
+        return Some(Err(format!("There is no tool {tool}. The tools are: {others}.")));
+    }
+    let arguments = if arguments.is_empty() { "{}" } else { arguments };
+    Some(match serde_json::from_str::<Map<String, Value>>(arguments) {
+        Ok(arguments) => Ok((tool.to_owned(), Value::Object(arguments))),
+        Err(error) => Err(format!("What follows call {tool} is no JSON object: {error}.")),
+    })
 }
 
 /// The tool for a wish and its arguments, if it is there.
@@ -118,8 +149,12 @@ fn introduction(tools: &Catalog) -> String {
     } else {
         text.push_str(&format!(" Ask me for {}.", enumerate(&can)));
     }
-    if !others.is_empty() {
-        text.push_str(&format!(" To use {} takes a real model.", enumerate(&others)));
+    if let Some((first, rest)) = others.split_first() {
+        let example = format!(" I make any call that is written out, arguments as JSON: call {first} {{…}}.");
+        text.push_str(&example);
+        if !rest.is_empty() {
+            text.push_str(&format!(" There is also {}.", enumerate(rest)));
+        }
     }
     text.push_str(" LLM_MODEL and LLM_API_KEY put a real model in my place.");
     text

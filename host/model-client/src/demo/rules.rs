@@ -24,6 +24,16 @@ pub(super) fn wishes(text: &str) -> Vec<Wish> {
     expression(text).map(Wish::Calculate).into_iter().chain(time).collect()
 }
 
+/// `call greet {"name": "Ada"}` → the tool's name and the text of its arguments.
+pub(super) fn written_call(text: &str) -> Option<(&str, &str)> {
+    let (word, rest) = text.trim().split_once(char::is_whitespace)?;
+    let rest = rest.trim_start();
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
+    let (tool, arguments) = rest.split_at(end);
+    let is_name = tool.starts_with(|c: char| c.is_ascii_lowercase());
+    (word.eq_ignore_ascii_case("call") && is_name).then(|| (tool, arguments.trim()))
+}
+
 /// "count the words in this sentence" → "this sentence".
 fn counted_text(text: &str) -> Option<&str> {
     const ASKING: [&str; 5] =
@@ -221,6 +231,23 @@ mod tests {
             ("Count the words in Ä ö", "Ä ö"),
         ] {
             assert_eq!(wishes(text), [Wish::Statistics(expected.into())], "{text}");
+        }
+    }
+
+    #[test]
+    fn calls_are_written_with_a_name_and_arguments() {
+        for (text, expected) in [
+            (r#"call greet {"name": "Ada"}"#, Some(("greet", r#"{"name": "Ada"}"#))),
+            ("Call now_utc", Some(("now_utc", ""))),
+            (" call  greet\n{}", Some(("greet", "{}"))),
+            ("call greet{}", Some(("greet", "{}"))),
+            ("call me a taxi", Some(("me", "a taxi"))),
+            ("call 42", None),
+            ("call", None),
+            ("recall greet {}", None),
+            ("", None),
+        ] {
+            assert_eq!(written_call(text), expected, "{text}");
         }
     }
 

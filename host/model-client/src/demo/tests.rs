@@ -69,6 +69,32 @@ async fn two_wishes_are_two_calls() {
 }
 
 #[tokio::test]
+async fn any_tool_is_called_when_the_call_is_written_out() {
+    let fetch = ("fetch".to_owned(), json!({"url": "https://example.com", "times": 2}));
+    let text = r#"call fetch {"url": "https://example.com", "times": 2}"#;
+    assert_eq!(calls(text, &toolbox()).await, [fetch]);
+    // What the arguments hold is not read as a wish.
+    let time = r#"call fetch {"url": "what time is 1+1"}"#;
+    assert_eq!(calls(time, &toolbox()).await.len(), 1);
+    assert_eq!(calls("call current_time", &toolbox()).await, [("current_time".into(), json!({}))]);
+    for text in ["call me at 2+2", "call calculate for 2+2"] {
+        assert_eq!(
+            calls(text, &toolbox()).await,
+            [("calculate".into(), json!({"expression": "2+2"}))],
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_written_call_that_cannot_be_made_is_answered_with_why() {
+    let said = async |text: &str| reply(&[user(text)], &toolbox()).await.content;
+    insta::assert_snapshot!(said("call fetch {\"url\": }").await, @"[demo model] What follows call fetch is no JSON object: expected value at line 1 column 9.");
+    insta::assert_snapshot!(said("call fetch [1]").await, @"[demo model] What follows call fetch is no JSON object: invalid type: sequence, expected a map at line 1 column 0.");
+    insta::assert_snapshot!(said("call fetsch {}").await, @"[demo model] There is no tool fetsch. The tools are: calculate, current_time, fetch and text_stats.");
+}
+
+#[tokio::test]
 async fn arguments_have_the_names_that_the_tool_gives_them() {
     let renamed =
         |property, required| Catalog::new(vec![tool("current_time", property, required)], "d".into());
@@ -86,7 +112,7 @@ async fn without_the_tool_it_says_what_it_can_do() {
     let none = reply(&[user("2+2")], &Catalog::default()).await.content;
     insta::assert_snapshot!(none, @"[demo model] I am a handful of rules in the place of a language model. None of the tools that my rules know is installed. LLM_MODEL and LLM_API_KEY put a real model in my place.");
     let joke = reply(&[user("Tell me a joke")], &toolbox()).await.content;
-    insta::assert_snapshot!(joke, @r#"[demo model] I am a handful of rules in the place of a language model. Ask me for arithmetic ("What is 12 * (3 + 4)?"), the time ("What time is it in Tokyo?") and statistics of a text ("Count the words in: to be or not to be"). To use fetch takes a real model. LLM_MODEL and LLM_API_KEY put a real model in my place."#);
+    insta::assert_snapshot!(joke, @r#"[demo model] I am a handful of rules in the place of a language model. Ask me for arithmetic ("What is 12 * (3 + 4)?"), the time ("What time is it in Tokyo?") and statistics of a text ("Count the words in: to be or not to be"). I make any call that is written out, arguments as JSON: call fetch {…}. LLM_MODEL and LLM_API_KEY put a real model in my place."#);
     reply(&[], &Catalog::default()).await;
 }
 

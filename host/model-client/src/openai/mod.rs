@@ -4,7 +4,6 @@ mod wire;
 
 use std::borrow::Cow;
 
-use agent_core::catalog::{Catalog, ToolSpec};
 use agent_core::message::{Message, ToolCall, Usage};
 use agent_core::ports::{Finish, ModelReply, ModelRequest};
 use serde_json::Value;
@@ -22,19 +21,26 @@ pub(crate) fn is_own_address(endpoint: &Url) -> bool {
     host == "api.openai.com" || host.ends_with(".api.openai.com")
 }
 
-/// The value of `tools`.
-pub(crate) fn render_tools(tools: &Catalog) -> serde_json::Result<Box<RawValue>> {
-    to_raw_value(&tools.tools().iter().map(tool).collect::<Vec<_>>())
+/// An entry of `tools`.
+pub(crate) fn render_tool(
+    name: &str,
+    description: &str,
+    parameters: &Value,
+) -> serde_json::Result<Box<RawValue>> {
+    let function = wire::FunctionSpec { name, description, parameters };
+    to_raw_value(&wire::Tool { r#type: "function", function })
 }
 
 /// The body of a request.
 pub(crate) fn render(prompt: Prompt<'_>) -> wire::Request<'_> {
+    let tool_choice = prompt.forbids_calls().then_some("none");
     let Prompt { model, request, tools, shape } = prompt;
     let max_tokens = Some(shape.tokens(request.max_tokens));
     wire::Request {
         model,
         messages: request.messages.iter().map(|said| message(said, shape)).collect(),
         tools,
+        tool_choice,
         max_tokens: max_tokens.filter(|_| !shape.completion_tokens),
         max_completion_tokens: max_tokens.filter(|_| shape.completion_tokens),
         temperature: shape.temperature.then_some(request.temperature),
@@ -45,12 +51,24 @@ pub(crate) fn render(prompt: Prompt<'_>) -> wire::Request<'_> {
 pub(crate) fn read(body: &[u8], request: &ModelRequest<'_>, who: &str) -> Result<ModelReply, Unreadable> {
     let response: wire::Response = serde_json::from_slice(body)?;
     let choice = response.choices.into_iter().flatten().next();
-    let choice = choice.ok_or_else(|| Unreadable::because("it names no choice"))?;
-    let said = choice.message.ok_or_else(|| Unreadable::because("its choice holds no message"))?;
-    let content = said.content.map(text).unwrap_or_default();
-    let mut ids = CallIds::after(request.messages);
-    let asked = said.tool_calls.unwrap_or_default();
+    let choice = choice.ok_or_else(|| Unreadable::empty("it names no choice"))?;
+    let finish = finish(choice.finish_reason.as_deref().unwrap_or_default());
+    let said = match choice.message {
+        Some(said) => said,
+        None if finish == Finish::ContentFilter => wire::Said::default(),
+        None => return Err(Unreadable::empty("its choice holds no message")),
+    };
+    let (content, refused) = said.content.map(text).unwrap_or_default();
+    let refusal = said.refusal.or(refused).filter(|refusal| content.is_empty() && !refusal.is_empty());
+    let mut asked = said.tool_calls.unwrap_or_default();
+    if let (true, Some(function)) = (asked.is_empty(), said.function_call) {
+        asked.push(wire::Asked { id: None, function });
+    }
+    if choice.finish_reason.as_deref() == Some("error") && content.is_empty() && asked.is_empty() {
+        return Err(Unreadable::empty("its choice ended with an error"));
+    }
     bounds::calls(asked.len())?;
+    let mut ids = CallIds::after(request.messages);
     let tool_calls = asked.into_iter().map(|asked| {
         let id = ids.claim(asked.id);
         let wire::AskedFunction { name, arguments } = asked.function;
@@ -63,22 +81,25 @@ pub(crate) fn read(body: &[u8], request: &ModelRequest<'_>, who: &str) -> Result
     });
     Ok(ModelReply {
         tool_calls: tool_calls.collect(),
-        content: if content.is_empty() { said.refusal.unwrap_or_default() } else { content },
+        finish: if refusal.is_some() { Finish::ContentFilter } else { finish },
+        content: refusal.unwrap_or(content),
         usage: response.usage.map(|usage| Usage {
             input_tokens: bounds::tokens(usage.prompt_tokens),
             output_tokens: bounds::tokens(usage.completion_tokens),
         }),
-        finish: match choice.finish_reason.as_deref() {
-            Some("length") => Finish::Length,
-            _ => Finish::Done,
-        },
         model: who.to_owned(),
     })
 }
 
-fn tool(tool: &ToolSpec) -> wire::Tool<'_> {
-    let ToolSpec { name, description, input_schema: parameters } = tool;
-    wire::Tool { r#type: "function", function: wire::FunctionSpec { name, description, parameters } }
+/// Why it stopped, in the words of OpenAI and of those who have words of their own (Mistral, Gemini).
+fn finish(reason: &str) -> Finish {
+    match reason.to_ascii_lowercase().as_str() {
+        "length" | "max_tokens" | "model_length" => Finish::Length,
+        "content_filter" | "refusal" | "safety" | "recitation" | "blocklist" | "prohibited_content"
+        | "spii" => Finish::ContentFilter,
+        filtered if filtered.starts_with("content_filter") => Finish::ContentFilter,
+        _ => Finish::Done,
+    }
 }
 
 fn message(message: &Message, shape: Shape) -> wire::Message<'_> {
@@ -113,10 +134,14 @@ fn arguments_text(arguments: &Value) -> Cow<'_, str> {
     }
 }
 
-fn text(content: wire::Content) -> String {
+/// The text, and beside it the words of a refusal, if it is in parts and one of them is that.
+fn text(content: wire::Content) -> (String, Option<String>) {
     match content {
-        wire::Content::Text(text) => text,
-        wire::Content::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
+        wire::Content::Text(text) => (text, None),
+        wire::Content::Parts(parts) => {
+            let refusal = parts.iter().find_map(|part| part.refusal.clone());
+            (parts.into_iter().filter_map(|part| part.text).collect(), refusal)
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Tables of conversations and replies.
 
-use agent_core::catalog::ToolSpec;
 use serde_json::json;
 
 use super::*;
@@ -84,11 +83,10 @@ fn the_shape_decides_about_parameters_and_ids() {
 #[test]
 fn tools_are_rendered() {
     let schema = json!({"type": "object"});
-    let tool = ToolSpec { name: "add".into(), description: "Adds.".into(), input_schema: schema.clone() };
-    let json: Value =
-        serde_json::from_str(render_tools(&Catalog::new(vec![tool], "d".into())).unwrap().get()).unwrap();
+    let tool = render_tool("add", "Adds.", &schema).unwrap();
     let function = json!({"name": "add", "description": "Adds.", "parameters": schema});
-    assert_eq!(json, json!([{"type": "function", "function": function}]));
+    let rendered: Value = serde_json::from_str(tool.get()).unwrap();
+    assert_eq!(rendered, json!({"type": "function", "function": function}));
 }
 
 #[test]
@@ -97,7 +95,8 @@ fn text_is_read_wherever_it_stands() {
     assert_eq!(message(&json!({"content": null})).content, "");
     assert_eq!(message(&json!({})).content, "");
     assert_eq!(message(&json!({"content": null, "refusal": "I won't."})).content, "I won't.");
-    assert_eq!(message(&json!({"content": "", "refusal": "I won't."})).content, "I won't.");
+    let refusal = message(&json!({"content": "", "refusal": "I won't."}));
+    assert_eq!((refusal.content.as_str(), refusal.finish), ("I won't.", Finish::ContentFilter));
     let parts = json!([{"type": "thinking"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
     assert_eq!(message(&json!({ "content": parts })).content, "ab");
 }
@@ -128,6 +127,77 @@ fn calls_are_read_in_every_form() {
     assert_eq!(message(&json!({"content": "a", "tool_calls": null})).tool_calls, []);
 }
 
+/// The table of replies: what is said, and why it ends there.
+#[test]
+fn every_reply_has_its_row() {
+    let answer = |message: Value, finish: &str| {
+        reply(&json!({"choices": [{"message": message, "finish_reason": finish}]}))
+    };
+    let part = |text: &str| json!({"type": "text", "text": text});
+    for (message, finish, content, expected) in [
+        (json!({"content": "hi"}), "stop", "hi", Finish::Done),
+        (json!({"content": "hi", "reasoning_content": "hm", "reasoning": "hm"}), "stop", "hi", Finish::Done),
+        (json!({"content": null, "reasoning_content": "hm"}), "stop", "", Finish::Done),
+        (json!({"content": ""}), "stop", "", Finish::Done),
+        (
+            json!({"content": [{"type": "thinking", "thinking": []}, part("a"), part("b")]}),
+            "stop",
+            "ab",
+            Finish::Done,
+        ),
+        (json!({"content": "It was a d"}), "length", "It was a d", Finish::Length),
+        (json!({"content": "It was a d"}), "model_length", "It was a d", Finish::Length),
+        (json!({"content": null}), "content_filter", "", Finish::ContentFilter),
+        (json!(null), "content_filter", "", Finish::ContentFilter),
+        (json!({"content": "It was"}), "content_filter", "It was", Finish::ContentFilter),
+        (json!({"content": null}), "SAFETY", "", Finish::ContentFilter),
+        (json!({"content": null, "refusal": "I won't."}), "stop", "I won't.", Finish::ContentFilter),
+        (
+            json!({"content": [{"type": "refusal", "refusal": "I won't."}]}),
+            "stop",
+            "I won't.",
+            Finish::ContentFilter,
+        ),
+        (json!({"content": "hi", "refusal": null}), "stop", "hi", Finish::Done),
+        (json!({"content": "hi", "refusal": {"odd": 1}}), "stop", "hi", Finish::Done),
+        (json!({"content": "hi"}), "something_new", "hi", Finish::Done),
+    ] {
+        let reply = answer(message.clone(), finish);
+        assert_eq!((reply.content.as_str(), reply.finish), (content, expected), "{message} {finish}");
+        assert_eq!(reply.tool_calls, []);
+    }
+}
+
+#[test]
+fn the_form_of_a_call_before_there_was_a_list_is_read() {
+    let function = json!({"name": "add", "arguments": "{\"x\":1}"});
+    let legacy = message(&json!({"content": null, "function_call": function}));
+    assert_eq!(legacy.tool_calls, [call("call_1", json!({"x": 1}))]);
+    let both = json!({"tool_calls": [{"id": "a", "function": function}], "function_call": function});
+    assert_eq!(message(&both).tool_calls.len(), 1);
+    assert_eq!(message(&json!({"content": "a", "function_call": null})).tool_calls, []);
+}
+
+#[test]
+fn a_reply_that_holds_nothing_may_be_asked_for_again() {
+    let may_pass = |body: &str| read(body.as_bytes(), &scripted::request(), "openai/m").unwrap_err().may_pass;
+    for body in [
+        "{}",
+        r#"{"choices":[]}"#,
+        r#"{"choices":null}"#,
+        r#"{"choices":[{"message":null}]}"#,
+        r#"{"choices":[{"message":{"content":""},"finish_reason":"error"}]}"#,
+        r#"{"choices":[{"message":{"content":"It was a da"#,
+    ] {
+        assert!(may_pass(body), "{body}");
+    }
+    for body in
+        ["<html>", "[]", "null", r#"{"choices":7}"#, r#"{"choices":[{"message":{"content":{"a":1}}}]}"#]
+    {
+        assert!(!may_pass(body), "{body}");
+    }
+}
+
 #[test]
 fn usage_and_finish_are_read() {
     let body = |finish: Value, usage: Value| json!({"choices": [{"message": {"content": "a"}, "finish_reason": finish}], "usage": usage});
@@ -139,11 +209,12 @@ fn usage_and_finish_are_read() {
         (json!("stop"), json!(null)),
         (json!("tool_calls"), json!({})),
         (json!(null), json!("many")),
-        (json!("content_filter"), json!({"prompt_tokens": -1})),
+        (json!("stop"), json!({"prompt_tokens": -1})),
     ] {
         let reply = reply(&body(finish, usage));
         assert_eq!((reply.finish, reply.usage), (Finish::Done, None));
     }
+    assert_eq!(reply(&body(json!("content_filter"), json!(null))).finish, Finish::ContentFilter);
 }
 
 #[test]

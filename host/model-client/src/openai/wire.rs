@@ -17,6 +17,8 @@ pub(crate) struct Request<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tools: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_completion_tokens: Option<u32>,
@@ -84,12 +86,17 @@ pub(super) struct Choice {
     pub(super) finish_reason: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+/// What a model said. What it thought (`reasoning`, `reasoning_content`) was not asked for.
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Said {
     pub(super) content: Option<Content>,
     /// Stands in for the content when the model declines to answer.
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) refusal: Option<String>,
     pub(super) tool_calls: Option<Vec<Asked>>,
+    /// The form of one call before there was a list of them; some servers still have no other.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) function_call: Option<AskedFunction>,
 }
 
 /// Text, or parts of which some are text (reasoning models of other makers).
@@ -103,6 +110,7 @@ pub(super) enum Content {
 #[derive(Debug, Deserialize)]
 pub(super) struct Part {
     pub(super) text: Option<String>,
+    pub(super) refusal: Option<String>,
 }
 
 /// A tool call.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use agent_core::catalog::{Catalog, ToolSpec};
 use agent_core::message::{Message, ToolCall};
-use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest};
+use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest, ToolChoice};
 use model_client::{ApiKey, HttpModel, Provider, ProviderSettings, Retry, Schedule, connect};
 use serde_json::json;
 use url::Url;
@@ -69,6 +69,7 @@ pub(crate) fn request() -> ModelRequest<'static> {
         request_id: "req-1",
         messages: &CONVERSATION,
         tools: &TOOLS,
+        tool_choice: ToolChoice::Auto,
         max_tokens: 100,
         temperature: 0.0,
         deadline: Instant::now() + Duration::from_secs(30),

@@ -77,20 +77,60 @@ async fn a_connection_that_breaks_is_unreachable() {
 #[tokio::test]
 async fn what_is_no_reply_is_malformed_and_not_asked_for_again() {
     for protocol in BOTH {
-        for body in ["", "<html><body>Welcome</body></html>", "{\"choices\":", "[]", "null", "{}"] {
+        for body in ["<html><body>Welcome</body></html>", "[]", "null", r#"{"choices":7,"content":7}"#] {
             let provider = ScriptedProvider::start(protocol, [Answer::text(200, body)]).await;
             let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
             assert!(matches!(error, ModelError::Malformed { .. }), "{body}: {error}");
         }
     }
+}
+
+#[tokio::test]
+async fn half_a_reply_none_and_an_error_in_its_place_are_asked_for_again() {
+    for protocol in BOTH {
+        for body in [
+            "",
+            " \n",
+            "{}",
+            "{\"choices\":[{\"message\":{\"cont",
+            "{\"content\":[{\"type\":\"te",
+            r#"{"choices":[],"content":null}"#,
+            r#"{"error":"overloaded"}"#,
+            r#"{"error":{"message":"model is loading"},"choices":null}"#,
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+        ] {
+            let script = [Answer::text(200, body), Answer::reply(protocol, "3")];
+            let provider = ScriptedProvider::start(protocol, script).await;
+            let reply = ask(&retrying(protocol, &provider)).await;
+            assert_eq!(reply.map(|reply| reply.content), Ok("3".to_owned()), "{body}");
+        }
+        // An error that will not pass is told as what it is.
+        let body = r#"{"error":{"message":"no such key","type":"authentication_error"}}"#;
+        let provider = ScriptedProvider::start(protocol, [Answer::text(200, body)]).await;
+        let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
+        assert!(matches!(error, ModelError::Refused { .. }), "{error}");
+    }
     // Whole by its own count, so that no connection can be to blame.
     let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nb\r\n{\"choices\":\r\n0\r\n\r\n";
     let error = fault(Answer::Raw(chunked.into())).await;
-    assert!(matches!(error, ModelError::Malformed { .. }), "{error}");
+    assert!(matches!(error, ModelError::Unavailable { .. }), "{error}");
+    let error = fault(Answer::text(200, "")).await;
+    insta::assert_snapshot!(error, @"the model provider openai/test-model is unavailable: 200 OK without a reply: it is empty");
     let error = fault(Answer::text(200, r#"{"choices":[]}"#)).await;
-    insta::assert_snapshot!(error, @"the model provider openai/test-model sent a reply that cannot be read: it names no choice");
+    insta::assert_snapshot!(error, @"the model provider openai/test-model is unavailable: 200 OK without a reply: it names no choice");
     let error = fault(Answer::text(200, r#"{"error":{"message":"model is loading"}}"#)).await;
-    insta::assert_snapshot!(error, @"the model provider openai/test-model sent a reply that cannot be read: it is an error: model is loading");
+    insta::assert_snapshot!(error, @"the model provider openai/test-model is unavailable: 200 OK without a reply: it is an error: model is loading");
+}
+
+/// A call whose own time ends when the run's does leaves it to the run to say so.
+#[tokio::test]
+async fn a_call_has_all_the_time_of_a_run_that_ends_with_it() {
+    let provider = ScriptedProvider::start(Provider::OpenAi, [Answer::Stalled(String::new())]).await;
+    let timeout = Duration::from_millis(100);
+    let model = connect(ProviderSettings { timeout, ..settings(Provider::OpenAi, provider.url()) }).unwrap();
+    let deadline = Instant::now() + Duration::from_millis(200);
+    let error = model.complete(ModelRequest { deadline, ..request() }).await.unwrap_err();
+    assert!(matches!(error, ModelError::Timeout { .. }) && Instant::now() >= deadline, "{error}");
 }
 
 #[tokio::test]

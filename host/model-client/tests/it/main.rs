@@ -11,5 +11,6 @@ mod cluster;
 mod faults;
 mod hostile;
 mod provider;
+mod refusals;
 mod replies;
 mod retries;

@@ -2,9 +2,9 @@
 
 use agent_core::catalog::Catalog;
 use agent_core::message::{Message, ToolCall, Usage};
-use agent_core::ports::{Finish, Model, ModelReply, ModelRequest};
+use agent_core::ports::{Finish, Model, ModelReply, ModelRequest, ToolChoice};
 use model_client::Provider;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::call::{BOTH, ask, model, request};
 use crate::provider::{Answer, ScriptedProvider};
@@ -93,6 +93,43 @@ async fn a_reply_that_was_cut_at_the_limit_says_so() {
     ] {
         let provider = ScriptedProvider::start(protocol, [Answer::json(&body)]).await;
         assert_eq!(ask(&model(protocol, &provider)).await.unwrap().finish, Finish::Length);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_to_end_in_words_shows_the_tools_and_forbids_them() {
+    for (protocol, none) in
+        [(Provider::OpenAi, json!("none")), (Provider::Anthropic, json!({ "type": "none" }))]
+    {
+        let script = vec![Answer::reply(protocol, "3"); 3];
+        let provider = ScriptedProvider::start(protocol, script).await;
+        let model = model(protocol, &provider);
+        let (last, no_tools) = (ToolChoice::None, Catalog::default());
+        model.complete(ModelRequest { tool_choice: last, ..request() }).await.unwrap();
+        model.complete(ModelRequest { tool_choice: last, tools: &no_tools, ..request() }).await.unwrap();
+        ask(&model).await.unwrap();
+        let sent: Vec<_> = provider.requests().into_iter().map(|request| request.body).collect();
+        let seen = |body: &Value| (body.get("tools").is_some(), body.get("tool_choice").cloned());
+        assert_eq!(
+            sent.iter().map(seen).collect::<Vec<_>>(),
+            [(true, Some(none)), (false, None), (true, None)]
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_to_forbid_tools_is_not_shown_them_in_such_a_call() {
+    for protocol in BOTH {
+        let refusal = Answer::error(422, "tool_choice: Input should be 'auto' or 'any'");
+        let script = [refusal].into_iter().chain(vec![Answer::reply(protocol, "3"); 3]);
+        let provider = ScriptedProvider::start(protocol, script).await;
+        let model = model(protocol, &provider);
+        for tool_choice in [ToolChoice::None, ToolChoice::None, ToolChoice::Auto] {
+            model.complete(ModelRequest { tool_choice, ..request() }).await.unwrap();
+        }
+        let requests = provider.requests();
+        let shown: Vec<_> = requests.iter().map(|sent| sent.body.get("tools").is_some()).collect();
+        assert_eq!(shown, [true, false, false, true]);
     }
 }
 

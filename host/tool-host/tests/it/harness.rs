@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use agent_core::message::ToolCall;
-use agent_core::ports::{ToolFault, ToolRequest, ToolReturn, ToolSet, Toolbox};
+use agent_core::ports::{Preparing, ToolFault, ToolRequest, ToolReturn, ToolSet, Toolbox};
 use agent_core::result::ToolOutcome;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
-use tool_host::{CallReport, Config, Cost, Limits, Observer, SetReport, ToolHost};
+use tool_host::{CallReport, Compiler, Config, Cost, Limits, Observer, SetReport, ToolHost};
 
 /// A host, its folder, and what it told its observer.
 pub(crate) struct Host {
@@ -48,9 +48,11 @@ pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Conf
     Config {
         folder: folder.to_owned(),
         cache: Some(cache()),
+        compiler: Compiler::new(env!("CARGO_BIN_EXE_tool-compiler"), &[]),
         limits,
         metering: false,
         lane: Handle::current(),
+        catalog_tokens: 5_000,
         observer,
     }
 }
@@ -78,8 +80,38 @@ impl Host {
         let seen = Arc::new(Seen::default());
         let mut config = config(tools.path(), limits, seen.clone());
         change(&mut config);
+        Self::over(config, tools, seen).await
+    }
+
+    /// A host of that configuration, when all tools are prepared.
+    pub(crate) async fn over(config: Config, tools: TempDir, seen: Arc<Seen>) -> Self {
         let host = Arc::new(ToolHost::start(config).await.unwrap());
-        Self { host, tools, seen }
+        let this = Self { host, tools, seen };
+        this.until(|host| host.host.preparing() == Preparing::default()).await;
+        this
+    }
+
+    /// A host that may still be compiling.
+    pub(crate) async fn begin(config: Config, tools: TempDir, seen: Arc<Seen>) -> Self {
+        Self { host: Arc::new(ToolHost::start(config).await.unwrap()), tools, seen }
+    }
+
+    /// Follows the folder until something is so.
+    pub(crate) async fn until(&self, is_so: impl Fn(&Self) -> bool) {
+        let so = async {
+            while !is_so(self) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            () = self.host.watch() => unreachable!("following never ends"),
+            so = tokio::time::timeout(Duration::from_secs(60), so) => so.expect("it becomes so"),
+        }
+    }
+
+    /// The files that are being loaded.
+    pub(crate) fn preparing(&self) -> Vec<String> {
+        self.host.preparing().files
     }
 
     /// Puts a file into the folder the way operators should: written aside and renamed.
@@ -102,6 +134,11 @@ impl Host {
     pub(crate) fn faults(&self) -> Vec<String> {
         let line = |fault: ToolFault| format!("{}: {}", fault.file, fault.error);
         self.host.faults().into_iter().map(line).collect()
+    }
+
+    /// How the last call ended, as the observer was told.
+    pub(crate) fn last_outcome(&self) -> ToolOutcome {
+        self.seen.calls.lock().unwrap().last().expect("a call").1
     }
 
     /// The cost of the last call.

@@ -1,7 +1,12 @@
 //! The tool host against components: written as text, and the misbehaving one that `cargo xtask guests` builds.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bulkheads;
+mod compiler;
 mod folder;
 mod harness;
+mod host_work;
+mod restart;
 mod sandbox;
 mod text;
+mod wasi;

@@ -204,15 +204,45 @@ fn a_flooded_log_is_bounded_and_says_so() {
             assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{returned:?}");
         });
     });
-    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let text = lines.text();
     let flood: Vec<_> = text.lines().filter(|line| line.contains("flood flood")).collect();
     assert_eq!(flood.len(), 5);
     assert!(flood.iter().all(|line| line.len() < 1_500), "{}", flood[0].len());
     assert!(text.contains("the tool wrote more log lines than it may") && text.contains("dropped=995"));
 }
 
+#[test]
+fn log_lines_are_bounded_over_all_calls_of_a_component() {
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tracing::subscriber::with_default(subscriber, || {
+        runtime.block_on(async {
+            let host = start(Limits { timeout: Duration::from_secs(20), ..limits() }).await;
+            for _ in 0..15 {
+                let returned = host.call("flood_log", json!({"lines": 100, "bytes": 10})).await;
+                assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{returned:?}");
+            }
+        });
+    });
+    let text = lines.text();
+    let (said, flood): (Vec<_>, Vec<_>) =
+        text.lines().partition(|line| line.contains("the tool wrote more log lines than it may"));
+    // A thousand at once and fifty a second.
+    let flood = flood.iter().filter(|line| line.contains("flood")).count();
+    assert!((1_000..1_500).contains(&flood), "{flood}");
+    assert!((1..5).contains(&said.len()), "not for every call: {said:?}");
+}
+
+/// Keeps what is logged.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
 
 impl std::io::Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

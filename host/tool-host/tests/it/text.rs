@@ -4,53 +4,113 @@ use std::path::Path;
 
 use agent_core::result::ToolOutcome;
 use serde_json::json;
+use tool_host::Limits;
 use wit_component::{ComponentEncoder, StringEncoding};
 use wit_parser::Resolve;
 
 use crate::harness::{Host, limits};
 
-/// A tool in a core module. `call` is the body of a function that returns a pointer to its result; `OK` is the
-/// address of one that says `{"ok":true}`.
+/// A tool in a core module. `call` is the body of a function that returns a pointer to its result; 96 is the
+/// address of one that says `value`.
 pub(crate) struct Text<'a> {
     pub(crate) tool: &'a str,
+    pub(crate) description: &'a str,
+    pub(crate) input_schema: &'a str,
+    pub(crate) output_schema: Option<&'a str>,
+    pub(crate) hints: &'a [(&'a str, &'a str)],
+    /// What a successful call returns.
+    pub(crate) value: &'a str,
+    /// Imports of the module.
+    pub(crate) imports: &'a str,
     /// Fields of the module beside what every tool needs.
     pub(crate) fields: &'a str,
     pub(crate) call: &'a str,
+    /// WIT packages beside the contract, and the world that is built for.
+    pub(crate) packages: &'a [&'a str],
+    pub(crate) world: &'a str,
 }
 
 impl Default for Text<'_> {
     fn default() -> Self {
-        Self { tool: "text", fields: "", call: "(i32.const 96)" }
+        Self {
+            tool: "text",
+            description: "Written as text.",
+            input_schema: r#"{"type":"object"}"#,
+            output_schema: None,
+            hints: &[],
+            value: r#"{"ok":true}"#,
+            imports: "",
+            fields: "",
+            call: "(i32.const 96)",
+            packages: &[],
+            world: "sandboxed-tool",
+        }
+    }
+}
+
+/// What lies where in a module's memory.
+struct Layout {
+    data: String,
+    end: usize,
+}
+
+impl Layout {
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        let escaped: String = bytes.iter().map(|byte| format!("\\{byte:02x}")).collect();
+        self.data.push_str(&format!("(data (i32.const {at}) \"{escaped}\")\n"));
+    }
+
+    fn words(&mut self, at: usize, words: &[usize]) {
+        let bytes = words.iter().flat_map(|word| u32::try_from(*word).unwrap().to_le_bytes());
+        self.put(at, &bytes.collect::<Vec<_>>());
+    }
+
+    /// A string at its usual place if there is room for it, else behind everything.
+    fn text(&mut self, usual: Option<(usize, usize)>, text: &str) -> [usize; 2] {
+        let at = match usual {
+            Some((at, room)) if text.len() <= room => at,
+            _ => self.end,
+        };
+        self.end = self.end.max((at + text.len()).next_multiple_of(16));
+        self.put(at, text.as_bytes());
+        [at, text.len()]
     }
 }
 
 impl Text<'_> {
-    /// The component. Its strings lie at fixed places: 0 list of definitions, 16 the definition, 96 the result.
+    /// The component. What every tool has lies at fixed places: 0 list of definitions, 16 the definition, 96 the
+    /// result, 640 a short value.
     pub(crate) fn component(&self) -> Vec<u8> {
-        let (name, description, schema, value) =
-            (self.tool, "Written as text.", r#"{\22type\22:\22object\22}"#, r#"{\22ok\22:true}"#);
-        let word = |number: usize| -> String {
-            u32::try_from(number).unwrap().to_le_bytes().iter().map(|byte| format!("\\{byte:02x}")).collect()
-        };
-        let words = |numbers: &[usize]| numbers.iter().map(|number| word(*number)).collect::<String>();
-        let definitions = words(&[16, 1]);
-        let definition = words(&[256, name.len(), 384, description.len(), 512, 17, 0, 0, 0, 0, 0]);
-        let result = words(&[0, 640, 11, 0, 0]);
-        let (fields, call) = (self.fields, self.call);
+        let mut layout = Layout { data: String::new(), end: 4096 };
+        let [name, name_bytes] = layout.text(Some((256, 64)), self.tool);
+        let [description, description_bytes] = layout.text(Some((384, 128)), self.description);
+        let [input, input_bytes] = layout.text(Some((512, 128)), self.input_schema);
+        let [output, output_bytes] = self.output_schema.map_or([0, 0], |schema| layout.text(None, schema));
+        let mut hints = vec![];
+        for (key, value) in self.hints {
+            hints.extend(layout.text(None, key));
+            hints.extend(layout.text(None, value));
+        }
+        layout.words(1024, &hints);
+        layout.words(0, &[16, 1]);
+        let has_output = usize::from(self.output_schema.is_some());
+        let strings = [name, name_bytes, description, description_bytes, input, input_bytes];
+        layout.words(16, &strings);
+        layout.words(40, &[has_output, output, output_bytes, 1024, self.hints.len()]);
+        let [value, value_bytes] = layout.text(Some((640, 384)), self.value);
+        layout.words(96, &[0, value, value_bytes, 0, 0]);
+        let Layout { data, end } = layout;
+        let pages = (end + (32 << 10)).div_ceil(64 << 10);
+        let (imports, fields, call) = (self.imports, self.fields, self.call);
         self.wrap(&format!(
             r#"(module
-                (memory (export "memory") 1)
-                (data (i32.const 0) "{definitions}")
-                (data (i32.const 16) "{definition}")
-                (data (i32.const 96) "{result}")
-                (data (i32.const 256) "{name}")
-                (data (i32.const 384) "{description}")
-                (data (i32.const 512) "{schema}")
-                (data (i32.const 640) "{value}")
+                {imports}
+                (memory (export "memory") {pages})
+                {data}
                 {fields}
                 (func (export "agent:tool/tool@0.1.0#describe") (result i32) (i32.const 0))
                 (func (export "agent:tool/tool@0.1.0#call") (param i32 i32 i32 i32) (result i32) {call})
-                (global $free (mut i32) (i32.const 4096))
+                (global $free (mut i32) (i32.const {end}))
                 (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
                     (global.get $free)
                     (global.set $free (i32.add (global.get $free)
@@ -61,8 +121,12 @@ impl Text<'_> {
 
     fn wrap(&self, module: &str) -> Vec<u8> {
         let mut resolve = Resolve::default();
-        let (package, _) = resolve.push_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit")).unwrap();
-        let world = resolve.select_world(&[package], Some("sandboxed-tool")).unwrap();
+        let (mut package, _) =
+            resolve.push_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit")).unwrap();
+        for (number, text) in self.packages.iter().enumerate() {
+            package = resolve.push_str(format!("{number}.wit"), text).unwrap();
+        }
+        let world = resolve.select_world(&[package], Some(self.world)).unwrap();
         let mut module = wat::parse_str(module).unwrap();
         wit_component::embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
         ComponentEncoder::default().module(&module).unwrap().validate(true).encode().unwrap()
@@ -107,6 +171,36 @@ async fn tables_are_limited() {
     let call = "(drop (table.grow $t (ref.null func) (i32.const 200000))) unreachable";
     let outcome = outcome_of(Text { fields, call, ..Text::default() }).await;
     assert_eq!(outcome, ToolOutcome::MemoryLimit);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_may_be_as_large_with_a_pool_as_without() {
+    let fields = "(table $t 90000 funcref)";
+    let component = Text { fields, ..Text::default() }.component();
+    for concurrency in [16, 1 << 20] {
+        let limits = Limits { concurrency, ..limits() };
+        let host = Host::start(&[("text.wasm", &component)], limits).await;
+        assert_eq!(host.faults(), Vec::<String>::new(), "{:?}", host.host.allocation());
+        assert_eq!(host.call("text", json!({})).await.receipt.outcome, ToolOutcome::Ok);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_after_a_refusal_that_was_borne_is_a_crash() {
+    let imports = r#"(import "agent:tool/clock@0.1.0" "now-ms" (func $now (result i64)))"#;
+    let call = "(drop (memory.grow (i32.const 2000))) (drop (call $now)) unreachable";
+    assert_eq!(outcome_of(Text { imports, call, ..Text::default() }).await, ToolOutcome::Trapped);
+    let call = "(drop (memory.grow (i32.const 2000))) unreachable";
+    assert_eq!(outcome_of(Text { call, ..Text::default() }).await, ToolOutcome::MemoryLimit);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_line_of_megabytes_is_not_said_to_be_an_output_of_megabytes() {
+    let imports = r#"(import "agent:tool/log@0.1.0" "write" (func $write (param i32 i32 i32 i32 i32 i32)))"#;
+    let call = "(drop (memory.grow (i32.const 40)))
+        (call $write (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 2000000) (i32.const 0) (i32.const 0))
+        (i32.const 96)";
+    assert_eq!(outcome_of(Text { imports, call, ..Text::default() }).await, ToolOutcome::Trapped);
 }
 
 #[tokio::test(flavor = "multi_thread")]

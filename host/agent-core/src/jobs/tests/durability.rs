@@ -3,9 +3,11 @@
 use serde_json::json;
 
 use super::*;
-use crate::invoke::{Agent, Answer, Ask};
-use crate::ports::{Journal, JournalError};
-use crate::record::Patient;
+use crate::invoke::{Agent, Answer, Ask, Recorded};
+use crate::observe::Unobserved;
+use crate::ports::{Journal, JournalError, ModelError, RunOutcome};
+use crate::record::{Behind, Bounds, Patient};
+use crate::result::StopReason;
 use crate::run::{Event, Limits};
 use crate::testing::{EchoTools, ScriptedModel, asks_for, says};
 
@@ -164,4 +166,47 @@ async fn a_journal_that_fails_costs_no_attempt_and_the_worker_pauses() {
     assert_eq!((job.status, job.attempts_made), (JobStatus::Completed, 1));
     let back = bench.noted().iter().filter(|outcome| **outcome == AttemptOutcome::HandedBack).count();
     assert!((3..9).contains(&back), "{back} attempts in 100 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_job_leaves_a_record_of_what_it_cost_and_a_journal_that_says_so() {
+    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+    let model = Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))]))]));
+    let hanging = Agent { toolbox: Arc::new(EchoTools::new(&["echo"]).hanging()), ..agent(&runs, &model) };
+    let (behind, drain) = Behind::new(runs.clone(), Bounds::default(), Arc::new(Unobserved));
+    let bench = bench_on(&queue, &runs, Recorded::new(hanging, behind));
+    let job_id = bench.submit().await;
+    let cancel = async {
+        moments(1).await;
+        bench.jobs.cancel("u1", &job_id).await.unwrap();
+        bench.ended(&job_id).await
+    };
+    let job = bench.work_while(cancel).await;
+    assert_eq!((job.status, bench.noted()), (JobStatus::Cancelled, vec![AttemptOutcome::Cancelled]));
+    assert_eq!(runs.events("run_job_1").last(), Some(&Event::Cancelled));
+
+    drain.run(bench.stopping.clone()).await;
+    let records = runs.records();
+    assert_eq!((records[0].id.as_str(), records[0].job_id.as_deref()), ("run_job_1", Some("1")));
+    let RunOutcome::Ended { stop_reason, usage, .. } = &records[0].outcome else { panic!("{records:?}") };
+    assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, 15));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_is_cancelled_although_its_journal_does_not_answer() {
+    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+    let model = Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))]))]));
+    let hanging = Agent { toolbox: Arc::new(EchoTools::new(&["echo"]).hanging()), ..agent(&runs, &model) };
+    let bench = bench_on(&queue, &runs, hanging);
+    let job_id = bench.submit().await;
+    let cancel = async {
+        moments(1).await;
+        runs.switch.hang(true);
+        let start = Instant::now();
+        bench.jobs.cancel("u1", &job_id).await.unwrap();
+        let job = bench.ended(&job_id).await;
+        assert!(start.elapsed() < LEASE, "{:?}", start.elapsed());
+        job
+    };
+    assert_eq!(bench.work_while(cancel).await.status, JobStatus::Cancelled);
 }

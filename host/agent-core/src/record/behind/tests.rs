@@ -133,6 +133,36 @@ async fn a_run_too_big_for_the_queue_has_a_record_and_no_journal() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_is_counted_as_lost_once() {
+    // Its journal did not fit, and then there is no place for its record either.
+    let full = bench(Bounds { runs: 0, bytes: 500 });
+    full.run("run_1");
+    assert_eq!(full.lost(), 1);
+
+    // Nor does the store take its record.
+    let failing = bench(Bounds { bytes: 500, ..Bounds::default() });
+    failing.store.switch.fail(true);
+    failing.run("run_1");
+    let (lost, stopping) = (failing.lost.clone(), CancellationToken::new());
+    let later = async {
+        sleep(PATIENCE + Duration::from_secs(5)).await;
+        stopping.cancel();
+    };
+    tokio::join!(failing.drain.run(stopping.clone()), later);
+    assert_eq!(lost.0.load(Ordering::SeqCst), 1);
+
+    // Or the process ends first.
+    let hanging = bench(Bounds { bytes: 500, ..Bounds::default() });
+    hanging.store.switch.hang(true);
+    hanging.run("run_1");
+    hanging.run("run_2");
+    let stopping = CancellationToken::new();
+    stopping.cancel();
+    hanging.drain.run(stopping).await;
+    assert_eq!(hanging.lost.0.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_store_that_stays_away_does_not_hold_up_the_end_of_the_process() {
     let bench = bench(Bounds::default());
     bench.store.switch.hang(true);

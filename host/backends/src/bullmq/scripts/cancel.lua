@@ -3,8 +3,10 @@
 -- KEYS     completed, failed, delayed, prioritized, active, wait, paused, waiting-children, stalled,
 --          the job, its lock, the record of its being cancelled, the wish to cancel it
 -- ARGV     id, token of the worker that has stopped (empty: it is the owner who asks), now (ms),
---          how long to keep record and wish (s), fields to record…
--- Returns  'done', 'asked', 'ended', 'unknown', or 'lost' when another worker has the job
+--          how long to keep the record (s), how long to keep the wish (s), fields to record…
+-- Returns  'done', 'asked', 'ended', 'unknown', 'lost' when another worker has the job, or 'refused' when that
+--          worker is none of ours and cannot be told, or the job is the next iteration of a scheduler, which would
+--          end with it
 --
 -- 'done' leaves the job's hash, which BullMQ's own script removes with all that hangs on it. From then on
 -- nobody can take the job and reading it says that it is cancelled.
@@ -13,7 +15,7 @@ local job, lock, record, wish = unpack(KEYS, 10)
 local id, token, now, kept = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local function record_it()
-  for i = 5, #ARGV do
+  for i = 6, #ARGV do
     local value = redis.call('HGET', job, ARGV[i])
     if value then redis.call('HSET', record, ARGV[i], value) end
   end
@@ -35,9 +37,14 @@ end
 if redis.call('EXISTS', job) == 1 then
   if redis.call('ZSCORE', completed, id) or redis.call('ZSCORE', failed, id) then return 'ended' end
   if redis.call('EXISTS', lock) == 1 and redis.call('LPOS', active, id) then
-    redis.call('SET', wish, 1, 'EX', kept)
+    -- The tokens of our workers end in 32 hexadecimal digits, those of BullMQ's own in a number.
+    local holder = redis.call('GET', lock)
+    if #(string.match(holder, ':(%x+)$') or '') ~= 32 then return 'refused' end
+    local added, made = unpack(redis.call('HMGET', job, 'timestamp', 'atm'))
+    redis.call('SET', wish, (added or '0') .. ':' .. (made or '0'), 'EX', ARGV[5])
     return 'asked'
   end
+  if redis.call('HEXISTS', job, 'rjk') == 1 and not redis.call('HGET', job, 'processedOn') then return 'refused' end
   local removed = redis.call('ZREM', delayed, id) + redis.call('ZREM', prioritized, id)
     + redis.call('ZREM', children, id) + redis.call('LREM', wait, -1, id) + redis.call('LREM', paused, -1, id)
     -- A job whose lease has run out: whoever held it learns from its next renewal that it is gone.

@@ -1,12 +1,12 @@
 -- Makes a lease last, and says whether the job is still wanted.
 --
--- KEYS     the job's lock, active, stalled, the wish to cancel it
+-- KEYS     the job's lock, active, stalled, the wish to cancel it, the job
 -- ARGV     token, lease (ms), id
 -- Returns  0 when somebody else has the job, 1 when it is held, 2 when it is held and not wanted any more
 --
 -- A lease that has run out is taken up again while nobody else has the job: a Redis that was away for a
 -- while does not end every run.
-local lock, active, stalled, wish = unpack(KEYS)
+local lock, active, stalled, wish, job = unpack(KEYS)
 local token, lease, id = unpack(ARGV)
 
 local holder = redis.call('GET', lock)
@@ -15,4 +15,7 @@ if holder ~= token and (holder or not redis.call('LPOS', active, id)) then
 end
 redis.call('SET', lock, token, 'PX', lease)
 redis.call('SREM', stalled, id)
-return redis.call('EXISTS', wish) == 1 and 2 or 1
+local wished = redis.call('GET', wish)
+if not wished then return 1 end
+local added, made = unpack(redis.call('HMGET', job, 'timestamp', 'atm'))
+return wished == (added or '0') .. ':' .. (made or '0') and 2 or 1

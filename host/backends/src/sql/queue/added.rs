@@ -1,6 +1,7 @@
 //! Jobs on their way into the table, many in one commit.
 
 use agent_core::ports::JobData;
+use agent_core::trace;
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -16,6 +17,7 @@ pub(super) struct Added {
     run_id: String,
     user_id: String,
     query: String,
+    traceparent: Option<String>,
 }
 
 impl Added {
@@ -26,6 +28,7 @@ impl Added {
             run_id: format!("run_{}", Uuid::now_v7().simple()),
             user_id: escape(&job.user_id).into_owned(),
             query: escape(&job.query).into_owned(),
+            traceparent: trace::current().map(|context| context.to_string()),
         }
     }
 
@@ -53,26 +56,28 @@ impl Write for Added {
 }
 
 async fn write_to_postgres(pool: &PgPool, jobs: &[Added]) -> Result<(), sqlx::Error> {
-    let sql = "INSERT INTO jobs (id, run_id, user_id, query, status, due_at, created_at) \
+    let sql = "INSERT INTO jobs (id, run_id, user_id, query, traceparent, status, due_at, created_at) \
                SELECT job.*, 'waiting', ms, ms \
-               FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[]) AS job, clock \
+               FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS job, clock \
                ON CONFLICT DO NOTHING";
     sqlx::query(sql)
         .bind(jobs.iter().map(|job| &*job.id).collect::<Vec<_>>())
         .bind(jobs.iter().map(|job| &*job.run_id).collect::<Vec<_>>())
         .bind(jobs.iter().map(|job| &*job.user_id).collect::<Vec<_>>())
         .bind(jobs.iter().map(|job| &*job.query).collect::<Vec<_>>())
+        .bind(jobs.iter().map(|job| job.traceparent.as_deref()).collect::<Vec<_>>())
         .execute(pool)
         .await
         .map(drop)
 }
 
 async fn write_to_sqlite(pools: &Sqlite, jobs: &[Added]) -> Result<(), sqlx::Error> {
-    let sql = "INSERT INTO jobs (id, run_id, user_id, query, status, due_at, created_at) \
-               SELECT $1, $2, $3, $4, 'waiting', ms, ms FROM clock WHERE TRUE ON CONFLICT DO NOTHING";
+    let sql = "INSERT INTO jobs (id, run_id, user_id, query, traceparent, status, due_at, created_at) \
+               SELECT $1, $2, $3, $4, $5, 'waiting', ms, ms FROM clock WHERE TRUE ON CONFLICT DO NOTHING";
     let mut transaction = pools.writer().begin_with("BEGIN IMMEDIATE").await?;
     for job in jobs {
         let insert = sqlx::query(sql).bind(&job.id).bind(&job.run_id).bind(&job.user_id).bind(&job.query);
+        let insert = insert.bind(&job.traceparent);
         insert.execute(&mut *transaction).await?;
     }
     transaction.commit().await

@@ -24,6 +24,7 @@ use super::commit::{CommitError, Commits};
 use super::failure::describe;
 use super::text::escape;
 use super::{SqlPool, reading, writing};
+use crate::Writer;
 
 /// How often a waiting worker looks for jobs that other processes added, that were delayed, or whose worker
 /// died. What this process adds wakes one at once.
@@ -46,9 +47,8 @@ pub struct SqlQueue {
 }
 
 impl SqlQueue {
-    /// The queue, and the future that adds jobs for it. Nothing is added unless that runs; it ends when the
-    /// queue has been dropped and everything is added.
-    pub fn new(pool: SqlPool) -> (Self, impl Future<Output = ()> + Send + 'static) {
+    /// The queue, and what adds jobs for it, which has to be run beside it.
+    pub fn new(pool: SqlPool) -> (Self, Writer) {
         let (commits, adding) = Commits::new(pool.clone());
         (Self { pool, lease: LEASE, commits, added: Notify::new() }, adding)
     }
@@ -62,9 +62,10 @@ impl SqlQueue {
     async fn try_take(&self, worker: &str) -> Result<Option<Claim>, QueueError> {
         loop {
             let token = Uuid::now_v7().simple().to_string();
+            let leased_at = Instant::now();
             let Some(row) = self.take_next(worker, &token).await.map_err(failed)? else { return Ok(None) };
             if row.status == JobStatus::Active.as_str() {
-                return Ok(Some(row.into_claim(token)));
+                return Ok(Some(row.into_claim(token, leased_at)));
             }
         }
     }
@@ -233,7 +234,13 @@ impl<'a> Next<'a> {
             },
             AttemptEnd::Failed { error, .. } => Self { error: Some(error), ..ended(JobStatus::Failed) },
             AttemptEnd::Cancelled => ended(JobStatus::Cancelled),
-            AttemptEnd::HandedBack => Self { place: 0, attempts: 0, ..ended(JobStatus::Waiting) },
+            AttemptEnd::HandedBack { delay } => Self {
+                // At once and before all others, or like one that failed and is tried again.
+                place: i64::from(!delay.is_zero()),
+                delay: *delay,
+                attempts: 0,
+                ..ended(JobStatus::Waiting)
+            },
         }
     }
 }

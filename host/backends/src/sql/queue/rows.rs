@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use agent_core::ports::{Claim, Depth, Job, JobData, JobStatus, QueueError};
+use agent_core::trace::TraceContext;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use crate::sql::from_ms;
 use crate::sql::text::unescape;
@@ -30,6 +32,7 @@ pub(super) struct ClaimRow {
     pub(super) status: String,
     attempts_made: i64,
     created_at: i64,
+    traceparent: Option<String>,
 }
 
 #[derive(Debug, sqlx::FromRow)]
@@ -58,7 +61,7 @@ impl JobRow {
 }
 
 impl ClaimRow {
-    pub(super) fn into_claim(self, token: String) -> Claim {
+    pub(super) fn into_claim(self, token: String, leased_at: Instant) -> Claim {
         Claim {
             job_id: self.id,
             token,
@@ -66,6 +69,8 @@ impl ClaimRow {
             data: Ok(JobData { query: unescape(self.query), user_id: unescape(self.user_id) }),
             attempts_made: u32::try_from(self.attempts_made).unwrap_or(u32::MAX),
             created_at: from_ms(self.created_at),
+            trace: self.traceparent.as_deref().and_then(TraceContext::parse),
+            leased_at,
         }
     }
 }

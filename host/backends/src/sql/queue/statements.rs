@@ -59,7 +59,7 @@ macro_rules! take {
              started_at = (SELECT ms FROM clock), due_at = (SELECT ms FROM clock) + $3, \
              place = 1, worker = $1, token = $2 \
              WHERE id = (SELECT id FROM next) \
-             RETURNING id, run_id, user_id, query, status, attempts_made, created_at"
+             RETURNING id, run_id, user_id, query, status, attempts_made, created_at, traceparent"
         )
     };
 }

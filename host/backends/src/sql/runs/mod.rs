@@ -14,6 +14,7 @@ use super::commit::{CommitError, Commits};
 use super::failure::describe;
 use super::text::{escape, unescape};
 use super::{SqlPool, from_ms, reading, to_ms};
+use crate::Writer;
 
 /// Keeps runs in the database. What is written at the same time is committed together.
 #[derive(Debug)]
@@ -25,9 +26,8 @@ pub struct SqlRuns {
 }
 
 impl SqlRuns {
-    /// The store, and the future that writes for it. Nothing is written unless that runs; it ends when the store
-    /// has been dropped and everything is written.
-    pub fn new(pool: SqlPool) -> (Self, impl Future<Output = ()> + Send + 'static) {
+    /// The store, and what writes for it, which has to be run beside it.
+    pub fn new(pool: SqlPool) -> (Self, Writer) {
         let (commits, writing) = Commits::new(pool.clone());
         let writer = Uuid::now_v7().simple().to_string().into();
         (Self { pool, writer, commits }, writing)

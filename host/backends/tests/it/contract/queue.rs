@@ -60,6 +60,7 @@ macro_rules! test_all {
             a_failed_attempt_is_made_again_later_and_not_for_ever,
             a_job_that_no_attempt_can_help_fails_at_once,
             a_job_handed_back_goes_to_the_front_and_counts_no_attempt,
+            a_job_handed_back_for_a_while_waits_that_long_and_counts_no_attempt,
             an_attempt_ends_once,
             // cancelling
             a_waiting_job_is_cancelled_at_once,

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::time::Duration;
 
-use agent_core::ports::{Hits, RateWindows, Window};
+use agent_core::ports::{Hits, RateWindows, Window, WindowKind};
 use futures::future::join_all;
 use test_servers::eventually;
 
@@ -30,7 +30,7 @@ pub(crate) type Bench = (Box<dyn RateWindows>, Box<dyn Any + Send + Sync>);
 const LONG: Duration = Duration::from_secs(900);
 
 fn window(key: &str, limit: u64, period: Duration) -> Window<'_> {
-    Window { key, limit, period }
+    Window { kind: WindowKind::Address, key, limit, period }
 }
 
 pub(crate) async fn hits_are_counted_until_the_window_ends((rates, _guard): &Bench) {

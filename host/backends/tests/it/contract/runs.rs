@@ -80,7 +80,7 @@ pub(crate) async fn an_event_number_is_taken_once(bench: &Bench) {
     let events = history("first");
     append_all(&*bench.runs, "run_1", &events).await;
     for store in [&bench.runs, &bench.peer] {
-        let other = Event::ModelReplied { reply: says("second") };
+        let other = Event::from(says("second"));
         let error = store.append("run_1", 1, &other).await.unwrap_err();
         assert_eq!(error, JournalError::Conflict { run_id: "run_1".into(), sequence: 1 });
     }
@@ -88,7 +88,7 @@ pub(crate) async fn an_event_number_is_taken_once(bench: &Bench) {
 }
 
 pub(crate) async fn of_two_writers_of_one_number_one_wins(bench: &Bench) {
-    let event = |writer: usize| Event::ModelReplied { reply: says(&format!("reply {writer}")) };
+    let event = |writer: usize| Event::from(says(&format!("reply {writer}")));
     let events: Vec<_> = (0..20).map(event).collect();
     let appends = events.iter().enumerate().map(|(writer, event)| {
         let store = if writer % 2 == 0 { &bench.runs } else { &bench.peer };
@@ -122,11 +122,10 @@ pub(crate) async fn many_appends_at_once_are_all_kept(bench: &Bench) {
 
 pub(crate) async fn a_record_is_found_as_it_was_saved(bench: &Bench) {
     let failed = RunOutcome::Failed { error: "the model refused".into() };
-    let records = [
-        RunRecord { user_id: None, job_id: None, ..record("run_1", failed) },
-        record("run_2", ended(StopReason::Completed)),
-        record("run_3", ended(StopReason::MaxIterations)),
-    ];
+    let mut records = vec![RunRecord { user_id: None, job_id: None, ..record("run_1", failed) }];
+    for reason in StopReason::ALL {
+        records.push(record(&format!("run_{}", reason.as_str()), ended(reason)));
+    }
     for record in &records {
         bench.runs.save(record).await.unwrap();
     }
@@ -180,9 +179,9 @@ fn history(text: &str) -> Vec<Event> {
     };
     vec![
         Event::Started { task, tools: "sha256:none".into() },
-        Event::ModelReplied { reply: asks_for(&[("call_1", "add", json!({"a": text, "b": 1e-7}))]) },
+        Event::from(asks_for(&[("call_1", "add", json!({"a": text, "b": 1e-7}))])),
         Event::ToolReturned { index: 0, answer: ToolReturn { content: text.into(), receipt } },
-        Event::ModelReplied { reply: says(text) },
+        Event::from(says(text)),
     ]
 }
 

@@ -53,6 +53,7 @@ impl Fakes {
                 database: FixedProbe::passes("sql"),
                 key_value: FixedProbe::passes("memory"),
                 llm: FixedProbe::passes("llm"),
+                toolbox: Arc::new(agent_core::testing::EchoTools::new(&[])),
                 prepared: Arc::new(AtomicBool::new(true)),
                 production: true,
             });

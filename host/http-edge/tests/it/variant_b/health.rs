@@ -1,7 +1,10 @@
 //! `/health` asks everything, `/ready` asks what a request needs and says no during a shutdown.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::ports::Preparing;
+use agent_core::testing::EchoTools;
 use http::StatusCode;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -84,6 +87,14 @@ async fn a_store_that_is_down_is_not_ready() {
 }
 
 #[tokio::test]
+async fn a_background_task_that_broke_off_is_not_ready() {
+    let fakes = Fakes::configured(Answers, |edge| {
+        edge.readiness = edge.readiness.clone().with_tasks(std::sync::Arc::new(|| vec!["queue-writer"]));
+    });
+    assert_snapshot!(timeless(&fakes.service.get("/ready").await), @r#"503 Service Unavailable {"cache":{"latency":"N","status":"ok"},"database":{"latency":"N","status":"ok"},"initialized":true,"tasks":["queue-writer"]}"#);
+}
+
+#[tokio::test]
 async fn during_a_shutdown_nothing_is_initialized_and_everything_else_goes_on() {
     let mut fakes = Fakes::with_invoke(Answers);
     fakes.service.shut_down();
@@ -112,4 +123,15 @@ async fn checks_that_hang_fail_side_by_side_after_their_time_limit() {
         );
         assert_ne!(answer.json(), Value::Null);
     }
+}
+
+#[tokio::test]
+async fn nothing_is_initialized_before_the_tools_of_the_start_are_prepared() {
+    let ready = async |first| {
+        let toolbox = EchoTools::new(&[]).with_preparing(Preparing { files: vec!["a.wasm".into()], first });
+        let fakes = Fakes::configured(Answers, |edge| b(edge).toolbox = Arc::new(toolbox));
+        timeless(&fakes.service.get("/ready").await)
+    };
+    assert_snapshot!(ready(true).await, @r#"503 Service Unavailable {"cache":{"latency":"N","status":"ok"},"database":{"latency":"N","status":"ok"},"initialized":false}"#);
+    assert_snapshot!(ready(false).await, @r#"200 OK {"cache":{"latency":"N","status":"ok"},"database":{"latency":"N","status":"ok"},"initialized":true}"#);
 }

@@ -63,7 +63,7 @@ pub(crate) async fn a_job_that_has_ended_cannot_be_cancelled(bench: &Bench) {
 
 /// A worker that goes away or fails just then does not bring the job back.
 pub(crate) async fn a_cancelled_job_is_not_handed_to_anybody_else(bench: &Bench) {
-    for end in [AttemptEnd::HandedBack, failed("not yet", true)] {
+    for end in [AttemptEnd::HANDED_BACK, failed("not yet", true)] {
         let id = add(bench, "unwanted").await;
         let claim = take(&*bench.queue, "worker").await;
         assert_eq!(bench.queue.cancel(&id).await.unwrap(), Cancelling::Asked);

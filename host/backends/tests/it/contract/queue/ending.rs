@@ -1,6 +1,6 @@
 //! How attempts end, and what comes after them.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF};
 use agent_core::ports::{AttemptEnd, JobStatus, QueueError, Renewal};
@@ -37,7 +37,7 @@ pub(crate) async fn a_failed_attempt_is_made_again_later_and_not_for_ever(bench:
         let claim = take(&*bench.peer, "another").await;
         // Stores count whole milliseconds.
         assert!(failed_at.elapsed().as_millis() + 1 >= backoff.as_millis(), "it was taken too early");
-        bench.peer.finish(&claim, &AttemptEnd::HandedBack).await.unwrap();
+        bench.peer.finish(&claim, &AttemptEnd::HANDED_BACK).await.unwrap();
         backoff *= 2;
     }
     let claim = take(&*bench.queue, "worker").await;
@@ -64,7 +64,7 @@ pub(crate) async fn a_job_handed_back_goes_to_the_front_and_counts_no_attempt(be
     let (first, second) = (add(bench, "first").await, add(bench, "second").await);
     let before = take(&*bench.queue, "worker").await;
     assert_eq!(before.job_id, first);
-    bench.queue.finish(&before, &AttemptEnd::HandedBack).await.unwrap();
+    bench.queue.finish(&before, &AttemptEnd::HANDED_BACK).await.unwrap();
     let job = read(bench, &first).await;
     assert_eq!((job.status, job.attempts_made), (JobStatus::Waiting, 0));
     let again = take(&*bench.peer, "another").await;
@@ -73,11 +73,25 @@ pub(crate) async fn a_job_handed_back_goes_to_the_front_and_counts_no_attempt(be
     assert_eq!(take(&*bench.queue, "worker").await.job_id, second);
 }
 
+pub(crate) async fn a_job_handed_back_for_a_while_waits_that_long_and_counts_no_attempt(bench: &Bench) {
+    let (first, second) = (add(bench, "first").await, add(bench, "second").await);
+    let before = take(&*bench.queue, "worker").await;
+    assert_eq!(before.job_id, first);
+    let (handed_back_at, delay) = (Instant::now(), Duration::from_secs(1));
+    bench.queue.finish(&before, &AttemptEnd::HandedBack { delay }).await.unwrap();
+    let job = read(bench, &first).await;
+    assert_eq!((job.status, job.attempts_made, job.error), (JobStatus::Delayed, 0, None));
+    assert_eq!(take(&*bench.queue, "worker").await.job_id, second);
+    let again = take(&*bench.peer, "another").await;
+    assert!(handed_back_at.elapsed().as_millis() + 1 >= delay.as_millis(), "it was taken too early");
+    assert_eq!((&again.job_id, &again.run_id, again.attempts_made), (&first, &before.run_id, 0));
+}
+
 pub(crate) async fn an_attempt_ends_once(bench: &Bench) {
     let id = add(bench, "job").await;
     let claim = take(&*bench.queue, "worker").await;
     bench.queue.finish(&claim, &completed("1")).await.unwrap();
-    for end in [completed("2"), failed("no", true), AttemptEnd::Cancelled, AttemptEnd::HandedBack] {
+    for end in [completed("2"), failed("no", true), AttemptEnd::Cancelled, AttemptEnd::HANDED_BACK] {
         let error = bench.queue.finish(&claim, &end).await.unwrap_err();
         assert_eq!(error, QueueError::LeaseLost { job_id: id.clone() }, "{end:?}");
     }

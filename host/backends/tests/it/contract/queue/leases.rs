@@ -37,7 +37,7 @@ pub(crate) async fn who_lost_a_lease_changes_nothing_any_more(bench: &Bench) {
     let late = take(&*bench.queue, "late").await;
     let holder = take(&*bench.peer, "holder").await;
     assert_eq!(bench.queue.renew(&late).await.unwrap(), Renewal::Lost);
-    for end in [completed("2"), failed("no", false), AttemptEnd::Cancelled, AttemptEnd::HandedBack] {
+    for end in [completed("2"), failed("no", false), AttemptEnd::Cancelled, AttemptEnd::HANDED_BACK] {
         let error = bench.queue.finish(&late, &end).await.unwrap_err();
         assert_eq!(error, QueueError::LeaseLost { job_id: id.clone() }, "{end:?}");
         assert_eq!(status(bench, &id).await, JobStatus::Active);

@@ -1,0 +1,187 @@
+//! Trace context: which trace a request, a job and each step of a run belong to (W3C Trace Context, `traceparent`).
+//!
+//! A caller's context is attached to a span of `tracing` with [`continue_from`]; whoever asks something of another
+//! process sends the context of the [`current`] span. Spans that are exported have a context of their own, which the
+//! binary's telemetry attaches; without an exporter a caller's context is passed on as it came.
+//!
+//! What does not belong here: recording, sampling and exporting, which are the binary's.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tracing::Span;
+use tracing::span::Id;
+use tracing_subscriber::Registry;
+use tracing_subscriber::registry::LookupSpan as _;
+
+/// The longest `traceparent` that is read. Version 00 has 55 characters; later ones may append.
+const LONGEST: usize = 512;
+
+/// One span of one trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TraceContext {
+    /// The trace. Never 0.
+    pub trace_id: u128,
+    /// The span within it. Never 0.
+    pub span_id: u64,
+    /// Whether who sent it records the trace. A hint: nobody has to follow it.
+    pub sampled: bool,
+}
+
+impl TraceContext {
+    /// Reads a `traceparent`, strictly as the W3C Recommendation says: anything else is no context.
+    pub fn parse(traceparent: &str) -> Option<Self> {
+        if traceparent.len() > LONGEST {
+            return None;
+        }
+        let mut parts = traceparent.trim_matches([' ', '\t']).split('-');
+        let version = hex(parts.next()?, 2)?;
+        let trace_id = hex(parts.next()?, 32)?;
+        let span_id = u64::try_from(hex(parts.next()?, 16)?).ok()?;
+        let flags = hex(parts.next()?, 2)?;
+        // Version 00 ends here, later ones may go on, ff is none.
+        let has_more = parts.next().is_some();
+        let is_valid = version != 0xff && !(version == 0 && has_more) && trace_id != 0 && span_id != 0;
+        is_valid.then_some(Self { trace_id, span_id, sampled: flags & 1 == 1 })
+    }
+}
+
+/// Exactly `digits` lower-case hexadecimal digits.
+fn hex(text: &str, digits: usize) -> Option<u128> {
+    let is_hex = text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten()
+}
+
+/// As a `traceparent`.
+impl fmt::Display for TraceContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { trace_id, span_id, sampled } = self;
+        write!(f, "00-{trace_id:032x}-{span_id:016x}-{:02x}", u8::from(*sampled))
+    }
+}
+
+/// The context of a span, among its extensions in the registry: for layers that give spans a context of their own.
+#[derive(Debug)]
+pub struct Attached(pub TraceContext);
+
+/// From now on `context` is that of `span` and of all within it. Does nothing when the span is disabled.
+pub fn continue_from(span: &Span, context: TraceContext) {
+    span.with_subscriber(|(id, dispatch)| {
+        if let Some(registry) = dispatch.downcast_ref::<Registry>()
+            && let Some(span) = registry.span(id)
+        {
+            span.extensions_mut().replace(Attached(context));
+        }
+    });
+}
+
+/// The context of a span, or of the nearest one around it that has one.
+pub fn of(span: &Span) -> Option<TraceContext> {
+    let found = span.with_subscriber(|(id, dispatch)| nearest(dispatch.downcast_ref::<Registry>()?, id));
+    found.flatten()
+}
+
+/// The context of the span in which this is called, or of the nearest one around it that has one.
+pub fn current() -> Option<TraceContext> {
+    of(&Span::current())
+}
+
+/// As [`of`], for layers that have the registry at hand.
+pub fn nearest(registry: &Registry, span: &Id) -> Option<TraceContext> {
+    let scope = registry.span(span)?.scope();
+    scope.into_iter().find_map(|span| span.extensions().get().map(|Attached(context)| *context))
+}
+
+static CONTENT: AtomicBool = AtomicBool::new(false);
+
+/// Decides for the process whether spans hold what users, models and tools say. They do not unless this is called.
+pub fn capture_content(capture: bool) {
+    CONTENT.store(capture, Ordering::Relaxed);
+}
+
+/// Whether a span may hold what users, models and tools say.
+pub fn captures_content() -> bool {
+    CONTENT.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tracing::info_span;
+    use tracing::subscriber::with_default;
+
+    use super::*;
+
+    const VALID: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn a_valid_traceparent_is_read() {
+        let context = TraceContext::parse(VALID).unwrap();
+        assert_eq!(context.trace_id, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736);
+        assert_eq!((context.span_id, context.sampled), (0x00f0_67aa_0ba9_02b7, true));
+        for (text, sampled) in [
+            (VALID.replace("-01", "-00"), false),
+            (VALID.replace("-01", "-ff"), true),
+            (VALID.replacen("00", "01", 1) + "-what-the-future-brings", true),
+            (format!(" {VALID}\t"), true),
+        ] {
+            assert_eq!(TraceContext::parse(&text), Some(TraceContext { sampled, ..context }), "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_context() {
+        for text in [
+            "",
+            "00",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-1",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-+bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            &format!("01{}-{}", &VALID[2..], "x".repeat(500)),
+        ] {
+            assert_eq!(TraceContext::parse(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(trace_id in 1_u128.., span_id in 1_u64.., sampled: bool) {
+            let context = TraceContext { trace_id, span_id, sampled };
+            prop_assert_eq!(TraceContext::parse(&context.to_string()), Some(context));
+        }
+
+        #[test]
+        fn no_text_breaks_the_parser(text in ".*") {
+            let _either_way = TraceContext::parse(&text);
+        }
+    }
+
+    #[test]
+    fn a_context_holds_for_all_within_its_span() {
+        let outer_context = TraceContext::parse(VALID).unwrap();
+        let inner_context = TraceContext { span_id: 7, ..outer_context };
+        with_default(Registry::default(), || {
+            assert_eq!(current(), None);
+            let outer = info_span!("outer").entered();
+            continue_from(&outer, outer_context);
+            let between = info_span!("between").entered();
+            assert_eq!(current(), Some(outer_context));
+            let inner = info_span!("inner");
+            continue_from(&inner, inner_context);
+            assert_eq!((of(&inner), of(&between)), (Some(inner_context), Some(outer_context)));
+            continue_from(&inner, outer_context);
+            assert_eq!(of(&inner), Some(outer_context));
+        });
+    }
+
+    #[test]
+    fn a_span_that_is_disabled_has_no_context() {
+        continue_from(&Span::none(), TraceContext::parse(VALID).unwrap());
+        assert_eq!((of(&Span::none()), current()), (None, None));
+    }
+}

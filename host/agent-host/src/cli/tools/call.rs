@@ -1,0 +1,115 @@
+//! `agent-host tools call`: one call of one tool, as a model would make it, without a model.
+
+use std::io::{self, Read as _, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use agent_core::message::ToolCall;
+use agent_core::ports::{ToolFault, ToolRequest, ToolReturn, Toolbox as _};
+use agent_core::result::ToolOutcome;
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde_json::{Map, Value};
+use tokio::runtime::Handle;
+use tool_host::{CallReport, Cost, Observer, SetReport};
+
+use super::{Exit, load, plain, print};
+use crate::config::{Env, Log, Tools};
+use crate::telemetry::{self, Destination};
+
+/// What to call.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The tool's name, as `agent-host tools` lists it
+    tool: String,
+    /// Its arguments, a JSON object; - reads them from the standard input
+    #[arg(default_value = "{}")]
+    arguments: String,
+    /// Say on the standard error what ran and what it cost
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+pub(crate) async fn run(arguments: &Arguments, lane: Handle) -> anyhow::Result<Exit> {
+    let object = read_arguments(&arguments.arguments)?;
+    let config = Tools::from_vars(&Env)?;
+    let meter = Arc::new(Meter::default());
+    let log = Log::from_vars(&Env)?;
+    let host = load(&config, lane, meter.clone()).await?;
+    // From here on, so that it has what the call logs and not what was loaded; what could not be loaded is of interest.
+    telemetry::install(&log, Destination::Command, None)?;
+    for ToolFault { file, error } in host.faults() {
+        tracing::error!(file, error, "a tool component cannot be loaded");
+    }
+    let tools = host.current();
+    if tools.catalog().get(&arguments.tool).is_none() {
+        let names: Vec<_> = tools.catalog().tools().iter().map(|tool| tool.name.as_str()).collect();
+        let known = if names.is_empty() { "none are loaded".to_owned() } else { names.join(", ") };
+        bail!("there is no tool `{}` in {}: {known}", arguments.tool, config.folder.display());
+    }
+    let call =
+        ToolCall { id: "call_1".into(), name: arguments.tool.clone(), arguments: Value::Object(object) };
+    // Twice what the host allows, so that it is the tool's own limit that ends a call, as it does in a service.
+    let deadline = Instant::now() + config.timeout * 2;
+    let returned = tools.call(ToolRequest { request_id: "command-line", call: &call, deadline }).await;
+    print(&(plain(&returned.content) + "\n"))?;
+    let succeeded = returned.receipt.outcome == ToolOutcome::Ok;
+    if arguments.verbose {
+        io::stderr().write_all(describe(&returned, meter.cost()).as_bytes())?;
+    } else if !succeeded {
+        writeln!(
+            io::stderr(),
+            "agent-host: the outcome of the call is {}",
+            returned.receipt.outcome.as_str()
+        )?;
+    }
+    Ok(if succeeded { Exit::Success } else { Exit::Failure })
+}
+
+/// The arguments as a model's would be after they were read; what is no JSON object is refused with its place.
+fn read_arguments(text: &str) -> anyhow::Result<Map<String, Value>> {
+    let mut read = String::new();
+    let text = if text == "-" {
+        io::stdin().read_to_string(&mut read).context("reading the arguments from the standard input")?;
+        &read
+    } else {
+        text
+    };
+    serde_json::from_str(text)
+        .context("the arguments are no JSON object: write them in quotes, such as '{\"name\": \"Ada\"}'")
+}
+
+/// What ran and what it cost, a line each.
+fn describe(returned: &ToolReturn, cost: Option<Cost>) -> String {
+    let receipt = &returned.receipt;
+    let mut lines = vec![
+        ("outcome", receipt.outcome.as_str().to_owned()),
+        ("component", receipt.component.as_deref().unwrap_or("none").to_owned()),
+        ("duration", format!("{:.3} ms", receipt.duration_ms)),
+    ];
+    if let Some(cost) = cost {
+        let (instantiate, run) = (cost.instantiate.as_secs_f64() * 1e3, cost.run.as_secs_f64() * 1e3);
+        lines.push(("instance", format!("{instantiate:.3} ms to make, {run:.3} ms to run")));
+        lines.push(("memory", format!("{:.2} MiB at most", cost.peak_memory_bytes as f64 / 1024.0 / 1024.0)));
+        lines.extend(cost.fuel.map(|fuel| ("fuel", fuel.to_string())));
+    }
+    lines.into_iter().map(|(name, value)| format!("{name:<10} {value}\n")).collect()
+}
+
+/// Keeps what the last call cost.
+#[derive(Default)]
+struct Meter(Mutex<Option<Cost>>);
+
+impl Meter {
+    fn cost(&self) -> Option<Cost> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Meter {
+    fn call_ended(&self, call: &CallReport<'_>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(call.cost);
+    }
+
+    fn set_changed(&self, _change: &SetReport<'_>) {}
+}

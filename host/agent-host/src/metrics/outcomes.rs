@@ -1,0 +1,125 @@
+//! What runs came to, and why: what an alert needs.
+
+use agent_core::drive::DriveError;
+use agent_core::invoke::{Answer, Ask, Invoke, InvokeError};
+use agent_core::ports::ModelError;
+use agent_core::result::StopReason;
+use async_trait::async_trait;
+use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
+
+/// What a run came to, and why: the values of both labels.
+type Outcome = (&'static str, &'static str);
+
+const ENDED: &str = "ended";
+const FAILED: &str = "failed";
+const CANCELLED: &str = "cancelled";
+
+/// Nobody waited any more: a client went away, or a worker lost its job.
+const DROPPED: Outcome = (CANCELLED, "dropped");
+
+/// Those without a stop reason.
+const OTHERS: [Outcome; 16] = [
+    (CANCELLED, "requested"),
+    DROPPED,
+    (FAILED, "model_timeout"),
+    (FAILED, "model_unreachable"),
+    (FAILED, "model_unavailable"),
+    (FAILED, "model_rate_limited"),
+    (FAILED, "model_refused"),
+    (FAILED, "model_malformed"),
+    (FAILED, "journal"),
+    (FAILED, "stuck"),
+    (FAILED, "internal"),
+    (FAILED, "panicked"),
+    ("timed_out", "deadline"),
+    ("rejected", "busy"),
+    ("rejected", "circuit_open"),
+    ("handed_back", "shutdown"),
+];
+
+/// `agent_runs_total`.
+#[derive(Debug, Clone)]
+pub(super) struct Outcomes(IntCounterVec);
+
+impl Outcomes {
+    pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let help = "Runs of requests and jobs by what they came to and why: the stop reason of those that ended, and \
+                    what failed, stopped or turned away the others";
+        let this = Self(IntCounterVec::new(Opts::new("agent_runs_total", help), &["outcome", "reason"])?);
+        // A series that begins at zero shows its first increase; one that begins at one hides it.
+        let ended = StopReason::ALL.into_iter().map(of_stop);
+        ended.chain(OTHERS).for_each(|outcome| drop(this.of(outcome)));
+        registry.register(Box::new(this.0.clone()))?;
+        Ok(this)
+    }
+
+    fn of(&self, (outcome, reason): Outcome) -> IntCounter {
+        self.0.with_label_values(&[outcome, reason])
+    }
+}
+
+/// Counts what becomes of everything it is asked, once for each.
+#[derive(Debug)]
+pub struct Judged<I> {
+    inner: I,
+    outcomes: Outcomes,
+}
+
+impl<I> Judged<I> {
+    pub(super) fn new(inner: I, outcomes: Outcomes) -> Self {
+        Self { inner, outcomes }
+    }
+}
+
+#[async_trait]
+impl<I: Invoke> Invoke for Judged<I> {
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+        let mut run = Run { outcomes: &self.outcomes, outcome: DROPPED };
+        let answer = self.inner.invoke(ask).await;
+        run.outcome = judge(&answer);
+        answer
+    }
+}
+
+/// A run under way. It is counted when it is dropped, so that none is forgotten.
+struct Run<'a> {
+    outcomes: &'a Outcomes,
+    outcome: Outcome,
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        let outcome = if std::thread::panicking() { (FAILED, "panicked") } else { self.outcome };
+        self.outcomes.of(outcome).inc();
+    }
+}
+
+/// The table. It has no catch-all arm, so that whoever adds an error has to decide how it is counted.
+fn judge(answer: &Result<Answer, InvokeError>) -> Outcome {
+    match answer {
+        Ok(answer) => of_stop(answer.result.stop_reason),
+        Err(InvokeError::TimedOut { .. }) => ("timed_out", "deadline"),
+        Err(InvokeError::Busy { .. }) => ("rejected", "busy"),
+        Err(InvokeError::CircuitOpen { .. }) => ("rejected", "circuit_open"),
+        Err(InvokeError::Run(error)) => match error {
+            DriveError::Model(ModelError::Timeout { .. }) => (FAILED, "model_timeout"),
+            DriveError::Model(ModelError::Unreachable { .. }) => (FAILED, "model_unreachable"),
+            DriveError::Model(ModelError::Unavailable { .. }) => (FAILED, "model_unavailable"),
+            DriveError::Model(ModelError::RateLimited { .. }) => (FAILED, "model_rate_limited"),
+            DriveError::Model(ModelError::Refused { .. }) => (FAILED, "model_refused"),
+            DriveError::Model(ModelError::Malformed { .. }) => (FAILED, "model_malformed"),
+            DriveError::Journal(_) => (FAILED, "journal"),
+            DriveError::Driver(_) => (FAILED, "internal"),
+            DriveError::Stuck { .. } => (FAILED, "stuck"),
+            DriveError::Panicked => (FAILED, "panicked"),
+            DriveError::Stopped => ("handed_back", "shutdown"),
+        },
+    }
+}
+
+fn of_stop(reason: StopReason) -> Outcome {
+    match reason {
+        StopReason::Cancelled => (CANCELLED, "requested"),
+        reason => (ENDED, reason.as_str()),
+    }
+}

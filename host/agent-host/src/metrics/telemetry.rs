@@ -1,0 +1,45 @@
+//! What was lost of what an operator should see.
+
+use prometheus::core::Collector;
+
+use super::family::{Kind, Readings, Series};
+use crate::telemetry::export::SpanCounts;
+use crate::telemetry::{dropped_lines, span_counts};
+
+const LOG: [Series<u64>; 1] = [Series {
+    name: "agent_log_lines_dropped_total",
+    kind: Kind::Counter,
+    help: "Log lines that were dropped because the reader of the log was too slow or gone.",
+    value: |dropped| Some(*dropped as f64),
+}];
+
+const TRACES: [Series<&SpanCounts>; 3] = [
+    Series {
+        name: "agent_trace_spans_exported_total",
+        kind: Kind::Counter,
+        help: "Spans that the collector took.",
+        value: |counts| Some(counts.exported() as f64),
+    },
+    Series {
+        name: "agent_trace_spans_dropped_total",
+        kind: Kind::Counter,
+        help: "Spans that were dropped because too many waited for their export.",
+        value: |counts| Some(counts.dropped() as f64),
+    },
+    Series {
+        name: "agent_trace_spans_failed_total",
+        kind: Kind::Counter,
+        help: "Spans that the collector did not take.",
+        value: |counts| Some(counts.failed() as f64),
+    },
+];
+
+/// Asks the log at every scrape.
+pub(super) fn log() -> Result<impl Collector + use<>, prometheus::Error> {
+    Readings::new("", LOG, || Some(dropped_lines()))
+}
+
+/// Asks the export of traces at every scrape. Without one there are no samples.
+pub(super) fn traces() -> Result<impl Collector + use<>, prometheus::Error> {
+    Readings::new("", TRACES, span_counts)
+}

@@ -1,0 +1,76 @@
+//! What runs came to, and what stands before them.
+
+use agent_core::circuit::Verdict;
+use agent_core::drive::DriveError;
+use agent_core::result::StopReason;
+use agent_core::testing::ScriptedInvoke;
+
+use super::*;
+
+#[tokio::test]
+async fn runs_are_counted_by_what_they_came_to() {
+    let metrics = metrics("agent_");
+    let count = |outcome: &str, reason: &str| {
+        let series = format!(r#"agent_runs_total{{outcome="{outcome}",reason="{reason}"}}"#);
+        lines(&metrics, &series).trim().rsplit_once(' ').expect(&series).1.to_owned()
+    };
+    let ended = |reason| Ok(ScriptedInvoke::ended("", reason));
+    let open = InvokeError::CircuitOpen { retry_after: Duration::from_secs(1) };
+    let refused = ModelError::Refused { provider: "p".into(), detail: String::new() };
+    let script = [
+        ended(StopReason::Completed),
+        ended(StopReason::TokenBudget),
+        ended(StopReason::Cancelled),
+        Err(InvokeError::TimedOut { limit: Duration::ZERO, retry_after: None }),
+        Err(InvokeError::Busy { waited: Duration::ZERO }),
+        Err(open),
+        Err(DriveError::Model(refused).into()),
+    ];
+    assert_eq!(count("ended", "empty_reply"), "0");
+    let judged = metrics.judged(ScriptedInvoke::new(script));
+    for _ in 0..7 {
+        let _ = judged.invoke(ask("hi")).await;
+    }
+    let judged = metrics.judged(Obedient);
+    assert!(judged.invoke(ask("wait")).now_or_never().is_none());
+    std::panic::AssertUnwindSafe(judged.invoke(ask("panic"))).catch_unwind().await.unwrap_err();
+    for (outcome, reason) in [
+        ("ended", "completed"),
+        ("ended", "token_budget"),
+        ("cancelled", "requested"),
+        ("cancelled", "dropped"),
+        ("timed_out", "deadline"),
+        ("rejected", "busy"),
+        ("rejected", "circuit_open"),
+        ("failed", "model_refused"),
+        ("failed", "panicked"),
+    ] {
+        assert_eq!(count(outcome, reason), "1", "{outcome} {reason}");
+    }
+    let total: u64 = lines(&metrics, "agent_runs_total{")
+        .lines()
+        .map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
+        .sum();
+    assert_eq!(total, 9, "each of them once, and nothing else");
+}
+
+#[tokio::test]
+async fn the_circuit_and_the_places_are_shown_as_they_are() {
+    let metrics = metrics("agent_");
+    let (circuit, admission) = (SharedCircuit::new(1), Admission::new(2));
+    metrics.show_gates(circuit.clone(), admission.clone()).unwrap();
+    circuit.enter().unwrap().end(Verdict::Failure);
+    let _place = admission.enter().await;
+    let shown = lines(&metrics, "agent_circuit_") + &lines(&metrics, "agent_admission_");
+    let values: Vec<_> = shown.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(
+        values,
+        [
+            "agent_circuit_closed_total 0",
+            "agent_circuit_opened_total 1",
+            "agent_circuit_state 2",
+            "agent_admission_in_use 1",
+            "agent_admission_waiting 0",
+        ]
+    );
+}

@@ -1,0 +1,142 @@
+//! Providers that refuse a tool, or the conversation.
+
+use agent_core::catalog::{Catalog, ToolSpec};
+use agent_core::message::Usage;
+use agent_core::ports::{Finish, Model, ModelError, ModelRequest};
+use model_client::Provider;
+use serde_json::{Value, json};
+
+use crate::call::{BOTH, ask, model, request, retrying};
+use crate::provider::{Answer, Request, ScriptedProvider};
+
+const SCHEMA: &str = "JSON schema conversion failed: Unrecognized schema";
+
+fn catalog(description: &str) -> Catalog {
+    let tool = |name: &str| ToolSpec {
+        name: name.into(),
+        description: description.into(),
+        input_schema: json!({ "type": "object", "properties": {} }),
+    };
+    Catalog::new(["add", "calculate", "json_query", "text_stats"].map(tool).into(), description.into())
+}
+
+/// The names of the tools that a request shows.
+fn shown(request: &Request) -> Vec<String> {
+    let tools = request.body["tools"].as_array().into_iter().flatten();
+    let name = |tool: &Value| tool["name"].as_str().or(tool["function"]["name"].as_str()).unwrap().to_owned();
+    tools.map(name).collect()
+}
+
+#[tokio::test]
+async fn a_refusal_that_names_a_tool_costs_that_tool_for_a_while_and_not_the_service() {
+    let tools = catalog("d");
+    let mended = catalog("mended");
+    for (protocol, words) in [
+        (Provider::OpenAi, "Invalid schema for function 'json_query': array schema missing items."),
+        (Provider::Anthropic, "tools.2.custom.input_schema: not supported"),
+    ] {
+        let refusal = Answer::error(400, words);
+        let reply = Answer::reply(protocol, "3");
+        let script = [refusal, reply.clone(), reply.clone(), reply];
+        let provider = ScriptedProvider::start(protocol, script).await;
+        let model = model(protocol, &provider);
+        for tools in [&tools, &tools, &mended] {
+            assert_eq!(model.complete(ModelRequest { tools, ..request() }).await.unwrap().content, "3");
+        }
+        assert_eq!(model.refused_tools(), 1);
+        let seen: Vec<_> = provider.requests().iter().map(|request| shown(request).len()).collect();
+        // Another version of the tool is another try.
+        assert_eq!(seen, [4, 3, 3, 4]);
+        assert_eq!(shown(&provider.requests()[1]), ["add", "calculate", "text_stats"]);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_that_names_no_tool_is_narrowed_down_and_what_that_cost_is_counted() {
+    let tools = catalog("d");
+    for protocol in BOTH {
+        let (refusal, reply) = (Answer::error(400, SCHEMA), Answer::reply(protocol, "3"));
+        // All; none; the first half; the third; the others.
+        let script = [&refusal, &reply, &reply, &refusal, &reply].map(Clone::clone);
+        let provider = ScriptedProvider::start(protocol, script).await;
+        let model = model(protocol, &provider);
+        let answer = model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap();
+        assert_eq!(answer.usage, Some(Usage { input_tokens: 9, output_tokens: 12 }));
+        let requests = provider.requests();
+        assert_eq!(shown(&requests[4]), ["add", "calculate", "text_stats"]);
+        let limits: Vec<_> = requests.iter().map(|sent| sent.body["max_tokens"].as_u64().unwrap()).collect();
+        assert_eq!(limits, [100, 16, 16, 16, 100]);
+        assert_eq!(model.refused_tools(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_tools_is_asked_without() {
+    let tools = catalog("d");
+    let refusal = Answer::error(400, "registry.ollama.ai/library/gemma does not support tools");
+    let reply = Answer::reply(Provider::OpenAi, "3");
+    let provider = ScriptedProvider::start(Provider::OpenAi, [refusal, reply.clone(), reply]).await;
+    let model = model(Provider::OpenAi, &provider);
+    for _ in 0..2 {
+        model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap();
+    }
+    assert!(provider.requests()[1..].iter().all(|request| request.body.get("tools").is_none()));
+}
+
+#[tokio::test]
+async fn a_refusal_that_is_not_about_the_tools_stays_one_and_teaches_nothing() {
+    for protocol in BOTH {
+        // It mentions a schema, but without tools it is refused as well.
+        let script = [Answer::error(400, SCHEMA), Answer::error(400, SCHEMA), Answer::reply(protocol, "3")];
+        let provider = ScriptedProvider::start(protocol, script).await;
+        let model = retrying(protocol, &provider);
+        let error = ask(&model).await.unwrap_err();
+        assert!(matches!(error, ModelError::Refused { .. }), "{error}");
+        ask(&model).await.unwrap();
+        assert_eq!(shown(&provider.requests()[2]), ["add"]);
+    }
+}
+
+#[tokio::test]
+async fn a_bound_of_the_moment_is_kept_for_one_request_only() {
+    let refusal = Answer::error(400, "max_tokens: only 64 left right now");
+    let reply = Answer::reply(Provider::OpenAi, "3");
+    let provider = ScriptedProvider::start(Provider::OpenAi, [refusal, reply.clone(), reply]).await;
+    let model = model(Provider::OpenAi, &provider);
+    ask(&model).await.unwrap();
+    ask(&model).await.unwrap();
+    let sent: Vec<_> = provider.requests().iter().map(|sent| sent.body["max_tokens"].clone()).collect();
+    assert_eq!(sent, [100, 64, 100]);
+}
+
+#[tokio::test]
+async fn a_filter_or_a_limit_that_is_told_as_an_error_is_a_reply() {
+    let filtered =
+        r#"{"error":{"message":"The prompt was filtered.","param":"prompt","code":"content_filter"}}"#;
+    let cut = "Could not finish the message because max_tokens or model output limit was reached.";
+    for (answer, content, finish) in [
+        (Answer::text(400, filtered), "The prompt was filtered.", Finish::ContentFilter),
+        (Answer::error(400, cut), "", Finish::Length),
+    ] {
+        let provider = ScriptedProvider::start(Provider::OpenAi, [answer]).await;
+        let reply = ask(&model(Provider::OpenAi, &provider)).await.unwrap();
+        assert_eq!((reply.content.as_str(), reply.finish), (content, finish));
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_stands_in_the_text_is_made_unless_none_is_wanted() {
+    use agent_core::ports::ToolChoice;
+    for protocol in BOTH {
+        let said = r#"Well. <tool_call>{"name":"add","arguments":{"a":1}}</tool_call>"#;
+        let script = vec![Answer::reply(protocol, said); 2];
+        let provider = ScriptedProvider::start(protocol, script).await;
+        let model = model(protocol, &provider);
+        let reply = ask(&model).await.unwrap();
+        assert_eq!(reply.content, "Well.");
+        let [call] = reply.tool_calls.as_slice() else { panic!("{:?}", reply.tool_calls) };
+        assert_eq!((call.name.as_str(), &call.arguments), ("add", &json!({ "a": 1 })));
+        let last = model.complete(ModelRequest { tool_choice: ToolChoice::None, ..request() }).await.unwrap();
+        assert_eq!((last.content.as_str(), last.tool_calls), (said, vec![]));
+    }
+}

@@ -1,0 +1,67 @@
+//! Who may call at the same time: a bulkhead for each component within the slots of all.
+//!
+//! A component that hangs uses up its own permits and no more. The bulkhead comes first, so that a call that
+//! waits for it holds no slot.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::host_work::COMPONENT_PERMITS;
+use crate::limits::Limits;
+use crate::log_rate::LogRate;
+
+/// What the calls of one component share.
+#[derive(Debug)]
+pub(crate) struct Bulkhead {
+    permits: Arc<Semaphore>,
+    /// For checks beside the threads that serve.
+    pub(crate) checks: Arc<Semaphore>,
+    pub(crate) log_rate: Arc<LogRate>,
+}
+
+/// What a call holds until everything that is done for it has ended.
+#[derive(Debug)]
+pub(crate) struct Permits {
+    _component: OwnedSemaphorePermit,
+    _slot: OwnedSemaphorePermit,
+}
+
+/// Whose permits were all taken until the deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Busy {
+    Component,
+    Host,
+}
+
+impl Bulkhead {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            permits: Arc::new(Semaphore::new(limits.component_concurrency as usize)),
+            checks: Arc::new(Semaphore::new(COMPONENT_PERMITS)),
+            log_rate: Arc::default(),
+        }
+    }
+
+    /// Waits for the component's permit and then for a slot, until the deadline.
+    pub(crate) async fn admit(
+        &self,
+        slots: &Arc<Semaphore>,
+        deadline: Instant,
+    ) -> Result<Arc<Permits>, Busy> {
+        let component = permit(&self.permits, deadline).await.ok_or(Busy::Component)?;
+        let slot = permit(slots, deadline).await.ok_or(Busy::Host)?;
+        Ok(Arc::new(Permits { _component: component, _slot: slot }))
+    }
+}
+
+/// A permit, now or when one is free; nothing when the deadline passes first.
+async fn permit(semaphore: &Arc<Semaphore>, deadline: Instant) -> Option<OwnedSemaphorePermit> {
+    if let Ok(permit) = semaphore.clone().try_acquire_owned() {
+        return Some(permit);
+    }
+    let permit = tokio::time::timeout_at(deadline.into(), semaphore.clone().acquire_owned()).await.ok()?.ok();
+    // One that comes with the deadline itself comes too late.
+    permit.filter(|_| Instant::now() < deadline)
+}

@@ -1,0 +1,92 @@
+//! Has a component describe itself and prepares what it described.
+//!
+//! Both run a stranger's programs, the guest and its schemas, so they run on a thread of their own, within a time
+//! that starts when they do. The instance comes from slots of their own: a host that is full of calls can still
+//! take a component up.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use wasmtime::Trap;
+
+use crate::bindings::SandboxedToolPre;
+use crate::bindings::exports::agent::tool::tool::ToolDef;
+use crate::component::{define, detail};
+use crate::definition::Definition;
+use crate::error::LoadError;
+use crate::progress::Progress;
+use crate::runtime::Runtime;
+use crate::schema::Budget;
+use crate::state::{CallState, Caller};
+
+/// Longest a component may take to describe itself. Those that carry an interpreter start it first.
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Longest its schemas may take to be prepared.
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The tools of a component as it describes them.
+pub(crate) async fn describe(
+    runtime: &Arc<Runtime>,
+    pre: &SandboxedToolPre<CallState>,
+    name: &Arc<str>,
+) -> Result<Vec<Arc<Definition>>, LoadError> {
+    let slot = runtime.describe_slots.clone().acquire_owned().await;
+    let work = {
+        let (runtime, pre, name) = (runtime.clone(), pre.clone(), name.clone());
+        move || {
+            let described = Handle::current().block_on(ask(&runtime, &pre, name))?;
+            drop(slot);
+            define(described, &mut Budget::until(Instant::now() + PREPARE_TIMEOUT))
+        }
+    };
+    let threads = runtime.lane.clone();
+    let tools = threads.spawn_blocking(work).await.map_err(|error| LoadError::Host(error.to_string()))??;
+    for tool in &tools {
+        for oddity in &tool.oddities {
+            tracing::warn!(
+                component = &**name,
+                tool = tool.spec.name,
+                oddity,
+                "a tool describes itself oddly"
+            );
+        }
+    }
+    Ok(tools)
+}
+
+/// Calls `describe` under the limits of any call.
+async fn ask(
+    runtime: &Runtime,
+    pre: &SandboxedToolPre<CallState>,
+    name: Arc<str>,
+) -> Result<Vec<ToolDef>, LoadError> {
+    let start = Instant::now();
+    let deadline = start + DESCRIBE_TIMEOUT;
+    let caller = Caller {
+        request_id: String::new(),
+        component: name,
+        tool: "describe".into(),
+        deadline,
+        progress: Arc::new(Progress::new(start, false)),
+        log_rate: Arc::default(),
+    };
+    let call = async {
+        let mut store = runtime.fresh_store(caller)?;
+        let instance = pre.instantiate_async(&mut store).await?;
+        instance.agent_tool_tool().call_describe(&mut store).await
+    };
+    let late =
+        || LoadError::Describe(format!("it did not return within {} ms", DESCRIBE_TIMEOUT.as_millis()));
+    match tokio::time::timeout_at(deadline.into(), call).await {
+        Ok(Ok(described)) => Ok(described),
+        // Whoever notices the deadline first, the clock that interrupts the guest or the one that waits for it.
+        Ok(Err(error)) if error.downcast_ref() == Some(&Trap::Interrupt) => Err(late()),
+        Err(_elapsed) => Err(late()),
+        Ok(Err(error)) if error.is::<wasmtime::PoolConcurrencyLimitError>() => {
+            Err(LoadError::Host(detail(&error)))
+        }
+        Ok(Err(error)) => Err(LoadError::Describe(detail(&error))),
+    }
+}

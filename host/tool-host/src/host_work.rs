@@ -1,0 +1,65 @@
+//! The host's own work for guests: checking large values, preparing schemas, and describing.
+//!
+//! It runs on threads that serve nobody else, so many at a time as there are permits, of all and of one component, and it ends itself at its
+//! deadline. Whoever waits for it stops waiting then; permits and slots stay taken until it has really ended.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::JoinError;
+
+/// Most such pieces of work at once. Each may hold some tens of megabytes.
+const PERMITS: usize = 4;
+
+/// Most of them for one component, so that its checks never keep another's waiting for more than their turn.
+pub(crate) const COMPONENT_PERMITS: usize = 2;
+
+/// Why there is no result.
+#[derive(Debug)]
+pub(crate) enum Unfinished {
+    /// The deadline passed.
+    Deadline,
+    /// The host panicked, or it is shutting down.
+    Host(JoinError),
+}
+
+/// The threads for such work.
+#[derive(Debug)]
+pub(crate) struct HostWork {
+    threads: Handle,
+    permits: Arc<Semaphore>,
+}
+
+impl HostWork {
+    /// On the blocking threads of the guests' runtime.
+    pub(crate) fn new(threads: Handle) -> Self {
+        Self { threads, permits: Arc::new(Semaphore::new(PERMITS)) }
+    }
+
+    /// Does a piece of work that ends itself at `deadline` or soon after. It drops what it holds when it ends.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        component: &Arc<Semaphore>,
+        deadline: Instant,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Unfinished> {
+        let done = async {
+            // Neither is ever closed.
+            let own = component.clone().acquire_owned().await;
+            let permit = (own, self.permits.clone().acquire_owned().await);
+            let work = move || {
+                let done = work();
+                drop(permit);
+                done
+            };
+            self.threads.spawn_blocking(work).await
+        };
+        match tokio::time::timeout_at(deadline.into(), done).await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(error)) => Err(Unfinished::Host(error)),
+            Err(_elapsed) => Err(Unfinished::Deadline),
+        }
+    }
+}

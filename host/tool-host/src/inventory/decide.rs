@@ -1,0 +1,355 @@
+//! Which version of which file serves: a pure function of what the files offer and of what served last.
+//!
+//! - A tool name has one owner. The file whose last good version has it keeps it; among files without a past the first
+//!   by name has it. So the same folder gives the same set on every replica and after every restart.
+//! - The catalog is bounded. What served stays; newcomers and updates are admitted in the order of file names.
+//! - A component serves whole or not at all. A file whose newest version is refused falls back to its last good one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agent_core::catalog::prompt_tokens;
+use serde::{Deserialize, Serialize};
+
+use crate::error::LoadError;
+
+/// Files that an error about the whole catalog names.
+const LARGEST: usize = 3;
+
+/// What one version of a component would bring into the catalog.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Offer {
+    /// `sha256:…` of the component's bytes.
+    pub(crate) digest: String,
+    /// Names of its tools.
+    pub(crate) tools: BTreeSet<String>,
+    /// Bytes that its tools add to every model call.
+    pub(crate) prompt_bytes: u64,
+}
+
+/// What could serve of one file.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate<'a> {
+    /// The file's name.
+    pub(crate) file: &'a str,
+    /// The version in the folder, if it can serve.
+    pub(crate) newest: Option<&'a Offer>,
+    /// The last good version, and what its owner keeps: perhaps the same.
+    pub(crate) kept: Option<&'a Offer>,
+}
+
+/// What is to serve of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// The version in the folder.
+    Newest,
+    /// The last good version.
+    Kept,
+    /// Nothing.
+    Nothing,
+}
+
+/// What is to serve.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    /// One choice per candidate, in their order.
+    pub(crate) choices: Vec<Choice>,
+    /// Why a file's newest version does not serve, though it could.
+    pub(crate) refusals: BTreeMap<String, LoadError>,
+}
+
+/// Decides. `candidates` are sorted by file name; the catalog may have `most_tokens`.
+pub(crate) fn decide(candidates: &[Candidate<'_>], most_tokens: u64) -> Decision {
+    let mut table = Table {
+        choices: candidates.iter().map(|candidate| candidate.first_choice()).collect(),
+        refusals: BTreeMap::new(),
+        candidates,
+    };
+    // Every round but the last takes something from a file, and no file ever gets anything back.
+    while table.settle_names() || table.settle_size(most_tokens) {}
+    let refusals = table.refusals;
+    Decision { choices: table.choices, refusals }
+}
+
+struct Table<'a> {
+    candidates: &'a [Candidate<'a>],
+    choices: Vec<Choice>,
+    refusals: BTreeMap<String, LoadError>,
+}
+
+impl<'a> Candidate<'a> {
+    fn first_choice(&self) -> Choice {
+        match (self.newest, self.kept) {
+            (Some(_), _) => Choice::Newest,
+            (None, Some(_)) => Choice::Kept,
+            (None, None) => Choice::Nothing,
+        }
+    }
+
+    fn offer(&self, choice: Choice) -> Option<&'a Offer> {
+        match choice {
+            Choice::Newest => self.newest,
+            Choice::Kept => self.kept,
+            Choice::Nothing => None,
+        }
+    }
+
+    /// What is left when `choice` is refused.
+    fn next_choice(&self, choice: Choice) -> Choice {
+        let other_version = self.kept.is_some_and(|kept| Some(kept) != self.newest);
+        if choice == Choice::Newest && other_version { Choice::Kept } else { Choice::Nothing }
+    }
+
+    fn owns(&self, tool: &str) -> bool {
+        self.kept.is_some_and(|kept| kept.tools.contains(tool))
+    }
+
+    /// Whether this choice is what served last.
+    fn served(&self, choice: Choice) -> bool {
+        let offer = self.offer(choice);
+        offer.is_some() && offer.map(|offer| &offer.digest) == self.kept.map(|kept| &kept.digest)
+    }
+}
+
+impl<'a> Table<'a> {
+    fn chosen(&self) -> impl Iterator<Item = (usize, &'a Candidate<'a>, Choice)> + '_ {
+        let pairs = self.candidates.iter().zip(self.choices.iter().copied());
+        pairs.enumerate().map(|(index, (candidate, choice))| (index, candidate, choice))
+    }
+
+    fn file(&self, index: usize) -> String {
+        self.candidates.get(index).map(|candidate| candidate.file.to_owned()).unwrap_or_default()
+    }
+
+    /// Takes their choice from files that offer a tool which another has a better claim to. False when there are
+    /// none.
+    fn settle_names(&mut self) -> bool {
+        let mut claims: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (index, candidate, choice) in self.chosen() {
+            for tool in candidate.offer(choice).into_iter().flat_map(|offer| &offer.tools) {
+                claims.entry(tool).or_default().push(index);
+            }
+        }
+        let mut losers: BTreeMap<usize, (String, usize)> = BTreeMap::new();
+        for (tool, claimants) in claims {
+            // The owner, else the first by file name: claimants are in that order.
+            let owner =
+                claimants.iter().find(|index| self.candidates.get(**index).is_some_and(|one| one.owns(tool)));
+            let Some(&winner) = owner.or(claimants.first()) else { continue };
+            for loser in claimants.into_iter().filter(|index| *index != winner) {
+                losers.entry(loser).or_insert_with(|| (tool.to_owned(), winner));
+            }
+        }
+        // Who loses to somebody who loses too may have lost to nobody. Where all do, in a circle, all lose.
+        let beaten: BTreeSet<_> = losers.keys().copied().collect();
+        let certain = losers.values().any(|(_, winner)| !beaten.contains(winner));
+        losers.retain(|_, (_, winner)| !certain || !beaten.contains(winner));
+        let any = !losers.is_empty();
+        for (index, (tool, winner)) in losers {
+            let other = self.file(winner);
+            self.refuse(index, LoadError::Duplicate { tool, other });
+        }
+        any
+    }
+
+    /// Takes its choice from the first file that does not fit into the catalog. False when all do.
+    fn settle_size(&mut self, most_tokens: u64) -> bool {
+        // What served has its room first, and a file that is updated the room of its last good version.
+        let mut bytes = 0;
+        let mut newcomers = Vec::new();
+        let chosen: Vec<_> = self.chosen().collect();
+        for (index, candidate, choice) in chosen {
+            let Some(offer) = candidate.offer(choice) else { continue };
+            let before = candidate.kept.map_or(0, |kept| kept.prompt_bytes);
+            if !candidate.served(choice) {
+                newcomers.push((index, offer.prompt_bytes, before));
+                bytes += before;
+                continue;
+            }
+            bytes += before;
+            if prompt_tokens(bytes) > most_tokens {
+                let error = self.too_large(index, most_tokens);
+                self.refuse(index, error);
+                return true;
+            }
+        }
+        for (index, own, before) in newcomers {
+            let with = bytes - before + own;
+            if prompt_tokens(with) > most_tokens {
+                let error = self.too_large(index, most_tokens);
+                self.refuse(index, error);
+                return true;
+            }
+            bytes = with;
+        }
+        false
+    }
+
+    fn too_large(&self, refused: usize, most_tokens: u64) -> LoadError {
+        let size = |candidate: &Candidate<'_>, choice| {
+            candidate.offer(choice).map(|offer| prompt_tokens(offer.prompt_bytes))
+        };
+        let mut sizes: Vec<_> = self
+            .chosen()
+            .filter_map(|(index, candidate, choice)| Some((size(candidate, choice)?, index, candidate.file)))
+            .collect();
+        let own = sizes.iter().find(|(_, index, _)| *index == refused).map_or(0, |(tokens, ..)| *tokens);
+        sizes.sort_by(|(a, _, one), (b, _, other)| b.cmp(a).then(one.cmp(other)));
+        let largest: Vec<_> =
+            sizes.iter().take(LARGEST).map(|(tokens, _, file)| format!("{file} {tokens}")).collect();
+        LoadError::CatalogFull { own, most: most_tokens, largest: largest.join(", ") }
+    }
+
+    fn refuse(&mut self, index: usize, error: LoadError) {
+        let file = self.file(index);
+        if let (Some(candidate), Some(choice)) = (self.candidates.get(index), self.choices.get_mut(index)) {
+            *choice = candidate.next_choice(*choice);
+        }
+        // The first reason is the one about what lies in the folder.
+        self.refusals.entry(file).or_insert(error);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Tools = &'static [&'static str];
+
+    fn offer(tools: Tools) -> Offer {
+        let tools: BTreeSet<_> = tools.iter().map(|tool| (*tool).to_owned()).collect();
+        // Two versions with the same tools are the same version.
+        Offer { digest: format!("{tools:?}"), prompt_bytes: 30 * tools.len() as u64, tools }
+    }
+
+    /// Each row: file, tools of its newest version, tools of its last good one.
+    type Row = (&'static str, Option<Tools>, Option<Tools>);
+
+    /// What serves, and who is refused because of what. Every tool has ten tokens.
+    fn decided(rows: &[Row], most_tokens: u64) -> (Vec<String>, Vec<String>) {
+        let offers: Vec<_> =
+            rows.iter().map(|(file, newest, kept)| (*file, newest.map(offer), kept.map(offer))).collect();
+        let candidates: Vec<_> = offers
+            .iter()
+            .map(|(file, newest, kept)| Candidate { file, newest: newest.as_ref(), kept: kept.as_ref() })
+            .collect();
+        let decision = decide(&candidates, most_tokens);
+        let serves = candidates.iter().zip(&decision.choices).filter_map(|(candidate, choice)| {
+            let tools: Vec<_> = candidate.offer(*choice)?.tools.iter().cloned().collect();
+            Some(format!("{} {}", candidate.file, tools.join(" ")))
+        });
+        let refusals = decision.refusals.iter().map(|(file, error)| match error {
+            LoadError::Duplicate { tool, other } => format!("{file}: {tool} is of {other}"),
+            LoadError::CatalogFull { largest, .. } => format!("{file}: full of {largest}"),
+            other => panic!("{other}"),
+        });
+        (serves.collect(), refusals.collect())
+    }
+
+    #[track_caller]
+    fn check(rows: &[Row], serves: &[&str], refused: &[&str]) {
+        let (actual, refusals) = decided(rows, 1000);
+        assert_eq!(actual, serves);
+        assert_eq!(refusals, refused);
+    }
+
+    #[test]
+    fn files_that_do_not_clash_all_serve() {
+        check(
+            &[("a", Some(&["x", "y"]), None), ("b", Some(&["z"]), Some(&["x"])), ("c", None, None)],
+            &["a x y", "b z"],
+            &[],
+        );
+    }
+
+    #[test]
+    fn of_two_newcomers_the_first_by_file_name_has_the_tool() {
+        check(
+            &[("a", Some(&["x"]), None), ("b", Some(&["x", "z"]), None), ("c", Some(&["y"]), None)],
+            &["a x", "c y"],
+            &["b: x is of a"],
+        );
+    }
+
+    #[test]
+    fn who_has_a_name_keeps_it_and_a_refused_update_leaves_the_last_good_version() {
+        check(
+            &[("a", Some(&["x", "y"]), Some(&["y"])), ("b", Some(&["w", "x"]), Some(&["x"]))],
+            &["a y", "b w x"],
+            &["a: x is of b"],
+        );
+        check(&[("a", None, Some(&["x"])), ("b", Some(&["x"]), None)], &["a x"], &["b: x is of a"]);
+    }
+
+    #[test]
+    fn a_name_that_its_owner_gives_up_is_free() {
+        check(
+            &[("a", Some(&["new"]), Some(&["old"])), ("b", Some(&["old"]), None)],
+            &["a new", "b old"],
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_version_that_is_taken_back_up_keeps_its_names_too() {
+        // a's update claims what c owns, so a falls back to what b's update wants.
+        check(
+            &[
+                ("a", Some(&["theirs"]), Some(&["old"])),
+                ("b", Some(&["old"]), Some(&["x"])),
+                ("c", Some(&["theirs"]), Some(&["theirs"])),
+            ],
+            &["a old", "b x", "c theirs"],
+            &["a: theirs is of c", "b: old is of a"],
+        );
+    }
+
+    #[test]
+    fn who_is_beaten_beats_nobody() {
+        check(
+            &[("a", Some(&["x"]), None), ("b", Some(&["x", "y"]), None), ("c", Some(&["y"]), None)],
+            &["a x", "c y"],
+            &["b: x is of a"],
+        );
+    }
+
+    #[test]
+    fn updates_that_want_each_others_tools_are_all_refused() {
+        check(
+            &[("a", Some(&["x", "y"]), Some(&["x"])), ("b", Some(&["x", "y"]), Some(&["y"]))],
+            &["a x", "b y"],
+            &["a: y is of b", "b: x is of a"],
+        );
+    }
+
+    #[test]
+    fn newcomers_are_admitted_by_file_name_as_long_as_there_is_room() {
+        let rows: &[Row] =
+            &[("a", Some(&["p", "q"]), None), ("b", Some(&["r", "s"]), None), ("c", Some(&["t"]), None)];
+        assert_eq!(decided(rows, 50).1, [""; 0]);
+        let (serves, refused) = decided(rows, 30);
+        assert_eq!(serves, ["a p q", "c t"]);
+        assert_eq!(refused, ["b: full of a 20, b 20, c 10"]);
+    }
+
+    #[test]
+    fn what_served_is_not_pushed_out_and_an_update_that_does_not_fit_leaves_the_last_good_version() {
+        let rows: &[Row] = &[
+            ("a", Some(&["new"]), None),
+            ("b", Some(&["r", "s"]), Some(&["r"])),
+            ("c", Some(&["t", "u"]), Some(&["t", "u"])),
+        ];
+        assert_eq!(decided(rows, 30).0, ["b r", "c t u"]);
+        assert_eq!(decided(rows, 40).0, ["a new", "b r", "c t u"]);
+        assert_eq!(decided(rows, 50).0, ["a new", "b r s", "c t u"]);
+        // The limit was lowered since: whoever has no room left makes some.
+        assert_eq!(decided(rows, 20).0, ["b r s"]);
+    }
+
+    #[test]
+    fn an_update_that_does_not_fit_takes_its_tools_back_from_who_wanted_them() {
+        let rows: &[Row] = &[("a", Some(&["p", "q", "r"]), Some(&["old"])), ("b", Some(&["old"]), None)];
+        let (serves, refused) = decided(rows, 20);
+        assert_eq!(serves, ["a old"]);
+        assert_eq!(refused, ["a: full of a 30, b 10", "b: old is of a"]);
+    }
+}

@@ -1,0 +1,254 @@
+//! What a restart has to know: which file owns which tool names, and the last good version of each file with its
+//! original bytes.
+//!
+//! It lies beside the compiled components, in a folder that only this user can write: one file per tools folder and one per
+//! original. Each is written aside and renamed, and carries its digest; what is damaged or not ours is ignored and said. It
+//! is a cache: without it the rule of `decide.rs` alone decides.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{self, Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
+
+use super::decide::Offer;
+use crate::component::{MOST_BYTES, digest};
+
+/// The version of the form.
+const VERSION: u32 = 1;
+
+/// Longest memory that is read: thousands of files with all the tools they may have.
+const MOST_MEMORY_BYTES: u64 = 16 << 20;
+
+/// Most tools folders that are remembered in one place; beyond them those that were not written for longest go.
+const MOST_MEMORIES: usize = 64;
+
+/// How long an original may lie there before somebody refers to it.
+const GRACE: Duration = Duration::from_mins(10);
+
+/// The last good version of each file, by file name.
+pub(super) type Kept = BTreeMap<String, Offer>;
+
+/// The memory of one tools folder.
+#[derive(Debug, Clone)]
+pub(crate) struct Memory {
+    /// Where it lies.
+    folder: PathBuf,
+    /// Of which tools folder it is.
+    tools: String,
+}
+
+/// The memory as it is written, after a line with its digest.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    version: u32,
+    /// The tools folder.
+    folder: String,
+    files: Kept,
+}
+
+impl Memory {
+    /// The memory of the folder `tools`, in `folder`.
+    pub(super) fn new(folder: &Path, tools: &Path) -> Self {
+        let tools = path::absolute(tools).unwrap_or_else(|_| tools.to_owned());
+        Self { folder: folder.to_owned(), tools: tools.to_string_lossy().into_owned() }
+    }
+
+    /// What was remembered last; nothing when that cannot be read.
+    pub(super) fn read(&self) -> Kept {
+        let path = self.path();
+        match read(&path) {
+            Ok(written) if written.folder == self.tools => written.files,
+            Ok(_) => self.ignored("it is of another folder"),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Kept::new(),
+            Err(error) => self.ignored(&error.to_string()),
+        }
+    }
+
+    fn ignored(&self, error: &str) -> Kept {
+        tracing::warn!(
+            file = %self.path().display(), error,
+            "what was remembered of the tools cannot be used: of two files with one tool the first by name has it"
+        );
+        Kept::new()
+    }
+
+    /// Remembers this, and forgets everything else about the folder.
+    pub(super) fn write(&self, files: &Kept) -> io::Result<()> {
+        let written = Written { version: VERSION, folder: self.tools.clone(), files: files.clone() };
+        let text = serde_json::to_string(&written)?;
+        let content = format!("{}\n{text}", digest(text.as_bytes()));
+        put(&self.folder, &self.path(), content.as_bytes())
+    }
+
+    /// Keeps a component's bytes, unless they are there.
+    pub(super) fn keep_original(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let path = self.original_path(name);
+        if fs::metadata(&path).is_ok_and(|there| there.len() == bytes.len() as u64) {
+            return Ok(());
+        }
+        put(&self.folder, &path, bytes)
+    }
+
+    /// The bytes of that digest.
+    pub(crate) fn original(&self, name: &str) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(self.original_path(name))?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+        if digest(&bytes) == name {
+            return Ok(bytes);
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidData, "the kept copy is damaged"))
+    }
+
+    /// Removes the originals that no memory refers to, and the oldest memories when they are too many.
+    pub(super) fn prune(&self) -> io::Result<()> {
+        let (mut memories, mut originals) = (Vec::new(), Vec::new());
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            // Another process may have removed it meanwhile.
+            let Ok(modified) = fs::metadata(&path).and_then(|metadata| metadata.modified()) else { continue };
+            match path.extension().and_then(|extension| extension.to_str()) {
+                Some("memory") => memories.push((modified, path)),
+                Some("original") => originals.push((modified, path)),
+                _ => {}
+            }
+        }
+        memories.sort_unstable();
+        let surplus = memories.len().saturating_sub(MOST_MEMORIES);
+        let old: Vec<_> = memories.drain(..surplus).map(|(_, path)| path).collect();
+        let known = memories.iter().filter_map(|(_, path)| read(path).ok());
+        let in_use: BTreeSet<_> = known
+            .flat_map(|written| written.files.into_values())
+            .map(|offer| self.original_path(&offer.digest))
+            .collect();
+        let is_young = |modified: SystemTime| modified.elapsed().is_ok_and(|age| age < GRACE);
+        let unused =
+            originals.into_iter().filter(|(modified, path)| !in_use.contains(path) && !is_young(*modified));
+        for path in old.into_iter().chain(unused.map(|(_, path)| path)) {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn path(&self) -> PathBuf {
+        let name = digest(self.tools.as_bytes()).replace(':', "-");
+        self.folder.join(format!("{name}.memory"))
+    }
+
+    fn original_path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{}.original", name.replace(':', "-")))
+    }
+}
+
+fn read(path: &Path) -> io::Result<Written> {
+    let broken = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
+    let mut content = String::new();
+    File::open(path)?.take(MOST_MEMORY_BYTES).read_to_string(&mut content)?;
+    let (said, text) = content.split_once('\n').ok_or_else(|| broken("it is damaged"))?;
+    if said != digest(text.as_bytes()) {
+        return Err(broken("it is damaged"));
+    }
+    let written: Written = serde_json::from_str(text)?;
+    if written.version != VERSION {
+        return Err(broken("it is of another version"));
+    }
+    Ok(written)
+}
+
+/// Writes aside and renames, so that no reader ever sees half a file.
+fn put(folder: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut aside = NamedTempFile::new_in(folder)?;
+    aside.write_all(content)?;
+    aside.as_file().sync_all()?;
+    aside.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(name: &str) -> Kept {
+        let tools = [format!("tool_of_{name}")].into();
+        let offer = Offer { digest: digest(name.as_bytes()), tools, prompt_bytes: 7 };
+        [(format!("{name}.wasm"), offer)].into()
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_each_folder_has_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) =
+            (Memory::new(folder.path(), Path::new("/a")), Memory::new(folder.path(), Path::new("/b")));
+        assert_eq!(a.read(), Kept::new());
+        a.write(&kept("a")).unwrap();
+        b.write(&kept("b")).unwrap();
+        assert_eq!((a.read(), b.read()), (kept("a"), kept("b")));
+        a.write(&Kept::new()).unwrap();
+        assert_eq!((a.read(), b.read()), (Kept::new(), kept("b")));
+    }
+
+    #[test]
+    fn a_memory_that_is_damaged_or_of_another_folder_or_version_is_ignored() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Memory::new(folder.path(), Path::new("/a"));
+        memory.write(&kept("a")).unwrap();
+        let whole = fs::read(memory.path()).unwrap();
+        let mut changed = whole.clone();
+        let last = changed.len() - 3;
+        changed[last] ^= 1;
+        for damaged in [&whole[..whole.len() - 1], &whole[..10], &changed, b"", b"\xff\xfe\n", b"not\nours"] {
+            fs::write(memory.path(), damaged).unwrap();
+            assert_eq!(memory.read(), Kept::new());
+        }
+        let signed = |text: String| format!("{}\n{text}", digest(text.as_bytes()));
+        let text = String::from_utf8(whole).unwrap().split_once('\n').unwrap().1.to_owned();
+        for foreign in [text.replace(r#""version":1"#, r#""version":2"#), text.replace(r#""/a""#, r#""/b""#)]
+        {
+            fs::write(memory.path(), signed(foreign)).unwrap();
+            assert_eq!(memory.read(), Kept::new());
+        }
+        fs::write(memory.path(), signed(text)).unwrap();
+        assert_eq!(memory.read(), kept("a"));
+    }
+
+    #[test]
+    fn an_original_is_what_it_was_or_it_is_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Memory::new(folder.path(), Path::new("/a"));
+        let name = digest(b"bytes");
+        assert_eq!(memory.original(&name).unwrap_err().kind(), io::ErrorKind::NotFound);
+        memory.keep_original(&name, b"bytes").unwrap();
+        assert_eq!(memory.original(&name).unwrap(), b"bytes");
+        fs::write(memory.original_path(&name), b"bytez").unwrap();
+        assert_eq!(memory.original(&name).unwrap_err().to_string(), "the kept copy is damaged");
+    }
+
+    #[test]
+    fn originals_that_nobody_refers_to_and_surplus_memories_are_pruned() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = |n: usize| Memory::new(folder.path(), Path::new(&format!("/{n}")));
+        let made_before = |path: &Path, minutes: u64| {
+            let then = SystemTime::now() - Duration::from_secs(minutes * 60);
+            File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
+        };
+        for n in 0..=MOST_MEMORIES {
+            memory(n).write(&kept(&n.to_string())).unwrap();
+            made_before(&memory(n).path(), 100 - n as u64);
+        }
+        let originals = [("0", 60), ("1", 60), ("unknown", 60), ("new", 1)];
+        for (bytes, age) in originals {
+            memory(0).keep_original(&digest(bytes.as_bytes()), bytes.as_bytes()).unwrap();
+            made_before(&memory(0).original_path(&digest(bytes.as_bytes())), age);
+        }
+        memory(1).prune().unwrap();
+        assert_eq!((memory(0).read(), memory(1).read()), (Kept::new(), kept("1")));
+        let left = originals.map(|(bytes, _)| memory(0).original(&digest(bytes.as_bytes())).is_ok());
+        assert_eq!(left, [false, true, false, true], "of the forgotten folder, in use, unknown, new");
+    }
+}

@@ -1,0 +1,491 @@
+//! From a schema's text to rules that can be run.
+//!
+//! The rules are a graph without cycles: each part of the schema is read once, and a `$ref` is an edge to what
+//! it refers to. Whatever is too deep, too large with its references followed, or refers to itself is refused
+//! before anything runs. Every error says where in the schema it is.
+
+mod read;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::number::Exact;
+use super::pattern::Pattern;
+use read::{bounds, counts, list_of, object_of, text_of, texts_of, types, weigh_value};
+
+use super::{Budget, PROBLEM_BYTES, brief};
+use crate::text::printable;
+
+/// Most parts of a schema when every reference is replaced by what it refers to.
+const WEIGHT: u64 = 1_000;
+
+/// Deepest nesting of schemas, each reference counting as a level. It bounds the stack of whoever walks them.
+const DEPTH: u32 = 64;
+
+/// Where a part's rules are.
+pub(crate) type Id = usize;
+
+/// All rules of a schema.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub(crate) root: Id,
+    parts: Vec<Part>,
+}
+
+/// One schema: a boolean, or keywords that must all hold.
+#[derive(Debug)]
+pub(crate) enum Part {
+    Always(bool),
+    All(Vec<Keyword>),
+}
+
+/// One keyword, or several that need each other.
+#[derive(Debug)]
+pub(crate) enum Keyword {
+    Ref(Id),
+    Type(Types),
+    Enum(Vec<Value>),
+    Const(Value),
+    Minimum {
+        limit: Exact,
+        exclusive: bool,
+        shown: Value,
+    },
+    Maximum {
+        limit: Exact,
+        exclusive: bool,
+        shown: Value,
+    },
+    MultipleOf {
+        divisor: Exact,
+        shown: Value,
+    },
+    Length {
+        least: u64,
+        most: u64,
+    },
+    Pattern(Pattern),
+    ItemCount {
+        least: u64,
+        most: u64,
+    },
+    UniqueItems,
+    PrefixItems(Vec<Id>),
+    /// Holds for the items from `from` on.
+    Items {
+        from: usize,
+        schema: Id,
+    },
+    Contains {
+        schema: Id,
+        least: u64,
+        most: u64,
+    },
+    MemberCount {
+        least: u64,
+        most: u64,
+    },
+    Required(Vec<String>),
+    Members(Members),
+    PropertyNames(Id),
+    DependentRequired(Vec<(String, Vec<String>)>),
+    DependentSchemas(Vec<(String, Id)>),
+    AllOf(Vec<Id>),
+    AnyOf(Vec<Id>),
+    OneOf(Vec<Id>),
+    Not(Id),
+    If {
+        condition: Id,
+        then: Option<Id>,
+        otherwise: Option<Id>,
+    },
+    UnevaluatedItems(Id),
+    UnevaluatedProperties(Id),
+}
+
+/// `properties`, `patternProperties` and `additionalProperties`.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
+    pub(crate) named: BTreeMap<String, Id>,
+    pub(crate) matching: Vec<(Pattern, Id)>,
+    pub(crate) other: Option<Id>,
+}
+
+/// The types of JSON that a value may have.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Types {
+    pub(crate) null: bool,
+    pub(crate) boolean: bool,
+    pub(crate) integer: bool,
+    pub(crate) number: bool,
+    pub(crate) string: bool,
+    pub(crate) array: bool,
+    pub(crate) object: bool,
+}
+
+impl Rules {
+    /// Reads a schema, or says what is wrong with it.
+    pub(crate) fn compile(text: &Value, budget: &mut Budget) -> Result<Self, String> {
+        let mut compiler =
+            Compiler { text, budget, parts: vec![], sizes: vec![], known: HashMap::new(), depth: 0 };
+        // The root may be referred to, and then refers to itself.
+        compiler.known.insert("#", None);
+        let root = compiler.schema(text, At::Root)?;
+        let Size { weight, height } = compiler.size(root);
+        if weight > WEIGHT {
+            return Err(format!("has {weight} parts with its references followed; it may have {WEIGHT}"));
+        }
+        if height > DEPTH {
+            return Err(too_deep());
+        }
+        Ok(Self { root, parts: compiler.parts })
+    }
+
+    pub(crate) fn part(&self, id: Id) -> Option<&Part> {
+        self.parts.get(id)
+    }
+}
+
+fn too_deep() -> String {
+    format!("is nested more than {DEPTH} levels deep with its references followed")
+}
+
+/// What a part comes to with all it refers to.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    weight: u64,
+    height: u32,
+}
+
+/// A place in the schema's text.
+#[derive(Clone, Copy)]
+enum At<'a> {
+    Root,
+    Key(&'a At<'a>, &'a str),
+    Index(&'a At<'a>, usize),
+}
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            At::Root => Ok(()),
+            At::Key(parent, key) => {
+                write!(f, "{parent}/{}", printable(&key.replace('~', "~0").replace('/', "~1"), 64))
+            }
+            At::Index(parent, index) => write!(f, "{parent}/{index}"),
+        }
+    }
+}
+
+struct Compiler<'a, 'f> {
+    text: &'a Value,
+    budget: &'f mut Budget,
+    parts: Vec<Part>,
+    sizes: Vec<Size>,
+    /// What a reference comes to; nothing while it is being read.
+    known: HashMap<&'a str, Option<Id>>,
+    depth: u32,
+}
+
+impl<'a> Compiler<'a, '_> {
+    fn size(&self, id: Id) -> Size {
+        self.sizes.get(id).copied().unwrap_or(Size { weight: 0, height: 0 })
+    }
+
+    fn wrong(at: &At<'_>, problem: impl fmt::Display) -> String {
+        let place = at.to_string();
+        let place = if place.is_empty() { "it" } else { &place };
+        format!("is not a JSON Schema: {} {problem}", printable(place, PROBLEM_BYTES))
+    }
+
+    fn schema(&mut self, text: &'a Value, at: At<'_>) -> Result<Id, String> {
+        self.budget.fuel.spend(1).map_err(|_exhausted| "takes too long to prepare".to_owned())?;
+        self.depth += 1;
+        if self.depth > DEPTH {
+            return Err(too_deep());
+        }
+        // Every part is reached from the root, so there are no more of them than the whole may weigh.
+        if self.parts.len() as u64 >= WEIGHT {
+            return Err(format!("has more than {WEIGHT} parts"));
+        }
+        let mut size = Size { weight: 1, height: 1 };
+        let part = match text {
+            Value::Bool(always) => Part::Always(*always),
+            Value::Object(members) => self.keywords(members, at, &mut size)?,
+            other => return Err(Self::wrong(&at, format!("is {}, not a schema", brief(other)))),
+        };
+        self.depth -= 1;
+        self.parts.push(part);
+        self.sizes.push(size);
+        Ok(self.parts.len() - 1)
+    }
+
+    /// A part of a part: it adds to what its parent comes to.
+    fn child(&mut self, text: &'a Value, at: At<'_>, size: &mut Size) -> Result<Id, String> {
+        let id = self.schema(text, at)?;
+        self.add(id, size);
+        Ok(id)
+    }
+
+    fn add(&self, id: Id, size: &mut Size) {
+        let child = self.size(id);
+        size.weight = size.weight.saturating_add(child.weight);
+        size.height = size.height.max(child.height.saturating_add(1));
+    }
+
+    fn keywords(
+        &mut self,
+        members: &'a Map<String, Value>,
+        at: At<'_>,
+        size: &mut Size,
+    ) -> Result<Part, String> {
+        let mut all = Vec::new();
+        let mut last = Vec::new();
+        for (key, value) in members {
+            let here = At::Key(&at, key);
+            let keyword = match key.as_str() {
+                "$ref" => Some(Keyword::Ref(self.reference(value, here, size)?)),
+                "$dynamicRef" | "$recursiveRef" | "$anchor" | "$dynamicAnchor" => {
+                    return Err(format!("uses {key}, which is not allowed here"));
+                }
+                "$id" if !matches!(at, At::Root) => {
+                    return Err("has an $id in one of its parts, which is not allowed here".into());
+                }
+                "$id" | "$schema" | "$comment" | "title" | "description" | "format" => {
+                    text_of(value, &here)?;
+                    None
+                }
+                "unevaluatedItems" => {
+                    last.push(Keyword::UnevaluatedItems(self.child(value, here, size)?));
+                    None
+                }
+                "unevaluatedProperties" => {
+                    last.push(Keyword::UnevaluatedProperties(self.child(value, here, size)?));
+                    None
+                }
+                _ => match self.applicator(key, value, here, size)? {
+                    Some(keyword) => Some(keyword),
+                    None => self.assertion(key, value, here, size)?,
+                },
+            };
+            all.extend(keyword);
+        }
+        all.extend(counts(members, &at)?);
+        all.extend(self.grouped(members, at, size)?);
+        // They need to know what the others looked at.
+        all.extend(last);
+        Ok(Part::All(all))
+    }
+
+    /// Keywords that are about the value alone.
+    fn assertion(
+        &mut self,
+        key: &str,
+        value: &'a Value,
+        at: At<'_>,
+        size: &mut Size,
+    ) -> Result<Option<Keyword>, String> {
+        let number = || match value {
+            Value::Number(number) => Ok(Exact::of(number)),
+            other => Err(Self::wrong(&at, format!("is {}, not a number", brief(other)))),
+        };
+        let shown = || value.clone();
+        let keyword = match key {
+            "type" => Keyword::Type(types(value, &at)?),
+            "enum" => {
+                let values = list_of(value, &at)?;
+                size.weight = size.weight.saturating_add(weigh_value(value));
+                Keyword::Enum(values.clone())
+            }
+            "const" => {
+                size.weight = size.weight.saturating_add(weigh_value(value));
+                Keyword::Const(value.clone())
+            }
+            "minimum" => Keyword::Minimum { limit: number()?, exclusive: false, shown: shown() },
+            "exclusiveMinimum" => Keyword::Minimum { limit: number()?, exclusive: true, shown: shown() },
+            "maximum" => Keyword::Maximum { limit: number()?, exclusive: false, shown: shown() },
+            "exclusiveMaximum" => Keyword::Maximum { limit: number()?, exclusive: true, shown: shown() },
+            "multipleOf" => {
+                let divisor = number()?;
+                if divisor.compare(Exact::Whole(0)) != Some(std::cmp::Ordering::Greater) {
+                    return Err(Self::wrong(&at, "is not above 0"));
+                }
+                Keyword::MultipleOf { divisor, shown: shown() }
+            }
+            "pattern" => Keyword::Pattern(self.pattern(text_of(value, &at)?, &at, size)?),
+            "uniqueItems" => match value {
+                Value::Bool(true) => Keyword::UniqueItems,
+                Value::Bool(false) => return Ok(None),
+                other => return Err(Self::wrong(&at, format!("is {}, not true or false", brief(other)))),
+            },
+            "required" => Keyword::Required(texts_of(value, &at)?),
+            "dependentRequired" => {
+                let mut dependents = Vec::new();
+                for (name, needed) in object_of(value, &at)? {
+                    dependents.push((name.clone(), texts_of(needed, &At::Key(&at, name))?));
+                }
+                Keyword::DependentRequired(dependents)
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(keyword))
+    }
+
+    /// Keywords that hold other schemas against the value or its parts.
+    fn applicator(
+        &mut self,
+        key: &str,
+        value: &'a Value,
+        at: At<'_>,
+        size: &mut Size,
+    ) -> Result<Option<Keyword>, String> {
+        Ok(Some(match key {
+            "allOf" => Keyword::AllOf(self.schemas(value, at, size)?),
+            "anyOf" => Keyword::AnyOf(self.schemas(value, at, size)?),
+            "oneOf" => Keyword::OneOf(self.schemas(value, at, size)?),
+            "not" => Keyword::Not(self.child(value, at, size)?),
+            "prefixItems" => Keyword::PrefixItems(self.schemas(value, at, size)?),
+            "propertyNames" => Keyword::PropertyNames(self.child(value, at, size)?),
+            "dependentSchemas" => {
+                Keyword::DependentSchemas(self.named(value, at, size)?.into_iter().collect())
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Keywords that mean something only together.
+    fn grouped(
+        &mut self,
+        members: &'a Map<String, Value>,
+        at: At<'_>,
+        size: &mut Size,
+    ) -> Result<Vec<Keyword>, String> {
+        let mut found = Vec::new();
+        if let Some(items) = members.get("items") {
+            let from = members.get("prefixItems").and_then(Value::as_array).map_or(0, Vec::len);
+            found.push(Keyword::Items { from, schema: self.child(items, At::Key(&at, "items"), size)? });
+        }
+        if let Some(contained) = members.get("contains") {
+            let (least, most) = bounds(members, "minContains", "maxContains", &at)?;
+            let least = if members.contains_key("minContains") { least } else { 1 };
+            let schema = self.child(contained, At::Key(&at, "contains"), size)?;
+            found.push(Keyword::Contains { schema, least, most });
+        }
+        if let Some(condition) = members.get("if") {
+            let condition = self.child(condition, At::Key(&at, "if"), size)?;
+            let mut branch = |key: &'static str| match members.get(key) {
+                Some(branch) => self.child(branch, At::Key(&at, key), size).map(Some),
+                None => Ok(None),
+            };
+            let (then, otherwise) = (branch("then")?, branch("else")?);
+            found.push(Keyword::If { condition, then, otherwise });
+        }
+        if let Some(dependencies) = members.get("dependencies") {
+            self.dependencies(dependencies, At::Key(&at, "dependencies"), size, &mut found)?;
+        }
+        found.extend(self.members(members, at, size)?);
+        Ok(found)
+    }
+
+    fn members(
+        &mut self,
+        members: &'a Map<String, Value>,
+        at: At<'_>,
+        size: &mut Size,
+    ) -> Result<Option<Keyword>, String> {
+        let mut rules = Members::default();
+        if let Some(named) = members.get("properties") {
+            rules.named = self.named(named, At::Key(&at, "properties"), size)?;
+        }
+        if let Some(matching) = members.get("patternProperties") {
+            let at = At::Key(&at, "patternProperties");
+            for (source, schema) in object_of(matching, &at)? {
+                let at = At::Key(&at, source);
+                let pattern = self.pattern(source, &at, size)?;
+                rules.matching.push((pattern, self.child(schema, at, size)?));
+            }
+        }
+        if let Some(other) = members.get("additionalProperties") {
+            rules.other = Some(self.child(other, At::Key(&at, "additionalProperties"), size)?);
+        }
+        let empty = rules.named.is_empty() && rules.matching.is_empty() && rules.other.is_none();
+        Ok((!empty).then_some(Keyword::Members(rules)))
+    }
+
+    /// The older form of `dependentRequired` and `dependentSchemas` together.
+    fn dependencies(
+        &mut self,
+        value: &'a Value,
+        at: At<'_>,
+        size: &mut Size,
+        found: &mut Vec<Keyword>,
+    ) -> Result<(), String> {
+        let (mut names, mut schemas) = (vec![], vec![]);
+        for (name, needed) in object_of(value, &at)? {
+            let at = At::Key(&at, name);
+            if needed.is_array() {
+                names.push((name.clone(), texts_of(needed, &at)?));
+            } else {
+                schemas.push((name.clone(), self.child(needed, at, size)?));
+            }
+        }
+        found.extend([Keyword::DependentRequired(names), Keyword::DependentSchemas(schemas)]);
+        Ok(())
+    }
+
+    fn schemas(&mut self, value: &'a Value, at: At<'_>, size: &mut Size) -> Result<Vec<Id>, String> {
+        let parts = list_of(value, &at)?;
+        if parts.is_empty() {
+            return Err(Self::wrong(&at, "is empty"));
+        }
+        parts.iter().enumerate().map(|(index, part)| self.child(part, At::Index(&at, index), size)).collect()
+    }
+
+    fn named(
+        &mut self,
+        value: &'a Value,
+        at: At<'_>,
+        size: &mut Size,
+    ) -> Result<BTreeMap<String, Id>, String> {
+        let parts = object_of(value, &at)?;
+        let mut named = BTreeMap::new();
+        for (name, part) in parts {
+            named.insert(name.clone(), self.child(part, At::Key(&at, name), size)?);
+        }
+        Ok(named)
+    }
+
+    fn pattern(&mut self, source: &str, at: &At<'_>, size: &mut Size) -> Result<Pattern, String> {
+        let pattern = Pattern::compile(source, &mut self.budget.patterns, &mut self.budget.fuel)
+            .map_err(|problem| Self::wrong(at, format!("{} {problem}", brief(&source.into()))))?;
+        size.weight = size.weight.saturating_add(pattern.weight());
+        Ok(pattern)
+    }
+
+    fn reference(&mut self, value: &'a Value, at: At<'_>, size: &mut Size) -> Result<Id, String> {
+        let target = text_of(value, &at)?;
+        let shown = || printable(target, PROBLEM_BYTES);
+        let id = match self.known.get(target) {
+            Some(Some(id)) => *id,
+            Some(None) => return Err(format!("refers to itself through {:?}", shown())),
+            None => {
+                let found = target.strip_prefix('#').and_then(|pointer| self.text.pointer(pointer));
+                let Some(part) = found else {
+                    return Err(format!("refers to {:?}, which is not a part of it", shown()));
+                };
+                self.known.insert(target, None);
+                let id = self.schema(part, at)?;
+                self.known.insert(target, Some(id));
+                id
+            }
+        };
+        self.add(id, size);
+        // Deep chains are cut here, before whoever refers to them grows deeper still.
+        if self.size(id).height > DEPTH {
+            return Err(too_deep());
+        }
+        Ok(id)
+    }
+}

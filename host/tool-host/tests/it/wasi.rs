@@ -1,0 +1,106 @@
+//! Components that import WASI, as the standard libraries of several languages do: they get a WASI that grants
+//! nothing.
+
+use agent_core::result::ToolOutcome;
+use serde_json::json;
+
+use crate::harness::{Host, limits};
+use crate::text::Text;
+
+/// The parts of WASI 0.2 that the tests call, as its own packages have them.
+const PACKAGES: &[&str] = &[
+    "package wasi:cli@0.2.3;
+    interface environment {
+        get-environment: func() -> list<tuple<string, string>>;
+        get-arguments: func() -> list<string>;
+    }",
+    "package wasi:random@0.2.3;
+    interface random {
+        get-random-bytes: func(len: u64) -> list<u8>;
+        get-random-u64: func() -> u64;
+    }",
+    "package wasi:clocks@0.2.3;
+    interface wall-clock {
+        record datetime { seconds: u64, nanoseconds: u32 }
+        now: func() -> datetime;
+    }",
+    "package wasi:filesystem@0.2.3;
+    interface types { resource descriptor; }
+    interface preopens {
+        use types.{descriptor};
+        get-directories: func() -> list<tuple<descriptor, string>>;
+    }",
+    "package wasi:sockets@0.2.3;
+    interface network {
+        enum error-code {
+            unknown, access-denied, not-supported, invalid-argument, out-of-memory, timeout,
+            concurrency-conflict, not-in-progress, would-block, invalid-state, new-socket-limit,
+            address-not-bindable, address-in-use, remote-unreachable, connection-refused, connection-reset,
+            connection-aborted, datagram-too-large, name-unresolvable, temporary-resolver-failure,
+            permanent-resolver-failure
+        }
+        enum ip-address-family { ipv4, ipv6 }
+    }
+    interface tcp { resource tcp-socket; }
+    interface tcp-create-socket {
+        use network.{error-code, ip-address-family};
+        use tcp.{tcp-socket};
+        create-tcp-socket: func(address-family: ip-address-family) -> result<tcp-socket, error-code>;
+    }",
+    "package test:wasi;
+    world wasi-tool {
+        include agent:tool/sandboxed-tool@0.1.0;
+        import wasi:cli/environment@0.2.3;
+        import wasi:random/random@0.2.3;
+        import wasi:clocks/wall-clock@0.2.3;
+        import wasi:filesystem/preopens@0.2.3;
+        import wasi:sockets/tcp-create-socket@0.2.3;
+    }",
+];
+
+const IMPORTS: &str = r#"
+    (import "wasi:cli/environment@0.2.3" "get-environment" (func $environment (param i32)))
+    (import "wasi:cli/environment@0.2.3" "get-arguments" (func $arguments (param i32)))
+    (import "wasi:random/random@0.2.3" "get-random-bytes" (func $random (param i64 i32)))
+    (import "wasi:random/random@0.2.3" "get-random-u64" (func $random_number (result i64)))
+    (import "wasi:clocks/wall-clock@0.2.3" "now" (func $now (param i32)))
+    (import "wasi:filesystem/preopens@0.2.3" "get-directories" (func $directories (param i32)))
+    (import "wasi:sockets/tcp-create-socket@0.2.3" "create-tcp-socket" (func $socket (param i32 i32)))"#;
+
+async fn call(call: &str) -> (ToolOutcome, String) {
+    let text = Text { imports: IMPORTS, packages: PACKAGES, world: "wasi-tool", call, ..Text::default() };
+    let host = Host::start(&[("text.wasm", &text.component())], limits()).await;
+    assert_eq!(host.faults(), Vec::<String>::new());
+    let returned = host.call("text", json!({})).await;
+    (returned.receipt.outcome, returned.content)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_that_imports_wasi_runs_and_is_granted_nothing() {
+    let refuse = |what: &str, count_at: u32| {
+        format!("(call ${what} (i32.const 2000)) (if (i32.load (i32.const {count_at})) (then unreachable))")
+    };
+    let body = [
+        refuse("environment", 2004),
+        refuse("arguments", 2004),
+        refuse("directories", 2004),
+        // No socket, whatever the family.
+        "(call $socket (i32.const 0) (i32.const 2000))
+         (if (i32.ne (i32.load8_u (i32.const 2000)) (i32.const 1)) (then unreachable))"
+            .to_owned(),
+        // Time and chance are nobody's secret.
+        "(call $now (i32.const 2000)) (if (i64.eqz (i64.load (i32.const 2000))) (then unreachable))
+         (drop (call $random_number))
+         (call $random (i64.const 32) (i32.const 2000))
+         (if (i32.ne (i32.load (i32.const 2004)) (i32.const 32)) (then unreachable))
+         (i32.const 96)"
+            .to_owned(),
+    ];
+    assert_eq!(call(&body.concat()).await, (ToolOutcome::Ok, r#"{"ok":true}"#.into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_cannot_have_the_host_make_random_bytes_by_the_megabyte() {
+    let body = "(call $random (i64.const 1000000) (i32.const 2000)) (i32.const 96)";
+    assert_eq!(call(body).await.0, ToolOutcome::Trapped);
+}

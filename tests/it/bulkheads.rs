@@ -1,0 +1,91 @@
+//! The circuit breaker and the places for agents, which all variants share. What is Variant B's alone stands in
+//! `variant_b/failures.rs`.
+
+use acceptance::{Model, Play, Service, Task, Token, says};
+
+const INTERNAL_ERROR: &str = r#"{"error":"Internal server error"}"#;
+
+/// Decisions, "Open circuit, agent past 30 s": Variant A stands behind the circuit, and answers 500 as its table says.
+#[tokio::test]
+async fn after_failures_the_circuit_opens_and_the_model_is_left_alone() {
+    let model = Model::openai().await;
+    model.always(|_| Play::Whole { status: 500, headers: vec![], body: String::new() });
+    let service = Service::variant_a().model(&model).env("LLM_RETRIES", "0").start().await;
+    let closed = service.metrics().await;
+    assert_eq!(closed.value("agent_circuit_state", &[]), Some(0.0));
+    for _ in 0..8 {
+        assert_eq!(service.invoke("hi").await.body, INTERNAL_ERROR);
+    }
+    assert_eq!(model.calls().len(), 5);
+    let metrics = service.metrics().await;
+    let runs =
+        |outcome, reason| metrics.value("agent_runs_total", &[("outcome", outcome), ("reason", reason)]);
+    assert_eq!(runs("failed", "model_unavailable"), Some(5.0));
+    assert_eq!(runs("rejected", "circuit_open"), Some(3.0));
+    assert_eq!(metrics.value("agent_circuit_state", &[]), Some(2.0));
+    assert_eq!(metrics.value("agent_circuit_opened_total", &[]), Some(1.0));
+    // Interface: rejected ones invoke no agent.
+    assert_eq!(metrics.value("agent_invocations_total", &[]), Some(5.0));
+}
+
+/// Decisions, "Open circuit, agent past 30 s": the same places, and each variant's own answer.
+#[tokio::test]
+async fn both_variants_share_their_agents() {
+    let model = Model::openai().await;
+    let gate = model.holds(says("held"));
+    let service = Service::both_variants()
+        .model(&model)
+        .env("MAX_CONCURRENT_AGENTS", "1")
+        .env("ADMISSION_WAIT_MS", "50")
+        .start()
+        .await;
+    let caller = service.caller();
+    let held = Task::begin(async move { caller.invoke("held").await.status });
+    model.was_asked(1).await;
+    let a = service.invoke("turned away").await;
+    assert_eq!((a.status, a.body.as_str()), (500, INTERNAL_ERROR));
+    let b = service.user(Token::of("u")).agent("turned away").await;
+    assert_eq!((b.status, b.body.as_str()), (503, r#"{"error":"Service temporarily unavailable"}"#));
+    let metrics = service.metrics().await;
+    assert_eq!(metrics.value("agent_admission_in_use", &[]), Some(1.0));
+    assert_eq!(metrics.value("agent_runs_total", &[("reason", "busy")]), Some(2.0));
+    gate.open();
+    assert_eq!(held.ended().await, 200);
+}
+
+#[tokio::test]
+async fn both_variants_share_their_circuit() {
+    let model = Model::openai().await;
+    model.always(|_| Play::Whole { status: 500, headers: vec![], body: String::new() });
+    let service = Service::both_variants().model(&model).env("LLM_RETRIES", "0").start().await;
+    for _ in 0..5 {
+        assert_eq!(service.invoke("hi").await.status, 500);
+    }
+    let answer = service.user(Token::of("u")).agent("hi").await;
+    assert_eq!((answer.status, model.calls().len()), (503, 5), "{answer}");
+}
+
+#[tokio::test]
+async fn variant_a_alone_limits_its_agents_when_it_is_told_to() {
+    for (limit, at_once) in [(None, 15), (Some("2"), 2)] {
+        let model = Model::openai().await;
+        model.always(|_| Play::Hang);
+        let mut builder = Service::variant_a().model(&model).env("ADMISSION_WAIT_MS", "50");
+        if let Some(limit) = limit {
+            builder = builder.env("MAX_CONCURRENT_AGENTS", limit);
+        }
+        let service = builder.start().await;
+        let ask = |_| {
+            let caller = service.caller();
+            Task::begin(async move { caller.invoke("hi").await.status })
+        };
+        let asked: Vec<_> = (0..at_once).map(ask).collect();
+        model.was_asked(at_once).await;
+        assert_eq!(service.metrics().await.value("agent_admission_in_use", &[]), Some(at_once as f64));
+        if limit.is_some() {
+            assert_eq!(service.invoke("one more").await.status, 500);
+        }
+        assert_eq!(model.calls().len(), at_once);
+        drop(asked);
+    }
+}

@@ -1,0 +1,192 @@
+//! Compiling a stranger's component: in a process of its own, while the service serves.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Stdio};
+
+use acceptance::{Component, Model, Service, agent_host, eventually, order};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use tempfile::TempDir;
+
+/// A folder for compiled tools that no other test has filled.
+fn own_cache() -> TempDir {
+    let cache = tempfile::tempdir().unwrap();
+    fs::set_permissions(cache.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    cache
+}
+
+/// `agent-host compile`, waiting for its component.
+fn compiler(arguments: &str, redirection: &str) -> Child {
+    let text = format!("exec {} compile {arguments} {redirection}", agent_host().display());
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &text]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+const LIMITS: &str = "--memory-bytes 1073741824 --cpu-seconds 7";
+
+#[tokio::test]
+async fn a_compiler_limits_itself_before_it_reads() {
+    let mut compiler = compiler(LIMITS, "");
+    let limits = format!("/proc/{}/limits", compiler.id());
+    let limits = eventually("the limits", async || {
+        let limits = fs::read_to_string(&limits).unwrap();
+        limits.lines().any(|line| line.starts_with("Max cpu time") && line.contains(" 7 ")).then_some(limits)
+    })
+    .await;
+    let of = |name: &str| {
+        let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
+        line.trim_start_matches(name).split_whitespace().next().unwrap().to_owned()
+    };
+    assert_eq!(of("Max core file size"), "0");
+    assert_eq!(of("Max data size"), "1073741824");
+    assert_eq!(of("Max address space"), "4294967296");
+    assert_eq!(of("Max file size"), (512 << 20).to_string());
+    assert_eq!(of("Max open files"), "16");
+    drop(compiler.stdin.take());
+    assert!(!compiler.wait().unwrap().success(), "nothing is no component");
+}
+
+#[tokio::test]
+async fn a_compiler_does_not_run_beside_a_descriptor_that_was_left_open_to_it() {
+    let ended = compiler(LIMITS, "9</dev/null").wait_with_output().unwrap();
+    let complaint = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(complaint.contains("it was started with descriptor 9 open"), "{complaint}");
+    assert!(ended.stdout.is_empty());
+}
+
+#[tokio::test]
+async fn a_compiler_that_uses_up_its_memory_ends_and_writes_nothing() {
+    let mut compiler = compiler("--memory-bytes 33554432 --cpu-seconds 60", "");
+    let mut stdin = compiler.stdin.take().unwrap();
+    // It may end before it has read all.
+    let _ = stdin.write_all(&Component::slow_to_compile("slow").bytes);
+    drop(stdin);
+    let ended = compiler.wait_with_output().unwrap();
+    assert!(!ended.status.success() && ended.stdout.is_empty(), "{ended:?}");
+}
+
+/// The compilers that a service has started: its children.
+fn compilers_of(service: &Service) -> Vec<Pid> {
+    let stat = |pid: &str| fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+    let processes =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+    let children = processes.filter(|pid| {
+        let parent = stat(pid).and_then(|stat| {
+            let (_, rest) = stat.rsplit_once(')')?;
+            rest.split_whitespace().nth(1).map(str::to_owned)
+        });
+        parent == Some(service.id().to_string())
+    });
+    children.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+}
+
+/// A service over the calculator, which is compiled already, and a component whose compiler stands still.
+async fn stopped_while_compiling(model: &Model, cache: &TempDir) -> (Service, Pid) {
+    let listed =
+        Service::command(&["tools"]).env("TOOLS_CACHE_DIR", cache.path()).tools(["calculator"]).run().await;
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    let service = Service::both_variants()
+        .model(model)
+        .env("TOOLS_CACHE_DIR", cache.path())
+        .tool(Component::slow_to_compile("slow"))
+        .before_tools()
+        .start()
+        .await;
+    let found = async || compilers_of(&service).first().copied();
+    let compiler = eventually("a compiler", found).await;
+    kill_process(compiler, Signal::STOP).unwrap();
+    (service, compiler)
+}
+
+#[tokio::test]
+async fn the_service_listens_while_a_component_compiles_and_says_which() {
+    let (model, cache) = (Model::openai().await, own_cache());
+    model.obeys();
+    let (service, compiler) = stopped_while_compiling(&model, &cache).await;
+    assert_eq!(service.get("/health/live").await.status, 200);
+    let report = service.ready().await;
+    assert_eq!(report.status, 503, "{report}");
+    assert_eq!(report.json()["tools"]["preparing"], json!(["slow.wasm"]), "{report}");
+    assert_eq!(report.json()["checks"]["tools"]["error"], "tools are being prepared: slow.wasm", "{report}");
+    let report = service.get("/ready").await;
+    assert_eq!((report.status, &report.json()["initialized"]), (503, &json!(false)), "{report}");
+    service.log().line_with(&["compiling", "slow.wasm"]).await;
+    // One slow file delays nobody.
+    let result = service.result_of(&order("calculate", &json!({ "expression": "6 * 7" }))).await;
+    assert_eq!(result["toolCalls"][0]["outcome"], "ok", "{result:#}");
+
+    kill_process(compiler, Signal::CONT).unwrap();
+    let ready = eventually("readiness", async || {
+        let report = service.ready().await;
+        (report.status == 200).then_some(report)
+    })
+    .await;
+    let failed = &ready.json()["tools"]["failed"];
+    assert_eq!((&failed[0]["file"], failed.as_array().unwrap().len()), (&json!("slow.wasm"), 1), "{ready}");
+    assert_eq!(service.get("/ready").await.status, 200);
+    service.log().line_with(&["compiled", "slow.wasm"]).await;
+}
+
+#[tokio::test]
+async fn a_compiler_ends_with_a_service_that_is_killed() {
+    let (model, cache) = (Model::openai().await, own_cache());
+    let (mut service, compiler) = stopped_while_compiling(&model, &cache).await;
+    service.signal(Signal::KILL);
+    service.ended().await;
+    eventually("the compiler to be gone", async || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", compiler.as_raw_nonzero()));
+        // Nobody may be there to collect it.
+        stat.map_or(true, |stat| stat.contains(") Z ")).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_same_set_serves_after_a_restart() {
+    let (model, cache) = (Model::openai().await, own_cache());
+    model.obeys();
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("tools");
+    fs::create_dir(&folder).unwrap();
+    let put = |component: &Component| {
+        let aside = folder.join(".part");
+        fs::write(&aside, &component.bytes).unwrap();
+        fs::rename(aside, folder.join(component.file())).unwrap();
+    };
+    let start = async |cache: &TempDir| {
+        Service::variant_a()
+            .model(&model)
+            .env("TOOLS_DIR", &folder)
+            .env("TOOLS_CACHE_DIR", cache.path())
+            .start()
+            .await
+    };
+    let call = order("calculate", &json!({ "expression": "6 * 7" }));
+    let serving = async |service: &Service| {
+        let mut result = service.result_of(&call).await;
+        result["toolCalls"][0]["component"].take()
+    };
+    let failed = async |service: &Service| service.ready().await.json()["tools"]["failed"].take();
+    let calculator = Component::shipped("calculator");
+    put(&calculator);
+    let first = start(&cache).await;
+    // Another file claims its tool, and then it is damaged itself.
+    put(&calculator.clone().revision(1).named("abacus"));
+    put(&Component::new("calculator", b"garbage"));
+    let faults = eventually("both faults", async || {
+        let failed = failed(&first).await;
+        (failed.as_array().is_some_and(|failed| failed.len() == 2)).then_some(failed)
+    })
+    .await;
+    assert_eq!(serving(&first).await, calculator.id());
+    first.stop().await;
+    let second = start(&cache).await;
+    assert_eq!((serving(&second).await, failed(&second).await), (json!(calculator.id()), faults));
+    // A replica that never saw it has nothing but the files.
+    let replica = start(&own_cache()).await;
+    assert_eq!(serving(&replica).await, calculator.revision(1).named("abacus").id());
+}
