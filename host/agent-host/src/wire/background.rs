@@ -11,6 +11,7 @@ use agent_core::record::Drain;
 use backends::Writer;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
+use futures::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tool_host::ToolHost;
