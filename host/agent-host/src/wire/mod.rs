@@ -54,6 +54,15 @@ pub struct Service {
     pub recording: Option<Behind>,
 }
 
+/// How the process is known to others.
+#[derive(Debug)]
+pub struct Identity {
+    /// Its name among all that work off the queue.
+    pub worker: String,
+    /// Under which names its clients may call it.
+    pub hosts: Hosts,
+}
+
 /// Why a service cannot be put together. Every text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
@@ -89,16 +98,16 @@ pub enum WireError {
     Metrics(#[source] prometheus::Error),
 }
 
-/// Puts a service together. `lane` is where guests go on that take long; `worker` names this process among all
-/// that work off the queue; `hosts` says under which names it answers; `readiness` and `stopping` say when the service is going away.
+/// Puts a service together. `lane` is where guests go on that take long; `readiness` and `stopping` say when the
+/// service is going away.
 pub async fn build(
     config: &Config,
     lane: Handle,
-    worker: String,
-    hosts: Hosts,
+    identity: Identity,
     readiness: Readiness,
     stopping: &CancellationToken,
 ) -> Result<Service, WireError> {
+    let Identity { worker, hosts } = identity;
     warn_of_what_is_not_there(config);
     let metrics =
         Metrics::new(config.service.environment, &config.observe.metrics_prefix, &Handle::current())
