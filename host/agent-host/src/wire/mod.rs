@@ -137,12 +137,7 @@ pub async fn build(
 
     let database = stores.database.as_ref().map(|pool| probes::database(pool, stores.mongo.as_ref()));
     let database = database.map(|probe| schema.checked(probe));
-    let restarts = metrics.service();
-    let supervisor = Supervisor::new(move |task| restarts.task_restarted(task));
-    let readiness = {
-        let supervisor = supervisor.clone();
-        readiness.with_tasks(Arc::new(move || supervisor.down()))
-    };
+    let (supervisor, readiness) = supervise(&metrics, readiness);
     let a = config.service.variant.serves_a().then(|| variant_a(&parts, database.clone()));
     let (b, jobbing) = match (&config.variant_b, &stores.database, database, &recording) {
         (Some(needs), Some(pool), Some(probe), Some(recording)) => {
@@ -169,6 +164,14 @@ fn bulkheads(config: &config::Agent, metrics: &Metrics) -> Result<(SharedCircuit
     let admission = config.max_concurrent.map_or_else(Admission::unlimited, Admission::new);
     metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
     Ok((circuit, admission))
+}
+
+/// Who begins background tasks anew, and readiness that is denied until they run again.
+fn supervise(metrics: &Metrics, readiness: Readiness) -> (Supervisor, Readiness) {
+    let restarts = metrics.service();
+    let supervisor = Supervisor::new(move |task| restarts.task_restarted(task));
+    let down = supervisor.clone();
+    (supervisor, readiness.with_tasks(Arc::new(move || down.down())))
 }
 
 /// Makes the tables, or says who is to make them as soon as the database is there.
