@@ -17,7 +17,7 @@ use crate::serve::{self, BodyLimits, Outcome, Server, Signal, Times};
 use crate::tasks::Tasks;
 use crate::telemetry::export::Exporter;
 use crate::telemetry::{self, Destination};
-use crate::wire::{self, Running, Service};
+use crate::wire::{self, Identity, Running, Service};
 
 /// Serves until a signal ends it. `introduce` is told the address once it is served.
 pub(crate) async fn run(
@@ -51,11 +51,12 @@ pub(crate) async fn run(
     let address = listener.local_addr().context("reading the address we listen on")?;
     let worker = worker_name(&address.to_string());
     let hosts = if address.ip().to_canonical().is_loopback() { Hosts::Loopback } else { Hosts::Named };
+    let identity = Identity { worker, hosts };
     let most_connections = descriptors::connections(config.http.max_connections, descriptors);
     let stopping = CancellationToken::new();
     // What the start waits for, such as a database, must not keep a signal waiting.
     let built = tokio::select! {
-        built = wire::build(&config, lane, worker, hosts, latch.readiness(), &stopping) => built?,
+        built = wire::build(&config, lane, identity, latch.readiness(), &stopping) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
     };
     let Service { router, background, http_metrics, .. } = built;
@@ -120,8 +121,8 @@ async fn run_as_function(
     exports: Tasks,
 ) -> anyhow::Result<Exit> {
     let stopping = CancellationToken::new();
-    let (worker, hosts) = (worker_name("lambda"), Hosts::Unchecked);
-    let built = wire::build(config, lane, worker, hosts, latch.readiness(), &stopping).await?;
+    let identity = Identity { worker: worker_name("lambda"), hosts: Hosts::Unchecked };
+    let built = wire::build(config, lane, identity, latch.readiness(), &stopping).await?;
     let Service { router, background, recording, .. } = built;
     background.prepare().await;
     let running = background.start(&stopping, true);

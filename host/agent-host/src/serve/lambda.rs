@@ -99,7 +99,9 @@ impl<S: Service<E>, E> Service<E> for Counted<S> {
     fn call(&mut self, event: E) -> Self::Future {
         self.answering.send_replace(true);
         let answering = self.answering.clone();
-        self.inner.call(event).inspect(Box::new(move |_answer| drop(answering.send_replace(false))))
+        self.inner.call(event).inspect(Box::new(move |_answer| {
+            answering.send_replace(false);
+        }))
     }
 }
 

@@ -105,7 +105,7 @@ impl Bench {
         let families = self.metrics.gather();
         let family = families.iter().find(|family| family.name() == name).unwrap();
         let metric = &family.get_metric()[0];
-        metric.get_gauge().value() + metric.get_counter().value()
+        metric.get_gauge().get_value() + metric.get_counter().get_value()
     }
 
     async fn connect(&self) -> Client {

@@ -54,6 +54,15 @@ pub struct Service {
     pub recording: Option<Behind>,
 }
 
+/// How the process is known to others.
+#[derive(Debug)]
+pub struct Identity {
+    /// Its name among all that work off the queue.
+    pub worker: String,
+    /// Under which names its clients may call it.
+    pub hosts: Hosts,
+}
+
 /// Why a service cannot be put together. Every text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
@@ -89,16 +98,16 @@ pub enum WireError {
     Metrics(#[source] prometheus::Error),
 }
 
-/// Puts a service together. `lane` is where guests go on that take long; `worker` names this process among all
-/// that work off the queue; `hosts` says under which names it answers; `readiness` and `stopping` say when the service is going away.
+/// Puts a service together. `lane` is where guests go on that take long; `readiness` and `stopping` say when the
+/// service is going away.
 pub async fn build(
     config: &Config,
     lane: Handle,
-    worker: String,
-    hosts: Hosts,
+    identity: Identity,
     readiness: Readiness,
     stopping: &CancellationToken,
 ) -> Result<Service, WireError> {
+    let Identity { worker, hosts } = identity;
     warn_of_what_is_not_there(config);
     let metrics =
         Metrics::new(config.service.environment, &config.observe.metrics_prefix, &Handle::current())
@@ -128,12 +137,7 @@ pub async fn build(
 
     let database = stores.database.as_ref().map(|pool| probes::database(pool, stores.mongo.as_ref()));
     let database = database.map(|probe| schema.checked(probe));
-    let restarts = metrics.service();
-    let supervisor = Supervisor::new(move |task| restarts.task_restarted(task));
-    let readiness = {
-        let supervisor = supervisor.clone();
-        readiness.with_tasks(Arc::new(move || supervisor.down()))
-    };
+    let (supervisor, readiness) = supervise(&metrics, readiness);
     let a = config.service.variant.serves_a().then(|| variant_a(&parts, database.clone()));
     let (b, jobbing) = match (&config.variant_b, &stores.database, database, &recording) {
         (Some(needs), Some(pool), Some(probe), Some(recording)) => {
@@ -170,6 +174,14 @@ fn bulkheads(config: &config::Agent, metrics: &Metrics) -> Result<(SharedCircuit
     let admission = config.max_concurrent.map_or_else(Admission::unlimited, Admission::new);
     metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
     Ok((circuit, admission))
+}
+
+/// Who begins background tasks anew, and readiness that is denied until they run again.
+fn supervise(metrics: &Metrics, readiness: Readiness) -> (Supervisor, Readiness) {
+    let restarts = metrics.service();
+    let supervisor = Supervisor::new(move |task| restarts.task_restarted(task));
+    let down = supervisor.clone();
+    (supervisor, readiness.with_tasks(Arc::new(move || down.down())))
 }
 
 /// Makes the tables, or says who is to make them as soon as the database is there.

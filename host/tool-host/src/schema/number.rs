@@ -50,22 +50,20 @@ impl Exact {
     /// Whether it is a multiple of a number above zero. Floats count as the decimal fractions they were written
     /// as: `0.3` is a multiple of `0.1`.
     pub(crate) fn is_multiple_of(self, divisor: Self) -> bool {
-        let (Some(a), Some(b)) = (Decimal::of(self), Decimal::of(divisor)) else {
-            let (a, b) = (self.to_f64(), divisor.to_f64());
-            return a % b == 0.0;
-        };
-        let scale = a.scale.max(b.scale);
-        match (a.scaled_to(scale), b.scaled_to(scale)) {
-            (Some(a), Some(b)) if b != 0 => a % b == 0,
-            _ => self.to_f64() % divisor.to_f64() == 0.0,
+        let (value, divisor) = (Decimal::of(self), Decimal::of(divisor));
+        if value.digits == 0 || divisor.digits == 0 {
+            return value.digits == 0;
         }
-    }
-
-    fn to_f64(self) -> f64 {
-        match self {
-            Self::Whole(whole) => whole as f64,
-            Self::Other(bits) => f64::from_bits(bits),
+        let powers = value.exponent - divisor.exponent;
+        if powers < 0 {
+            // What does not even fit is larger than the value.
+            let divisor =
+                10_u128.checked_pow(powers.unsigned_abs()).and_then(|ten| ten.checked_mul(divisor.digits));
+            return divisor.is_some_and(|divisor| value.digits % divisor == 0);
         }
+        // Long division: at most some six hundred zeros are brought down.
+        let times_ten = |rest: u128, _| (rest * 10) % divisor.digits;
+        (0..powers).fold(value.digits % divisor.digits, times_ten) == 0
     }
 }
 
@@ -91,27 +89,36 @@ fn compare_whole(whole: i128, float: f64) -> Option<Ordering> {
     Some(whole.cmp(&floor).then(if is_whole(float) { Ordering::Equal } else { Ordering::Less }))
 }
 
-/// `digits / 10^scale`.
+/// `digits * 10^exponent`, without a sign. The digits are so few that ten times as many still fit.
 struct Decimal {
-    digits: i128,
-    scale: u32,
+    digits: u128,
+    exponent: i32,
 }
 
 impl Decimal {
-    fn of(number: Exact) -> Option<Self> {
-        let float = match number {
-            Exact::Whole(whole) => return Some(Self { digits: whole, scale: 0 }),
-            Exact::Other(bits) => f64::from_bits(bits),
+    fn of(number: Exact) -> Self {
+        let (mut digits, mut exponent) = match number {
+            Exact::Whole(whole) => (whole.unsigned_abs(), 0),
+            Exact::Other(bits) => {
+                // The shortest text that gives this float back: a digit, its fraction, and an exponent.
+                let text = format!("{:e}", f64::from_bits(bits).abs());
+                let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+                let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+                let shift = i32::try_from(fraction.len()).unwrap_or(0);
+                let digits = format!("{whole}{fraction}").parse().unwrap_or(0);
+                (digits, exponent.parse::<i32>().unwrap_or(0) - shift)
+            }
         };
-        // The shortest text that gives this float back, without an exponent.
-        let text = format!("{float}");
-        let (whole, fraction) = text.split_once('.')?;
-        let digits = format!("{whole}{fraction}").parse().ok()?;
-        Some(Self { digits, scale: u32::try_from(fraction.len()).ok()? })
-    }
-
-    fn scaled_to(&self, scale: u32) -> Option<i128> {
-        10_i128.checked_pow(scale - self.scale)?.checked_mul(self.digits)
+        while digits != 0 && digits % 10 == 0 {
+            digits /= 10;
+            exponent += 1;
+        }
+        // Only whole numbers above what any text of an integer gives have more; their last digits mean nothing.
+        while digits > u128::MAX / 10 {
+            digits /= 10;
+            exponent += 1;
+        }
+        Self { digits, exponent }
     }
 }
 
@@ -150,12 +157,21 @@ mod tests {
 
     #[test]
     fn multiples_are_those_of_decimals() {
-        for (number, divisor) in
-            [("0.3", "0.1"), ("6", "1.5"), ("1e300", "2"), ("0", "0.7"), ("4.02", "0.01"), ("12", "4")]
-        {
+        for (number, divisor) in [
+            ("0.3", "0.1"),
+            ("6", "1.5"),
+            ("1e300", "2"),
+            ("1e300", "0.1"),
+            ("0", "0.7"),
+            ("-4.02", "0.01"),
+            ("12", "4"),
+            ("12391239123", "1e-7"),
+        ] {
             assert!(exact(number).is_multiple_of(exact(divisor)), "{number} {divisor}");
         }
-        for (number, divisor) in [("0.35", "0.1"), ("7", "1.5"), ("13", "4"), ("1.5", "1")] {
+        for (number, divisor) in
+            [("0.35", "0.1"), ("7", "1.5"), ("13", "4"), ("1.5", "1"), ("1", "1e300"), ("1e300", "7")]
+        {
             assert!(!exact(number).is_multiple_of(exact(divisor)), "{number} {divisor}");
         }
     }

@@ -86,7 +86,7 @@ fn assertions() -> BoxedStrategy<Value> {
     let type_list = prop::sample::subsequence(vec!["null", "integer", "string", "array", "object"], 1..4);
     let pattern = prop::sample::select(vec!["^a", "b$", "^[a-c]{1,2}$", "", "\\w", "^\\W$"]);
     let count = || (0_u64..3).prop_map(|count| json!(count));
-    let above_0 = prop::sample::select(vec![json!(1), json!(2), json!(0.5), json!(0.1), json!(3.0)]);
+    let above_0 = prop::sample::select(vec![json!(1), json!(2), json!(0.5), json!(0.1), json!(4.0)]);
     let names = || {
         vec(name(), 0..3).prop_map(|mut names| {
             names.sort();

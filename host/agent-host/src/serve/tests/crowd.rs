@@ -107,7 +107,7 @@ async fn what_is_no_http_is_counted_by_the_status_that_it_gets() {
                 .iter()
                 .map(|metric| {
                     let labels = metric.get_label().iter().map(|label| label.value().to_owned());
-                    (labels.collect::<Vec<_>>().join(" "), metric.get_counter().value())
+                    (labels.collect::<Vec<_>>().join(" "), metric.get_counter().get_value())
                 })
                 .collect();
             counted.sort_by(|one, other| one.0.cmp(&other.0));
