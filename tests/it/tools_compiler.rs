@@ -19,7 +19,9 @@ fn own_cache() -> TempDir {
 
 /// `agent-host compile`, waiting for its component.
 fn compiler(arguments: &str, redirection: &str) -> Child {
-    let text = format!("exec {} compile {arguments} {redirection}", agent_host().display());
+    // Whoever runs the tests may have left descriptors open to them.
+    let close = "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-";
+    let text = format!("{close}; exec {} compile {arguments} {redirection}", agent_host().display());
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &text]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().unwrap()

@@ -341,8 +341,8 @@ mod tests {
         assert_eq!(decided(rows, 30).0, ["b r", "c t u"]);
         assert_eq!(decided(rows, 40).0, ["a new", "b r", "c t u"]);
         assert_eq!(decided(rows, 50).0, ["a new", "b r s", "c t u"]);
-        // The limit was lowered since: whoever has no room left makes some.
-        assert_eq!(decided(rows, 20).0, ["b r s"]);
+        // The limit was lowered since: who has no room any more leaves it to newcomers that have.
+        assert_eq!(decided(rows, 20).0, ["a new", "b r"]);
     }
 
     #[test]
