@@ -71,12 +71,20 @@ impl Origin {
     /// Whether it is where a request with that authority was sent to. A proxy may have taken TLS away, so the scheme
     /// says nothing; a port that is not named is the one of the origin's scheme.
     pub(crate) fn is(&self, authority: &Authority) -> bool {
-        let port = authority.port_u16().unwrap_or(self.default_port());
-        self.host.eq_ignore_ascii_case(authority.host()) && self.port == port
+        let port = port_of(authority, self.default_port());
+        self.host.eq_ignore_ascii_case(authority.host()) && port == Some(self.port)
     }
 
     fn default_port(&self) -> u16 {
         if self.https { 443 } else { 80 }
+    }
+}
+
+/// The port that is named, or else the default; none when what is named is no port.
+fn port_of(authority: &Authority, default: u16) -> Option<u16> {
+    match authority.as_str().strip_prefix(authority.host()) {
+        Some("") => Some(default),
+        Some(_) | None => authority.port_u16(),
     }
 }
 
@@ -97,7 +105,7 @@ impl FromStr for Origin {
         if host.is_empty() || !rest.bytes().all(plain) || rest.ends_with(':') {
             return Err(NotAnOrigin);
         }
-        let port = authority.port_u16().unwrap_or(if https { 443 } else { 80 });
+        let port = port_of(&authority, if https { 443 } else { 80 }).ok_or(NotAnOrigin)?;
         Ok(Self { https, host: host.to_owned(), port })
     }
 }
@@ -164,6 +172,7 @@ mod tests {
         assert!(is("https://a.example", "a.example") && is("https://a.example", "A.example:443"));
         assert!(is("http://a.example", "a.example:80") && is("http://a.example:3000", "a.example:3000"));
         assert!(!is("http://a.example:3000", "a.example") && !is("http://a.example", "a.example:3000"));
+        assert!(!is("http://a.example", "a.example:99999") && !is("http://a.example", "a.example:"));
         assert!(!is("http://b.example", "a.example") && !is("http://a.example.evil", "a.example"));
     }
 }

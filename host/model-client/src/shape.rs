@@ -177,7 +177,7 @@ mod tests {
     fn correction(shape: Shape, message: &str, parameter: Option<&str>, tokens: u32) -> Option<Correction> {
         let parameter = parameter.map(str::to_owned);
         let refusal = Complaint { message: message.into(), parameter, ..Complaint::default() };
-        shape.corrected_by(&refusal, Sent { tokens, forbids_calls: true })
+        shape.corrected_by(&refusal, Sent { tokens: shape.tokens(tokens), forbids_calls: true })
     }
 
     fn corrected(shape: Shape, message: &str, parameter: Option<&str>) -> Option<Shape> {

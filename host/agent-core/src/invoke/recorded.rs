@@ -214,7 +214,8 @@ mod tests {
         let ask = Ask { job_id: Some("1".into()), cancel: Some(cancel.clone()), ..ask() };
         let recorder = Recorded::new(agent, behind);
         let mut run = recorder.invoke(ask);
-        assert!((&mut run).now_or_never().is_none());
+        let second = std::time::Duration::from_secs(1);
+        assert!(tokio::time::timeout(second, &mut run).await.is_err());
         cancel.cancel();
         let answer = run.await.unwrap();
         flush(drain).await;

@@ -24,7 +24,7 @@ use tower::Service as _;
 
 use super::connections::{Busy, Open};
 use super::half_close::{AnswerBody, HalfClose, HalfClosing};
-use super::unread_body::{self, BodyLimits, Rest};
+use super::unread_body::{self, BodyLimits, Lent, LentBody, Rest};
 use super::{Times, refused};
 use crate::metrics::HttpMetrics;
 
@@ -63,7 +63,13 @@ pub(super) async fn serve(
     let state =
         State { shared: &shared, peer, open: &open, asked: AtomicBool::new(false), half_close, rests };
     let patience = run_out(&state.asked, shared.times.first_request);
-    let service = service_fn(|request| state.answer(request));
+    let state = &state;
+    let service = service_fn(move |request| async move {
+        let (request, lent, busy) = state.begin(request);
+        // A router is always ready, so it may be called without being asked first.
+        let answer = state.shared.router.clone().call(request).await?;
+        Ok::<_, Infallible>(state.finish(lent, busy, answer))
+    });
     // The timeout runs from the last answer, so it is the one for idle connections as well.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -112,13 +118,15 @@ struct State<'a> {
 }
 
 impl State<'_> {
-    async fn answer(&self, request: Request<Incoming>) -> Result<Response<AnswerBody<Busy>>, Infallible> {
+    fn begin(&self, request: Request<Incoming>) -> (Request<LentBody>, Lent, Busy) {
         self.asked.store(true, Ordering::Relaxed);
         let busy = self.open.begin();
         let (mut request, lent) = unread_body::lend(request);
         request.extensions_mut().insert(ConnectInfo(self.peer));
-        // A router is always ready, so it may be called without being asked first.
-        let mut answer = self.shared.router.clone().call(request).await?;
+        (request, lent, busy)
+    }
+
+    fn finish<B>(&self, lent: Lent, busy: Busy, mut answer: Response<B>) -> Response<AnswerBody<B, Busy>> {
         if let Some(rest) = lent.settle(&mut answer, self.shared.bodies) {
             if !rest.goes_on {
                 self.half_close.after_this_answer();
@@ -126,7 +134,7 @@ impl State<'_> {
             // It fails only when the connection has ended.
             let _ended = self.rests.send(rest);
         }
-        Ok(answer.map(|body| AnswerBody::new(body, self.half_close.clone(), busy)))
+        answer.map(|body| AnswerBody::new(body, self.half_close.clone(), busy))
     }
 }
 

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, ready};
 
-use axum::body::{Body, HttpBody};
-use hyper::body::{Bytes, Frame, SizeHint};
+use hyper::body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Where a connection stands on the way to its half close. Clones are of the same connection.
@@ -90,27 +89,27 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for HalfClosing<S> {
 }
 
 /// An answer's body. hyper drops it as soon as it has taken the last of it.
-pub(super) struct AnswerBody<G> {
-    body: Body,
+pub(super) struct AnswerBody<B, G> {
+    body: B,
     state: HalfClose,
     /// Held until then.
     _guard: G,
 }
 
-impl<G> AnswerBody<G> {
-    pub(super) fn new(body: Body, state: HalfClose, guard: G) -> Self {
+impl<B, G> AnswerBody<B, G> {
+    pub(super) fn new(body: B, state: HalfClose, guard: G) -> Self {
         Self { body, state, _guard: guard }
     }
 }
 
-impl<G: Unpin> HttpBody for AnswerBody<G> {
-    type Data = Bytes;
-    type Error = axum::Error;
+impl<B: Body + Unpin, G: Unpin> Body for AnswerBody<B, G> {
+    type Data = B::Data;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         Pin::new(&mut self.body).poll_frame(cx)
     }
 
@@ -123,7 +122,7 @@ impl<G: Unpin> HttpBody for AnswerBody<G> {
     }
 }
 
-impl<G> Drop for AnswerBody<G> {
+impl<B, G> Drop for AnswerBody<B, G> {
     fn drop(&mut self) {
         self.state.written();
     }

@@ -9,12 +9,12 @@ mod crowd;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::body::Bytes as BodyBytes;
 use axum::extract::ConnectInfo;
-use axum::http::StatusCode;
 use axum::routing::{get, post};
 use futures::channel::mpsc;
 use futures::future::join;
+use hyper::StatusCode;
+use hyper::body::Bytes;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
@@ -82,7 +82,7 @@ async fn with_server<F: Future<Output = ()>>(
         // Answers without having read the body, as to a caller who has no token.
         .route("/unread", post(async || (StatusCode::UNAUTHORIZED, "who are you?")))
         .route("/late", post(async || StatusCode::REQUEST_TIMEOUT))
-        .route("/read", post(async |body: BodyBytes| body));
+        .route("/read", post(async |body: Bytes| body));
     let bodies = BodyLimits { bytes: 100, time: Duration::from_secs(3600) };
     let mut server = Server { listener, router, times, bodies, most_connections: 1000, metrics: counts };
     change(&mut server);

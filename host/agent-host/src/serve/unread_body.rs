@@ -17,11 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::body::HttpBody;
-use axum::response::Response;
-use hyper::body::{Bytes, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{CONNECTION, EXPECT, HeaderValue};
-use hyper::{Request, StatusCode};
+use hyper::{Request, Response, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -61,7 +59,7 @@ pub(super) fn lend(request: Request<Incoming>) -> (Request<LentBody>, Lent) {
 impl Lent {
     /// Decides what becomes of the rest, now that the answer is known: a task that reads it away if there is
     /// something to read, and `Connection: close` on the answer if no other request can follow.
-    pub(super) fn settle(self, answer: &mut Response, limits: BodyLimits) -> Option<Rest> {
+    pub(super) fn settle<B>(self, answer: &mut Response<B>, limits: BodyLimits) -> Option<Rest> {
         let rest = self.rest?;
         let body = rest.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         let fits = self.declared.is_some_and(|length| length <= limits.bytes as u64);
@@ -125,7 +123,7 @@ pub(super) struct LentBody {
     rest: Option<Arc<Mutex<Option<Incoming>>>>,
 }
 
-impl HttpBody for LentBody {
+impl Body for LentBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -142,11 +140,11 @@ impl HttpBody for LentBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
     }
 }
 

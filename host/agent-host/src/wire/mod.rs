@@ -151,17 +151,7 @@ pub async fn build(
         _ => (None, None),
     };
     let (http_metrics, behind) = (metrics.http(), parts.behind.clone());
-    let counted = http_metrics.clone();
-    let router = http_edge::router(Edge {
-        a,
-        b,
-        observe: Arc::new(move |request| counted.answered(request)),
-        origins: config.http.origins.clone(),
-        hosts,
-        metrics: Arc::new(move || metrics.render()),
-        readiness,
-        settings: settings(&config.http),
-    });
+    let router = http_edge::router(Edge { a, b, ..edge(&config.http, metrics, readiness, hosts) });
     let (database, mongo) = (stores.database, stores.mongo);
     let checks = checks.run().boxed();
     let background = Background { supervisor, tools, checks, migration, recording, jobbing, database, mongo };
@@ -201,6 +191,21 @@ fn variant_a(parts: &Parts<'_>, database: Option<Arc<dyn Probe>>) -> http_edge::
     // Decisions, "`/health/ready` checks (Variant A)".
     let probes = [Some(parts.llm.clone()), database].into_iter().flatten().collect();
     http_edge::VariantA { invoke: parts.for_variant_a(), toolbox: parts.toolbox.clone(), probes }
+}
+
+/// What both variants share, without the variants.
+fn edge(config: &config::Http, metrics: Metrics, readiness: Readiness, hosts: Hosts) -> Edge {
+    let counted = metrics.http();
+    Edge {
+        a: None,
+        b: None,
+        observe: Arc::new(move |request| counted.answered(request)),
+        origins: config.origins.clone(),
+        hosts,
+        metrics: Arc::new(move || metrics.render()),
+        readiness,
+        settings: settings(config),
+    }
 }
 
 fn settings(config: &config::Http) -> Settings {

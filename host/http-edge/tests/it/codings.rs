@@ -10,7 +10,7 @@ use insta::{allow_duplicates, assert_snapshot};
 use crate::harness::{Answer, Answers, Fakes, Service, bearer, request};
 
 /// `{"input":"hi"}` with an encoder of another make: `brotli -q 11`.
-const BROTLI: &[u8] = b"\x0b\x06\x80{\"input\":\"hi\"}\x03";
+const BROTLI: &[u8] = b"\x8b\x06\x80{\"input\":\"hi\"}\x03";
 
 fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
@@ -61,11 +61,14 @@ async fn the_limit_counts_what_a_body_decodes_to() {
     for bytes in [102_401, 64 << 20] {
         let bomb = gzip(&body(bytes));
         assert!(bomb.len() < 102_400);
-        assert_snapshot!(invoke(&service, "gzip", bomb).await, @r#"
-        413 Payload Too Large
-        content-type: application/json; charset=utf-8
-        {"error":"Payload too large"}
-        "#);
+        let answer = invoke(&service, "gzip", bomb).await;
+        allow_duplicates! {
+            assert_snapshot!(answer, @r#"
+            413 Payload Too Large
+            content-type: application/json; charset=utf-8
+            {"error":"Payload too large"}
+            "#);
+        }
     }
 }
 

@@ -27,8 +27,7 @@ async fn an_unknown_path_is_a_404_for_every_method() {
 #[tokio::test]
 async fn a_request_without_a_path_is_a_404() {
     let service = Service::with_invoke(Answers);
-    for (method, target) in [("OPTIONS", "*"), ("CONNECT", "example.com:443"), ("GET", "http://example.com")]
-    {
+    for (method, target) in [("OPTIONS", "*"), ("CONNECT", "example.com:443")] {
         let request = Request::builder().method(method).uri(target).body(Body::empty()).unwrap();
         assert_eq!(service.send(request).await.status, StatusCode::NOT_FOUND, "{method} {target}");
     }

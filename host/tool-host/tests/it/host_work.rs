@@ -37,7 +37,7 @@ fn returning(tool: &str, output_schema: &str, value: &str) -> Vec<u8> {
 
 /// Ample time: these tests are about memory and threads.
 fn patient() -> Limits {
-    Limits { timeout: std::time::Duration::from_secs(60), ..limits() }
+    Limits { timeout: std::time::Duration::from_secs(120), ..limits() }
 }
 
 async fn host_of(tool: &str, output_schema: &str, value: &str) -> Host {

@@ -74,9 +74,9 @@ async fn a_role_that_is_missing_is_403_with_a_word() {
 #[tokio::test]
 async fn bodies_that_cannot_be_read_are_mistakes_of_the_client() {
     let large = everywhere(|| BodyError::TooLarge { limit: 1 }.into()).await;
-    assert_snapshot!(large, @r#"413 Payload Too Large; connection: close | {"error":"Payload too large"}"#);
+    assert_snapshot!(large, @r#"413 Payload Too Large | {"error":"Payload too large"}"#);
     let slow = everywhere(|| BodyError::TooSlow { limit: HALF }.into()).await;
-    assert_snapshot!(slow, @r#"408 Request Timeout; connection: close | {"error":"Request timeout"}"#);
+    assert_snapshot!(slow, @r#"408 Request Timeout | {"error":"Request timeout"}"#);
     let broken = everywhere(|| BodyError::Broken(BoxError::from("reset")).into()).await;
     assert_snapshot!(broken, @r#"400 Bad Request | {"error":"Invalid input"}"#);
     let no_json = everywhere(|| crate::json::parse(b"{").unwrap_err().into()).await;
