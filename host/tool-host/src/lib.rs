@@ -125,10 +125,10 @@ impl ToolHost {
             Err(_elapsed) => inventory.settle(),
         };
         let published = Published { snapshot, faults: vec![], preparing: Preparing::default() };
-        let published = ArcSwap::from_pointee(published);
-        let host =
-            Self { runtime, path, inventory: Mutex::new(inventory), published, prepared: Default::default() };
+        let (published, prepared) = (ArcSwap::from_pointee(published), watch_channel::Sender::default());
+        let host = Self { runtime, path, begun, inventory: Mutex::new(inventory), published, prepared };
         host.publish(settled);
+        host.inventory.lock().await.remember().await;
         Ok(host)
     }
 
@@ -137,11 +137,12 @@ impl ToolHost {
     pub async fn reload(&self) {
         let mut inventory = self.inventory.lock().await;
         inventory.look();
-        self.publish(inventory.settle().await);
+        self.publish(inventory.settle());
         while !inventory.is_idle() {
             inventory.advance(false).await;
-            self.publish(inventory.settle().await);
+            self.publish(inventory.settle());
         }
+        inventory.remember().await;
     }
 
     /// Follows the folder. Never returns.
@@ -149,7 +150,8 @@ impl ToolHost {
         loop {
             let mut inventory = self.inventory.lock().await;
             inventory.advance(true).await;
-            self.publish(inventory.settle().await);
+            self.publish(inventory.settle());
+            inventory.remember().await;
         }
     }
 
