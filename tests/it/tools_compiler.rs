@@ -20,9 +20,10 @@ fn own_cache() -> TempDir {
 /// `agent-host compile`, waiting for its component.
 fn compiler(arguments: &str, redirection: &str) -> Child {
     // Whoever runs the tests may have left descriptors open to them.
-    let close = "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-";
+    let close =
+        "for fd in /proc/$$/fd/*; do fd=${fd##*/}; if [ $fd -gt 2 ]; then eval \"exec $fd>&-\"; fi; done";
     let text = format!("{close}; exec {} compile {arguments} {redirection}", agent_host().display());
-    let mut command = Command::new("/bin/sh");
+    let mut command = Command::new("/bin/bash");
     command.args(["-c", &text]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().unwrap()
 }

@@ -42,7 +42,7 @@ mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agent_core::ports::{Preparing, ToolFault, ToolSet, Toolbox};
 use arc_swap::ArcSwap;
@@ -87,6 +87,7 @@ pub struct Config {
 pub struct ToolHost {
     runtime: Arc<Runtime>,
     path: PathBuf,
+    begun: Instant,
     /// Held by whoever drives it, one event at a time.
     inventory: Mutex<Inventory>,
     published: ArcSwap<Published>,
@@ -111,6 +112,7 @@ impl ToolHost {
     /// are [prepared](Toolbox::preparing) as long as somebody [watches](Self::watch) or [reloads](Self::reload).
     /// Components that cannot be loaded are [faults](Toolbox::faults).
     pub async fn start(config: Config) -> Result<Self, EngineError> {
+        let begun = Instant::now();
         let (path, most_tokens) = (config.folder.clone(), config.catalog_tokens);
         let runtime = Runtime::new(config).map_err(|error| EngineError(format!("{error:#}")))?;
         let runtime = Arc::new(runtime);
@@ -120,13 +122,13 @@ impl ToolHost {
         let prepared = tokio::time::timeout(START_PATIENCE, inventory.prepare()).await;
         let settled = match prepared {
             Ok(settled) => settled,
-            Err(_elapsed) => inventory.settle().await,
+            Err(_elapsed) => inventory.settle(),
         };
         let published = Published { snapshot, faults: vec![], preparing: Preparing::default() };
-        let published = ArcSwap::from_pointee(published);
-        let host =
-            Self { runtime, path, inventory: Mutex::new(inventory), published, prepared: Default::default() };
+        let (published, prepared) = (ArcSwap::from_pointee(published), watch_channel::Sender::default());
+        let host = Self { runtime, path, begun, inventory: Mutex::new(inventory), published, prepared };
         host.publish(settled);
+        host.inventory.lock().await.remember().await;
         Ok(host)
     }
 
@@ -135,11 +137,12 @@ impl ToolHost {
     pub async fn reload(&self) {
         let mut inventory = self.inventory.lock().await;
         inventory.look();
-        self.publish(inventory.settle().await);
+        self.publish(inventory.settle());
         while !inventory.is_idle() {
             inventory.advance(false).await;
-            self.publish(inventory.settle().await);
+            self.publish(inventory.settle());
         }
+        inventory.remember().await;
     }
 
     /// Follows the folder. Never returns.
@@ -147,7 +150,8 @@ impl ToolHost {
         loop {
             let mut inventory = self.inventory.lock().await;
             inventory.advance(true).await;
-            self.publish(inventory.settle().await);
+            self.publish(inventory.settle());
+            inventory.remember().await;
         }
     }
 
@@ -159,9 +163,17 @@ impl ToolHost {
 
     /// Swaps the tool set if that makes a difference.
     fn publish(&self, settled: Settled) {
-        if !settled.preparing.first {
-            self.prepared.send_replace(true);
+        let prepared = !settled.preparing.first;
+        let (components, faults) = (settled.components.len(), settled.faults.len());
+        self.swap(settled);
+        // Who waits for it finds the tools there.
+        if prepared && !self.prepared.send_replace(true) {
+            let seconds = self.begun.elapsed().as_secs_f64();
+            tracing::info!(components, faults, seconds, "all tools are prepared");
         }
+    }
+
+    fn swap(&self, settled: Settled) {
         let before = self.published.load_full();
         let swapped = !before.snapshot.is_of(&settled.components);
         let Settled { components, faults, preparing } = settled;

@@ -55,7 +55,7 @@ pub enum CompileError {
 
 /// The arguments of a job, as [`Compiler`] says.
 pub(super) fn arguments(compiler: &Compiler, metering: bool) -> Vec<OsString> {
-    // The time limit counts for all processors together; whichever ends first, this or the parent's clock.
+    // The time limit counts for all processors together.
     let cpu = compiler.time_limit.as_secs().max(1).saturating_mul(processors() as u64);
     let mut arguments = vec![
         "--memory-bytes".into(),

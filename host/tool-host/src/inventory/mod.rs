@@ -16,7 +16,6 @@ use std::future::pending;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use agent_core::ports::{Preparing, ToolFault};
 use futures::future::{AbortHandle, Abortable, Aborted, BoxFuture};
@@ -56,7 +55,6 @@ pub(crate) struct Inventory {
     /// Why the folder cannot be read.
     unreadable: Option<ToolFault>,
     tickets: u64,
-    begun: Instant,
     /// Whether everything that was in the folder at first has been looked at.
     prepared: bool,
     memory: Option<Memory>,
@@ -105,7 +103,6 @@ impl Inventory {
             listing: None,
             unreadable: None,
             tickets: 0,
-            begun: Instant::now(),
             prepared: false,
             memory,
             remembered,
@@ -125,7 +122,7 @@ impl Inventory {
     /// Waits until everything that is new is loaded or refused.
     pub(crate) async fn prepare(&mut self) -> Settled {
         loop {
-            let settled = self.settle().await;
+            let settled = self.settle();
             if self.is_idle() {
                 return settled;
             }
@@ -313,25 +310,12 @@ impl Inventory {
     }
 
     /// Decides what is to serve.
-    pub(crate) async fn settle(&mut self) -> Settled {
+    pub(crate) fn settle(&mut self) -> Settled {
         let (refusals, wanted) = self.decide();
         for file in wanted {
             self.load_kept(&file);
         }
-        if self.is_idle() {
-            self.remember().await;
-            if !self.prepared {
-                self.prepared = true;
-                let serving = self.files.values().filter(|entry| entry.serving.is_some()).count();
-                let seconds = self.begun.elapsed().as_secs_f64();
-                tracing::info!(
-                    components = serving,
-                    files = self.files.len(),
-                    seconds,
-                    "all tools are prepared"
-                );
-            }
-        }
+        self.prepared |= self.is_idle();
         let mut faults: BTreeMap<&String, ToolFault> =
             self.files.iter().filter_map(|(file, entry)| Some((file, entry.fault(file)?))).collect();
         faults.extend(
@@ -385,9 +369,9 @@ impl Inventory {
         self.files.iter().filter(|(_, entry)| under_way(entry)).map(|(file, _)| file.clone()).collect()
     }
 
-    /// Writes down what a restart has to know, if that has changed.
-    async fn remember(&mut self) {
-        let Some(memory) = self.memory.clone().filter(|_| self.listed) else { return };
+    /// Writes down what a restart has to know, if that has changed and nothing is under way that may change it again.
+    pub(crate) async fn remember(&mut self) {
+        let Some(memory) = self.memory.clone().filter(|_| self.listed && self.is_idle()) else { return };
         let kept = self.files.iter().filter_map(|(file, entry)| Some((file, &entry.kept.as_ref()?.offer)));
         let kept: Kept = kept.map(|(file, offer)| (file.clone(), offer.clone())).collect();
         if kept == self.remembered {
