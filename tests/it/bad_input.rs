@@ -153,8 +153,7 @@ async fn an_unknown_path_is_a_404() {
     let model = Model::openai().await;
     let service = start(&model).await;
     // Variant B's paths are unknown to Variant A.
-    let paths =
-        ["/agent", "/agent/invoke/", "/Agent/Invoke", "/health", "/ready", "/api/agent", "/%00", "/.."];
+    let paths = ["/agent", "/agent/invoke/", "/Agent/Invoke", "/health", "/ready", "/api/agent", "/%00"];
     for path in paths {
         for method in [Method::GET, Method::POST] {
             let answer = service.send(service.request(method, path)).await;

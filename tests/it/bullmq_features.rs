@@ -88,23 +88,9 @@ async fn a_scheduler_with_a_pattern_has_its_next_iteration_while_one_is_worked_o
     .await;
 }
 
-/// A parent and two children, one of which does as it is told.
-fn family(child: &str, options: &Value) -> Value {
-    let mut opts = options.clone();
-    opts["jobId"] = "second".into();
-    let data = |query: &str| json!({ "query": query, "userId": USER });
-    json!({
-        "data": data("parent"), "opts": { "jobId": "parent" },
-        "children": [
-            { "data": data("one"), "opts": { "jobId": "first" } },
-            { "data": data(child), "opts": opts },
-        ],
-    })
-}
-
-#[tokio::test]
-async fn a_parent_waits_for_its_children_and_fails_or_goes_on_as_they_say() {
-    for (child, options, parent) in [
+/// What one of two children does, what its producer says of that, and what becomes of the parent.
+fn families() -> [(&'static str, Value, &'static str); 6] {
+    [
         ("two", json!({}), "completed"),
         ("fail", json!({ "failParentOnFailure": true }), "failed"),
         ("fail", json!({ "ignoreDependencyOnFailure": true }), "completed"),
@@ -112,26 +98,51 @@ async fn a_parent_waits_for_its_children_and_fails_or_goes_on_as_they_say() {
         ("fail", json!({ "continueParentOnFailure": true }), "completed"),
         // Without a word the parent waits for ever.
         ("fail", json!({}), "waiting-children"),
-    ] {
-        let seen = both(async |peer, _model| {
-            peer.add_flow(&family(child, &options)).await;
-            for id in ["first", "second"] {
+    ]
+}
+
+/// A parent and its two children, by their number.
+fn family(number: usize, child: &str, options: &Value) -> Value {
+    let mut opts = options.clone();
+    opts["jobId"] = format!("second-{number}").into();
+    let data = |query: &str| json!({ "query": query, "userId": USER });
+    json!({
+        "data": data("parent"), "opts": { "jobId": format!("parent-{number}") },
+        "children": [
+            { "data": data("one"), "opts": { "jobId": format!("first-{number}") } },
+            { "data": data(child), "opts": opts },
+        ],
+    })
+}
+
+#[tokio::test]
+async fn a_parent_waits_for_its_children_and_fails_or_goes_on_as_they_say() {
+    let seen = both(async |peer, _model| {
+        for (number, (child, options, _)) in families().iter().enumerate() {
+            peer.add_flow(&family(number, child, options)).await;
+        }
+        let mut seen = Vec::new();
+        for (number, (_, options, parent)) in families().iter().enumerate() {
+            for id in [format!("first-{number}"), format!("second-{number}")] {
                 eventually("the children to end", async || {
-                    let state = state(peer, id).await;
+                    let state = state(peer, &id).await;
                     (state == "completed" || state == "failed").then_some(())
                 })
                 .await;
             }
-            eventually(&format!("the parent to be {parent}"), async || {
-                (state(peer, "parent").await == parent).then_some(())
+            let id = format!("parent-{number}");
+            eventually(&format!("the parent to be {parent} with {options}"), async || {
+                (state(peer, &id).await == *parent).then_some(())
             })
             .await;
-            let seen = peer.show("parent").await;
-            json!({ "second": state(peer, "second").await, "reason": seen["job"]["failedReason"] })
-        })
-        .await;
-        assert_eq!(seen["second"], if child == "fail" { "failed" } else { "completed" }, "{options}");
-    }
+            let second = state(peer, &format!("second-{number}")).await;
+            seen.push(json!([second, peer.show(&id).await["job"]["failedReason"]]));
+        }
+        json!(seen)
+    })
+    .await;
+    assert_eq!(seen[0][0], "completed");
+    assert_eq!(seen[1], json!(["failed", "child bull:agent-tasks:second-1 failed"]));
 }
 
 #[tokio::test]

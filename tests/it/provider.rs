@@ -182,7 +182,8 @@ async fn a_tool_that_a_provider_refuses_costs_that_tool_and_not_the_service() {
             false => says("hello"),
         });
         model.expects_any_tools();
-        let service = Service::variant_a().model(&model).start().await;
+        let tools = ["calculator", "json-query", "text-stats"];
+        let service = Service::variant_a().model(&model).tools(tools).start().await;
         for _ in 0..2 {
             assert_eq!(service.result_of("hi").await["output"], "hello");
         }

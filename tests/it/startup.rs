@@ -279,7 +279,10 @@ async fn a_database_file_in_a_folder_that_is_not_there_is_refused_with_the_folde
     let refused = complete().env("DATABASE_URL", "sqlite:///no/such/folder/x.db");
     let Ended { code, stderr, .. } = refused.run().await;
     assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains("DATABASE_URL") && stderr.contains("/no/such/folder: create it"), "{stderr}");
+    assert!(
+        stderr.contains("DATABASE_URL") && stderr.contains("/no/such/folder does not exist: create it"),
+        "{stderr}"
+    );
 }
 
 #[tokio::test]

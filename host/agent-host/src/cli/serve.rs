@@ -117,12 +117,15 @@ async fn run_as_function(
     config: &Config,
     lane: Handle,
     latch: Latch,
-    signals: impl Stream<Item = Signal> + Unpin,
+    mut signals: impl Stream<Item = Signal> + Unpin,
     exports: Tasks,
 ) -> anyhow::Result<Exit> {
     let stopping = CancellationToken::new();
     let identity = Identity { worker: worker_name("lambda"), hosts: Hosts::Unchecked };
-    let built = wire::build(config, lane, identity, latch.readiness(), &stopping).await?;
+    let built = tokio::select! {
+        built = wire::build(config, lane, identity, latch.readiness(), &stopping) => built?,
+        _ = signals.next() => return Ok(Exit::Forced),
+    };
     let Service { router, background, recording, .. } = built;
     background.prepare().await;
     let running = background.start(&stopping, true);

@@ -52,8 +52,8 @@ variables! {
     TRUST_PROXY = number(0, 32).or("0");
     /// Most connections at once; when all are taken, a new one closes the one that has been idle for longest.
     MAX_CONNECTIONS = number(1, 1_000_000).or_derived("half of what the limit on open files leaves, at most 10000");
-    /// The origins, separated by commas, whose pages may call from a browser, such as https://app.example. Pages of
-    /// other origins are refused. A listener on a loopback address answers under their host names as well.
+    /// The origins, separated by commas, whose pages may call from a browser. Pages of other origins are
+    /// refused. A listener on a loopback address answers under their host names as well.
     CORS_ORIGINS = special("origins such as https://app.example or http://localhost:5173, separated by commas");
     /// Most requests of one address to what is under /api/ within its window; reading jobs counts.
     RATE_LIMIT_IP = number(1, 1_000_000_000).or("100");
