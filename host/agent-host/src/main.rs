@@ -19,6 +19,7 @@ fn main() -> ExitCode {
     match run(arguments) {
         Ok(Exit::Success) => ExitCode::SUCCESS,
         Ok(Exit::Failure) => ExitCode::FAILURE,
+        Ok(Exit::Code(code)) => ExitCode::from(code),
         // What did not end by itself must not get another chance to hold the process up.
         Ok(Exit::Forced) => std::process::exit(1),
         Err(error) => {

@@ -75,7 +75,13 @@ impl Model for HttpModel {
             let complaint = Complaint::read(&answer.body);
             let refusal = complaint.as_ref().filter(|said| is_about_the_request(answer.status, said));
             if let Some(finish) = refusal.and_then(without_words) {
-                return Ok(self.reply_of(refusal, finish));
+                let reply = self.reply_of(refusal, finish);
+                // A trial asks for a few tokens only to see whether its tools are taken. They were.
+                let reply = if call.only_tries() { call.accepted(reply) } else { Some(reply) };
+                if let Some(reply) = reply {
+                    return Ok(reply);
+                }
+                continue;
             }
             if !refusal.is_some_and(|refusal| call.refused(refusal)) {
                 let now = SystemTime::now();

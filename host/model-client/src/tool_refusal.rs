@@ -181,9 +181,17 @@ fn is_about_tools(refusal: &Complaint) -> bool {
     if let Some(parameter) = &refusal.parameter {
         return parameter.starts_with("tools") || parameter.starts_with("functions");
     }
+    if refusal.kinds.iter().any(|kind| kind == "tool_use_failed") {
+        return false;
+    }
     let text = early(refusal);
     let mentions = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let conversation = [
+        // What the model wrote, which says nothing of the tools: it depends on the prompt.
+        "failed_generation",
+        "failed to call a function",
+        "attempted to call",
+        "tool call",
         "tool_call",
         "tool_use",
         "tool_result",
@@ -195,7 +203,7 @@ fn is_about_tools(refusal: &Complaint) -> bool {
         "context window",
         "context_length",
     ];
-    mentions(&["tool", "function", "schema", "grammar"]) && !mentions(&conversation)
+    refuses_all(refusal) || (mentions(&["tool", "function", "schema", "grammar"]) && !mentions(&conversation))
 }
 
 /// Whether a server takes no tools at all: Ollama, vLLM, OpenRouter and others in their own words.
@@ -268,6 +276,20 @@ mod tests {
 
     fn complaint(message: &str, parameter: Option<&str>) -> Complaint {
         Complaint { message: message.into(), parameter: parameter.map(str::to_owned), ..Complaint::default() }
+    }
+
+    #[test]
+    fn what_a_prompt_made_the_model_write_takes_no_tool_from_others() {
+        for message in [
+            "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
+            "tool call validation failed: parameters for tool calculate did not match schema: errors: [missing properties]",
+            "tool call validation failed: attempted to call tool 'calculate' which was not in request.tools",
+        ] {
+            assert!(ToolSearch::begin(SHOWN.to_vec(), &complaint(message, None)).is_none(), "{message}");
+        }
+        let kinds = vec!["tool_use_failed".to_owned()];
+        let refusal = Complaint { kinds, ..complaint("The function is not right.", None) };
+        assert!(ToolSearch::begin(SHOWN.to_vec(), &refusal).is_none());
     }
 
     /// Plays a server that refuses requests with one of `bad` tools in these words, and says what the search found

@@ -113,4 +113,15 @@ impl LoadError {
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Self::Unreadable(_) | Self::CompilerUnavailable(_) | Self::Host(_))
     }
+
+    /// Whether this says nothing of the component itself: memory was short, or its copy could not be read just now. The
+    /// last good version is not given up for that.
+    pub(crate) fn is_no_verdict(&self) -> bool {
+        use std::io::ErrorKind::{InvalidData, NotFound};
+        match self {
+            Self::CompilerKilled(_) => true,
+            Self::Forgotten(error) => !matches!(error.kind(), NotFound | InvalidData),
+            _ => false,
+        }
+    }
 }

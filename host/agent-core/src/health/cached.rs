@@ -97,8 +97,10 @@ impl Shared {
                 return Known::Fresh(outcome.clone());
             }
         }
-        let good = last.map(|(_, outcome)| outcome.clone()).filter(Result::is_ok);
-        let good = good.filter(|_| !self.time_to_live.is_zero());
+        // Not one of long ago: nobody has asked since, so nothing is known.
+        let longest = self.time_to_live.saturating_mul(2);
+        let recent = last.filter(|(when, _)| when.elapsed() < longest);
+        let good = recent.map(|(_, outcome)| outcome.clone()).filter(Result::is_ok);
         if !state.checking {
             state.checking = true;
             self.wanted.notify_one();

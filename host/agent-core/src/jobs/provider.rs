@@ -89,6 +89,9 @@ enum Passage {
     Wait(Duration),
 }
 
+/// How long somebody who waits for the provider goes without looking whether it works again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 impl ProviderGate {
     pub(super) fn new(circuit: SharedCircuit) -> Self {
         let pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
@@ -105,7 +108,8 @@ impl ProviderGate {
                 Passage::Free => return Leave { trial: None },
                 Passage::Wait(pause) => {
                     tokio::select! {
-                        () = sleep(pause) => {}
+                        // Requests may find out earlier that the provider works, and tell nobody.
+                        () = sleep(pause.min(LOOK_AGAIN)) => {}
                         () = changed => {}
                     }
                 }

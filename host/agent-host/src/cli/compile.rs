@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
         Ok(()) => Exit::Success,
         Err(error) => {
             eprintln!("{error}");
-            Exit::Failure
+            Exit::Code(error.exit_code())
         }
     }
 }

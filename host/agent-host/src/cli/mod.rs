@@ -79,6 +79,8 @@ pub enum Exit {
     Success,
     /// What was asked for was done, and something is wrong all the same.
     Failure,
+    /// What whoever started this understands by that code.
+    Code(u8),
     /// Requests or tasks were cut off.
     Forced,
 }

@@ -226,7 +226,8 @@ impl Exporter {
         let ended = loop {
             let posted = timeout_at(until, self.post(body.clone())).await.unwrap_or(Err(ExportError::Late));
             let wait = match &posted {
-                Err(error) => error.wait(pause).filter(|wait| Instant::now() + *wait < until),
+                // What a collector asks for may be more than the clock can count.
+                Err(error) => error.wait(pause).filter(|wait| *wait < until.duration_since(Instant::now())),
                 Ok(()) => None,
             };
             let Some(wait) = wait else { break posted };

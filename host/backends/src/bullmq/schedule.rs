@@ -77,7 +77,7 @@ impl Store {
 /// When the iteration after this one is due, or why nobody knows.
 fn next(repeat: &Map<String, Value>, previous: u64, now: u64) -> Result<Next, String> {
     let number = |name: &str| repeat.get(name).and_then(whole);
-    let count = number("count").unwrap_or(0) + 1;
+    let count = number("count").unwrap_or(0).saturating_add(1);
     if number("limit").is_some_and(|limit| count > limit) || number("endDate").is_some_and(|end| now > end) {
         return Ok(Next::Never);
     }
@@ -110,12 +110,12 @@ fn next_options(
     // Only the first iteration of a pattern may run at once.
     repeat.remove("immediately");
     let offset = repeat.get("offset").and_then(whole).filter(|_| repeat.contains_key("every")).unwrap_or(0);
-    let count = repeat.get("count").and_then(whole).unwrap_or(0) + 1;
+    let count = repeat.get("count").and_then(whole).unwrap_or(0).saturating_add(1);
     repeat.insert("count".into(), count.into());
     options.with([
         ("repeat", repeat.into()),
         ("jobId", format!("repeat:{scheduler}:{next}").into()),
-        ("delay", (next + offset).saturating_sub(now).into()),
+        ("delay", next.saturating_add(offset).saturating_sub(now).into()),
         ("timestamp", now.into()),
         ("prevMillis", next.into()),
         ("repeatJobKey", scheduler.into()),

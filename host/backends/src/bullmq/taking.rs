@@ -4,10 +4,12 @@
 //! while its caller went away is not lost until its lease ends.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::{AttemptEnd, Claim, QueueError};
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use redis::Value;
 use tokio::sync::Mutex;
@@ -86,9 +88,10 @@ impl Turn {
             }
             Box::pin(look(Arc::clone(store), worker.to_owned(), check))
         });
-        let looked = look.await;
+        // One that panicked is not polled again by whoever is begun in its worker's place.
+        let looked = AssertUnwindSafe(look).catch_unwind().await;
         self.look = None;
-        looked
+        looked.unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
 

@@ -22,6 +22,9 @@ const MOST_FILES: u64 = 16;
 /// How far a compiler steps back behind what serves.
 const NICENESS: i32 = 5;
 
+/// `EX_TEMPFAIL` of `sysexits.h`.
+pub(super) const TEMPORARY_FAILURE: u8 = 75;
+
 /// The first descriptor that is neither input nor output nor complaint.
 pub(super) const FIRST_OTHER: RawFd = 3;
 
@@ -51,6 +54,17 @@ pub enum CompileError {
     /// The code could not be written.
     #[error("the compiled code cannot be written: {0}")]
     Output(#[source] io::Error),
+}
+
+impl CompileError {
+    /// What the compiler process ends with: 1 when the component does not compile, and what `sysexits.h` calls a
+    /// temporary failure when that was never found out, so that the component is tried again.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Compile(_) => 1,
+            Self::Limits(_) | Self::Input(_) | Self::Output(_) => TEMPORARY_FAILURE,
+        }
+    }
 }
 
 /// The arguments of a job, as [`Compiler`] says.
@@ -123,4 +137,20 @@ fn lower(resource: Resource, most: u64) -> io::Result<()> {
     let grace = u64::from(resource == Resource::Cpu);
     let hard = Some(now.maximum.map_or(most + grace, |now| now.min(most + grace)));
     Ok(setrlimit(resource, Rlimit { current: least(now.current), maximum: hard })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_says_something_of_the_component_is_final() {
+        let broken = || io::Error::other("no space left");
+        assert_eq!(CompileError::Compile("bad".into()).exit_code(), 1);
+        for passing in
+            [CompileError::Limits(broken()), CompileError::Input(broken()), CompileError::Output(broken())]
+        {
+            assert_eq!(passing.exit_code(), 75, "{passing}");
+        }
+    }
 }

@@ -147,6 +147,9 @@ impl Compilers {
             return Err(LoadError::Compile(format!("it needs more than {most} MiB of memory")));
         }
         match status.signal() {
+            None if status.code() == Some(i32::from(child::TEMPORARY_FAILURE)) => {
+                Err(LoadError::CompilerUnavailable(complaint.to_owned()))
+            }
             None if complaint.is_empty() => Err(LoadError::CompilerCrashed(status.to_string())),
             None => Err(LoadError::Compile(complaint.to_owned())),
             Some(signal) if signal == Signal::XCPU.as_raw() => Err(self.too_long()),

@@ -165,7 +165,7 @@ impl Entry {
                 }
                 Ok(())
             }
-            Err(error) if error.may_pass() => {
+            Err(error) if error.may_pass() || error.is_no_verdict() => {
                 self.kept_retry = Some(Instant::now() + FIRST_PAUSE);
                 Ok(())
             }

@@ -47,6 +47,14 @@ impl Exact {
         }
     }
 
+    /// What [`Self::is_multiple_of`] costs in steps: floats are written down and divided digit by digit.
+    pub(crate) fn division_steps(self, divisor: Self) -> u64 {
+        match (self, divisor) {
+            (Self::Whole(_), Self::Whole(_)) => 1,
+            _ => LONG_DIVISION_STEPS,
+        }
+    }
+
     /// Whether it is a multiple of a number above zero. Floats count as the decimal fractions they were written
     /// as: `0.3` is a multiple of `0.1`.
     pub(crate) fn is_multiple_of(self, divisor: Self) -> bool {
@@ -66,6 +74,9 @@ impl Exact {
         (0..powers).fold(value.digits % divisor.digits, times_ten) == 0
     }
 }
+
+/// Steps of a division of floats: some six hundred digits at most, and two texts.
+const LONG_DIVISION_STEPS: u64 = 700;
 
 /// Below this a whole float fits into `i128`.
 const MOST_WHOLE: f64 = 1e38;

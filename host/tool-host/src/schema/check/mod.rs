@@ -31,6 +31,11 @@ fn text_steps(text: &str) -> u64 {
     1 + (text.len() / TEXT_BYTES_PER_STEP) as u64
 }
 
+/// What a list of marks costs, one for each item or member.
+fn marks_steps(count: usize) -> u64 {
+    (count / 8) as u64
+}
+
 /// A place in the value.
 #[derive(Clone, Copy)]
 pub(crate) enum At<'a> {
@@ -155,7 +160,12 @@ impl<'r, 'f> Check<'r, 'f> {
                 let branch = if self.quietly(*condition, value, at)? { then } else { otherwise };
                 branch.map_or(Ok(true), |branch| self.part(branch, value, at))
             }
-            (number, Value::Number(found)) => Ok(self.number(number, Exact::of(found), value, at)),
+            (number, Value::Number(found)) => {
+                if let Keyword::MultipleOf { divisor, .. } = number {
+                    self.fuel.spend(Exact::of(found).division_steps(*divisor))?;
+                }
+                Ok(self.number(number, Exact::of(found), value, at))
+            }
             (text, Value::String(found)) => self.text(text, found, value, at),
             (array, Value::Array(_)) => self.array(id, array, value, at),
             (object, Value::Object(_)) => self.object(id, object, value, at),
@@ -255,6 +265,7 @@ impl<'r, 'f> Check<'r, 'f> {
                 ))
             }
             Keyword::UnevaluatedItems(schema) => {
+                self.fuel.spend(marks_steps(items.len()))?;
                 let mut seen = vec![false; items.len()];
                 self.mark_beside(id, value, &mut seen, at)?;
                 let rest = items.iter().enumerate().zip(seen).filter(|(_, seen)| !seen);
@@ -288,6 +299,7 @@ impl<'r, 'f> Check<'r, 'f> {
                 if members.contains_key(name) { check.part(*schema, value, at) } else { Ok(true) }
             }),
             Keyword::UnevaluatedProperties(schema) => {
+                self.fuel.spend(marks_steps(members.len()))?;
                 let mut seen = vec![false; members.len()];
                 self.mark_beside(id, value, &mut seen, at)?;
                 let rest = members.iter().zip(seen).filter(|(_, seen)| !seen);
@@ -373,6 +385,9 @@ impl<'r, 'f> Check<'r, 'f> {
             if self.equal(expected, value)? {
                 return Ok(true);
             }
+        }
+        if self.quiet > 0 {
+            return Ok(false);
         }
         let mut shown: Vec<_> =
             values.iter().take(MEMBERS_NAMED).map(|value| brief(value).to_string()).collect();
