@@ -2,13 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use acceptance::{Component, Model, Play, Service, Task, asks_for, order, says};
+use acceptance::{Component, Model, Play, Service, Task, asks_for, eventually, order, says};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// Every line that says how a request ended.
-fn request_lines(service: &Service) -> Vec<Value> {
-    service.log().entries().into_iter().filter(|entry| entry["method"].is_string()).collect()
+/// Every line that says how a request ended, as soon as there are `count`: lines are written beside the answers.
+async fn request_lines(service: &Service, count: usize) -> Vec<Value> {
+    eventually("the lines of the requests", async || {
+        let entries = service.log().entries().into_iter();
+        let lines: Vec<_> = entries.filter(|entry| entry["method"].is_string()).collect();
+        (lines.len() >= count).then_some(lines)
+    })
+    .await
 }
 
 #[tokio::test]
@@ -37,7 +42,7 @@ async fn every_request_is_one_line_with_its_id() {
         assert!(line["duration_ms"].is_number(), "{line}");
         assert_eq!(line["client"], "127.0.0.1", "{line}");
     }
-    assert_eq!(request_lines(&service).len(), requests.len());
+    assert_eq!(request_lines(&service, requests.len()).await.len(), requests.len());
 }
 
 #[tokio::test]
@@ -100,6 +105,7 @@ async fn no_body_no_key_no_token_and_no_query_is_logged_at_any_level() {
     }
     service.post("/agent/invoke", r#"{"input": "the caller's broken words"#).await;
     service.post("/agent/invoke", json!({ "input": ["the caller's", "list"] }).to_string()).await;
+    assert_eq!(request_lines(&service, 4).await.len(), 4);
     let log = service.log().to_string();
     let private = [
         "own words",
@@ -116,7 +122,6 @@ async fn no_body_no_key_no_token_and_no_query_is_logged_at_any_level() {
     for text in private {
         assert!(!log.contains(text), "{text:?} is in the log:\n{log}");
     }
-    assert_eq!(request_lines(&service).len(), 4);
 }
 
 #[tokio::test]
@@ -160,7 +165,7 @@ async fn probes_and_scrapes_that_go_well_are_not_worth_a_line() {
     }
     service.get("/nowhere").await;
     service.log().entry("the one line", |entry| entry["path"] == "/nowhere").await;
-    assert_eq!(request_lines(&service).len(), 1, "{}", service.log());
+    assert_eq!(request_lines(&service, 1).await.len(), 1, "{}", service.log());
 }
 
 #[tokio::test]
@@ -186,8 +191,9 @@ async fn many_requests_at_once_have_each_their_own_line() {
         lines.iter().map(|line| line["request_id"].as_str().unwrap_or_default().to_owned()).collect()
     };
     let expected: BTreeSet<_> = (0..20).map(|n| format!("r-{n}")).collect();
-    assert_eq!(ids(request_lines(&service)), expected);
-    assert_eq!(request_lines(&service).len(), 20);
+    let lines = request_lines(&service, 20).await;
+    assert_eq!(lines.len(), 20);
+    assert_eq!(ids(lines), expected);
     let of_tools = service.log().entries().into_iter().filter(|entry| entry["tool"] == "calculate");
     assert_eq!(ids(of_tools.collect()), expected);
 }

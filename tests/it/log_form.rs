@@ -1,6 +1,6 @@
 //! What the log looks like: `LOG_LEVEL`, JSON lines in production, text elsewhere.
 
-use acceptance::{Component, Model, ReservedPort, Service, Signal};
+use acceptance::{Component, Model, ReservedPort, Service, Signal, eventually};
 
 #[tokio::test]
 async fn the_log_level_decides_what_is_logged() {
@@ -21,12 +21,18 @@ async fn the_log_level_decides_what_is_logged() {
         assert_eq!(service.invoke("succeeds").await.status, 200);
         service.live().await;
         service.log().entry("the failure", |entry| entry["status"] == 500).await;
-        let mut levels: Vec<_> =
-            service.log().entries().iter().map(|entry| entry["level"].as_str().unwrap().to_owned()).collect();
-        levels.sort();
-        levels.dedup();
         let mut expected = logged.to_vec();
         expected.sort_unstable();
+        // Lines are written beside the answers.
+        let levels = eventually("lines of these levels", async || {
+            let entries = service.log().entries();
+            let mut levels: Vec<_> =
+                entries.iter().map(|entry| entry["level"].as_str().unwrap().to_owned()).collect();
+            levels.sort();
+            levels.dedup();
+            (levels.len() >= expected.len()).then_some(levels)
+        })
+        .await;
         assert_eq!(levels, expected, "LOG_LEVEL={level}");
     }
 }

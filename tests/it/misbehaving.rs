@@ -186,6 +186,8 @@ async fn a_tool_that_floods_the_log_is_cut_off() {
     let service = start(&model).await;
     let flood = json!({ "lines": 500, "bytes": 5000 });
     assert_eq!(service.result_of(&order("flood_log", &flood)).await["toolCalls"][0]["outcome"], "ok");
+    // Behind the lines of its tool.
+    service.log().entry("the line of the request", |entry| entry["path"] == "/agent/invoke").await;
     let entries = service.log().entries();
     let flood = entries.iter().filter(|entry| entry.to_string().contains("flood flood"));
     let lengths: Vec<_> = flood.map(|entry| entry.to_string().len()).collect();

@@ -56,7 +56,7 @@ async fn a_compiler_limits_itself_before_it_reads() {
 async fn a_compiler_does_not_run_beside_a_descriptor_that_was_left_open_to_it() {
     let ended = compiler(LIMITS, "9</dev/null").wait_with_output().unwrap();
     let complaint = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!(ended.status.code(), Some(1));
+    assert_eq!(ended.status.code(), Some(75));
     assert!(complaint.contains("it was started with descriptor 9 open"), "{complaint}");
     assert!(ended.stdout.is_empty());
 }

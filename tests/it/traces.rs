@@ -256,6 +256,7 @@ async fn a_collector_that_is_down_or_refuses_costs_spans_that_are_counted_and_to
         })
         .await;
     }
+    service.log().line_with(&["traces cannot be exported"]).await;
     let told = |text: &str| service.log().to_string().lines().filter(|line| line.contains(text)).count();
     assert_eq!(told("traces cannot be exported"), 1, "{}", service.log());
     assert!(service.log().to_string().contains("the collector answered 403"), "{}", service.log());
