@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::jobs::{WORKERS, Worker};
+use agent_core::journal::Flusher;
 use agent_core::ports::queue::{LEASE, missed};
 use agent_core::ports::{JobQueue, RunStore};
-use agent_core::record::Drain;
 use backends::Writer;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
@@ -40,7 +40,7 @@ pub struct Background {
 pub(super) struct Recording {
     pub(super) store: Arc<dyn RunStore>,
     pub(super) writer: Writer,
-    pub(super) drain: Drain,
+    pub(super) drain: Flusher,
 }
 
 /// How jobs are worked off.

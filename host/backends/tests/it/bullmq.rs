@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::queue::{ATTEMPTS, QUEUE, missed};
-use agent_core::ports::{
-    AttemptEnd, Cancelling, Claim, JobData, JobQueue as _, JobStatus, QueueError, Renewal, Wanted,
-};
+use agent_core::ports::{AttemptEnd, Claim, JobQueue as _, QueueError, Renewal};
+use agent_core::words::{CancelOutcome, JobData, JobQuery, JobStatus};
 use backends::bullmq::BullQueue;
 use bullmq::options::RedisConnectionOptions;
 use bullmq::{Job, Queue, QueueOptions, Worker, WorkerOptions};
@@ -75,7 +74,7 @@ async fn a_job_of_another_producer_is_worked_off_and_listed() {
     let seen = producer.get_job(added.id()).await.unwrap().unwrap();
     assert_eq!(seen.returnvalue(), r#"{"output":"3"}"#);
     assert_eq!((seen.attempts_made(), seen.processed_by()), (1, Some("worker")));
-    let listed = queue.list(&Wanted { user_id: "5", status: None, limit: 1, cursor: None }).await.unwrap();
+    let listed = queue.list(&JobQuery { user_id: "5", status: None, limit: 1, cursor: None }).await.unwrap();
     assert_eq!(listed.jobs[0].id, added.id());
 }
 
@@ -173,7 +172,7 @@ async fn a_wish_to_cancel_outlives_the_worker() {
     let (_server, queue) = start().await;
     let id = queue.add(&data("q")).await.unwrap();
     queue.take("here#1", PATIENCE).await.unwrap().expect("a job to take");
-    assert_eq!(queue.cancel(&id).await.unwrap(), Cancelling::Asked);
+    assert_eq!(queue.cancel(&id).await.unwrap(), CancelOutcome::Asked);
     tokio::time::sleep(missed(LEASE)).await;
     assert_eq!(queue.recover("here#2").await.unwrap(), 1);
     assert_eq!(queue.take("worker", Duration::ZERO).await.unwrap(), None);
@@ -324,7 +323,7 @@ async fn a_repeatable_job_of_bullmq_5_is_worked_on_and_none_follows() {
         .unwrap();
     let claim = take(&queue).await;
     queue.finish(&claim, &completed("1")).await.unwrap();
-    assert_eq!(queue.depth().await.unwrap(), agent_core::ports::Depth::default());
+    assert_eq!(queue.depth().await.unwrap(), agent_core::words::Depth::default());
 }
 
 #[tokio::test]
@@ -346,7 +345,7 @@ async fn the_next_iteration_of_a_scheduler_is_no_job_that_can_be_cancelled() {
         .query_async(&mut redis)
         .await
         .unwrap();
-    assert_eq!(queue.cancel(&delayed[0]).await, Ok(Cancelling::Refused));
+    assert_eq!(queue.cancel(&delayed[0]).await, Ok(CancelOutcome::Refused));
     assert_eq!(queue.depth().await.unwrap().delayed, 1);
 }
 
@@ -370,7 +369,7 @@ async fn a_wish_to_cancel_is_about_one_attempt() {
     let (server, queue) = start().await;
     let id = queue.add(&data("q")).await.unwrap();
     let claim = take(&queue).await;
-    assert_eq!(queue.cancel(&id).await, Ok(Cancelling::Asked));
+    assert_eq!(queue.cancel(&id).await, Ok(CancelOutcome::Asked));
     assert_eq!(queue.renew(&claim).await, Ok(Renewal::Cancelled));
     // Somebody else counts another attempt: what is done now is not what was meant.
     let mut redis = connect(&server).await;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{AttemptEnd, JobData, JobQueue, JobStatus, Journal as _, QueueError, Renewal};
-use agent_core::run::Event;
+use agent_core::ports::{AttemptEnd, JobQueue, Journal as _, QueueError, Renewal};
+use agent_core::words::{Event, JobData, JobStatus};
 use backends::sql::{SqlPool, SqlQueue};
 use futures::future::join_all;
 use serde_json::value::RawValue;

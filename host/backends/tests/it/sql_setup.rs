@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use agent_core::ports::{JobData, JobQueue as _, Journal as _, JournalError};
-use agent_core::run::Event;
+use agent_core::ports::{JobQueue as _, Journal as _, JournalError};
+use agent_core::words::{Event, JobData};
 use backends::sql::{SetupError, SqlPool, SqlQueue, SqlRuns};
 use futures::future::join_all;
 use sqlx::{Connection as _, SqliteConnection};

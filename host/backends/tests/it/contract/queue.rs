@@ -10,7 +10,8 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{AttemptEnd, Claim, Job, JobData, JobQueue, JobStatus, Wanted};
+use agent_core::ports::{AttemptEnd, Claim, JobQueue};
+use agent_core::words::{Job, JobData, JobQuery, JobStatus};
 use serde_json::value::RawValue;
 use test_servers::PATIENCE;
 
@@ -114,6 +115,6 @@ fn failed(error: &str, retry: bool) -> AttemptEnd {
     AttemptEnd::Failed { error: error.into(), retry }
 }
 
-fn wanted(user: &str) -> Wanted<'_> {
-    Wanted { user_id: user, status: None, limit: 20, cursor: None }
+fn wanted(user: &str) -> JobQuery<'_> {
+    JobQuery { user_id: user, status: None, limit: 20, cursor: None }
 }

@@ -1,7 +1,8 @@
 //! Workers that die, and those that only seem to.
 
 use agent_core::ports::queue::missed;
-use agent_core::ports::{AttemptEnd, JobStatus, QueueError, Renewal};
+use agent_core::ports::{AttemptEnd, QueueError, Renewal};
+use agent_core::words::JobStatus;
 use futures::FutureExt as _;
 use tokio::time::{Instant, interval, sleep};
 

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{JobQueue, JobStatus};
+use agent_core::ports::JobQueue;
+use agent_core::words::JobStatus;
 use futures::FutureExt as _;
 use futures::future::join_all;
 use test_servers::{PATIENCE, Task, eventually};
