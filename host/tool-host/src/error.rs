@@ -96,7 +96,7 @@ pub enum LoadError {
     },
     /// The descriptions of all tools together would be too long.
     #[error(
-        "adds {own} tokens to every model call, and all tools together may have {most}, half of TOKEN_BUDGET_PER_REQUEST; the largest are {largest}: shorten descriptions, remove a file, or raise the budget"
+        "adds {own} tokens to every model call, and all tools together may have {most}, half of TOKEN_BUDGET_PER_REQUEST less 512 for the question and the last words; the largest are {largest}: shorten descriptions, remove a file, or raise the budget"
     )]
     CatalogFull {
         /// About how many tokens it would add.

@@ -211,5 +211,5 @@ async fn the_catalog_is_bounded_and_who_does_not_fit_is_refused_by_name() {
     let host = place.start_with(|config| config.catalog_tokens = 25).await;
     assert_eq!(host.names(), ["one", "two"]);
     let faults = host.faults();
-    insta::assert_snapshot!(faults.join("\n"), @"c.wasm: adds 12 tokens to every model call, and all tools together may have 25, half of TOKEN_BUDGET_PER_REQUEST; the largest are a.wasm 12, b.wasm 12, c.wasm 12: shorten descriptions, remove a file, or raise the budget");
+    insta::assert_snapshot!(faults.join("\n"), @"c.wasm: adds 12 tokens to every model call, and all tools together may have 25, half of TOKEN_BUDGET_PER_REQUEST less 512 for the question and the last words; the largest are a.wasm 12, b.wasm 12, c.wasm 12: shorten descriptions, remove a file, or raise the budget");
 }
