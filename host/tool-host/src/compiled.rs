@@ -18,6 +18,7 @@ use tempfile::NamedTempFile;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Precompiled};
 
+use crate::aside;
 use crate::component::detail;
 use crate::error::LoadError;
 
@@ -60,6 +61,11 @@ impl CompiledCache {
                 false
             }
         });
+        if let Some(folder) = &folder
+            && let Err(error) = aside::remove_abandoned(folder)
+        {
+            tracing::warn!(folder = %folder.display(), %error, "files that a killed process left cannot be removed");
+        }
         let cache = Self { folder, fingerprint, compiled: AtomicU64::new(0), loaded: AtomicU64::new(0) };
         cache.prune();
         cache
@@ -87,7 +93,7 @@ impl CompiledCache {
     /// Somewhere for a compiler to write to.
     pub(crate) fn output(&self) -> io::Result<Output> {
         match &self.folder {
-            Some(folder) => NamedTempFile::new_in(folder).map(Output::Aside),
+            Some(folder) => aside::create(folder).map(Output::Aside),
             None => {
                 let file = rustix::fs::memfd_create("compiled-tool", MemfdFlags::CLOEXEC)?;
                 Ok(Output::Anonymous(file.into()))
@@ -247,7 +253,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
         return Err(io::Error::other("others can write it"));
     }
     // Finds out now, and once, that the folder is read-only.
-    NamedTempFile::new_in(folder).map(drop)
+    aside::create(folder).map(drop)
 }
 
 /// Removes what was not used for longest until what is left is within both bounds.
@@ -267,10 +273,7 @@ fn prune(folder: &Path, most_files: usize, most_bytes: u64) -> io::Result<()> {
         if count <= most_files && bytes <= most_bytes {
             break;
         }
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
+        aside::remove(&path)?;
         (count, bytes) = (count - 1, bytes - own);
     }
     Ok(())
@@ -369,6 +372,18 @@ mod tests {
         assert_eq!(left, ["middle.cwasm", "new.cwasm", "other.txt"]);
         prune(folder.path(), 2, 19).unwrap();
         assert!(!folder.path().join("middle.cwasm").exists() && folder.path().join("new.cwasm").exists());
+    }
+
+    #[test]
+    fn a_start_removes_what_a_killed_process_left() {
+        let folder = tempfile::tempdir().unwrap();
+        make_private(folder.path()).unwrap();
+        let left = folder.path().join(".tmpabcdef");
+        fs::write(&left, "half of a compiled tool").unwrap();
+        let long_ago = SystemTime::now() - std::time::Duration::from_secs(600);
+        File::options().append(true).open(&left).unwrap().set_modified(long_ago).unwrap();
+        open(folder.path());
+        assert!(!left.exists());
     }
 
     fn written(code: &[u8]) -> String {

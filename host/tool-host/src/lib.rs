@@ -1,7 +1,7 @@
 //! Runs tools that are WebAssembly components: sandboxed, measured, and swapped while it serves.
 //!
 //! The only crate that names wasmtime. In reading order:
-//! - `load`, `contract`, `compiler`, `compiled`, `component`, `describe`, `definition`: from a file to something that
+//! - `load`, `contract`, `compiler`, `compiled`, `aside`, `component`, `describe`, `definition`: from a file to something that
 //!   can be called.
 //! - `schema`, `host_work`: what the host computes for guests, on a budget and beside the threads that serve.
 //! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of it.
@@ -11,6 +11,7 @@
 //!
 //! What does not belong here: which tool a model should call, and what an operator may read.
 
+mod aside;
 mod bindings;
 mod bulkhead;
 mod call;
@@ -72,7 +73,7 @@ pub struct Config {
     pub compiler: Compiler,
     /// What one call may use up.
     pub limits: Limits,
-    /// About how many tokens all tools together may add to every model call.
+    /// About how many tokens all tools together may add to every model call: [`agent_core::run::most_catalog_tokens`].
     pub catalog_tokens: u64,
     /// Whether fuel is counted. It makes guests some ten percent slower.
     pub metering: bool,

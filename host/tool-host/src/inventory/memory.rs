@@ -11,11 +11,10 @@ use std::io::{self, Read, Write};
 use std::path::{self, Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
-
 use super::decide::Offer;
+use crate::aside;
 use crate::component::{MOST_BYTES, digest};
+use serde::{Deserialize, Serialize};
 
 /// The version of the form.
 const VERSION: u32 = 1;
@@ -163,7 +162,7 @@ fn read(path: &Path) -> io::Result<Written> {
 
 /// Writes aside and renames, so that no reader ever sees half a file.
 fn put(folder: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut aside = NamedTempFile::new_in(folder)?;
+    let mut aside = aside::create(folder)?;
     aside.write_all(content)?;
     aside.as_file().sync_all()?;
     aside.persist(path)?;
