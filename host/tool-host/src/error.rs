@@ -108,20 +108,27 @@ pub enum LoadError {
     },
 }
 
-impl LoadError {
-    /// Whether the same file may load later, though it does not change.
-    pub(crate) fn may_pass(&self) -> bool {
-        matches!(self, Self::Unreadable(_) | Self::CompilerUnavailable(_) | Self::Host(_))
-    }
+/// What is to blame for an error, and so whether the same file may load later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blame {
+    /// The component: it stays refused until it changes.
+    Component,
+    /// The component or a machine that is short of memory or time.
+    Unclear,
+    /// Something else that may pass: the error says nothing of the component.
+    Surroundings,
+}
 
-    /// Whether this says nothing of the component itself: memory was short, or its copy could not be read just now. The
-    /// last good version is not given up for that.
-    pub(crate) fn is_no_verdict(&self) -> bool {
+impl LoadError {
+    /// What is to blame.
+    pub(crate) fn blame(&self) -> Blame {
         use std::io::ErrorKind::{InvalidData, NotFound};
         match self {
-            Self::CompilerKilled(_) => true,
-            Self::Forgotten(error) => !matches!(error.kind(), NotFound | InvalidData),
-            _ => false,
+            Self::Unreadable(_) | Self::CompilerUnavailable(_) | Self::Host(_) => Blame::Surroundings,
+            // A copy that is gone or damaged does not come back.
+            Self::Forgotten(error) if !matches!(error.kind(), NotFound | InvalidData) => Blame::Surroundings,
+            Self::CompilerKilled(_) => Blame::Unclear,
+            _ => Blame::Component,
         }
     }
 }

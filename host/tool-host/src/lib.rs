@@ -142,8 +142,8 @@ impl ToolHost {
         while !inventory.is_idle() {
             inventory.advance(false).await;
             self.publish(inventory.settle());
+            inventory.remember().await;
         }
-        inventory.remember().await;
     }
 
     /// Follows the folder. Never returns.

@@ -1,21 +1,27 @@
 //! Which components serve: follows the tools folder, loads what is new in it side by side, and settles what of it serves.
 //!
-//! One owner drives it: [`Inventory::advance`] waits for the next event (the folder was listed, a load ended, the folder
-//! changed), [`Inventory::settle`] decides. Every load publishes by itself, so a slow file delays nobody. What may wait for a disk, a compiler or a guest
-//! is a future here and runs elsewhere.
-//!
-//! A version becomes the file's last good one, and owner of its tool names, when no file before it by name is still being
-//! loaded: which of two claimants is loaded first must not decide.
+//! What happened is a list of events (`event.rs`), what they add up to a value (`state.rs`), and which versions serve a pure
+//! function of that (`decide.rs`). Here is what drives it: [`Inventory::advance`] waits for the next thing to happen (the
+//! folder was listed, a load ended, the folder changed) and makes events of it, [`Inventory::settle`] decides. Every load
+//! publishes by itself, so a slow file delays nobody. What may wait for a disk, a compiler or a guest is a future here
+//! and runs elsewhere. `loading.rs` has the loads of one file, `retry.rs` when they are tried again, `memory.rs` what
+//! outlives a restart.
 
 mod decide;
-mod entry;
+mod event;
+mod loading;
 mod memory;
+mod retry;
+mod state;
+#[cfg(test)]
+mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use agent_core::ports::{Preparing, ToolFault};
 use futures::future::{AbortHandle, Abortable, Aborted, BoxFuture};
@@ -28,9 +34,10 @@ use crate::folder::{Fingerprint, Folder, Listing, component_name};
 use crate::load::{self, Source, blocking};
 use crate::runtime::Runtime;
 use crate::watch::Watch;
-use decide::{Candidate, Choice, decide};
-use entry::{Entry, Load};
-use memory::Kept;
+use decide::{Decision, decide};
+use event::{Event, Version, What};
+use loading::{Load, Loading};
+use state::State;
 
 pub(crate) use memory::Memory;
 
@@ -49,19 +56,24 @@ pub(crate) struct Inventory {
     runtime: Arc<Runtime>,
     folder: Folder,
     watch: Watch,
-    files: BTreeMap<String, Entry>,
+    state: State,
+    loading: BTreeMap<String, Loading>,
     loads: FuturesUnordered<BoxFuture<'static, Result<Ended, Aborted>>>,
     listing: Option<BoxFuture<'static, io::Result<Listing>>>,
     /// Why the folder cannot be read.
     unreadable: Option<ToolFault>,
     tickets: u64,
+    /// How often the folder was listed.
+    round: u64,
     /// Whether everything that was in the folder at first has been looked at.
     prepared: bool,
     memory: Option<Memory>,
     /// What the memory holds.
-    remembered: Kept,
-    /// Whether the folder was listed since the start.
-    listed: bool,
+    remembered: BTreeMap<String, Version>,
+    /// Digests of the copies that lie beside the memory because of this folder.
+    originals: BTreeSet<String>,
+    /// Whether copies that nobody refers to were looked for since the start.
+    pruned: bool,
     most_tokens: u64,
 }
 
@@ -69,19 +81,21 @@ pub(crate) struct Inventory {
 struct Ended {
     file: String,
     ticket: u64,
-    what: What,
+    part: Part,
 }
 
-enum What {
+/// Which part of a load ended, and how.
+enum Part {
     /// The file was read; this is what it holds.
     Read(Result<(Vec<u8>, String), LoadError>),
     /// The version in the folder was loaded.
     Newest(Result<Arc<Component>, LoadError>),
     /// The last good version was loaded.
-    Kept(Result<Arc<Component>, LoadError>),
+    LastGood(Result<Arc<Component>, LoadError>),
 }
 
-enum Event {
+/// What the driver waits for.
+enum Input {
     Listed(io::Result<Listing>),
     Ended(Ended),
     Changed,
@@ -92,21 +106,24 @@ impl Inventory {
         let memory = runtime.cache.folder().map(|folder| Memory::new(folder, &path));
         let remembered = match memory.clone() {
             Some(memory) => blocking(move || Ok(memory.read())).await.unwrap_or_default(),
-            None => Kept::new(),
+            None => BTreeMap::new(),
         };
         Self {
             runtime,
             folder: Folder::new(path),
             watch: Watch::new(),
-            files: BTreeMap::new(),
+            state: State::default(),
+            loading: BTreeMap::new(),
             loads: FuturesUnordered::new(),
             listing: None,
             unreadable: None,
             tickets: 0,
+            round: 0,
             prepared: false,
             memory,
+            originals: remembered.values().map(|version| version.digest.clone()).collect(),
             remembered,
-            listed: false,
+            pruned: false,
             most_tokens,
         }
     }
@@ -138,18 +155,18 @@ impl Inventory {
     /// Waits for something to happen, and takes in all that has. With `watching` the folder is looked at when it changes.
     /// May be dropped at any time.
     pub(crate) async fn advance(&mut self, watching: bool) {
-        let event = self.next(watching).await;
-        let mut listed = self.take_in(event);
+        let input = self.next(watching).await;
+        let mut listed = self.take_in(input);
         // What happened at the same time makes one change of the tool set, not several.
-        while let Some(event) = self.next(false).now_or_never() {
-            listed = self.take_in(event).or(listed);
+        while let Some(input) = self.next(false).now_or_never() {
+            listed = self.take_in(input).or(listed);
         }
         if let Some(identity) = listed.filter(|_| watching) {
             self.watch.follow(self.folder.path(), identity).await;
         }
     }
 
-    async fn next(&mut self, watching: bool) -> Event {
+    async fn next(&mut self, watching: bool) -> Input {
         let Self { listing, loads, watch, .. } = self;
         let idle = listing.is_none();
         let listed = async {
@@ -168,23 +185,23 @@ impl Inventory {
             }
         };
         tokio::select! {
-            listed = listed => { self.listing = None; Event::Listed(listed) }
-            ended = ended => Event::Ended(ended),
-            () = watch.changed(), if watching && idle => Event::Changed,
+            listed = listed => { self.listing = None; Input::Listed(listed) }
+            ended = ended => Input::Ended(ended),
+            () = watch.changed(), if watching && idle => Input::Changed,
         }
     }
 
-    /// Takes in an event. Gives the identity of a folder that was listed.
-    fn take_in(&mut self, event: Event) -> Option<(u64, u64)> {
-        match event {
-            Event::Listed(Ok(listing)) => {
+    /// Makes events of what happened. Gives the identity of a folder that was listed.
+    fn take_in(&mut self, input: Input) -> Option<(u64, u64)> {
+        match input {
+            Input::Listed(Ok(listing)) => {
                 self.unreadable = None;
                 let identity = listing.identity;
                 self.compare(listing);
                 return Some(identity);
             }
             // Nothing can be said about the files, so what serves goes on serving.
-            Event::Listed(Err(error)) => {
+            Input::Listed(Err(error)) => {
                 tracing::debug!(folder = %self.folder.path().display(), %error, "the tools folder cannot be read");
                 // Without the path: the text stands in the readiness report, which anyone may read.
                 let todo = if error.kind() == io::ErrorKind::NotFound {
@@ -195,24 +212,37 @@ impl Inventory {
                 let error = format!("the tools folder (TOOLS_DIR) cannot be read: {}{todo}", error.kind());
                 self.unreadable = Some(ToolFault { file: ".".into(), error });
             }
-            Event::Ended(ended) => self.end(ended),
-            Event::Changed => self.look(),
+            Input::Ended(ended) => self.end(ended),
+            Input::Changed => self.look(),
         }
         None
     }
 
+    /// Takes an event in. The events of the log's level `debug` are the history of the tool set.
+    fn happened(&mut self, file: &str, what: What) {
+        tracing::debug!(file, ?what, "a tool file");
+        self.state.apply(Event::new(file, what));
+    }
+
     /// Compares the folder with what is known of it.
     fn compare(&mut self, listing: Listing) {
-        if !self.listed {
+        if self.round == 0 {
             // What is not there any more is forgotten.
-            let known = self.remembered.iter().filter(|(file, _)| listing.files.contains_key(*file));
-            self.files =
-                known.map(|(file, offer)| (file.clone(), Entry::remembered(offer.clone()))).collect();
-            self.listed = true;
+            for (file, version) in self.remembered.clone() {
+                if listing.files.contains_key(&file) {
+                    self.happened(&file, What::Remembered(version));
+                }
+            }
         }
-        self.files.retain(|file, _| listing.files.contains_key(file));
+        self.round += 1;
+        let known: Vec<_> = self.state.files().map(|(file, _)| file.clone()).collect();
+        for gone in known.iter().filter(|file| !listing.files.contains_key(*file)) {
+            self.loading.remove(gone);
+            self.happened(gone, What::Removed);
+        }
         for (file, fingerprint) in listing.files {
-            if self.files.entry(file.clone()).or_default().wants_load(fingerprint) {
+            if self.loading.entry(file.clone()).or_default().wants_load(fingerprint, Instant::now()) {
+                self.happened(&file, What::Proposed { round: self.round });
                 self.read(&file, fingerprint);
             }
         }
@@ -222,9 +252,9 @@ impl Inventory {
         let source = Source::File(self.folder.clone(), file.to_owned());
         let plain = component_name(file).is_some();
         let read = async move { if plain { source.read().await } else { Err(LoadError::BadFileName) } };
-        let (ticket, abort) = self.begin(file, None, read.map(What::Read));
-        if let Some(entry) = self.files.get_mut(file) {
-            entry.load = Some(Load::new(ticket, fingerprint, abort));
+        let (ticket, abort) = self.begin(file, None, read.map(Part::Read));
+        if let Some(loading) = self.loading.get_mut(file) {
+            loading.newest = Some(Load::new(ticket, fingerprint, abort));
         }
     }
 
@@ -233,38 +263,39 @@ impl Inventory {
         &mut self,
         file: &str,
         ticket: Option<u64>,
-        work: impl Future<Output = What> + Send + 'static,
+        work: impl Future<Output = Part> + Send + 'static,
     ) -> (u64, AbortHandle) {
         self.tickets += 1;
         let ticket = ticket.unwrap_or(self.tickets);
         let (abort, registration) = AbortHandle::new_pair();
         let file = file.to_owned();
-        let work = work.map(move |what| Ended { file, ticket, what });
+        let work = work.map(move |part| Ended { file, ticket, part });
         self.loads.push(Abortable::new(work, registration).boxed());
         (ticket, abort)
     }
 
     fn end(&mut self, ended: Ended) {
-        let Ended { file, ticket, what } = ended;
-        let Some(entry) = self.files.get_mut(&file) else { return };
+        let Ended { file, ticket, part } = ended;
+        let Some(loading) = self.loading.get_mut(&file) else { return };
+        let now = Instant::now();
         let is_current = |load: &Option<Load>| load.as_ref().is_some_and(|load| load.ticket == ticket);
-        match what {
-            What::Read(Ok((bytes, digest))) if is_current(&entry.load) => {
-                if let Some(component) = entry.loaded(&digest) {
-                    entry.finish(Ok(component));
-                } else {
-                    self.load(&file, bytes, digest);
+        let what = match part {
+            Part::Read(Ok((bytes, digest))) if is_current(&loading.newest) => {
+                match loading.component(&digest) {
+                    Some(component) => loading.finish(Ok(component), now),
+                    None => return self.load(&file, bytes, digest),
                 }
             }
-            What::Read(Err(error)) if is_current(&entry.load) => entry.finish(Err(error)),
-            What::Newest(result) if is_current(&entry.load) => entry.finish(result),
-            What::Kept(result) if is_current(&entry.kept_load) => {
-                if let Err(error) = entry.finish_kept(result) {
-                    tracing::warn!(file, %error, "the last good version of a tool component is lost");
-                }
+            Part::Read(Err(error)) if is_current(&loading.newest) => loading.finish(Err(error), now),
+            Part::Newest(result) if is_current(&loading.newest) => loading.finish(result, now),
+            Part::LastGood(result) if is_current(&loading.last_good) => {
+                let Err(error) = loading.finish_last_good(result, now) else { return };
+                tracing::warn!(file, %error, "the last good version of a tool component is lost");
+                What::Lost
             }
-            What::Read(_) | What::Newest(_) | What::Kept(_) => {}
-        }
+            Part::Read(_) | Part::Newest(_) | Part::LastGood(_) => return,
+        };
+        self.happened(&file, what);
     }
 
     /// Loads what was read of a file.
@@ -276,121 +307,133 @@ impl Inventory {
             let digest = digest.clone();
             async move {
                 let (component, bytes) = load::load(runtime, &name, &source, bytes, digest).await?;
+                // Before the version is anybody's last good one: a memory names only what is there.
                 if let Some(memory) = memory {
                     keep_original(memory, component.digest.clone(), bytes).await;
                 }
                 Ok(Arc::new(component))
             }
         };
-        let under_way = self.files.get(file).and_then(|entry| entry.load.as_ref());
+        let under_way = self.loading.get(file).and_then(|loading| loading.newest.as_ref());
         let Some(ticket) = under_way.map(|load| load.ticket) else { return };
-        let (_, abort) = self.begin(file, Some(ticket), work.map(What::Newest));
-        if let Some(load) = self.files.get_mut(file).and_then(|entry| entry.load.as_mut()) {
+        let (_, abort) = self.begin(file, Some(ticket), work.map(Part::Newest));
+        self.originals.insert(digest.clone());
+        if let Some(load) = self.loading.get_mut(file).and_then(|loading| loading.newest.as_mut()) {
             load.go_on(digest, abort);
         }
     }
 
-    /// Loads the last good version of a file, which lies in the folder no longer.
-    fn load_kept(&mut self, file: &str) {
-        let kept = self.files.get(file).and_then(|entry| entry.kept.as_ref());
-        let (Some(kept), Some(memory), Some(name)) = (kept, self.memory.clone(), component_name(file)) else {
+    /// Loads the last good version of a file, which lies in the folder no longer, from its copy.
+    fn load_last_good(&mut self, file: &str) {
+        let last_good = self.state.get(file).and_then(|state| state.last_good.as_ref());
+        let (Some(version), Some(memory), Some(name)) =
+            (last_good, self.memory.clone(), component_name(file))
+        else {
             return;
         };
-        let (runtime, name, digest) = (self.runtime.clone(), name.to_owned(), kept.offer.digest.clone());
+        let (runtime, name, digest) = (self.runtime.clone(), name.to_owned(), version.digest.clone());
         let source = Source::Original(memory, digest);
         let work = async move {
             let (bytes, digest) = source.read().await?;
             let (component, _) = load::load(runtime, &name, &source, bytes, digest).await?;
             Ok(Arc::new(component))
         };
-        let (ticket, abort) = self.begin(file, None, work.map(What::Kept));
-        if let Some(entry) = self.files.get_mut(file) {
-            entry.kept_load = Some(Load::new(ticket, None, abort));
+        let (ticket, abort) = self.begin(file, None, work.map(Part::LastGood));
+        if let Some(loading) = self.loading.get_mut(file) {
+            loading.last_good = Some(Load::new(ticket, None, abort));
         }
     }
 
     /// Decides what is to serve.
     pub(crate) fn settle(&mut self) -> Settled {
-        let (refusals, wanted) = self.decide();
-        for file in wanted {
-            self.load_kept(&file);
+        let Decision { serves, refusals, replaced } = decide(&self.state, self.most_tokens);
+        for Event { file, what } in replaced {
+            if let Some(loading) = self.loading.get_mut(&file) {
+                loading.replaced();
+            }
+            self.happened(&file, what);
+        }
+        let mut components = Vec::with_capacity(serves.len());
+        let mut missing = Vec::new();
+        for (file, version) in serves {
+            match self.loading.get(&file).and_then(|loading| loading.component(&version.digest)) {
+                Some(component) => components.push(component),
+                None => missing.push(file),
+            }
+        }
+        let now = Instant::now();
+        for file in &missing {
+            let (loading, state) = (self.loading.get(file), self.state.get(file));
+            if loading.zip(state).is_some_and(|(loading, state)| loading.wants_last_good(state, now)) {
+                self.load_last_good(file);
+            }
+        }
+        for (file, loading) in &mut self.loading {
+            let state = self.state.get(file);
+            loading.keep_only(|digest| state.is_some_and(|state| state.needs(digest)));
         }
         self.prepared |= self.is_idle();
-        let mut faults: BTreeMap<&String, ToolFault> =
-            self.files.iter().filter_map(|(file, entry)| Some((file, entry.fault(file)?))).collect();
-        faults.extend(
-            refusals
-                .iter()
-                .map(|(file, error)| (file, ToolFault { file: file.clone(), error: error.to_string() })),
-        );
         Settled {
-            components: self.files.values().filter_map(|entry| entry.serving.clone()).collect(),
-            faults: self.unreadable.iter().cloned().chain(faults.into_values()).collect(),
-            preparing: Preparing { files: self.preparing(), first: !self.prepared },
+            preparing: Preparing { files: self.preparing(&components), first: !self.prepared },
+            components,
+            faults: self.faults(refusals),
         }
     }
 
-    /// Why files do not serve that could, and which last good versions have to be loaded.
-    fn decide(&mut self) -> (BTreeMap<String, LoadError>, Vec<String>) {
-        let candidates: Vec<_> = self
-            .files
-            .iter()
-            .map(|(file, entry)| Candidate {
-                file,
-                newest: entry.newest.as_ref().and_then(|newest| Some(&newest.as_ref().ok()?.offer)),
-                kept: entry.kept.as_ref().map(|kept| &kept.offer),
-            })
-            .collect();
-        let decision = decide(&candidates, self.most_tokens);
-        let mut certain = true;
-        let mut wanted = Vec::new();
-        for ((file, entry), choice) in self.files.iter_mut().zip(decision.choices) {
-            certain &= entry.load.is_none();
-            let newest = entry.newest.as_ref().and_then(|newest| newest.as_ref().ok());
-            let chosen = match choice {
-                Choice::Newest => newest.cloned(),
-                Choice::Kept => entry.kept.clone(),
-                Choice::Nothing => None,
-            };
-            entry.serving = chosen.as_ref().and_then(|version| version.component.clone());
-            if certain {
-                entry.kept = chosen;
-            }
-            if choice == Choice::Kept && entry.serving.is_none() && entry.wants_kept() {
-                wanted.push(file.clone());
-            }
-        }
-        (decision.refusals, wanted)
+    /// The files that cannot serve as they are, by name. That a version was refused for others' sake comes before what was
+    /// wrong with it.
+    fn faults(&self, refusals: BTreeMap<String, LoadError>) -> Vec<ToolFault> {
+        let own =
+            self.state.files().filter_map(|(file, state)| Some((file.clone(), state.error()?.to_string())));
+        let mut faults: BTreeMap<String, String> = own.collect();
+        faults.extend(refusals.into_iter().map(|(file, error)| (file, error.to_string())));
+        let faults = faults.into_iter().map(|(file, error)| ToolFault { file, error });
+        self.unreadable.iter().cloned().chain(faults).collect()
     }
 
-    fn preparing(&self) -> Vec<String> {
-        let under_way =
-            |entry: &Entry| entry.load.is_some() || (entry.serving.is_none() && entry.kept_load.is_some());
-        self.files.iter().filter(|(_, entry)| under_way(entry)).map(|(file, _)| file.clone()).collect()
+    fn preparing(&self, serving: &[Arc<Component>]) -> Vec<String> {
+        let serves =
+            |file: &str| serving.iter().any(|component| component_name(file) == Some(&component.name));
+        let under_way = |(file, loading): &(&String, &Loading)| {
+            loading.newest.is_some() || (loading.last_good.is_some() && !serves(file))
+        };
+        self.loading.iter().filter(under_way).map(|(file, _)| file.clone()).collect()
     }
 
-    /// Writes down what a restart has to know, if that has changed and nothing is under way that may change it again.
+    /// Writes down what a restart has to know, if that has changed, and removes the copies that nobody needs any more.
+    /// Whatever is being loaded has its last good version in the memory until it has another one: nobody waits for it.
     pub(crate) async fn remember(&mut self) {
-        let Some(memory) = self.memory.clone().filter(|_| self.listed && self.is_idle()) else { return };
-        let kept = self.files.iter().filter_map(|(file, entry)| Some((file, &entry.kept.as_ref()?.offer)));
-        let kept: Kept = kept.map(|(file, offer)| (file.clone(), offer.clone())).collect();
-        if kept == self.remembered {
+        let Some(memory) = self.memory.clone().filter(|_| self.round > 0) else { return };
+        let last_good = self.state.last_good();
+        let has_changed = last_good != self.remembered;
+        let unneeded: BTreeSet<_> =
+            self.originals.iter().filter(|digest| !self.needs_original(digest)).cloned().collect();
+        if !has_changed && unneeded.is_empty() && self.pruned {
             return;
         }
-        let outdated = self.remembered.values().any(|old| kept.values().all(|new| new.digest != old.digest));
-        self.remembered.clone_from(&kept);
+        self.originals.retain(|digest| !unneeded.contains(digest));
+        self.remembered.clone_from(&last_good);
+        let prunes = !unneeded.is_empty() || !self.pruned;
+        self.pruned = true;
         let runtime = self.runtime.clone();
         let written = blocking(move || {
-            for offer in kept.values() {
-                runtime.cache.mark_used(&offer.digest);
+            for version in last_good.values() {
+                runtime.cache.mark_used(&version.digest);
             }
-            let written = memory.write(&kept);
-            let pruned = if outdated { memory.prune() } else { Ok(()) };
-            written.and(pruned).map_err(LoadError::Unreadable)
+            let written = if has_changed { memory.write(&last_good) } else { Ok(()) };
+            let pruned = if prunes { written.and_then(|()| memory.prune(&unneeded)) } else { written };
+            pruned.map_err(LoadError::Unreadable)
         });
         if let Err(error) = written.await {
             tracing::warn!(%error, "the tools that serve cannot be remembered: a restart may choose others");
         }
+    }
+
+    /// Whether the copy of that digest is of a last good version, or of one that may become it: a version in the folder that
+    /// is refused for others' sake serves when they are gone.
+    fn needs_original(&self, digest: &str) -> bool {
+        self.state.files().any(|(_, state)| state.needs(digest))
+            || self.loading.values().any(|loading| loading.is_loading(digest))
     }
 }
 

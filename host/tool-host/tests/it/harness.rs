@@ -129,6 +129,11 @@ impl Host {
         self.host.list().into_iter().map(|tool| tool.tool).collect()
     }
 
+    /// `component@digest` of the tools that serve.
+    pub(crate) fn list_digests(&self) -> Vec<String> {
+        self.host.list().into_iter().map(|tool| format!("{}@{}", tool.component, tool.digest)).collect()
+    }
+
     /// `file: error` of every component that cannot be loaded.
     pub(crate) fn faults(&self) -> Vec<String> {
         let line = |fault: ToolFault| format!("{}: {}", fault.file, fault.error);
