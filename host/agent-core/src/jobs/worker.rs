@@ -133,7 +133,7 @@ impl Worker {
     /// just have given a job away.
     async fn take(&self, stopping: &CancellationToken) -> Result<Option<Claim>, QueueError> {
         let claim = tokio::select! {
-            claim = self.queue.take(&self.context.name, TAKE_PATIENCE) => claim?,
+            claim = self.queue.claim(&self.context.name, TAKE_PATIENCE) => claim?,
             () = after(stopping, TAKE_PATIENCE * 2) => return Ok(None),
         };
         self.queue_works();

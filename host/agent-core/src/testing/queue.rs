@@ -172,7 +172,7 @@ impl JobQueue for TestQueue {
         })
     }
 
-    async fn take(&self, _worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
+    async fn claim(&self, _worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
         let until = Instant::now() + patience;
         loop {
             self.check().await?;
@@ -188,7 +188,7 @@ impl JobQueue for TestQueue {
         }
     }
 
-    async fn recover(&self, _worker: &str) -> Result<u64, QueueError> {
+    async fn reclaim(&self, _worker: &str) -> Result<u64, QueueError> {
         self.check().await.map(|()| 0)
     }
 
