@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::future::try_join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
@@ -20,7 +19,7 @@ use super::size;
 use crate::backoff::Backoff;
 use crate::observe::Observer;
 use crate::outage::Outage;
-use crate::ports::{Journal, JournalError, RunStore};
+use crate::ports::{Epoch, Journal, JournalError, RunStore};
 use crate::words::{Event, RunRecord};
 
 /// Runs that are written at once, so that a store which groups its commits has something to group.
@@ -165,8 +164,14 @@ impl WriteBehind {
 
 #[async_trait]
 impl Journal for WriteBehind {
-    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
-        let bytes = size::of(event);
+    async fn append(
+        &self,
+        run_id: &str,
+        _epoch: Epoch,
+        first: u64,
+        events: &[Event],
+    ) -> Result<(), JournalError> {
+        let bytes = events.iter().map(size::of).sum::<usize>();
         let mut guard = self.0.lock();
         let held = &mut *guard;
         if !held.open.contains_key(run_id) {
@@ -176,8 +181,8 @@ impl Journal for WriteBehind {
         if run.spilled {
             return Ok(());
         }
-        if run.events.len() as u64 != sequence {
-            return Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence });
+        if run.events.len() as u64 != first {
+            return Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence: first });
         }
         if held.bytes + bytes > self.0.bounds.bytes {
             held.bytes -= run.bytes;
@@ -186,15 +191,22 @@ impl Journal for WriteBehind {
             self.0.lose_one();
             return Ok(());
         }
-        run.events.push(event.clone());
+        run.events.extend_from_slice(events);
         run.bytes += bytes;
         held.bytes += bytes;
         Ok(())
     }
 
-    /// What the store has of it by now.
-    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
-        self.0.store.read(run_id).await
+    /// What is queued of a run, or what the store has of it by now.
+    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+        let queued = self.0.lock().open.get(run_id).map(|run| {
+            let from = usize::try_from(from).unwrap_or(usize::MAX);
+            run.events.get(from..).unwrap_or_default().to_vec()
+        });
+        match queued {
+            Some(events) => Ok(events),
+            None => self.0.store.read(run_id, from).await,
+        }
     }
 }
 
@@ -249,9 +261,9 @@ impl Flusher {
 
     async fn write_within(&self, run: &EndedRun) -> Result<(), JournalError> {
         let store = &self.0.store;
-        // All at once, so that a store which groups its commits makes one of them.
-        let append = |(sequence, event)| self.persist(move || store.append(&run.record.id, sequence, event));
-        try_join_all((0..).zip(&run.events).map(append)).await?;
+        if !run.events.is_empty() {
+            self.persist(|| store.append(&run.record.id, Epoch::UNCLAIMED, 0, &run.events)).await?;
+        }
         // Last, so that a run which has a record has its whole journal, or none of it when it spilled.
         self.persist(|| store.save(&run.record)).await
     }

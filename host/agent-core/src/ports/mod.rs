@@ -14,7 +14,7 @@ pub mod toolbox;
 
 pub use cache::{CacheError, ResultCache};
 pub use cluster::{Cluster, ClusterAnswer, ClusterError, Forwarded};
-pub use journal::{Journal, JournalError};
+pub use journal::{Epoch, Journal, JournalError};
 pub use model::{Model, ModelError, ModelRequest, ToolChoice};
 pub use probe::{Probe, ProbeError};
 pub use queue::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};

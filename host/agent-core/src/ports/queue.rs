@@ -1,6 +1,6 @@
 //! The queue of jobs: agent runs that nobody waits for on a connection.
 //!
-//! A job is taken by one worker at a time under a lease that the worker renews. When it stops renewing,
+//! A job is claimed by one worker at a time under a lease that the worker renews (its heartbeat). When it stops renewing,
 //! because it died or lost the store, the job is given to another one, which goes on where the journal ends.
 
 use std::time::{Duration, SystemTime};
@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use super::journal::Epoch;
 use crate::trace::TraceContext;
 use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery};
 
@@ -29,14 +30,14 @@ pub const FIRST_BACKOFF: Duration = Duration::from_secs(2);
 /// (decisions, "A killed worker"), and finding it takes a little as well.
 pub const LEASE: Duration = Duration::from_secs(6);
 
-/// How long a lease may go without being renewed before a successor at the same place takes the worker for dead:
+/// How long a lease may go without a heartbeat before a successor at the same address takes the worker for dead (stalled):
 /// longer than between two renewals, and within the 2 s after a restart (decisions, "A killed worker").
-pub fn missed(lease: Duration) -> Duration {
+pub fn stalled_after(lease: Duration) -> Duration {
     lease / 4
 }
 
-/// The place in a worker's name, with the separator.
-pub fn place_of(worker: &str) -> &str {
+/// The address in a worker's name `address#incarnation`, with the separator.
+pub fn address_of(worker: &str) -> &str {
     let end = worker.find('#').map_or(worker.len(), |separator| separator + 1);
     worker.get(..end).unwrap_or(worker)
 }
@@ -61,14 +62,14 @@ pub trait JobQueue: Send + Sync {
     /// How many jobs there are.
     async fn depth(&self) -> Result<Depth, QueueError>;
 
-    /// Takes the next job, waiting up to `patience` for one. Jobs whose lease has run out are among them.
-    /// `worker` names this process, `place#incarnation`: where it runs, and something that no other process has.
-    async fn take(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError>;
+    /// Claims the next job under a lease, waiting up to `patience` for one. Jobs whose lease has expired are among them.
+    /// `worker` names this process, `address#incarnation`: where it runs, and something that no other process has.
+    async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError>;
 
-    /// Gives back what other workers at the place of `worker` held and have not renewed for [`missed`] of a lease:
+    /// Gives back what other workers at the address of `worker` held and have not renewed for [`stalled_after`]:
     /// its predecessor, which was killed. One that lives renews more often, so that it keeps its jobs also when it
     /// is still ending, or when two machines go by one name. Says how many jobs there were.
-    async fn recover(&self, worker: &str) -> Result<u64, QueueError>;
+    async fn reclaim(&self, worker: &str) -> Result<u64, QueueError>;
 
     /// Makes the lease last [`LEASE`] from now.
     async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError>;
@@ -86,8 +87,10 @@ pub trait JobQueue: Send + Sync {
 pub struct Claim {
     /// Id of the job.
     pub job_id: String,
-    /// Proves to the queue that the job is held; differs for every taking.
+    /// Proves to the queue that the job is held; differs for every claim.
     pub token: String,
+    /// Number of this claim: higher than that of any earlier claim of the job, also when attempts are counted anew.
+    pub epoch: Epoch,
     /// Id of its run: the same for every attempt of this job, and of no other job ever, also when the queue
     /// was emptied and counts its ids from 1 again.
     pub run_id: String,
@@ -116,7 +119,7 @@ pub enum Renewal {
 }
 
 impl AttemptEnd {
-    /// The worker goes away, or its stores did: anybody may take the job.
+    /// The worker goes away, or its stores did: anybody may claim the job.
     pub const HANDED_BACK: Self = Self::HandedBack { delay: Duration::ZERO };
 }
 
@@ -138,7 +141,7 @@ pub enum AttemptEnd {
     /// It was not about the job: no attempt is counted, and the job goes back to the front of the queue, or with a
     /// delay behind those that wait by then.
     HandedBack {
-        /// How long nobody may take it; zero when anybody may at once.
+        /// How long nobody may claim it; zero when anybody may at once.
         delay: Duration,
     },
 }

@@ -143,11 +143,11 @@ impl JobQueue for BullQueue {
         Ok(Depth { waiting, active, delayed, oldest_waiting })
     }
 
-    async fn take(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
+    async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
         taking::take(&self.store, &self.turn, worker, patience).await
     }
 
-    async fn recover(&self, worker: &str) -> Result<u64, QueueError> {
+    async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
         self.store.run(&self.store.ours.give_back(Some(worker))).await
     }
 

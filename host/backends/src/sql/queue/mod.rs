@@ -7,7 +7,7 @@ mod statements;
 
 use std::time::Duration;
 
-use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE, missed, place_of};
+use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE, address_of, stalled_after};
 use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
 use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus};
 use async_trait::async_trait;
@@ -135,7 +135,7 @@ impl JobQueue for SqlQueue {
     }
 
     /// A taking that is dropped half-way may leave a job to nobody until its lease ends.
-    async fn take(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
+    async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
         let deadline = Instant::now() + patience;
         loop {
             let added = self.added.notified();
@@ -150,12 +150,12 @@ impl JobQueue for SqlQueue {
         }
     }
 
-    async fn recover(&self, worker: &str) -> Result<u64, QueueError> {
+    async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
         let recovered = writing!(&self.pool, db => {
             let query = sqlx::query(statements::RECOVER)
-                .bind(escape(place_of(worker)))
+                .bind(escape(address_of(worker)))
                 .bind(escape(worker))
-                .bind(ms(self.lease - missed(self.lease)))
+                .bind(ms(self.lease - stalled_after(self.lease)))
                 .execute(db);
             query.map_ok(|done| done.rows_affected())
         })

@@ -91,7 +91,7 @@ async fn add(bench: &Bench, query: &str) -> String {
 
 /// The next job, which there is or soon will be.
 async fn take(queue: &dyn JobQueue, worker: &str) -> Claim {
-    queue.take(worker, PATIENCE).await.unwrap().expect("a job to take")
+    queue.claim(worker, PATIENCE).await.unwrap().expect("a job to take")
 }
 
 async fn read(bench: &Bench, id: &str) -> Job {
@@ -104,7 +104,7 @@ async fn status(bench: &Bench, id: &str) -> JobStatus {
 
 /// Nothing can be taken now.
 async fn assert_nothing_to_take(bench: &Bench) {
-    assert_eq!(bench.queue.take("nobody", Duration::ZERO).await.unwrap(), None);
+    assert_eq!(bench.queue.claim("nobody", Duration::ZERO).await.unwrap(), None);
 }
 
 fn completed(json: &str) -> AttemptEnd {

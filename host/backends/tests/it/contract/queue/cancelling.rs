@@ -25,7 +25,7 @@ pub(crate) async fn a_delayed_job_is_cancelled_at_once(bench: &Bench) {
     let claim = take(&*bench.queue, "worker").await;
     assert_eq!(claim.job_id, other);
     bench.queue.finish(&claim, &completed("1")).await.unwrap();
-    let late = bench.queue.take("worker", 2 * agent_core::ports::queue::FIRST_BACKOFF).await.unwrap();
+    let late = bench.queue.claim("worker", 2 * agent_core::ports::queue::FIRST_BACKOFF).await.unwrap();
     assert_eq!(late, None);
 }
 

@@ -110,11 +110,11 @@ impl JobQueue for Queue {
         panic!("the edge does not ask for the depth")
     }
 
-    async fn take(&self, _worker: &str, _patience: Duration) -> Result<Option<Claim>, QueueError> {
+    async fn claim(&self, _worker: &str, _patience: Duration) -> Result<Option<Claim>, QueueError> {
         panic!("the edge works on no jobs")
     }
 
-    async fn recover(&self, _worker: &str) -> Result<u64, QueueError> {
+    async fn reclaim(&self, _worker: &str) -> Result<u64, QueueError> {
         panic!("the edge works on no jobs")
     }
 
