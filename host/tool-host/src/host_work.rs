@@ -8,22 +8,14 @@ use std::time::Instant;
 
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tokio::task::JoinError;
+
+use crate::guest_runtime::Unfinished;
 
 /// Most such pieces of work at once. Each may hold some tens of megabytes.
 const PERMITS: usize = 4;
 
 /// Most of them for one component, so that its checks never keep another's waiting for more than their turn.
 pub(crate) const COMPONENT_PERMITS: usize = 2;
-
-/// Why there is no result.
-#[derive(Debug)]
-pub(crate) enum Unfinished {
-    /// The deadline passed.
-    Deadline,
-    /// The host panicked, or it is shutting down.
-    Host(JoinError),
-}
 
 /// The threads for such work.
 #[derive(Debug)]

@@ -5,9 +5,9 @@
 //!   can be called.
 //! - `schema`, `host_work`: what the host computes for guests, on a budget and beside the threads that serve.
 //! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of it.
-//! - `call`, `fault`, `bulkhead`, `lane`, `state`, `limits`, `progress`: one call, how it can fail, who may call at
-//!   the same time, its thread, what the guest may ask for and use up.
-//! - `engine`, `runtime`: what all of them share.
+//! - `call`, `bulkhead`, `guest_runtime`: one call and how it can fail, who may call at the same time, on which thread.
+//! - `capability`, `limits`: what a guest may import and use up.
+//! - `engine`, `sandbox`, `runtime`: what all of them share.
 //!
 //! What does not belong here: which tool a model should call, and what an operator may read.
 
@@ -15,6 +15,7 @@ mod aside;
 mod bindings;
 mod bulkhead;
 mod call;
+mod capability;
 mod compiled;
 mod compiler;
 mod component;
@@ -23,21 +24,18 @@ mod definition;
 mod describe;
 mod engine;
 mod error;
-mod fault;
 mod folder;
+mod guest_runtime;
 mod host_work;
 mod inventory;
-mod lane;
 mod limits;
 mod load;
-mod log_rate;
 mod mean;
 mod observer;
-mod progress;
 mod runtime;
+mod sandbox;
 mod schema;
 mod snapshot;
-mod state;
 mod text;
 mod watch;
 
@@ -79,7 +77,7 @@ pub struct Config {
     pub metering: bool,
     /// Where calls that take longer than one tick go on: a runtime that serves nothing else, so that guests
     /// which compute for seconds keep nobody waiting.
-    pub lane: Handle,
+    pub guest_runtime: Handle,
     /// Who is told of calls and swaps.
     pub observer: Arc<dyn Observer>,
 }
@@ -211,12 +209,12 @@ impl ToolHost {
 
     /// How many calls hold a slot now.
     pub fn calls_under_way(&self) -> usize {
-        (self.runtime.limits.concurrency as usize).saturating_sub(self.runtime.slots.available_permits())
+        self.runtime.slots.in_use()
     }
 
     /// Where instances come from on this machine.
     pub fn allocation(&self) -> Allocation {
-        self.runtime.allocation
+        self.runtime.sandbox.allocation()
     }
 
     /// How many components this host compiled, and how many it found compiled.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wasmtime::ResourceLimiter;
 
-use crate::progress::Progress;
+use crate::call::Progress;
 
 /// What one tool call may use up.
 #[derive(Debug, Clone)]

@@ -22,7 +22,7 @@ use tokio::process::Command;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::LoadError;
-use crate::state::printable;
+use crate::text::printable;
 
 pub use child::{CompileError, CompileJob};
 

@@ -50,7 +50,7 @@ pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Conf
         compiler: Compiler::new(env!("CARGO_BIN_EXE_tool-compiler"), &[]),
         limits,
         metering: false,
-        lane: Handle::current(),
+        guest_runtime: Handle::current(),
         catalog_tokens: 5_000,
         observer,
     }
