@@ -1,7 +1,7 @@
-//! Who may call at the same time: a bulkhead for each component within the slots of all.
+//! Concurrency limits of calls: a bulkhead per component, within the slots that all components share.
 //!
-//! A component that hangs uses up its own permits and no more. The bulkhead comes first, so that a call that
-//! waits for it holds no slot.
+//! A component that hangs uses up its own permits and no more. A call acquires its component's permit first, so that it
+//! holds no slot while it waits for that.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -58,7 +58,7 @@ pub(crate) struct Permits {
     _slot: OwnedSemaphorePermit,
 }
 
-/// Whose permits were all taken until the deadline.
+/// Which limit a call waited for until its deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Busy {
     Component,

@@ -18,9 +18,9 @@ use tempfile::NamedTempFile;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Precompiled};
 
-use crate::aside;
 use crate::component::detail;
 use crate::error::LoadError;
+use crate::temp_file;
 
 /// Bytes of the digest behind the compiled code.
 const DIGEST_BYTES: u64 = 32;
@@ -43,7 +43,7 @@ pub(crate) struct CompiledCache {
 #[derive(Debug)]
 pub(crate) enum Output {
     /// A file of the cache folder, not yet under its name.
-    Aside(NamedTempFile),
+    Named(NamedTempFile),
     /// A file that has no name anywhere.
     Anonymous(File),
 }
@@ -62,7 +62,7 @@ impl CompiledCache {
             }
         });
         if let Some(folder) = &folder
-            && let Err(error) = aside::remove_abandoned(folder)
+            && let Err(error) = temp_file::remove_abandoned(folder)
         {
             tracing::warn!(folder = %folder.display(), %error, "files that a killed process left cannot be removed");
         }
@@ -93,7 +93,7 @@ impl CompiledCache {
     /// Somewhere for a compiler to write to.
     pub(crate) fn output(&self) -> io::Result<Output> {
         match &self.folder {
-            Some(folder) => aside::create(folder).map(Output::Aside),
+            Some(folder) => temp_file::create(folder).map(Output::Named),
             None => {
                 let file = rustix::fs::memfd_create("compiled-tool", MemfdFlags::CLOEXEC)?;
                 Ok(Output::Anonymous(file.into()))
@@ -106,11 +106,11 @@ impl CompiledCache {
         output.check()?;
         let unwritable = |error: io::Error| LoadError::CompilerUnavailable(error.to_string());
         let file = match (output, self.path(digest)) {
-            (Output::Aside(aside), Some(path)) => {
+            (Output::Named(aside), Some(path)) => {
                 seal(aside.as_file()).map_err(unwritable)?;
                 aside.persist(path).map_err(|error| unwritable(error.error))?
             }
-            (Output::Aside(aside), None) => aside.into_file(),
+            (Output::Named(aside), None) => aside.into_file(),
             (Output::Anonymous(file), _) => file,
         };
         // What is not whole, or for another version or other settings, is found out by wasmtime.
@@ -152,7 +152,7 @@ impl Output {
     /// The file, for a compiler.
     pub(crate) fn file(&self) -> io::Result<File> {
         match self {
-            Self::Aside(aside) => aside.as_file().try_clone(),
+            Self::Named(aside) => aside.as_file().try_clone(),
             Self::Anonymous(file) => file.try_clone(),
         }
     }
@@ -162,7 +162,7 @@ impl Output {
         let garbage = |why: &str| Err(LoadError::CompilerGarbage(why.to_owned()));
         let unreadable = |error: io::Error| LoadError::CompilerUnavailable(error.to_string());
         let file = match self {
-            Self::Aside(aside) => {
+            Self::Named(aside) => {
                 let (there, opened) = (fs::symlink_metadata(aside.path()), aside.as_file().metadata());
                 let (there, opened) = (there.map_err(unreadable)?, opened.map_err(unreadable)?);
                 let same = (there.dev(), there.ino()) == (opened.dev(), opened.ino());
@@ -253,7 +253,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
         return Err(io::Error::other("others can write it"));
     }
     // Finds out now, and once, that the folder is read-only.
-    aside::create(folder).map(drop)
+    temp_file::create(folder).map(drop)
 }
 
 /// Removes what was not used for longest until what is left is within both bounds.
@@ -273,7 +273,7 @@ fn prune(folder: &Path, most_files: usize, most_bytes: u64) -> io::Result<()> {
         if count <= most_files && bytes <= most_bytes {
             break;
         }
-        aside::remove(&path)?;
+        temp_file::remove(&path)?;
         (count, bytes) = (count - 1, bytes - own);
     }
     Ok(())
@@ -418,12 +418,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         make_private(folder.path()).unwrap();
         let cache = open(folder.path());
-        let Output::Aside(aside) = cache.output().unwrap() else { panic!("there is a folder") };
+        let Output::Named(aside) = cache.output().unwrap() else { panic!("there is a folder") };
         let code = Engine::default().precompile_component(&wat::parse_str(COMPONENT).unwrap()).unwrap();
         let other = folder.path().join("other");
         fs::write(&other, code).unwrap();
         fs::rename(other, aside.path()).unwrap();
-        let refused = cache.keep(&Engine::default(), Output::Aside(aside), "sha256:1").err().unwrap();
+        let refused = cache.keep(&Engine::default(), Output::Named(aside), "sha256:1").err().unwrap();
         assert!(refused.to_string().contains("replaced"), "{refused}");
     }
 }

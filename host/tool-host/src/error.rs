@@ -108,27 +108,29 @@ pub enum LoadError {
     },
 }
 
-/// What is to blame for an error, and so whether the same file may load later.
+/// Whether the same file may load later, though it does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Blame {
-    /// The component: it stays refused until it changes.
-    Component,
-    /// The component or a machine that is short of memory or time.
-    Unclear,
-    /// Something else that may pass: the error says nothing of the component.
-    Surroundings,
+pub(crate) enum FailureClass {
+    /// The component is at fault: it stays refused until it changes.
+    Permanent,
+    /// The component is at fault, or a machine that is short of memory or time.
+    Ambiguous,
+    /// The error says nothing of the component.
+    Transient,
 }
 
 impl LoadError {
-    /// What is to blame.
-    pub(crate) fn blame(&self) -> Blame {
+    /// Whether trying again may help.
+    pub(crate) fn class(&self) -> FailureClass {
         use std::io::ErrorKind::{InvalidData, NotFound};
         match self {
-            Self::Unreadable(_) | Self::CompilerUnavailable(_) | Self::Host(_) => Blame::Surroundings,
+            Self::Unreadable(_) | Self::CompilerUnavailable(_) | Self::Host(_) => FailureClass::Transient,
             // A copy that is gone or damaged does not come back.
-            Self::Forgotten(error) if !matches!(error.kind(), NotFound | InvalidData) => Blame::Surroundings,
-            Self::CompilerKilled(_) => Blame::Unclear,
-            _ => Blame::Component,
+            Self::Forgotten(error) if !matches!(error.kind(), NotFound | InvalidData) => {
+                FailureClass::Transient
+            }
+            Self::CompilerKilled(_) => FailureClass::Ambiguous,
+            _ => FailureClass::Permanent,
         }
     }
 }

@@ -65,8 +65,8 @@ impl GuestRuntime {
         }
         let (waiting, abandoned) = oneshot::channel();
         let task = self.spawn(deadline, abandoned, call);
-        let attended = Attended { task, progress, _waiting: waiting };
-        match tokio::time::timeout_at(deadline.into(), attended).await {
+        let waited_for = CancelOnDrop { task, progress, _waiting: waiting };
+        match tokio::time::timeout_at(deadline.into(), waited_for).await {
             Ok(Ok(Some(value))) => Ok(value),
             Ok(Ok(None)) | Err(_) => Err(Unfinished::Deadline),
             Ok(Err(error)) => Err(Unfinished::Host(error)),
@@ -107,14 +107,14 @@ impl GuestRuntime {
     }
 }
 
-/// A task that ends with whoever waits for it.
-struct Attended<T> {
+/// A task that is cancelled when nobody waits for it any more.
+struct CancelOnDrop<T> {
     task: JoinHandle<T>,
     progress: Arc<Progress>,
     _waiting: oneshot::Sender<Infallible>,
 }
 
-impl<T> Future for Attended<T> {
+impl<T> Future for CancelOnDrop<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<Self::Output> {
@@ -122,7 +122,7 @@ impl<T> Future for Attended<T> {
     }
 }
 
-impl<T> Drop for Attended<T> {
+impl<T> Drop for CancelOnDrop<T> {
     fn drop(&mut self) {
         self.progress.cancel();
     }

@@ -1,7 +1,8 @@
 //! The host's own work for guests: checking large values, preparing schemas, and describing.
 //!
-//! It runs on threads that serve nobody else, so many at a time as there are permits, of all and of one component, and it ends itself at its
-//! deadline. Whoever waits for it stops waiting then; permits and slots stay taken until it has really ended.
+//! It runs on the blocking threads of the guest runtime, with a limit on how much runs at once, in all and for one component.
+//! It ends itself at its deadline. The caller stops waiting then; permits and slots are held until the work has really
+//! ended.
 
 use std::sync::Arc;
 use std::time::Instant;

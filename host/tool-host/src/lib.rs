@@ -1,7 +1,7 @@
 //! Runs tools that are WebAssembly components: sandboxed, measured, and swapped while it serves.
 //!
 //! The only crate that names wasmtime. In reading order:
-//! - `load`, `contract`, `compiler`, `compiled`, `aside`, `component`, `describe`, `definition`: from a file to something that
+//! - `load`, `contract`, `compiler`, `compiled`, `temp_file`, `component`, `describe`, `definition`: from a file to something that
 //!   can be called.
 //! - `schema`, `host_work`: what the host computes for guests, on a budget and beside the threads that serve.
 //! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of it.
@@ -11,7 +11,6 @@
 //!
 //! What does not belong here: which tool a model should call, and what an operator may read.
 
-mod aside;
 mod bindings;
 mod bulkhead;
 mod call;
@@ -36,6 +35,7 @@ mod runtime;
 mod sandbox;
 mod schema;
 mod snapshot;
+mod temp_file;
 mod text;
 mod watch;
 
@@ -59,7 +59,7 @@ use runtime::Runtime;
 use snapshot::Snapshot;
 
 /// How long a start waits for what was compiled before. What takes longer is published when it is there.
-const START_PATIENCE: Duration = Duration::from_millis(250);
+const START_WAIT: Duration = Duration::from_millis(250);
 
 /// What a tool host is made of.
 pub struct Config {
@@ -90,7 +90,7 @@ pub struct ToolHost {
     /// Held by whoever drives it, one event at a time.
     inventory: Mutex<Inventory>,
     published: ArcSwap<Published>,
-    /// Whether everything that was in the folder at first has been looked at.
+    /// Whether everything that was in the folder at first has been loaded or refused.
     prepared: watch_channel::Sender<bool>,
 }
 
@@ -117,8 +117,8 @@ impl ToolHost {
         let runtime = Arc::new(runtime);
         let snapshot = Arc::new(Snapshot::new(runtime.clone(), vec![]));
         let mut inventory = Inventory::new(runtime.clone(), path.clone(), most_tokens).await;
-        inventory.look();
-        let prepared = tokio::time::timeout(START_PATIENCE, inventory.prepare()).await;
+        inventory.poll_folder();
+        let prepared = tokio::time::timeout(START_WAIT, inventory.prepare()).await;
         let settled = match prepared {
             Ok(settled) => settled,
             Err(_elapsed) => inventory.settle(),
@@ -135,7 +135,7 @@ impl ToolHost {
     /// way finish on the set they started with.
     pub async fn reload(&self) {
         let mut inventory = self.inventory.lock().await;
-        inventory.look();
+        inventory.poll_folder();
         self.publish(inventory.settle());
         while !inventory.is_idle() {
             inventory.advance(false).await;

@@ -29,7 +29,7 @@ impl Admitted {
             drop(permits);
             (arguments, checked)
         };
-        match self.beside(check).await? {
+        match self.on_host_work(check).await? {
             (arguments, Ok(())) => Ok(arguments),
             (_, Err(Misfit::Wrong(problems))) => Err(Fault::arguments(&problems)),
             (_, Err(Misfit::TooCostly)) => Err(Fault::arguments_too_costly()),
@@ -51,14 +51,14 @@ impl Admitted {
             drop(permits);
             (value, checked)
         };
-        match self.beside(check).await? {
+        match self.on_host_work(check).await? {
             (value, Ok(())) => Ok(value),
             (_, Err(Misfit::Wrong(problem))) => Err(Fault::output(problem)),
             (_, Err(Misfit::TooCostly)) => Err(Fault::output_too_costly()),
         }
     }
 
-    async fn beside<T: Send + 'static>(
+    async fn on_host_work<T: Send + 'static>(
         &self,
         check: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Fault> {

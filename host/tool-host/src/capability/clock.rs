@@ -16,7 +16,7 @@ pub(super) const CAPABILITY: Capability = Capability {
 
 impl Host for CallState {
     fn now_ms(&mut self) -> u64 {
-        self.limiter.forgive();
+        self.limiter.clear_denied();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }

@@ -17,18 +17,18 @@ pub(super) const CAPABILITY: Capability = Capability {
 
 impl Host for CallState {
     fn request_id(&mut self) -> String {
-        self.limiter.forgive();
+        self.limiter.clear_denied();
         self.request_id.clone()
     }
 
     fn remaining_ms(&mut self) -> u64 {
-        self.limiter.forgive();
+        self.limiter.clear_denied();
         let left = self.deadline.saturating_duration_since(Instant::now());
         u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
     }
 
     fn cancelled(&mut self) -> bool {
-        self.limiter.forgive();
+        self.limiter.clear_denied();
         self.progress.is_cancelled()
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::event::{Event, Version, What};
+use super::event::{Change, Event, Version};
 use super::state::{FileState, State};
 use crate::error::LoadError;
 use agent_core::words::prompt_tokens;
@@ -37,7 +37,7 @@ pub(crate) fn decide(state: &State, most_tokens: u64) -> Decision {
         let chosen = candidate.version(choice);
         serves.extend(chosen.map(|version| (file.clone(), version.clone())));
         if chosen != candidate.last_good && is_certain(state, chosen, oldest_load) {
-            replaced.push(Event::new(file, What::Replaced(chosen.cloned())));
+            replaced.push(Event::new(file, Change::Replaced(chosen.cloned())));
         }
     }
     Decision { serves, refusals, replaced }

@@ -1,6 +1,6 @@
 //! What happens to the files of the tools folder, as a list of values: proposed, loaded, refused, replaced, removed.
 //!
-//! Whoever has something to load (the folder, a start; an API or a registry could) only proposes. Loading ends in `Loaded`
+//! Whoever has something to load (the folder, a start; an API or a registry could) only proposes. FileLoads ends in `Loaded`
 //! or `Refused`. `Replaced` alone says that a file's last good version is another one now, and only
 //! [`decide`](super::decide) makes it.
 
@@ -28,12 +28,12 @@ pub(crate) struct Event {
     /// The file's name.
     pub(crate) file: String,
     /// What happened.
-    pub(crate) what: What,
+    pub(crate) change: Change,
 }
 
 /// What happened to a file.
 #[derive(Debug, Clone)]
-pub(crate) enum What {
+pub(crate) enum Change {
     /// This was its last good version before a restart.
     Remembered(Version),
     /// A version is being loaded. Takes the place of a proposal that is still being loaded.
@@ -54,7 +54,7 @@ pub(crate) enum What {
 }
 
 impl Event {
-    pub(crate) fn new(file: impl Into<String>, what: What) -> Self {
-        Self { file: file.into(), what }
+    pub(crate) fn new(file: impl Into<String>, change: Change) -> Self {
+        Self { file: file.into(), change }
     }
 }

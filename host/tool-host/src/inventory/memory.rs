@@ -12,8 +12,8 @@ use std::path::{self, Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::event::Version;
-use crate::aside;
 use crate::component::{MOST_BYTES, digest};
+use crate::temp_file;
 use serde::{Deserialize, Serialize};
 
 /// The version of the form.
@@ -133,7 +133,7 @@ impl Memory {
             !in_use.contains(path) && (own.contains(path) || !is_young(*modified))
         });
         let unused = unused.map(|(_, path)| path);
-        old.into_iter().chain(unused).try_for_each(|path| aside::remove(&path))
+        old.into_iter().chain(unused).try_for_each(|path| temp_file::remove(&path))
     }
 
     fn path(&self) -> PathBuf {
@@ -180,7 +180,7 @@ fn holds(path: &Path, bytes: &[u8]) -> io::Result<bool> {
 
 /// Writes aside and renames, so that no reader ever sees half a file.
 fn put(folder: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut aside = aside::create(folder)?;
+    let mut aside = temp_file::create(folder)?;
     aside.write_all(content)?;
     aside.as_file().sync_all()?;
     aside.persist(path)?;

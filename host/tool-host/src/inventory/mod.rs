@@ -3,15 +3,16 @@
 //! What happened is a list of events (`event.rs`), what they add up to a value (`state.rs`), and which versions serve a pure
 //! function of that (`decide.rs`). Here is what drives it: [`Inventory::advance`] waits for the next thing to happen (the
 //! folder was listed, a load ended, the folder changed) and makes events of it, [`Inventory::settle`] decides. Every load
-//! publishes by itself, so a slow file delays nobody. What may wait for a disk, a compiler or a guest is a future here
-//! and runs elsewhere. `loading.rs` has the loads of one file, `retry.rs` when they are tried again, `memory.rs` what
+//! publishes by itself, so a slow file delays nobody. What may wait for a disk, a compiler or a guest is a future of
+//! `start_loads.rs` and runs elsewhere. `file_loads.rs` has the loads of one file, `retry.rs` when they are tried again, `memory.rs` what
 //! outlives a restart.
 
 mod decide;
 mod event;
-mod loading;
+mod file_loads;
 mod memory;
 mod retry;
+mod start_loads;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -24,19 +25,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use agent_core::ports::{Preparing, ToolFault};
-use futures::future::{AbortHandle, Abortable, Aborted, BoxFuture};
+use futures::future::{Aborted, BoxFuture};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
 use crate::component::Component;
 use crate::error::LoadError;
-use crate::folder::{Fingerprint, Folder, Listing, component_name};
-use crate::load::{self, Source, blocking};
+use crate::folder::{Folder, Listing, component_name};
+use crate::load::blocking;
 use crate::runtime::Runtime;
 use crate::watch::Watch;
 use decide::{Decision, decide};
-use event::{Event, Version, What};
-use loading::{Load, Loading};
+use event::{Change, Event, Version};
+use file_loads::FileLoads;
+use start_loads::Ended;
 use state::State;
 
 pub(crate) use memory::Memory;
@@ -57,7 +59,7 @@ pub(crate) struct Inventory {
     folder: Folder,
     watch: Watch,
     state: State,
-    loading: BTreeMap<String, Loading>,
+    file_loads: BTreeMap<String, FileLoads>,
     loads: FuturesUnordered<BoxFuture<'static, Result<Ended, Aborted>>>,
     listing: Option<BoxFuture<'static, io::Result<Listing>>>,
     /// Why the folder cannot be read.
@@ -65,7 +67,7 @@ pub(crate) struct Inventory {
     tickets: u64,
     /// How often the folder was listed.
     round: u64,
-    /// Whether everything that was in the folder at first has been looked at.
+    /// Whether everything that was in the folder at first has been loaded or refused.
     prepared: bool,
     memory: Option<Memory>,
     /// What the memory holds.
@@ -75,23 +77,6 @@ pub(crate) struct Inventory {
     /// Whether copies that nobody refers to were looked for since the start.
     pruned: bool,
     most_tokens: u64,
-}
-
-/// A load that ended.
-struct Ended {
-    file: String,
-    ticket: u64,
-    part: Part,
-}
-
-/// Which part of a load ended, and how.
-enum Part {
-    /// The file was read; this is what it holds.
-    Read(Result<(Vec<u8>, String), LoadError>),
-    /// The version in the folder was loaded.
-    Newest(Result<Arc<Component>, LoadError>),
-    /// The last good version was loaded.
-    LastGood(Result<Arc<Component>, LoadError>),
 }
 
 /// What the driver waits for.
@@ -113,7 +98,7 @@ impl Inventory {
             folder: Folder::new(path),
             watch: Watch::new(),
             state: State::default(),
-            loading: BTreeMap::new(),
+            file_loads: BTreeMap::new(),
             loads: FuturesUnordered::new(),
             listing: None,
             unreadable: None,
@@ -128,8 +113,8 @@ impl Inventory {
         }
     }
 
-    /// Begins to look at the folder.
-    pub(crate) fn look(&mut self) {
+    /// Begins to list the folder.
+    pub(crate) fn poll_folder(&mut self) {
         if self.listing.is_none() {
             let folder = self.folder.clone();
             self.listing = Some(async move { folder.list().await }.boxed());
@@ -213,15 +198,15 @@ impl Inventory {
                 self.unreadable = Some(ToolFault { file: ".".into(), error });
             }
             Input::Ended(ended) => self.end(ended),
-            Input::Changed => self.look(),
+            Input::Changed => self.poll_folder(),
         }
         None
     }
 
-    /// Takes an event in. The events of the log's level `debug` are the history of the tool set.
-    fn happened(&mut self, file: &str, what: What) {
-        tracing::debug!(file, ?what, "a tool file");
-        self.state.apply(Event::new(file, what));
+    /// Logs an event and adds it to the state: at the level `debug` the log has the history of the tool set.
+    fn record(&mut self, file: &str, change: Change) {
+        tracing::debug!(file, ?change, "a tool file");
+        self.state.apply(Event::new(file, change));
     }
 
     /// Compares the folder with what is known of it.
@@ -230,147 +215,51 @@ impl Inventory {
             // What is not there any more is forgotten.
             for (file, version) in self.remembered.clone() {
                 if listing.files.contains_key(&file) {
-                    self.happened(&file, What::Remembered(version));
+                    self.record(&file, Change::Remembered(version));
                 }
             }
         }
         self.round += 1;
         let known: Vec<_> = self.state.files().map(|(file, _)| file.clone()).collect();
         for gone in known.iter().filter(|file| !listing.files.contains_key(*file)) {
-            self.loading.remove(gone);
-            self.happened(gone, What::Removed);
+            self.file_loads.remove(gone);
+            self.record(gone, Change::Removed);
         }
         for (file, fingerprint) in listing.files {
-            if self.loading.entry(file.clone()).or_default().wants_load(fingerprint, Instant::now()) {
-                self.happened(&file, What::Proposed { round: self.round });
+            if self.file_loads.entry(file.clone()).or_default().wants_load(fingerprint, Instant::now()) {
+                self.record(&file, Change::Proposed { round: self.round });
                 self.read(&file, fingerprint);
             }
-        }
-    }
-
-    fn read(&mut self, file: &str, fingerprint: Option<Fingerprint>) {
-        let source = Source::File(self.folder.clone(), file.to_owned());
-        let plain = component_name(file).is_some();
-        let read = async move { if plain { source.read().await } else { Err(LoadError::BadFileName) } };
-        let (ticket, abort) = self.begin(file, None, read.map(Part::Read));
-        if let Some(loading) = self.loading.get_mut(file) {
-            loading.newest = Some(Load::new(ticket, fingerprint, abort));
-        }
-    }
-
-    /// Begins a load, or a part of one that has a ticket already.
-    fn begin(
-        &mut self,
-        file: &str,
-        ticket: Option<u64>,
-        work: impl Future<Output = Part> + Send + 'static,
-    ) -> (u64, AbortHandle) {
-        self.tickets += 1;
-        let ticket = ticket.unwrap_or(self.tickets);
-        let (abort, registration) = AbortHandle::new_pair();
-        let file = file.to_owned();
-        let work = work.map(move |part| Ended { file, ticket, part });
-        self.loads.push(Abortable::new(work, registration).boxed());
-        (ticket, abort)
-    }
-
-    fn end(&mut self, ended: Ended) {
-        let Ended { file, ticket, part } = ended;
-        let Some(loading) = self.loading.get_mut(&file) else { return };
-        let now = Instant::now();
-        let is_current = |load: &Option<Load>| load.as_ref().is_some_and(|load| load.ticket == ticket);
-        let what = match part {
-            Part::Read(Ok((bytes, digest))) if is_current(&loading.newest) => {
-                match loading.component(&digest) {
-                    Some(component) => loading.finish(Ok(component), now),
-                    None => return self.load(&file, bytes, digest),
-                }
-            }
-            Part::Read(Err(error)) if is_current(&loading.newest) => loading.finish(Err(error), now),
-            Part::Newest(result) if is_current(&loading.newest) => loading.finish(result, now),
-            Part::LastGood(result) if is_current(&loading.last_good) => {
-                let Err(error) = loading.finish_last_good(result, now) else { return };
-                tracing::warn!(file, %error, "the last good version of a tool component is lost");
-                What::Lost
-            }
-            Part::Read(_) | Part::Newest(_) | Part::LastGood(_) => return,
-        };
-        self.happened(&file, what);
-    }
-
-    /// Loads what was read of a file.
-    fn load(&mut self, file: &str, bytes: Vec<u8>, digest: String) {
-        let Some(name) = component_name(file).map(str::to_owned) else { return };
-        let (runtime, memory) = (self.runtime.clone(), self.memory.clone());
-        let source = Source::File(self.folder.clone(), file.to_owned());
-        let work = {
-            let digest = digest.clone();
-            async move {
-                let (component, bytes) = load::load(runtime, &name, &source, bytes, digest).await?;
-                // Before the version is anybody's last good one: a memory names only what is there.
-                if let Some(memory) = memory {
-                    keep_original(memory, component.digest.clone(), bytes).await;
-                }
-                Ok(Arc::new(component))
-            }
-        };
-        let under_way = self.loading.get(file).and_then(|loading| loading.newest.as_ref());
-        let Some(ticket) = under_way.map(|load| load.ticket) else { return };
-        let (_, abort) = self.begin(file, Some(ticket), work.map(Part::Newest));
-        self.originals.insert(digest.clone());
-        if let Some(load) = self.loading.get_mut(file).and_then(|loading| loading.newest.as_mut()) {
-            load.go_on(digest, abort);
-        }
-    }
-
-    /// Loads the last good version of a file, which lies in the folder no longer, from its copy.
-    fn load_last_good(&mut self, file: &str) {
-        let last_good = self.state.get(file).and_then(|state| state.last_good.as_ref());
-        let (Some(version), Some(memory), Some(name)) =
-            (last_good, self.memory.clone(), component_name(file))
-        else {
-            return;
-        };
-        let (runtime, name, digest) = (self.runtime.clone(), name.to_owned(), version.digest.clone());
-        let source = Source::Original(memory, digest);
-        let work = async move {
-            let (bytes, digest) = source.read().await?;
-            let (component, _) = load::load(runtime, &name, &source, bytes, digest).await?;
-            Ok(Arc::new(component))
-        };
-        let (ticket, abort) = self.begin(file, None, work.map(Part::LastGood));
-        if let Some(loading) = self.loading.get_mut(file) {
-            loading.last_good = Some(Load::new(ticket, None, abort));
         }
     }
 
     /// Decides what is to serve.
     pub(crate) fn settle(&mut self) -> Settled {
         let Decision { serves, refusals, replaced } = decide(&self.state, self.most_tokens);
-        for Event { file, what } in replaced {
-            if let Some(loading) = self.loading.get_mut(&file) {
-                loading.replaced();
+        for Event { file, change } in replaced {
+            if let Some(loads) = self.file_loads.get_mut(&file) {
+                loads.replaced();
             }
-            self.happened(&file, what);
+            self.record(&file, change);
         }
         let mut components = Vec::with_capacity(serves.len());
         let mut missing = Vec::new();
         for (file, version) in serves {
-            match self.loading.get(&file).and_then(|loading| loading.component(&version.digest)) {
+            match self.file_loads.get(&file).and_then(|loads| loads.component(&version.digest)) {
                 Some(component) => components.push(component),
                 None => missing.push(file),
             }
         }
         let now = Instant::now();
         for file in &missing {
-            let (loading, state) = (self.loading.get(file), self.state.get(file));
-            if loading.zip(state).is_some_and(|(loading, state)| loading.wants_last_good(state, now)) {
+            let (loads, state) = (self.file_loads.get(file), self.state.get(file));
+            if loads.zip(state).is_some_and(|(loads, state)| loads.wants_last_good(state, now)) {
                 self.load_last_good(file);
             }
         }
-        for (file, loading) in &mut self.loading {
+        for (file, loads) in &mut self.file_loads {
             let state = self.state.get(file);
-            loading.keep_only(|digest| state.is_some_and(|state| state.needs(digest)));
+            loads.keep_only(|digest| state.is_some_and(|state| state.needs(digest)));
         }
         self.prepared |= self.is_idle();
         Settled {
@@ -394,10 +283,10 @@ impl Inventory {
     fn preparing(&self, serving: &[Arc<Component>]) -> Vec<String> {
         let serves =
             |file: &str| serving.iter().any(|component| component_name(file) == Some(&component.name));
-        let under_way = |(file, loading): &(&String, &Loading)| {
-            loading.newest.is_some() || (loading.last_good.is_some() && !serves(file))
+        let under_way = |(file, loads): &(&String, &FileLoads)| {
+            loads.newest.is_some() || (loads.last_good.is_some() && !serves(file))
         };
-        self.loading.iter().filter(under_way).map(|(file, _)| file.clone()).collect()
+        self.file_loads.iter().filter(under_way).map(|(file, _)| file.clone()).collect()
     }
 
     /// Writes down what a restart has to know, if that has changed, and removes the copies that nobody needs any more.
@@ -433,13 +322,6 @@ impl Inventory {
     /// is refused for others' sake serves when they are gone.
     fn needs_original(&self, digest: &str) -> bool {
         self.state.files().any(|(_, state)| state.needs(digest))
-            || self.loading.values().any(|loading| loading.is_loading(digest))
-    }
-}
-
-async fn keep_original(memory: Memory, digest: String, bytes: Arc<Vec<u8>>) {
-    let kept = blocking(move || memory.keep_original(&digest, &bytes).map_err(LoadError::Unreadable)).await;
-    if let Err(error) = kept {
-        tracing::warn!(%error, "a tool component cannot be kept: should its file be damaged, a restart cannot go back to it");
+            || self.file_loads.values().any(|loads| loads.is_loading(digest))
     }
 }

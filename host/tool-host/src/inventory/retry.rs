@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::error::{Blame, LoadError};
+use crate::error::{FailureClass, LoadError};
 
 /// The first pause; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -11,9 +11,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// How often a compiler is started for a file that it was killed over: a busy machine may be at fault, or the file.
-const MOST_UNCLEAR: u32 = 3;
+const MOST_AMBIGUOUS: u32 = 3;
 
-/// The failures of one thing in a row.
+/// The failures of one load in a row.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Retry {
     failures: u32,
@@ -21,13 +21,13 @@ pub(super) struct Retry {
 }
 
 impl Retry {
-    /// Takes in a failure at `now`. Says whether there will be another attempt.
-    pub(super) fn after(&mut self, error: &LoadError, now: Instant) -> bool {
+    /// Counts a failure at `now`. Says whether there will be another attempt.
+    pub(super) fn record_failure(&mut self, error: &LoadError, now: Instant) -> bool {
         self.failures = self.failures.saturating_add(1);
-        let again = match error.blame() {
-            Blame::Component => false,
-            Blame::Unclear => self.failures < MOST_UNCLEAR,
-            Blame::Surroundings => true,
+        let again = match error.class() {
+            FailureClass::Permanent => false,
+            FailureClass::Ambiguous => self.failures < MOST_AMBIGUOUS,
+            FailureClass::Transient => true,
         };
         let doublings = (self.failures - 1).min(10);
         let pause = FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE);
@@ -56,7 +56,7 @@ mod tests {
     fn pauses(error: &LoadError) -> Vec<u64> {
         let (mut retry, mut now, mut pauses) = (Retry::default(), Instant::now(), vec![]);
         assert!(retry.may_try(now) && !retry.is_due(now));
-        while pauses.len() < 10 && retry.after(error, now) {
+        while pauses.len() < 10 && retry.record_failure(error, now) {
             let due = retry.due.unwrap();
             assert!(!retry.may_try(due - Duration::from_nanos(1)) && retry.may_try(due));
             pauses.push((due - now).as_secs());

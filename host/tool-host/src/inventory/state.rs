@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::event::{Event, Version, What};
+use super::event::{Change, Event, Version};
 use crate::error::LoadError;
 
 /// The files, by name.
@@ -35,17 +35,17 @@ pub(crate) struct Loaded {
 impl State {
     /// Takes an event in. What cannot follow what happened before is ignored, such as the end of a load that was given up.
     pub(crate) fn apply(&mut self, event: Event) {
-        let Event { file, what } = event;
-        match what {
-            What::Remembered(version) => self.entry(file).last_good = Some(version),
-            What::Proposed { round } => self.entry(file).loading = Some(round),
-            What::Loaded(version) => {
+        let Event { file, change } = event;
+        match change {
+            Change::Remembered(version) => self.entry(file).last_good = Some(version),
+            Change::Proposed { round } => self.entry(file).loading = Some(round),
+            Change::Loaded(version) => {
                 self.finish(&file, |round| Ok(Loaded { version, round }));
             }
-            What::Refused(error) => self.finish(&file, |_round| Err(error)),
-            What::Lost => self.set_last_good(&file, None),
-            What::Replaced(version) => self.set_last_good(&file, version),
-            What::Removed => {
+            Change::Refused(error) => self.finish(&file, |_round| Err(error)),
+            Change::Lost => self.set_last_good(&file, None),
+            Change::Replaced(version) => self.set_last_good(&file, version),
+            Change::Removed => {
                 self.files.remove(&file);
             }
         }

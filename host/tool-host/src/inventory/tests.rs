@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::decide::decide;
-use super::event::{Event, Version, What};
+use super::event::{Change, Event, Version};
 use super::state::State;
 use crate::error::LoadError;
 
@@ -15,16 +15,16 @@ fn event(line: &str) -> Event {
         let tools = words[3..].iter().map(|tool| (*tool).to_owned()).collect();
         Version { digest: words[2].into(), tools, prompt_bytes: 30 }
     };
-    let what = match words[1] {
-        "remembered" => What::Remembered(version()),
-        "proposed" => What::Proposed { round: words[2].parse().unwrap() },
-        "loaded" => What::Loaded(version()),
-        "refused" => What::Refused(Arc::new(LoadError::Empty)),
-        "lost" => What::Lost,
-        "removed" => What::Removed,
+    let change = match words[1] {
+        "remembered" => Change::Remembered(version()),
+        "proposed" => Change::Proposed { round: words[2].parse().unwrap() },
+        "loaded" => Change::Loaded(version()),
+        "refused" => Change::Refused(Arc::new(LoadError::Empty)),
+        "lost" => Change::Lost,
+        "removed" => Change::Removed,
         other => panic!("{other}"),
     };
-    Event::new(words[0], what)
+    Event::new(words[0], change)
 }
 
 /// What serves and what the last good versions are, after events. Settles after each of them, as the driver does.

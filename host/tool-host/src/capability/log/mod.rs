@@ -42,7 +42,7 @@ impl LogBudget {
 
     /// Takes one line from the budget. Counts it as dropped if there is none left.
     fn take_line(&mut self) -> bool {
-        match self.lines_left.checked_sub(1).filter(|_| self.rate.take(Instant::now())) {
+        match self.lines_left.checked_sub(1).filter(|_| self.rate.try_take(Instant::now())) {
             Some(left) => {
                 self.lines_left = left;
                 true
@@ -74,7 +74,7 @@ impl LogBudget {
 
 impl Host for CallState {
     fn write(&mut self, level: String, message: String, fields: Vec<(String, String)>) {
-        self.limiter.forgive();
+        self.limiter.clear_denied();
         if !self.log.take_line() {
             return;
         }

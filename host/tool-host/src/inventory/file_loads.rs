@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::AbortHandle;
 
-use super::event::{Version, What};
+use super::event::{Change, Version};
 use super::retry::Retry;
 use super::state::FileState;
 use crate::component::Component;
@@ -19,7 +19,7 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(2);
 
 /// The loads of one file.
 #[derive(Default)]
-pub(super) struct Loading {
+pub(super) struct FileLoads {
     /// Of the version in the folder.
     pub(super) newest: Option<Load>,
     /// Of the last good version, from its copy.
@@ -72,7 +72,7 @@ impl Drop for Load {
     }
 }
 
-impl Loading {
+impl FileLoads {
     /// Whether the file, as it looks now, is to be loaded. Gives up a load that has become pointless.
     pub(super) fn wants_load(&mut self, looks: Option<Fingerprint>, now: Instant) -> bool {
         match &self.newest {
@@ -87,18 +87,18 @@ impl Loading {
     }
 
     /// Takes in what became of the version in the folder.
-    pub(super) fn finish(&mut self, result: Result<Arc<Component>, LoadError>, now: Instant) -> What {
+    pub(super) fn finish(&mut self, result: Result<Arc<Component>, LoadError>, now: Instant) -> Change {
         self.seen = self.newest.take().map(|load| load.fingerprint);
         match result {
             Ok(component) => {
                 self.retry = Retry::default();
                 let version = Version::of(&component);
                 self.add(component);
-                What::Loaded(version)
+                Change::Loaded(version)
             }
             Err(error) => {
-                self.retry.after(&error, now);
-                What::Refused(Arc::new(error))
+                self.retry.record_failure(&error, now);
+                Change::Refused(Arc::new(error))
             }
         }
     }
@@ -127,7 +127,7 @@ impl Loading {
                 self.add(component);
                 Ok(())
             }
-            Err(error) if self.last_good_retry.after(&error, now) => Ok(()),
+            Err(error) if self.last_good_retry.record_failure(&error, now) => Ok(()),
             Err(error) => Err(error),
         }
     }

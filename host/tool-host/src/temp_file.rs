@@ -1,5 +1,5 @@
-//! Temporary files beside what they are to replace: written aside, then renamed over it, so that no reader ever sees half of
-//! a file.
+//! Temporary files for atomic writes: written beside what they replace, then renamed over it, so that no reader ever sees
+//! half of a file.
 //!
 //! Each is locked (`flock`) by its writer for as long as that has it open. A writer that was killed leaves the file but not
 //! the lock, so the next start can tell abandoned files from those of another process that shares the folder.
@@ -23,19 +23,19 @@ const ABANDONED_UNLOCKABLE_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// A locked temporary file in that folder.
 pub(crate) fn create(folder: &Path) -> io::Result<NamedTempFile> {
-    let aside = tempfile::Builder::new().prefix(PREFIX).tempfile_in(folder)?;
+    let file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(folder)?;
     // silent-ok: not every file system has locks. There the age alone decides.
-    let _ = aside.as_file().try_lock();
-    Ok(aside)
+    let _ = file.as_file().try_lock();
+    Ok(file)
 }
 
 /// Removes the files that killed writers left behind.
 pub(crate) fn remove_abandoned(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let is_aside = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let is_temporary = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
         // Whoever wrote it may have renamed or removed it meanwhile.
-        if is_aside && is_abandoned(&entry.path()).unwrap_or(false) {
+        if is_temporary && is_abandoned(&entry.path()).unwrap_or(false) {
             remove(&entry.path())?;
         }
     }
