@@ -1,6 +1,6 @@
-//! What a component says of itself before anything is compiled: is it a component, which version of the
-//! contract it was built for, and which capabilities it wants. A pure reader of bytes: what may be imported is the table
-//! of `capability/`.
+//! What a component says of itself before anything is compiled: is it a component, which version of the contract it was
+//! built for, and which capabilities it wants. A pure reader of bytes: what may be imported is the table of
+//! `capability/`.
 
 use wasmparser::{Encoding, Parser, Payload};
 

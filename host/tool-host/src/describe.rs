@@ -1,8 +1,8 @@
-//! Has a component describe itself and prepares what it described.
+//! Calls a component's `describe` and prepares the tools it describes.
 //!
-//! Both run a stranger's programs, the guest and its schemas, so they run on a thread of their own, within a time
-//! that starts when they do. The instance comes from slots of their own: a host that is full of calls can still
-//! take a component up.
+//! Both run a stranger's programs, the guest and its schemas. So they run on a blocking thread of the guest runtime,
+//! each with a time limit that counts from when it begins, and with slots of their own: a host that is full of calls
+//! can still load a component.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ async fn ask(
         || LoadError::Describe(format!("it did not return within {} ms", DESCRIBE_TIMEOUT.as_millis()));
     match tokio::time::timeout_at(deadline.into(), call).await {
         Ok(Ok(described)) => Ok(described),
-        // Whoever notices the deadline first, the clock that interrupts the guest or the one that waits for it.
+        // The epoch clock that interrupts the guest and the timer above race for the same deadline.
         Ok(Err(error)) if error.downcast_ref() == Some(&Trap::Interrupt) => Err(late()),
         Err(_elapsed) => Err(late()),
         Ok(Err(error)) if error.is::<wasmtime::PoolConcurrencyLimitError>() => {

@@ -1,8 +1,8 @@
 //! The tools folder as a file system: which files are in it, what identifies their content, and how they are read.
 //!
-//! A folder may lie on a mount that does not answer. So everything here runs on threads for blocking work, every question has
-//! a time limit, and no more than [`MOST_HUNG`] threads are ever given to a folder that hangs. The limit counts from
-//! when a question has its thread: a queue behind slow answers is no hang.
+//! A folder may lie on a mount that does not answer. So everything here runs on threads for blocking work, every
+//! question has a time limit, and no more than [`MOST_HUNG`] threads are ever given to a folder that hangs. The limit
+//! counts from when a question has its thread: a queue behind slow answers is no hang.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -82,7 +82,7 @@ impl Folder {
         read.await.unwrap_or_else(|error| Err(LoadError::Unreadable(error)))
     }
 
-    /// Has a thread ask the file system, and waits for the answer up to the limit. The thread itself may wait on.
+    /// Asks the file system on a blocking thread and waits up to the limit. A thread that hangs keeps its permit.
     async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -99,7 +99,7 @@ impl Folder {
         answer.map_err(|_elapsed| no_answer())?.map_err(io::Error::other)?
     }
 
-    /// Waits for a thread as long as others are answered.
+    /// Waits for a permit as long as other questions are answered.
     async fn permit(&self) -> io::Result<OwnedSemaphorePermit> {
         let mut permit = pin!(self.threads.clone().acquire_owned());
         loop {

@@ -1,8 +1,8 @@
 //! The runtime for guests that compute for long: a tokio runtime that serves nothing else.
 //!
-//! A call of a few microseconds must not pay for a change of threads, and a guest that computes for milliseconds
-//! must not sit on a thread that serves HTTP. So a call is first polled where it was asked for; at its first pause (a
-//! tick of the clock, or a wait for the host) the rest of it moves to this runtime. A call that is known to take long is
+//! A call of a few microseconds must not pay for a change of threads, and a guest that computes for milliseconds must
+//! not sit on a thread that serves HTTP. So a call is first polled where it was asked for; at its first pause (a tick
+//! of the clock, or a wait for the host) the rest of it moves to this runtime. A call that is known to take long is
 //! begun there, so that several of them run side by side.
 
 use std::convert::Infallible;
@@ -83,7 +83,7 @@ impl GuestRuntime {
 
     #[expect(
         clippy::disallowed_methods,
-        reason = "a call ends with whoever waits for it, so nobody else has to"
+        reason = "a call's task ends with the future that waits for it, so shutdown need not wait for it"
     )]
     fn spawn<T: Send + 'static>(
         &self,
@@ -93,7 +93,7 @@ impl GuestRuntime {
     ) -> JoinHandle<Option<T>> {
         let call = async move {
             let ended = async {
-                // Nothing is ever sent: it ends when whoever waits is gone.
+                // Nothing is ever sent: it resolves when the sender is dropped with the future that waits.
                 let _gone = abandoned.await;
                 tokio::time::sleep_until((Instant::now() + GRACE).min(deadline).into()).await;
             };

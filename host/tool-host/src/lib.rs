@@ -1,10 +1,11 @@
 //! Runs tools that are WebAssembly components: sandboxed, measured, and swapped while it serves.
 //!
 //! The only crate that names wasmtime. In reading order:
-//! - `load`, `contract`, `compiler`, `compiled`, `temp_file`, `component`, `describe`, `definition`: from a file to something that
-//!   can be called.
+//! - `load`, `contract`, `compiler`, `compiled`, `temp_file`, `component`, `describe`, `definition`: from a file to
+//!   something that can be called.
 //! - `schema`, `host_work`: what the host computes for guests, on a budget and beside the threads that serve.
-//! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of it.
+//! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of
+//!   it.
 //! - `call`, `bulkhead`, `guest_runtime`: one call and how it can fail, who may call at the same time, on which thread.
 //! - `capability`, `limits`: what a guest may import and use up.
 //! - `engine`, `sandbox`, `runtime`: what all of them share.
@@ -58,7 +59,8 @@ use inventory::{Inventory, Settled};
 use runtime::Runtime;
 use snapshot::Snapshot;
 
-/// How long a start waits for what was compiled before. What takes longer is published when it is there.
+/// Longest time a start waits for its tools: enough for those that were compiled before. The others are published when
+/// they are loaded.
 const START_WAIT: Duration = Duration::from_millis(250);
 
 /// What a tool host is made of.
@@ -78,7 +80,7 @@ pub struct Config {
     /// Where calls that take longer than one tick go on: a runtime that serves nothing else, so that guests
     /// which compute for seconds keep nobody waiting.
     pub guest_runtime: Handle,
-    /// Who is told of calls and swaps.
+    /// Is told of calls and swaps.
     pub observer: Arc<dyn Observer>,
 }
 
@@ -87,7 +89,7 @@ pub struct ToolHost {
     runtime: Arc<Runtime>,
     path: PathBuf,
     begun: Instant,
-    /// Held by whoever drives it, one event at a time.
+    /// Locked by the caller that drives it, for one step at a time.
     inventory: Mutex<Inventory>,
     published: ArcSwap<Published>,
     /// Whether everything that was in the folder at first has been loaded or refused.
@@ -165,7 +167,7 @@ impl ToolHost {
         let prepared = !settled.preparing.first;
         let (components, faults) = (settled.components.len(), settled.faults.len());
         self.swap(settled);
-        // Who waits for it finds the tools there.
+        // After the swap, so that callers of `prepared` find the tools there.
         if prepared && !self.prepared.send_replace(true) {
             let seconds = self.begun.elapsed().as_secs_f64();
             tracing::info!(components, faults, seconds, "all tools are prepared");

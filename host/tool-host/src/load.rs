@@ -82,7 +82,8 @@ async fn compile(
     let (_permit, bytes) = match runtime.compilers.try_permit() {
         Some(permit) => (permit, bytes),
         None => {
-            // A folder of large components must not fill the memory with files that wait for a compiler.
+            // Files that wait for a compiler are dropped and read again, so that a folder of large ones does not fill
+            // the memory.
             drop(bytes);
             let permit = runtime.compilers.permit().await?;
             let (bytes, now) = source.read().await?;
@@ -119,7 +120,7 @@ fn link(
     pre.and_then(SandboxedToolPre::new).map_err(|error| LoadError::Link(detail(&error)))
 }
 
-/// Does what may wait for a disk on a thread that may.
+/// Runs work that may wait for a disk on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, LoadError> + Send + 'static,
 ) -> Result<T, LoadError> {

@@ -1,8 +1,8 @@
-//! Temporary files for atomic writes: written beside what they replace, then renamed over it, so that no reader ever sees
-//! half of a file.
+//! Temporary files for atomic writes: written beside what they replace, then renamed over it, so that no reader ever
+//! sees half of a file.
 //!
-//! Each is locked (`flock`) by its writer for as long as that has it open. A writer that was killed leaves the file but not
-//! the lock, so the next start can tell abandoned files from those of another process that shares the folder.
+//! Each is locked (`flock`) by its writer for as long as that has it open. A writer that was killed leaves the file but
+//! not the lock, so the next start can tell abandoned files from those of another process that shares the folder.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -34,7 +34,7 @@ pub(crate) fn remove_abandoned(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let is_temporary = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
-        // Whoever wrote it may have renamed or removed it meanwhile.
+        // Its writer may have renamed or removed it meanwhile.
         if is_temporary && is_abandoned(&entry.path()).unwrap_or(false) {
             remove(&entry.path())?;
         }

@@ -1,8 +1,9 @@
 //! One call: arguments checked, permits, a fresh store, a deadline, and an answer whatever happens.
 //!
-//! In the order of a call: `validation.rs` checks the arguments, [`crate::bulkhead`] admits it, [`crate::guest_runtime`] says on
-//! which thread it goes on, `guest.rs` runs the guest in a store whose state is `state.rs`, `validation.rs` checks the output.
-//! `fault.rs` has the words for whatever goes wrong, `progress.rs` what the call has used up until now.
+//! In the order of a call: `validation.rs` checks the arguments, [`crate::bulkhead`] admits it,
+//! [`crate::guest_runtime`] says on which thread it goes on, `guest.rs` runs the guest in a store whose state is
+//! `state.rs`, `validation.rs` checks the output. `fault.rs` has the words for whatever goes wrong, `progress.rs` what
+//! the call has used up until now.
 
 mod fault;
 mod guest;

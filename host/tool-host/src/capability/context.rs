@@ -1,5 +1,5 @@
-//! `agent:tool/context`: for which request the call is made, how long it may take, and whether anybody still waits. It reads
-//! what the call's state has anyway.
+//! `agent:tool/context`: for which request the call is made, how long it may take, and whether anybody still waits. It
+//! reads what the call's state has anyway.
 
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
 //! What a guest may import: one file per capability, and the table of them.
 //!
-//! A capability's file says which imports it answers, links them, keeps its state per call, and bounds what the guest may use
-//! of it. Linkers and the reader of the contract derive from [`ALL`]: what is not in the table is refused when a
-//! component is loaded.
+//! A capability's file says which imports it answers, links them, keeps its state per call, and bounds what the guest
+//! may use of it. Linkers and the reader of the contract derive from [`ALL`]: what is not in the table is refused when
+//! a component is loaded.
 
 mod clock;
 mod context;

@@ -1,5 +1,5 @@
-//! WASI 0.2, closed: no files, no sockets, no environment, no arguments, silent standard streams. The standard libraries of
-//! several languages import it always, and get nothing from it but clocks and random numbers.
+//! WASI 0.2, closed: no files, no sockets, no environment, no arguments, silent standard streams. The standard
+//! libraries of several languages import it always, and get nothing from it but clocks and random numbers.
 
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 

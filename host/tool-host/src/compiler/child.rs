@@ -1,13 +1,14 @@
 //! What the compiler process does: limits itself, reads a component, writes compiled code, ends.
 //!
-//! The limits bound what a component may cost: memory, processor time, bytes of output, open files. They are a wall against
-//! compile bombs and against crashes of Cranelift, which end this process and not the service. They are **no sandbox**: an
-//! input that makes Cranelift run code of its author's choice runs it as the service's user, who may read that
-//! user's files, start other programs, open connections, and signal the service or, where the kernel's `ptrace` rules
-//! let it, read its memory. What is cheap against that is done: nothing to inherit (no environment, no descriptor but
-//! three), no privileges gained by starting set-user-ID programs, no core dump, and nobody of the same user may
-//! attach to this process. What it would take is a system call filter or a user of its own for it: who serves components of
-//! strangers gives the container no network policy but the service's own, and no file that the service does not need.
+//! The limits bound what a component may cost: memory, processor time, bytes of output, open files. They are a wall
+//! against compile bombs and against crashes of Cranelift, which end this process and not the service. They are **no
+//! sandbox**: an input that makes Cranelift run code of its author's choice runs it as the service's user, who may read
+//! that user's files, start other programs, open connections, and signal the service or, where the kernel's `ptrace`
+//! rules let it, read its memory. What is cheap against that is done: nothing to inherit (no environment, no descriptor
+//! but three), no privileges gained by starting set-user-ID programs, no core dump, and nobody of the same user may
+//! attach to this process. What it would take is a system call filter or a user of its own for it: who serves
+//! components of strangers gives the container no network policy but the service's own, and no file that the service
+//! does not need.
 
 use std::ffi::OsString;
 use std::fs;
@@ -110,7 +111,7 @@ impl CompileJob {
     }
 
     fn limit(self) -> io::Result<()> {
-        // Whoever started this is gone when its thread is. A runtime's threads last as long as it does.
+        // The signal comes when the thread that started this ends. A runtime's threads last as long as the runtime.
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // Programs that it might be made to start get no more rights than it has.
         set_no_new_privs(true)?;
@@ -127,8 +128,8 @@ impl CompileJob {
     }
 }
 
-/// Keeps other processes of the same user from attaching to this one and reading its memory. Comes last: from then on most
-/// of `/proc/self` belongs to root.
+/// Keeps other processes of the same user from attaching to this one and reading its memory. Comes last: from then on
+/// most of `/proc/self` belongs to root.
 fn close_to_others() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }

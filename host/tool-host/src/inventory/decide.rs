@@ -43,15 +43,17 @@ pub(crate) fn decide(state: &State, most_tokens: u64) -> Decision {
     Decision { serves, refusals, replaced }
 }
 
-/// Whether a file's last good version becomes `chosen` now, given the round of the oldest load of it and the files before it
-/// by name. Which of two claimants is loaded first must not decide who owns a name: so whoever claims a new
-/// one waits for the loads that were proposed with it or before. It does not wait for later ones, so no file holds the
-/// others up by changing again and again.
+/// Whether a file's last good version becomes `chosen` now. `oldest_load` is the lowest round among the loads under way
+/// of this file and of those before it by name.
+///
+/// A version that claims a new tool name waits for the loads that were proposed with it or before it, because which of
+/// two claimants is loaded first must not decide who owns the name. It does not wait for later loads, so that a file
+/// which changes again and again holds up nobody. A version that claims no new name does not wait at all.
 fn is_certain(state: &FileState, chosen: Option<&Version>, oldest_load: Option<u64>) -> bool {
-    let claims_nothing_new = |version: &Version| {
+    let claims_no_new_name = |version: &Version| {
         state.last_good.as_ref().is_some_and(|last_good| version.tools.is_subset(&last_good.tools))
     };
-    if chosen.is_some_and(claims_nothing_new) {
+    if chosen.is_some_and(claims_no_new_name) {
         return true;
     }
     let own = chosen.and(state.newest()).map_or(u64::MAX, |newest| newest.round);

@@ -1,8 +1,7 @@
 //! What happens to the files of the tools folder, as a list of values: proposed, loaded, refused, replaced, removed.
 //!
-//! Whoever has something to load (the folder, a start; an API or a registry could) only proposes. FileLoads ends in `Loaded`
-//! or `Refused`. `Replaced` alone says that a file's last good version is another one now, and only
-//! [`decide`](super::decide) makes it.
+//! The sources of versions (the folder, a start; later an API or a registry) only propose. A load ends in `Loaded` or
+//! `Refused`. Only [`decide`](super::decide) replaces a file's last good version.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,11 +33,11 @@ pub(crate) struct Event {
 /// What happened to a file.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    /// This was its last good version before a restart.
+    /// The memory of an earlier process names this as its last good version.
     Remembered(Version),
-    /// A version is being loaded. Takes the place of a proposal that is still being loaded.
+    /// A version is being loaded. A load of it that is still under way is given up.
     Proposed {
-        /// Proposals of one look at the folder have one number, later ones a higher one.
+        /// The number of the listing that proposed it, rising.
         round: u64,
     },
     /// The proposed version can serve.
@@ -47,7 +46,7 @@ pub(crate) enum Change {
     Refused(Arc<LoadError>),
     /// Its last good version cannot be loaded again.
     Lost,
-    /// Its last good version is another one now; nothing when it has none any more.
+    /// This is its last good version now; `None` when it has none any more.
     Replaced(Option<Version>),
     /// It is gone.
     Removed,

@@ -12,9 +12,9 @@ use crate::component::Component;
 use crate::error::LoadError;
 use crate::folder::Fingerprint;
 
-/// A load that was running for longer is given up when its file changes: its result is out of date, and who mends a file
-/// that is slow to compile should not have to wait for it. A younger one ends first, so that a file that changes
-/// all the time is loaded all the same.
+/// When its file changes, a load that has run for longer is given up: its result is out of date, and an operator who
+/// mends a file that is slow to compile should not wait for it. A younger load is left to end, so that a file which
+/// changes all the time is loaded all the same.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(2);
 
 /// The loads of one file.
@@ -24,7 +24,7 @@ pub(super) struct FileLoads {
     pub(super) newest: Option<Load>,
     /// Of the last good version, from its copy.
     pub(super) last_good: Option<Load>,
-    /// Versions that were loaded and may be needed.
+    /// Loaded versions that may serve.
     components: Vec<Arc<Component>>,
     /// How the file looked when it was last loaded or refused.
     seen: Option<Option<Fingerprint>>,
@@ -103,8 +103,8 @@ impl FileLoads {
         }
     }
 
-    /// Whether the last good version is to be loaded from its copy, given that it is to serve: not before it is known that
-    /// the folder holds another one.
+    /// Whether the last good version is to be loaded from its copy, given that it is to serve: not before it is known
+    /// that the folder holds another one.
     pub(super) fn wants_last_good(&self, state: &FileState, now: Instant) -> bool {
         let Some(last_good) = &state.last_good else { return false };
         let is_other = match &self.newest {
@@ -148,7 +148,7 @@ impl FileLoads {
         }
     }
 
-    /// Lets go of the versions that nobody needs.
+    /// Drops the versions that are not needed.
     pub(super) fn keep_only(&mut self, needed: impl Fn(&str) -> bool) {
         self.components.retain(|component| needed(&component.digest));
     }

@@ -1,9 +1,9 @@
 //! What a restart has to know: which file owns which tool names, and the last good version of each file with its
 //! original bytes.
 //!
-//! It lies beside the compiled components, in a folder that only this user can write: one file per tools folder and one per
-//! original. Each is written aside and renamed, and carries its digest; what is damaged or not ours is ignored and said. It
-//! is a cache: without it the rule of `decide.rs` alone decides.
+//! It lies beside the compiled components, in a folder that only this user can write: one file per tools folder and one
+//! per original. Each is written aside and renamed, and carries its digest; what is damaged or not ours is ignored and
+//! said. It is a cache: without it the rule of `decide.rs` alone decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -105,8 +105,8 @@ impl Memory {
         Err(io::Error::new(io::ErrorKind::InvalidData, "the kept copy is damaged"))
     }
 
-    /// Removes the originals that no memory refers to, and the oldest memories when they are too many. Those of the digests
-    /// `own` are removed whatever their age: whoever wrote them says that they are not needed.
+    /// Removes the originals that no memory refers to, and the oldest memories when they are too many. Those of the
+    /// digests `own` are removed whatever their age: this process wrote them and does not need them.
     pub(super) fn prune(&self, own: &BTreeSet<String>) -> io::Result<()> {
         let (mut memories, mut originals) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(&self.folder)? {

@@ -1,11 +1,12 @@
-//! Which components serve: follows the tools folder, loads what is new in it side by side, and settles what of it serves.
+//! Which components serve: follows the tools folder, loads what is new in it side by side, and settles what of it
+//! serves.
 //!
-//! What happened is a list of events (`event.rs`), what they add up to a value (`state.rs`), and which versions serve a pure
-//! function of that (`decide.rs`). Here is what drives it: [`Inventory::advance`] waits for the next thing to happen (the
-//! folder was listed, a load ended, the folder changed) and makes events of it, [`Inventory::settle`] decides. Every load
-//! publishes by itself, so a slow file delays nobody. What may wait for a disk, a compiler or a guest is a future of
-//! `start_loads.rs` and runs elsewhere. `file_loads.rs` has the loads of one file, `retry.rs` when they are tried again, `memory.rs` what
-//! outlives a restart.
+//! What happened is a list of events (`event.rs`), what they add up to a value (`state.rs`), and which versions serve a
+//! pure function of that (`decide.rs`). Here is what drives it: [`Inventory::advance`] waits for the next thing to
+//! happen (the folder was listed, a load ended, the folder changed) and makes events of it, [`Inventory::settle`]
+//! decides. Every load publishes by itself, so a slow file delays nobody. What may wait for a disk, a compiler or a
+//! guest is a future of `start_loads.rs` and runs elsewhere. `file_loads.rs` has the loads of one file, `retry.rs` when
+//! they are tried again, `memory.rs` what outlives a restart.
 
 mod decide;
 mod event;
@@ -79,7 +80,7 @@ pub(crate) struct Inventory {
     most_tokens: u64,
 }
 
-/// What the driver waits for.
+/// What [`Inventory::advance`] waits for.
 enum Input {
     Listed(io::Result<Listing>),
     Ended(Ended),
@@ -137,8 +138,8 @@ impl Inventory {
         self.listing.is_none() && self.loads.is_empty()
     }
 
-    /// Waits for something to happen, and takes in all that has. With `watching` the folder is looked at when it changes.
-    /// May be dropped at any time.
+    /// Waits for the next input and turns all that are there into events. With `watching` the folder is listed when it
+    /// changes. Cancellation-safe.
     pub(crate) async fn advance(&mut self, watching: bool) {
         let input = self.next(watching).await;
         let mut listed = self.take_in(input);
@@ -176,7 +177,7 @@ impl Inventory {
         }
     }
 
-    /// Makes events of what happened. Gives the identity of a folder that was listed.
+    /// Turns an input into events. Returns the identity of the folder if it was listed.
     fn take_in(&mut self, input: Input) -> Option<(u64, u64)> {
         match input {
             Input::Listed(Ok(listing)) => {
@@ -212,7 +213,7 @@ impl Inventory {
     /// Compares the folder with what is known of it.
     fn compare(&mut self, listing: Listing) {
         if self.round == 0 {
-            // What is not there any more is forgotten.
+            // Files that are gone are forgotten.
             for (file, version) in self.remembered.clone() {
                 if listing.files.contains_key(&file) {
                     self.record(&file, Change::Remembered(version));
@@ -269,8 +270,8 @@ impl Inventory {
         }
     }
 
-    /// The files that cannot serve as they are, by name. That a version was refused for others' sake comes before what was
-    /// wrong with it.
+    /// The files that cannot serve as they are, by name. That a version was refused for others' sake comes before what
+    /// was wrong with it.
     fn faults(&self, refusals: BTreeMap<String, LoadError>) -> Vec<ToolFault> {
         let own =
             self.state.files().filter_map(|(file, state)| Some((file.clone(), state.error()?.to_string())));
@@ -318,8 +319,8 @@ impl Inventory {
         }
     }
 
-    /// Whether the copy of that digest is of a last good version, or of one that may become it: a version in the folder that
-    /// is refused for others' sake serves when they are gone.
+    /// Whether the copy of that digest is of a last good version, or of one that may become it: a version in the folder
+    /// that is refused for others' sake serves when they are gone.
     fn needs_original(&self, digest: &str) -> bool {
         self.state.files().any(|(_, state)| state.needs(digest))
             || self.file_loads.values().any(|loads| loads.is_loading(digest))

@@ -1,5 +1,5 @@
-//! The loads that the inventory begins: of what is new in the folder, and of last good versions from their copies. Each is a future
-//! of the inventory's and ends in an event.
+//! The loads that the inventory begins: of what is new in the folder, and of last good versions from their copies. Each
+//! is a future of the inventory's and ends in an event.
 
 use std::sync::Arc;
 use std::time::Instant;

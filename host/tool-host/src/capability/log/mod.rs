@@ -95,7 +95,8 @@ impl Host for CallState {
     }
 }
 
-/// Says in the log how many of the component's lines are not in it. Not after every call: that would be a flood of its own.
+/// Says in the log how many of the component's lines are not in it. Not after every call: that would be a flood of its
+/// own.
 fn report_dropped(call: &CallState) {
     let lines = call.log.lines_dropped;
     if lines > 0
