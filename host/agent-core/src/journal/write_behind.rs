@@ -78,7 +78,9 @@ struct Queue {
 #[derive(Default)]
 struct Held {
     open: HashMap<String, OpenRun>,
-    ended: VecDeque<EndedRun>,
+    ended: VecDeque<Arc<EndedRun>>,
+    /// Those that have ended and are not in the store yet, for their readers.
+    unwritten: HashMap<String, Arc<EndedRun>>,
     /// Those that the drain has taken and not finished.
     writing: usize,
     bytes: usize,
@@ -121,13 +123,14 @@ impl WriteBehind {
     pub fn end(&self, record: RunRecord) {
         let mut held = self.0.lock();
         let OpenRun { events, bytes, spilled } = held.open.remove(&record.id).unwrap_or_default();
-        let run = EndedRun { record, events, bytes, spilled };
+        let run = Arc::new(EndedRun { record, events, bytes, spilled });
         if held.ended.len() >= self.0.bounds.runs {
             held.bytes -= bytes;
             drop(held);
             self.0.lose(&run);
             return;
         }
+        held.unwritten.insert(run.record.id.clone(), run.clone());
         held.ended.push_back(run);
         drop(held);
         self.0.arrived.notify_one();
@@ -197,12 +200,15 @@ impl Journal for WriteBehind {
         Ok(())
     }
 
-    /// What is queued of a run, or what the store has of it by now.
+    /// What is queued of a run, or what the store has of it.
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
-        let queued = self.0.lock().open.get(run_id).map(|run| {
+        let queued = {
+            let held = self.0.lock();
+            let open = held.open.get(run_id).map(|run| &run.events);
+            let events = open.or_else(|| held.unwritten.get(run_id).map(|run| &run.events));
             let from = usize::try_from(from).unwrap_or(usize::MAX);
-            run.events.get(from..).unwrap_or_default().to_vec()
-        });
+            events.map(|events| events.get(from..).unwrap_or_default().to_vec())
+        };
         match queued {
             Some(events) => Ok(events),
             None => self.0.store.read(run_id, from).await,
@@ -250,7 +256,7 @@ impl Flusher {
         }
     }
 
-    async fn write(&self, run: EndedRun) {
+    async fn write(&self, run: Arc<EndedRun>) {
         let mut writing = Writing { queue: &self.0, run: &run, is_written: false };
         if self.write_within(&run).await.is_ok() {
             writing.is_written = true;
@@ -308,6 +314,7 @@ impl Drop for Writing<'_> {
     fn drop(&mut self) {
         let mut held = self.queue.lock();
         held.writing -= 1;
+        held.unwritten.remove(&self.run.record.id);
         held.bytes -= self.run.bytes;
         drop(held);
         if !self.is_written {
@@ -321,7 +328,7 @@ impl Queue {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self) -> Option<EndedRun> {
+    fn take(&self) -> Option<Arc<EndedRun>> {
         let mut held = self.lock();
         let run = held.ended.pop_front()?;
         held.writing += 1;

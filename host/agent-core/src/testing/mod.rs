@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::ports::{
-    Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, ToolChoice, ToolFault,
+    Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, Spawn, ToolChoice, ToolFault,
     ToolRequest, ToolSet, Toolbox,
 };
 use crate::words::{
@@ -236,6 +236,17 @@ impl Journal for TestJournal {
 
     async fn read(&self, _run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
         Ok(self.events().into_iter().skip(usize::try_from(from).unwrap_or(usize::MAX)).collect())
+    }
+}
+
+/// Spawns on the runtime of the test.
+#[derive(Debug, Clone, Copy)]
+pub struct TokioSpawn;
+
+impl Spawn for TokioSpawn {
+    #[expect(clippy::disallowed_methods, reason = "tests have no group of tasks")]
+    fn spawn(&self, _name: &'static str, work: futures::future::BoxFuture<'static, ()>) {
+        drop(tokio::spawn(work));
     }
 }
 
