@@ -21,7 +21,6 @@ mod backoff;
 pub mod circuit;
 pub mod drive;
 pub mod error_chain;
-mod gen_ai;
 pub mod health;
 pub mod jobs;
 pub mod journal;
