@@ -87,8 +87,7 @@ fn read_crate(source: &Path) -> BTreeMap<ModulePath, Module> {
     let mut modules = BTreeMap::new();
     for file in super::sources_below(source) {
         let relative = file.strip_prefix(source).expect("it is below").with_extension("");
-        let mut path: ModulePath =
-            relative.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        let mut path: ModulePath = relative.iter().map(|part| part.to_string_lossy().into_owned()).collect();
         if matches!(path.last().map(String::as_str), Some("mod" | "lib" | "main")) {
             path.pop();
         }
@@ -127,12 +126,15 @@ impl Reader {
                 TokenTree::Punct(mark) if mark.as_char() == '#' => {
                     let attribute = tokens.get(index + 1).map(ToString::to_string).unwrap_or_default();
                     let attribute = attribute.replace(' ', "");
-                    is_test |= attribute.starts_with("[cfg(") && attribute.contains("test") && !attribute.contains("not(");
+                    is_test |= attribute.starts_with("[cfg(")
+                        && attribute.contains("test")
+                        && !attribute.contains("not(");
                     index += 1;
                 }
                 TokenTree::Ident(word) if word == "pub" => is_public = true,
                 TokenTree::Ident(word) if word == "use" => {
-                    let end = (index..tokens.len()).find(|end| is_mark(&tokens[*end], ';')).unwrap_or(tokens.len());
+                    let end =
+                        (index..tokens.len()).find(|end| is_mark(&tokens[*end], ';')).unwrap_or(tokens.len());
                     if !is_test {
                         self.read_use(&tokens[index + 1..end], Vec::new(), is_public, is_file);
                     }
