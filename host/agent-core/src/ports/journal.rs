@@ -58,11 +58,11 @@ pub trait Journal: Send + Sync {
         let mut polls = Backoff::new(FIRST_POLL, LAST_POLL);
         loop {
             let events = self.read(run_id, from).await?;
-            let next = Instant::now() + polls.next();
-            if !events.is_empty() || next > until {
+            let now = Instant::now();
+            if !events.is_empty() || now >= until {
                 return Ok(events);
             }
-            sleep_until(next).await;
+            sleep_until(until.min(now + polls.next())).await;
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod probe;
 pub mod queue;
 pub mod rates;
 pub mod runs;
+pub mod spawn;
 pub mod toolbox;
 
 pub use cache::{CacheError, ResultCache};
@@ -20,4 +21,5 @@ pub use probe::{Probe, ProbeError};
 pub use queue::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
 pub use runs::RunStore;
+pub use spawn::Spawn;
 pub use toolbox::{Preparing, ToolFault, ToolRequest, ToolSet, Toolbox};

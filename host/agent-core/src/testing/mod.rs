@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::ports::{
-    Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, ToolChoice, ToolFault,
+    Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, Spawn, ToolChoice, ToolFault,
     ToolRequest, ToolSet, Toolbox,
 };
 use crate::words::{
@@ -151,6 +151,18 @@ impl EchoTools {
         self
     }
 
+    /// The same tools, of which that one may not be called twice for one purpose.
+    #[must_use]
+    pub fn once_only(mut self, name: &str) -> Self {
+        let once = |tool: &ToolSpec| ToolSpec {
+            is_repeatable: tool.is_repeatable && tool.name != name,
+            ..tool.clone()
+        };
+        let tools = self.catalog.tools().iter().map(once).collect();
+        self.catalog = Arc::new(Catalog::new(tools, self.catalog.digest().to_owned()));
+        self
+    }
+
     /// The same tools, which never answer.
     #[must_use]
     pub fn hanging(mut self) -> Self {
@@ -236,6 +248,17 @@ impl Journal for TestJournal {
 
     async fn read(&self, _run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
         Ok(self.events().into_iter().skip(usize::try_from(from).unwrap_or(usize::MAX)).collect())
+    }
+}
+
+/// Spawns on the runtime of the test.
+#[derive(Debug, Clone, Copy)]
+pub struct TokioSpawn;
+
+impl Spawn for TokioSpawn {
+    #[expect(clippy::disallowed_methods, reason = "tests have no group of tasks")]
+    fn spawn(&self, _name: &'static str, work: futures::future::BoxFuture<'static, ()>) {
+        drop(tokio::spawn(work));
     }
 }
 
