@@ -110,10 +110,10 @@ async fn look(store: Arc<Store>, worker: String, check: bool) -> Result<Look, Qu
             Ok(taken) => taken,
             Err(wait) => return Ok(Look::Nothing(wait)),
         };
-        let claim = read_claim(job_id, token, &hash, leased_at);
-        // A claim whose next iteration cannot be added is given up: the job is taken again when its lease has run out,
-        // and a schedule never ends by an outage.
-        store.schedule_next(&claim.job_id, &hash).await?;
+        let mut claim = read_claim(job_id, token, &hash, leased_at);
+        if let Some(reason) = store.schedule_next(&claim.job_id, &hash).await? {
+            claim.data = Err(reason);
+        }
         if !store.is_wanted(&claim).await {
             store.finish(&claim, &AttemptEnd::Cancelled).await?;
             continue;
@@ -183,5 +183,25 @@ impl Store {
             }
         }
         self.redis.ask(ask).await.ok().flatten() != Some(attempt_of(claim))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bullmq::BullQueue;
+
+    /// The poll outlives its caller, so a panic in it must not be met by everybody who asks afterwards.
+    #[tokio::test]
+    async fn a_look_that_panicked_is_not_taken_up_by_the_next_caller() {
+        let queue = BullQueue::open_with_lease("redis://127.0.0.1:1", Duration::from_secs(1)).unwrap();
+        let broken = async { panic!("a bug in a look at the queue") };
+        queue.turn.lock().await.look = Some(Box::pin(broken));
+        let taken =
+            AssertUnwindSafe(take(&queue.store, &queue.turn, "worker", CHECK_EVERY)).catch_unwind().await;
+        assert!(taken.is_err(), "the panic is the first caller's");
+        // Nobody listens there: it has been asked anew.
+        let taken = take(&queue.store, &queue.turn, "worker", CHECK_EVERY).await;
+        assert!(matches!(taken, Err(QueueError::Store { .. })), "{taken:?}");
     }
 }

@@ -17,14 +17,29 @@ pub(crate) enum Failure {
     #[error("the connection to Redis failed: {0}")]
     Broken(String),
     /// It answered that it would not.
-    #[error("Redis refused ({0})")]
-    Refused(String),
+    #[error("Redis refused ({code})")]
+    Refused {
+        /// Redis' code of the error.
+        code: String,
+        /// The same question will be refused again: it does not fit what is stored. Otherwise it may be a state of the
+        /// server that passes, such as full memory.
+        is_final: bool,
+    },
 }
+
+/// Codes that Redis before version 7 hides in the text of a script's error, and that are about the server.
+const STATES_OF_THE_SERVER: [&str; 8] =
+    ["BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY"];
 
 impl Failure {
     /// Whether Redis itself is out of reach, and not only this question a bad one.
     pub(crate) fn means_down(&self) -> bool {
         matches!(self, Self::Late(_) | Self::Broken(_))
+    }
+
+    /// Whether it is of no use to ask the same again.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self, Self::Refused { is_final: true, .. })
     }
 }
 
@@ -42,10 +57,25 @@ impl From<RedisError> for Failure {
             kind => match error.code() {
                 // What was the writable server is a copy by now: another connection finds the new one.
                 Some("READONLY") => Self::Broken("it became read-only".into()),
-                Some(code) => Self::Refused(code.to_owned()),
-                None => Self::Refused(format!("{kind:?}")),
+                Some(code) => {
+                    let is_final = is_final(code, error.detail().unwrap_or_default());
+                    Self::Refused { code: code.to_owned(), is_final }
+                }
+                None => Self::Refused { code: format!("{kind:?}"), is_final: false },
             },
         }
+    }
+}
+
+/// Whether an error is about what is stored: a key of another type, or a script that could not do with it what it does.
+fn is_final(code: &str, detail: &str) -> bool {
+    let mut words = detail.split(|letter: char| !letter.is_ascii_alphanumeric());
+    match code {
+        "WRONGTYPE" => true,
+        // What the user may not do is the operator's to change, and says so in words only.
+        "ERR" if detail.contains("user executing the script") => false,
+        "ERR" => detail.contains("script") && !words.any(|word| STATES_OF_THE_SERVER.contains(&word)),
+        _ => false,
     }
 }
 
@@ -60,5 +90,25 @@ mod tests {
         assert!(!failure.means_down() && !failure.to_string().contains("secret"), "{failure}");
         let lost = RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
         assert!(Failure::from(lost).means_down());
+    }
+
+    #[test]
+    fn only_what_is_about_the_stored_data_is_refused_for_good() {
+        for (code, detail, expected) in [
+            ("WRONGTYPE", "Operation against a key holding the wrong kind of value", true),
+            ("ERR", "user_script:9: attempt to compare nil with number script: 1f, on @user_script:9.", true),
+            ("ERR", "Error running script (call to f_1f): @user_script:9: -WRONGTYPE Operation", true),
+            ("ERR", "Error running script (call to f_1f): @user_script:9: -OOM command not allowed", false),
+            ("ERR", "max number of clients reached", false),
+            (
+                "OOM",
+                "command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:9.",
+                false,
+            ),
+            ("NOPERM", "this user has no permissions", false),
+            ("ERR", "The user executing the script can't run this command or subcommand script: 1f", false),
+        ] {
+            assert_eq!(is_final(code, detail), expected, "{code} {detail}");
+        }
     }
 }
