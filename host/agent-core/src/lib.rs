@@ -7,7 +7,7 @@
 //! - [`invoke`]: the one entry to an agent run, and the wrappers around it.
 //! - [`health`]: runs probes side by side and collects a report.
 //! - [`circuit`]: a circuit breaker as a value, and one that many calls pass through.
-//! - [`record`]: how the histories of runs get to their store.
+//! - [`record`]: how the histories of runs get to their store; [`spent`]: what a run without a result has cost.
 //! - [`rates`]: rate windows that go on counting when their store fails.
 //! - [`jobs`]: what callers do with jobs, and the worker that works them off.
 //! - [`observe`]: what the core tells whoever counts.
@@ -33,6 +33,7 @@ pub mod rates;
 pub mod record;
 pub mod result;
 pub mod run;
+pub mod spent;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod trace;

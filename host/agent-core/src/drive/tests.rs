@@ -2,7 +2,7 @@
 
 mod bounds;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -47,6 +47,9 @@ impl ToolSet for SlowTools {
     }
 }
 
+/// What a run cost that no test asks about.
+static SPENT: LazyLock<Spent> = LazyLock::new(Spent::default);
+
 fn task() -> Task {
     Task {
         id: "run_1".into(),
@@ -59,7 +62,7 @@ fn task() -> Task {
 
 fn driver<'a>(model: &'a ScriptedModel, tools: &'a SlowTools, journal: &'a TestJournal) -> Driver<'a> {
     let deadline = Instant::now() + Duration::from_secs(60);
-    Driver { request_id: "req-1", deadline, model, tools, journal, stop: None, cancel: None }
+    Driver { request_id: "req-1", deadline, model, tools, journal, stop: None, cancel: None, spent: &SPENT }
 }
 
 fn script() -> [Result<crate::ports::ModelReply, ModelError>; 3] {

@@ -46,6 +46,7 @@ impl Invoke for Agent {
             journal: &*self.journal,
             stop: ask.stop.as_ref(),
             cancel: ask.cancel.as_ref(),
+            spent: &ask.spent,
         };
         // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it.
         let history = match &ask.job_id {

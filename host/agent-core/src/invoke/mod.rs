@@ -27,6 +27,7 @@ pub use recorded::Recorded;
 use crate::drive::DriveError;
 use crate::message::Options;
 use crate::result::AgentResult;
+use crate::spent::Spent;
 
 /// Answers a caller's text with an agent run, or with something around one.
 #[async_trait]
@@ -64,6 +65,8 @@ pub struct Ask {
     /// Says that nobody wants the run any more: it stops wherever it is and ends as cancelled, with what it had come
     /// to and cost. Absent where nobody ever will; a request's run is dropped instead.
     pub cancel: Option<CancellationToken>,
+    /// What the run has cost so far, also when it ends without a result.
+    pub spent: Spent,
 }
 
 impl Ask {
@@ -79,6 +82,7 @@ impl Ask {
             job_id: None,
             stop: None,
             cancel: None,
+            spent: Spent::default(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Jobs: what callers do with them, and the worker that works them off.
 
 mod board;
+mod cancelled;
 mod end;
 mod provider;
 mod spans;
@@ -15,6 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+pub use cancelled::CancelledRuns;
 pub use worker::{Worker, Workshop};
 
 use self::board::Board;
@@ -37,18 +39,26 @@ pub struct Jobs {
     board: Board,
     /// Nobody is made to wait any more once this is cancelled.
     stopping: CancellationToken,
+    /// Absent where no runs are recorded.
+    cancelled: Option<Arc<CancelledRuns>>,
 }
 
 impl Jobs {
     /// The jobs of that queue.
     pub fn new(queue: Arc<dyn JobQueue>) -> Self {
-        Self { queue, board: Board::default(), stopping: CancellationToken::new() }
+        Self { queue, board: Board::default(), stopping: CancellationToken::new(), cancelled: None }
     }
 
     /// The same jobs, and from when `stopping` is cancelled whoever waits for one is told how it stands.
     #[must_use]
     pub fn until(self, stopping: CancellationToken) -> Self {
         Self { stopping, ..self }
+    }
+
+    /// The same jobs, and the run of one that is cancelled while it waits for another attempt ends as well.
+    #[must_use]
+    pub fn ending(self, runs: CancelledRuns) -> Self {
+        Self { cancelled: Some(Arc::new(runs)), ..self }
     }
 
     /// Adds a job and says its id.
@@ -94,14 +104,18 @@ impl Jobs {
     /// Cancels a job of this user. A run of it in this process is stopped at once; one elsewhere within about
     /// a second. The status says `cancelled` when nothing runs any more.
     pub async fn cancel(&self, user_id: &str, job_id: &str) -> Result<Cancelling, QueueError> {
-        match self.queue.read(job_id).await? {
-            Some(job) if job.user_id == user_id => {}
-            Some(_) | None => return Ok(Cancelling::Unknown),
-        }
+        let Some(job) = self.queue.read(job_id).await?.filter(|job| job.user_id == user_id) else {
+            return Ok(Cancelling::Unknown);
+        };
         let cancelling = self.queue.cancel(job_id).await?;
         match cancelling {
             Cancelling::Asked => self.board.cancel(job_id),
-            Cancelling::Done => self.board.tell(job_id),
+            Cancelling::Done => {
+                self.board.tell(job_id);
+                if let Some(runs) = &self.cancelled {
+                    runs.end(&job).await;
+                }
+            }
             Cancelling::HadEnded | Cancelling::Refused | Cancelling::Unknown => {}
         }
         Ok(cancelling)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::circuit::SharedCircuit;
 use agent_core::invoke::{Admission, Admitted, Agent, Breaker, Cached, Deadline, Invoke, Recorded};
-use agent_core::jobs::Workshop;
+use agent_core::jobs::{CancelledRuns, Workshop};
 use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Toolbox};
 use agent_core::record::{Behind, Patient};
 use agent_core::run::{Limits, MAX_ITERATIONS};
@@ -56,6 +56,14 @@ impl Parts<'_> {
         Workshop { name, admission, agent, circuit, journal, observer: self.metrics.service() }
     }
 
+    /// What ends the runs of jobs that nobody works on any more. No call is made, so nothing stands around the agent but
+    /// the record.
+    pub(crate) fn for_cancelled_jobs(&self, journal: Arc<dyn Journal>) -> Option<CancelledRuns> {
+        let behind = self.behind.clone()?;
+        let agent = Arc::new(Recorded::new(self.bare_agent(journal.clone()), behind));
+        Some(CancelledRuns { agent, journal })
+    }
+
     /// The run of a request and what every request passes on the way to it.
     fn guarded(&self) -> Judged<Breaker<Admitted<Arc<dyn Invoke>>>> {
         // A place for each run, shared with the queue's worker.
@@ -76,9 +84,13 @@ impl Parts<'_> {
 
     /// Inside the metrics, so that a run that took too long is counted with the time it took.
     fn agent(&self, journal: Arc<dyn Journal>) -> Deadline<Agent> {
+        Deadline::new(self.bare_agent(journal), self.config.timeout)
+    }
+
+    fn bare_agent(&self, journal: Arc<dyn Journal>) -> Agent {
         let limits = Limits { iterations: MAX_ITERATIONS, tokens: self.config.token_budget };
         let (model, toolbox) = (self.model.clone(), self.toolbox.clone());
-        Deadline::new(Agent { model, toolbox, journal, limits }, self.config.timeout)
+        Agent { model, toolbox, journal, limits }
     }
 
     fn recorded(&self, bounded: Deadline<Agent>) -> Arc<dyn Invoke> {

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use super::trace_metadata;
 
 /// Fields of a job's hash that a [`Job`] is made of.
-pub(super) const FIELDS: [&str; 7] =
-    ["data", "timestamp", "processedOn", "finishedOn", "returnvalue", "failedReason", "atm"];
+pub(super) const FIELDS: [&str; 8] =
+    ["data", "timestamp", "processedOn", "finishedOn", "returnvalue", "failedReason", "atm", RUNS];
 
 /// How many runs of a job have ended for good, in its hash. Written together with each such end.
 pub(super) const RUNS: &str = "agentHostRuns";
@@ -26,11 +26,13 @@ pub(super) type Record = (String, Vec<Option<Vec<u8>>>);
 pub(super) fn read_job(id: &str, (state, fields): Record) -> Option<Job> {
     let status = JobStatus::parse(&state)?;
     let fields: Vec<_> = fields.into_iter().map(|field| field.map(|bytes| text(&bytes))).collect();
-    let [data, created, started, finished, result, error, attempts] =
+    let [data, created, started, finished, result, error, attempts, runs] =
         <[Option<String>; FIELDS.len()]>::try_from(fields).ok()?;
     let time = |field: Option<String>| field.and_then(|text| text.parse().ok()).map(from_millis);
+    let (added, ended) = (created.as_deref().unwrap_or("0"), runs.as_deref().unwrap_or("0"));
     Some(Job {
         id: id.to_owned(),
+        run_id: run_id(id, added, ended, data.as_deref().unwrap_or_default()),
         user_id: data.as_deref().map(read_user).unwrap_or_default(),
         status,
         result: result.filter(|_| status == JobStatus::Completed).and_then(|result| read_result(&result)),
@@ -185,7 +187,7 @@ mod tests {
     #[test]
     fn a_result_is_json_whatever_stands_there() {
         for (text, shown) in [(r#"{"a":1}"#, r#"{"a":1}"#), ("null", "null"), ("not json", r#""not json""#)] {
-            let fields = [None, None, None, None, Some(text.as_bytes().to_vec()), None, None];
+            let fields = [None, None, None, None, Some(text.as_bytes().to_vec()), None, None, None];
             let job = read_job("1", ("completed".into(), fields.into())).unwrap();
             assert_eq!(job.result.unwrap().get(), shown);
         }

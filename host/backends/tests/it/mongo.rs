@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use agent_core::message::Usage;
 use agent_core::ports::{Journal as _, JournalError, Probe as _, RunOutcome, RunRecord, RunStore as _};
 use agent_core::run::Event;
 use agent_core::testing::{asks_for, says};
@@ -58,7 +59,11 @@ fn record(id: &str) -> RunRecord {
         job_id: None,
         started_at: SystemTime::UNIX_EPOCH,
         finished_at: SystemTime::UNIX_EPOCH,
-        outcome: RunOutcome::Failed { error: "the model refused".into() },
+        outcome: RunOutcome::Failed {
+            error: "the model refused".into(),
+            iterations: 0,
+            usage: Usage::default(),
+        },
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use futures::FutureExt;
 
 use super::*;
+use crate::message::Usage;
 use crate::ports::RunOutcome;
 use crate::testing::TestRuns;
 
@@ -63,7 +64,7 @@ fn record(run_id: &str) -> RunRecord {
         job_id: None,
         started_at: SystemTime::UNIX_EPOCH,
         finished_at: SystemTime::UNIX_EPOCH,
-        outcome: RunOutcome::Failed { error: "it failed".into() },
+        outcome: RunOutcome::Failed { error: "it failed".into(), iterations: 0, usage: Usage::default() },
     }
 }
 

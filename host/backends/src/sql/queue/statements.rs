@@ -6,7 +6,7 @@
 /// The columns of a job.
 macro_rules! job_columns {
     () => {
-        "id, user_id, result, error, attempts_made, created_at, started_at, finished_at, \
+        "id, run_id, user_id, result, error, attempts_made, created_at, started_at, finished_at, \
          CASE WHEN status = 'waiting' AND due_at > (SELECT ms FROM clock) THEN 'delayed' ELSE status END \
          AS status"
     };

@@ -38,6 +38,7 @@ macro_rules! test_all {
         crate::contract::test_each! { queue, $open:
             // reading
             a_job_is_read_as_it_was_added,
+            a_job_names_the_run_of_its_attempts,
             jobs_hold_any_text,
             an_unknown_job_is_none,
             jobs_are_listed_newest_first_page_by_page,
