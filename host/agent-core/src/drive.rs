@@ -15,11 +15,11 @@ use uuid::Uuid;
 use crate::gen_ai;
 use crate::ports::queue::ATTEMPTS;
 use crate::ports::{
-    Journal, JournalError, Model, ModelError, ModelRequest, ToolChoice, ToolRequest, ToolReturn, ToolSet,
+    Journal, JournalError, Model, ModelError, ModelRequest, ToolChoice, ToolRequest, ToolSet,
 };
-use crate::result::AgentResult;
-use crate::run::{Event, ModelCall, OpenCall, Run, Step, Task, UnexpectedEvent, attempts_without_progress};
-use crate::spent::Spent;
+use crate::run::{ModelCall, OpenCall, Run, Step, UnexpectedEvent, attempts_without_progress};
+use crate::usage_meter::UsageMeter;
+use crate::words::{AgentResult, Event, Task, ToolReturn};
 
 /// Most tool calls of one reply that run at once, so that one run takes a bounded share of the sandboxes that all runs
 /// have together.
@@ -44,7 +44,7 @@ pub struct Driver<'a> {
     /// was cancelled. Absent where nobody ever will.
     pub cancel: Option<&'a CancellationToken>,
     /// Is kept at what the run has cost.
-    pub spent: &'a Spent,
+    pub meter: &'a UsageMeter,
 }
 
 /// Why a run has no result.
@@ -88,7 +88,7 @@ impl Driver<'_> {
         let attempts = attempts_without_progress(&events);
         let next = events.len() as u64;
         let (run, step) = Run::resume(events, self.tools.catalog().clone()).map_err(DriveError::Driver)?;
-        self.spent.set(run.usage(), run.iterations());
+        self.meter.set(run.usage(), run.iterations());
         let mut run = Journaled { run, next };
         if let Step::Done(result) = step {
             return Ok(*result);
@@ -137,7 +137,7 @@ impl Driver<'_> {
         self.journal.append(run.run.id(), run.next, &event).await.map_err(DriveError::Journal)?;
         run.next += 1;
         let step = run.run.on(event).map_err(DriveError::Driver);
-        self.spent.set(run.run.usage(), run.run.iterations());
+        self.meter.set(run.run.usage(), run.run.iterations());
         step
     }
 

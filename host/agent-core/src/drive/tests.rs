@@ -9,10 +9,8 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::*;
-use crate::catalog::Catalog;
-use crate::message::Options;
-use crate::run::Limits;
 use crate::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, says};
+use crate::words::{Catalog, Limits, Options};
 
 /// Tools that take as many milliseconds as their argument `ms` says, or for ever when it says nothing.
 struct SlowTools {
@@ -48,7 +46,7 @@ impl ToolSet for SlowTools {
 }
 
 /// What a run cost that no test asks about.
-static SPENT: LazyLock<Spent> = LazyLock::new(Spent::default);
+static METER: LazyLock<UsageMeter> = LazyLock::new(UsageMeter::default);
 
 fn task() -> Task {
     Task {
@@ -62,10 +60,10 @@ fn task() -> Task {
 
 fn driver<'a>(model: &'a ScriptedModel, tools: &'a SlowTools, journal: &'a TestJournal) -> Driver<'a> {
     let deadline = Instant::now() + Duration::from_secs(60);
-    Driver { request_id: "req-1", deadline, model, tools, journal, stop: None, cancel: None, spent: &SPENT }
+    Driver { request_id: "req-1", deadline, model, tools, journal, stop: None, cancel: None, meter: &METER }
 }
 
-fn script() -> [Result<crate::ports::ModelReply, ModelError>; 3] {
+fn script() -> [Result<crate::words::ModelReply, ModelError>; 3] {
     let wait = |id, ms: u64| (id, "wait", json!({"ms": ms}));
     [
         Ok(asks_for(&[wait("1", 30), ("2", "nope", json!({})), wait("3", 10), wait("4", 20)])),

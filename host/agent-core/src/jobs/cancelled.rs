@@ -10,14 +10,15 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::worker::LAST_WORDS;
-use crate::chain::Chain;
 use crate::drive::DriveError;
-use crate::invoke::{Ask, Invoke, InvokeError};
-use crate::ports::{Job, Journal};
+use crate::error_chain::ErrorChain;
+use crate::policy::{Ask, Invoke, InvokeError};
+use crate::ports::Journal;
+use crate::words::Job;
 
 /// Takes a run up to cancel it at once.
 pub struct CancelledRuns {
-    /// Runs the agent on behalf of jobs and records its runs. It is asked for no step, so it needs no place and is not
+    /// Runs the agent on behalf of jobs and records its runs. It is asked for no step, so it needs no permit and is not
     /// counted.
     pub agent: Arc<dyn Invoke>,
     /// The journals of these runs.
@@ -35,7 +36,7 @@ impl CancelledRuns {
         match timeout(LAST_WORDS, self.cancel(job)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                warn!(job_id, run_id, error = %Chain(&error), "the run of a cancelled job is not recorded as that");
+                warn!(job_id, run_id, error = %ErrorChain(&error), "the run of a cancelled job is not recorded as that");
             }
             Err(_elapsed) => {
                 warn!(

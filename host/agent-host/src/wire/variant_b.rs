@@ -39,9 +39,9 @@ pub(crate) fn build(
 ) -> Result<(http_edge::VariantB, Jobbing), WireError> {
     let Parts { metrics, .. } = *parts;
     let shared = stores::open_shared(needs, stores.pool, metrics.service())?;
-    let shop = parts.for_jobs(worker.clone(), stores.runs);
+    let context = parts.for_jobs(worker.clone(), stores.runs);
     let jobs = Jobs::new(shared.queue.clone()).until(stores.stopping);
-    let jobs = match parts.for_cancelled_jobs(shop.journal.clone()) {
+    let jobs = match parts.for_cancelled_jobs(context.journal.clone()) {
         Some(runs) => jobs.ending(runs),
         None => jobs,
     };
@@ -49,7 +49,7 @@ pub(crate) fn build(
     let jobbing = Jobbing {
         queue: shared.queue,
         writer: shared.queue_writer,
-        worker: Worker::new(&jobs, shop),
+        worker: Worker::new(&jobs, context),
         name: worker,
         depth: metrics.show_queue().map_err(WireError::Metrics)?,
     };

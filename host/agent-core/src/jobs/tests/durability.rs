@@ -3,25 +3,24 @@
 use serde_json::json;
 
 use super::*;
-use crate::invoke::{Agent, Answer, Ask, Recorded};
+use crate::journal::{Backlog, RetryingJournal, WriteBehind};
 use crate::observe::Unobserved;
-use crate::ports::{Journal, JournalError, ModelError, RunOutcome};
-use crate::record::{Behind, Bounds, Patient};
-use crate::result::StopReason;
-use crate::run::{Event, Limits};
+use crate::policy::{Agent, Answer, Ask, Recorded};
+use crate::ports::{Journal, JournalError, ModelError};
 use crate::testing::{EchoTools, ScriptedModel, asks_for, says};
+use crate::words::{Event, Limits, RunOutcome, StopReason};
 
 /// An agent on a scripted model whose runs are journaled in `runs`.
 fn agent(runs: &Arc<TestRuns>, model: &Arc<ScriptedModel>) -> Agent {
     Agent {
         model: model.clone(),
         toolbox: Arc::new(EchoTools::new(&["echo"])),
-        journal: Arc::new(Patient::new(runs.clone())),
+        journal: Arc::new(RetryingJournal::new(runs.clone())),
         limits: Limits::default(),
     }
 }
 
-fn script() -> [Result<crate::ports::ModelReply, ModelError>; 3] {
+fn script() -> [Result<crate::words::ModelReply, ModelError>; 3] {
     [
         Ok(asks_for(&[("1", "echo", json!({"n": 1})), ("2", "echo", json!({"n": 2}))])),
         Ok(asks_for(&[("3", "echo", json!({"n": 3}))])),
@@ -173,7 +172,7 @@ async fn a_cancelled_job_leaves_a_record_of_what_it_cost_and_a_journal_that_says
     let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
     let model = Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))]))]));
     let hanging = Agent { toolbox: Arc::new(EchoTools::new(&["echo"]).hanging()), ..agent(&runs, &model) };
-    let (behind, drain) = Behind::new(runs.clone(), Bounds::default(), Arc::new(Unobserved));
+    let (behind, drain) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
     let bench = bench_on(&queue, &runs, Recorded::new(hanging, behind));
     let job_id = bench.submit().await;
     let cancel = async {
@@ -203,13 +202,13 @@ async fn a_job_cancelled_between_two_attempts_leaves_a_record_of_what_the_first_
     bench.work_while(moments(1)).await;
     assert_eq!((queue.job(&job_id).status, runs.records().len()), (JobStatus::Waiting, 0));
 
-    let (behind, drain) = Behind::new(runs.clone(), Bounds::default(), Arc::new(Unobserved));
+    let (behind, drain) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
     let nothing_is_asked = agent(&runs, &Arc::new(ScriptedModel::new([])));
     let cancelled =
         CancelledRuns { agent: Arc::new(Recorded::new(nothing_is_asked, behind)), journal: runs.clone() };
     let jobs = Jobs::new(queue.clone()).ending(cancelled);
     for id in [&job_id, &untouched] {
-        assert_eq!(jobs.cancel("u1", id).await.unwrap(), Cancelling::Done);
+        assert_eq!(jobs.cancel("u1", id).await.unwrap(), CancelOutcome::Done);
     }
     assert_eq!(runs.events("run_job_1").last(), Some(&Event::Cancelled));
     assert_eq!(runs.events("run_job_2"), [], "it has no run");
@@ -234,7 +233,7 @@ async fn a_job_that_waits_is_cancelled_although_its_journal_does_not_answer() {
     let jobs = Jobs::new(queue.clone())
         .ending(CancelledRuns { agent: Arc::new(ScriptedInvoke::default()), journal });
     let start = Instant::now();
-    assert_eq!(jobs.cancel("u1", &job_id).await.unwrap(), Cancelling::Done);
+    assert_eq!(jobs.cancel("u1", &job_id).await.unwrap(), CancelOutcome::Done);
     assert!(start.elapsed() < LEASE, "{:?}", start.elapsed());
     assert_eq!(queue.job(&job_id).status, JobStatus::Cancelled);
 }

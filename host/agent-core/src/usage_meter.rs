@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::message::Usage;
+use crate::words::Usage;
 
 /// A meter of one run: its driver writes it, and whoever records the run reads it, also after the run was dropped.
 /// Clones are the same meter.
 #[derive(Debug, Clone, Default)]
-pub struct Spent(Arc<Mutex<Totals>>);
+pub struct UsageMeter(Arc<Mutex<Totals>>);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Totals {
@@ -15,7 +15,7 @@ struct Totals {
     iterations: u32,
 }
 
-impl Spent {
+impl UsageMeter {
     /// Tokens of all model calls that were answered, those of earlier attempts at the run included.
     pub fn usage(&self) -> Usage {
         self.lock().usage

@@ -7,8 +7,8 @@ mod agent;
 mod breaker;
 mod cached;
 mod deadline;
-mod flights;
 mod recorded;
+mod single_flight;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,9 +25,8 @@ pub use deadline::Deadline;
 pub use recorded::Recorded;
 
 use crate::drive::DriveError;
-use crate::message::Options;
-use crate::result::AgentResult;
-use crate::spent::Spent;
+use crate::usage_meter::UsageMeter;
+use crate::words::{AgentResult, Options};
 
 /// Answers a caller's text with an agent run, or with something around one.
 #[async_trait]
@@ -66,7 +65,7 @@ pub struct Ask {
     /// to and cost. Absent where nobody ever will; a request's run is dropped instead.
     pub cancel: Option<CancellationToken>,
     /// What the run has cost so far, also when it ends without a result.
-    pub spent: Spent,
+    pub meter: UsageMeter,
 }
 
 impl Ask {
@@ -82,7 +81,7 @@ impl Ask {
             job_id: None,
             stop: None,
             cancel: None,
-            spent: Spent::default(),
+            meter: UsageMeter::default(),
         }
     }
 }

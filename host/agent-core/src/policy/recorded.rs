@@ -6,23 +6,24 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Ask, Invoke, InvokeError};
-use crate::chain::Chain;
 use crate::drive::DriveError;
-use crate::ports::{JournalError, RunOutcome, RunRecord};
-use crate::record::Behind;
-use crate::spent::Spent;
+use crate::error_chain::ErrorChain;
+use crate::journal::WriteBehind;
+use crate::ports::JournalError;
+use crate::usage_meter::UsageMeter;
+use crate::words::{RunOutcome, RunRecord};
 
 /// Records how each run ended, also when it failed or nobody waited for it any more. What began no run, an
 /// answer from the cache or a request that was turned away, leaves no record.
 #[derive(Debug)]
 pub struct Recorded<I> {
     inner: I,
-    behind: Behind,
+    behind: WriteBehind,
 }
 
 impl<I> Recorded<I> {
     /// Records go to `behind`. The runs of requests have their journal there as well.
-    pub fn new(inner: I, behind: Behind) -> Self {
+    pub fn new(inner: I, behind: WriteBehind) -> Self {
         Self { inner, behind }
     }
 }
@@ -38,7 +39,7 @@ impl<I: Invoke> Invoke for Recorded<I> {
 }
 
 /// How a run ended, if one began and will not go on elsewhere.
-fn outcome(answer: &Result<Answer, InvokeError>, spent: &Spent) -> Option<RunOutcome> {
+fn outcome(answer: &Result<Answer, InvokeError>, meter: &UsageMeter) -> Option<RunOutcome> {
     match answer {
         Ok(Answer { cached: Some(true), .. })
         | Err(
@@ -53,14 +54,14 @@ fn outcome(answer: &Result<Answer, InvokeError>, spent: &Spent) -> Option<RunOut
             model: result.model.clone(),
         }),
         Err(error @ (InvokeError::Run(_) | InvokeError::TimedOut { .. })) => {
-            Some(failed(Chain(error).to_string(), spent))
+            Some(failed(ErrorChain(error).to_string(), meter))
         }
     }
 }
 
 /// What was spent on a run is on the bill whether it has a result or not.
-fn failed(error: String, spent: &Spent) -> RunOutcome {
-    RunOutcome::Failed { error, iterations: spent.iterations(), usage: spent.usage() }
+fn failed(error: String, meter: &UsageMeter) -> RunOutcome {
+    RunOutcome::Failed { error, iterations: meter.iterations(), usage: meter.usage() }
 }
 
 /// A record that is being made. Dropped before its end, it says so: then the request went away, or the run was
@@ -68,12 +69,12 @@ fn failed(error: String, spent: &Spent) -> RunOutcome {
 struct Entry {
     record: Option<RunRecord>,
     cancel: Option<CancellationToken>,
-    spent: Spent,
-    behind: Behind,
+    meter: UsageMeter,
+    behind: WriteBehind,
 }
 
 impl Entry {
-    fn begin(ask: &Ask, behind: Behind) -> Self {
+    fn begin(ask: &Ask, behind: WriteBehind) -> Self {
         let now = SystemTime::now();
         let record = RunRecord {
             id: ask.run_id.clone(),
@@ -82,13 +83,13 @@ impl Entry {
             job_id: ask.job_id.clone(),
             started_at: now,
             finished_at: now,
-            outcome: failed(String::new(), &ask.spent),
+            outcome: failed(String::new(), &ask.meter),
         };
-        Self { record: Some(record), cancel: ask.cancel.clone(), spent: ask.spent.clone(), behind }
+        Self { record: Some(record), cancel: ask.cancel.clone(), meter: ask.meter.clone(), behind }
     }
 
     fn end(mut self, answer: &Result<Answer, InvokeError>) {
-        let outcome = outcome(answer, &self.spent);
+        let outcome = outcome(answer, &self.meter);
         self.write(outcome);
     }
 
@@ -114,7 +115,7 @@ impl Drop for Entry {
         } else {
             "nobody waited for it any more"
         };
-        let outcome = (is_request || is_cancelled).then(|| failed(why.to_owned(), &self.spent));
+        let outcome = (is_request || is_cancelled).then(|| failed(why.to_owned(), &self.meter));
         self.write(outcome);
     }
 }
@@ -127,21 +128,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::invoke::{Agent, Deadline};
+    use crate::journal::{Backlog, Flusher};
     use crate::observe::Unobserved;
+    use crate::policy::{Agent, Deadline};
     use crate::ports::ModelError;
-    use crate::record::{Bounds, Drain};
-    use crate::result::StopReason;
-    use crate::run::Limits;
     use crate::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, asks_for, says};
+    use crate::words::{Limits, StopReason};
 
-    fn behind() -> (Arc<TestRuns>, Behind, Drain) {
+    fn behind() -> (Arc<TestRuns>, WriteBehind, Flusher) {
         let store = Arc::new(TestRuns::default());
-        let (behind, drain) = Behind::new(store.clone(), Bounds::default(), Arc::new(Unobserved));
+        let (behind, drain) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
         (store, behind, drain)
     }
 
-    async fn flush(drain: Drain) {
+    async fn flush(drain: Flusher) {
         let stopping = CancellationToken::new();
         stopping.cancel();
         drain.run(stopping).await;
@@ -194,7 +194,7 @@ mod tests {
             flush(drain).await;
             let errors: Vec<_> = store.records().into_iter().map(|record| record.outcome).collect();
             let expected: Vec<_> =
-                recorded.iter().map(|error| failed((*error).into(), &Spent::default())).collect();
+                recorded.iter().map(|error| failed((*error).into(), &UsageMeter::default())).collect();
             assert_eq!(errors, expected);
         }
 
@@ -277,7 +277,10 @@ mod tests {
         flush(drain).await;
         assert_eq!(
             store.records()[0].outcome,
-            failed("it was cancelled, and its journal could not say so in time".into(), &Spent::default())
+            failed(
+                "it was cancelled, and its journal could not say so in time".into(),
+                &UsageMeter::default()
+            )
         );
     }
 }
