@@ -30,37 +30,16 @@ impl RetryingJournal {
         Self { journal, outage: Outage::default() }
     }
 
-    /// Whether the event with that number is ours: an append that failed may have been carried out.
-    async fn is_there(&self, run_id: &str, sequence: u64, event: &Event) -> Result<bool, JournalError> {
-        let events = self.journal.read(run_id).await?;
-        Ok(usize::try_from(sequence).ok().and_then(|place| events.get(place)) == Some(event))
-    }
-
-    async fn append_again(
-        &self,
-        run_id: &str,
-        sequence: u64,
-        event: &Event,
-        is_first: bool,
-    ) -> Result<(), JournalError> {
-        let conflict = match self.journal.append(run_id, sequence, event).await {
-            Err(conflict @ JournalError::Conflict { .. }) if !is_first => conflict,
-            other => return other,
-        };
-        if self.is_there(run_id, sequence, event).await? { Ok(()) } else { Err(conflict) }
-    }
-
-    /// Tries until it works, time is up or trying again would not help. `attempt` is told whether it is the
-    /// first one.
-    async fn persist<T, F>(&self, attempt: impl Fn(bool) -> F) -> Result<T, JournalError>
+    /// Tries until it works, time is up or trying again would not help. What failed may have been carried out: the store
+    /// knows its own events ([`Journal::append`]).
+    async fn persist<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, JournalError>
     where
         F: Future<Output = Result<T, JournalError>>,
     {
         let until = Instant::now() + PATIENCE;
         let mut backoff = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
-        let mut is_first = true;
         loop {
-            let error = match timeout_at(until, attempt(is_first)).await {
+            let error = match timeout_at(until, attempt()).await {
                 Ok(Err(error @ JournalError::Store { .. })) => error,
                 Ok(other) => {
                     if let Some(lasted) = self.outage.ends() {
@@ -70,7 +49,6 @@ impl RetryingJournal {
                 }
                 Err(_elapsed) => JournalError::Store { detail: "no answer in time".into() },
             };
-            is_first = false;
             if self.outage.begins() {
                 warn!(%error, "runs wait for their journal");
             } else {
@@ -88,11 +66,11 @@ impl RetryingJournal {
 #[async_trait]
 impl Journal for RetryingJournal {
     async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
-        self.persist(|is_first| self.append_again(run_id, sequence, event, is_first)).await
+        self.persist(|| self.journal.append(run_id, sequence, event)).await
     }
 
     async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
-        self.persist(|_| self.journal.read(run_id)).await
+        self.persist(|| self.journal.read(run_id)).await
     }
 }
 
@@ -109,7 +87,7 @@ mod tests {
     use super::*;
     use crate::testing::TestRuns;
 
-    /// Carries the first append out and then says that it failed.
+    /// Carries the first append out and then says that it failed. Like every store it knows its own events.
     #[derive(Default)]
     struct Ambiguous {
         runs: TestRuns,
@@ -119,7 +97,10 @@ mod tests {
     #[async_trait]
     impl Journal for Ambiguous {
         async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
-            self.runs.append(run_id, sequence, event).await?;
+            let number = usize::try_from(sequence).unwrap();
+            if self.runs.events(run_id).get(number) != Some(event) {
+                self.runs.append(run_id, sequence, event).await?;
+            }
             if self.lied.swap(true, Ordering::SeqCst) {
                 return Ok(());
             }

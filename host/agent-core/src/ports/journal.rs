@@ -9,6 +9,10 @@ use crate::words::Event;
 pub trait Journal: Send + Sync {
     /// Appends the event with that number, counted from 0 within the run. When this returns, the event is
     /// as safe as the store makes it.
+    ///
+    /// An append may be repeated by the store that made it: whoever did not hear the answer asks again. An event that
+    /// another store of the same data appended is a [`JournalError::Conflict`] however equal it is, because two workers
+    /// begin a run with equal events, and only one of them may go on.
     async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError>;
 
     /// Every event of a run in order; empty when the run is unknown.

@@ -8,10 +8,11 @@ use agent_core::ports::QueueError;
 use bullmq::job_scheduler::next_cron_millis;
 use serde_json::{Map, Value};
 
-use super::official::Iteration;
+use super::official_scripts::Iteration;
 use super::options::{Options, whole};
-use super::{Store, broken, now};
-use crate::redis::Failure;
+use super::time::now;
+use super::{Store, broken};
+use crate::redis::QueryError;
 
 /// When a scheduler runs next.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,9 +29,9 @@ impl Store {
     /// Adds the next iteration of the scheduler that added this job, if one did. Asked again for the same job, it
     /// does nothing: the script knows which iteration the scheduler is at.
     ///
-    /// An error may pass. Nothing else is lost by it: the job is taken again when its lease has run out, so that a
+    /// An error may pass. Nothing else is lost by it: the job is claimed again when its lease has expired, so that a
     /// schedule never ends by an outage. What Redis refuses for good is a reason to end the job with, which is
-    /// returned: otherwise it would be taken and given up for ever. Node's worker gives it up as well, until it counts
+    /// returned: otherwise it would be claimed and given up for ever. Node's worker gives it up as well, until it counts
     /// as stalled too often and fails.
     pub(super) async fn schedule_next(
         &self,
@@ -38,7 +39,7 @@ impl Store {
         hash: &HashMap<String, String>,
     ) -> Result<Option<String>, QueueError> {
         let Some(scheduler) = hash.get("rjk") else { return Ok(None) };
-        let refused = |failure| self.refused(failure, job_id, scheduler);
+        let refused = |error| self.refused(error, job_id, scheduler);
         if has_legacy_shape(scheduler) {
             match self.is_scheduler(scheduler).await {
                 Ok(true) => {}
@@ -50,7 +51,7 @@ impl Store {
                     );
                     return Ok(None);
                 }
-                Err(failure) => return refused(failure),
+                Err(error) => return refused(error),
             }
         }
         let options = Options::parse(hash.get("opts").map(String::as_str));
@@ -72,36 +73,42 @@ impl Store {
         let data = hash.get("data").map_or("{}", String::as_str);
         let iteration = Iteration { scheduler, job_id, data, next, options: &options };
         let update = &self.official.schedule(&iteration, now).map_err(broken)?;
-        let updated = self.redis.ask(|mut redis| async move { update.invoke_async(&mut redis).await }).await;
+        let updated =
+            self.redis.query(|mut redis| async move { update.invoke_async(&mut redis).await }).await;
         match updated {
             Ok::<Option<String>, _>(_next_id) => Ok(None),
-            Err(failure) => refused(failure),
+            Err(error) => refused(error),
         }
     }
 
-    fn refused(&self, failure: Failure, job_id: &str, scheduler: &str) -> Result<Option<String>, QueueError> {
-        if !failure.is_final() {
-            return Err(super::store_error(failure));
+    fn refused(
+        &self,
+        error: QueryError,
+        job_id: &str,
+        scheduler: &str,
+    ) -> Result<Option<String>, QueueError> {
+        if !error.is_final() {
+            return Err(super::store_error(error));
         }
         let key = self.scheduler_key(scheduler);
         tracing::error!(
             job_id,
             scheduler,
             key,
-            error = %failure,
+            %error,
             "a job scheduler ends here: its next iteration does not fit what is stored. Remove what is wrong (first look \
              at the key) and add the scheduler again"
         );
-        Ok(Some(format!("The next iteration of its job scheduler could not be added: {failure}")))
+        Ok(Some(format!("The next iteration of its job scheduler could not be added: {error}")))
     }
 
     /// Schedulers may have any name, also one that looks like the key of a repeatable job of BullMQ 5. They alone
     /// count their iterations.
-    async fn is_scheduler(&self, name: &str) -> Result<bool, Failure> {
+    async fn is_scheduler(&self, name: &str) -> Result<bool, QueryError> {
         let key = &self.scheduler_key(name);
         let ask =
             |mut redis| async move { redis::cmd("HEXISTS").arg(key).arg("ic").query_async(&mut redis).await };
-        self.redis.ask(ask).await
+        self.redis.query(ask).await
     }
 
     fn scheduler_key(&self, name: &str) -> String {

@@ -5,8 +5,8 @@ use agent_core::words::{Event, RunOutcome, RunRecord};
 use mongodb::bson::{DateTime, Document, doc};
 use serde::{Deserialize, Serialize};
 
-use super::fault::store_error;
-use crate::batch::Weigh;
+use super::error::store_error;
+use crate::group_commit::ByteSize;
 
 /// Largest document that MongoDB takes, in bytes.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
@@ -19,6 +19,9 @@ const FRAME_BYTES: usize = 256;
 pub(super) struct EventDocument {
     #[serde(rename = "_id")]
     id: EventId,
+    /// The process that appended it. Those of older versions do not say.
+    #[serde(default)]
+    writer: String,
     /// As JSON text, which holds what documents do not: keys with any character in them, numbers of any size.
     event: String,
 }
@@ -30,7 +33,7 @@ struct EventId {
     sequence: i64,
 }
 
-impl Weigh for EventDocument {
+impl ByteSize for EventDocument {
     /// At most.
     fn bytes(&self) -> usize {
         self.event.len() + self.id.run.len() + FRAME_BYTES
@@ -38,12 +41,18 @@ impl Weigh for EventDocument {
 }
 
 impl EventDocument {
-    pub(super) fn new(run_id: &str, sequence: u64, event: &Event) -> Result<Self, JournalError> {
+    pub(super) fn new(
+        run_id: &str,
+        sequence: u64,
+        writer: &str,
+        event: &Event,
+    ) -> Result<Self, JournalError> {
         let sequence =
             i64::try_from(sequence).map_err(|_too_big| store_error("no run has that many events"))?;
         let event = serde_json::to_string(event)
             .map_err(|error| store_error(format!("the event cannot be written: {error}")))?;
-        let this = Self { id: EventId { run: run_id.to_owned(), sequence }, event };
+        let id = EventId { run: run_id.to_owned(), sequence };
+        let this = Self { id, writer: writer.to_owned(), event };
         let bytes = this.bytes();
         if bytes > MOST_BYTES {
             return Err(store_error(format!(
@@ -53,8 +62,8 @@ impl EventDocument {
         Ok(this)
     }
 
-    /// What finds this one, or the other one that stands in its place.
-    pub(super) fn place(&self) -> Document {
+    /// What finds this one, or another one under its key.
+    pub(super) fn key(&self) -> Document {
         doc! { "_id": { "run": &self.id.run, "sequence": self.id.sequence } }
     }
 

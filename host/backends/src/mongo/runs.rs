@@ -8,39 +8,43 @@ use async_trait::async_trait;
 use futures::TryStreamExt as _;
 use mongodb::bson::doc;
 use mongodb::{Collection, Database};
+use uuid::Uuid;
 
 use super::documents::{EventDocument, RecordDocument, events_of};
-use super::fault::{answer, store_error};
+use super::error::{answer, store_error};
 use super::writer::{Appended, BOUNDS, MongoWriter};
 use crate::Writer;
-use crate::batch::{Ended, Waiters, gather};
+use crate::group_commit::{Submitter, WriterEnded, channel};
 
 /// Keeps runs in MongoDB. Clones keep the same ones.
 #[derive(Debug, Clone)]
 pub struct MongoRuns {
     events: Collection<EventDocument>,
     records: Collection<RecordDocument>,
-    appends: Waiters<EventDocument, Appended>,
+    /// This process among all that write, so that an event which it appends twice is known for its own.
+    writer: Arc<str>,
+    appends: Submitter<EventDocument, Appended>,
 }
 
 /// The runs of a database, and the writer of their events.
 pub(super) fn open(database: &Database) -> (MongoRuns, Writer) {
     let events = database.collection("run_events");
     let records = database.collection("run_records");
-    let (appends, batches) = gather(BOUNDS);
+    let (appends, batches) = channel(BOUNDS);
     let writer = Arc::new(MongoWriter::new(events.clone(), batches));
     let writing = move || {
         let writer = writer.clone();
         async move { writer.run().await }
     };
-    (MongoRuns { events, records, appends }, Writer::new(writing))
+    let id = Uuid::now_v7().simple().to_string().into();
+    (MongoRuns { events, records, writer: id, appends }, Writer::new(writing))
 }
 
 #[async_trait]
 impl Journal for MongoRuns {
     async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
-        let document = EventDocument::new(run_id, sequence, event)?;
-        let ended = |Ended| Err(store_error("its writer broke off or has ended"));
+        let document = EventDocument::new(run_id, sequence, &self.writer, event)?;
+        let ended = |WriterEnded| Err(store_error("its writer broke off or has ended"));
         self.appends.write(document).await.unwrap_or_else(ended)
     }
 
@@ -56,9 +60,9 @@ impl Journal for MongoRuns {
 #[async_trait]
 impl RunStore for MongoRuns {
     async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
-        let place = doc! { "_id": &record.id };
+        let key = doc! { "_id": &record.id };
         let document = RecordDocument::from(record);
-        answer(self.records.replace_one(place, document).upsert(true).into_future()).await?;
+        answer(self.records.replace_one(key, document).upsert(true).into_future()).await?;
         Ok(())
     }
 

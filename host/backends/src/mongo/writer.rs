@@ -9,12 +9,12 @@ use mongodb::Collection;
 use mongodb::error::{ErrorKind, InsertManyError};
 
 use super::documents::EventDocument;
-use super::fault::{Fault, answer, refusal, store_error};
-use crate::batch::{Batches, Bounds};
+use super::error::{QueryError, answer, refusal, store_error};
+use crate::group_commit::{Batches, Bounds};
 
 pub(super) const BOUNDS: Bounds = Bounds { waiting: 256, writes: 256, bytes: 8 << 20 };
 
-/// Code of a document whose place is taken.
+/// Code of a document whose key is taken.
 const DUPLICATE_KEY: i32 = 11_000;
 
 /// What came of an event.
@@ -34,8 +34,8 @@ impl MongoWriter {
 
     /// Writes until the last clone of the runs is gone and everything they appended is answered.
     pub(super) async fn run(&self) {
-        let mut turn = self.appends.begin().await;
-        while let Some(batch) = turn.next().await {
+        let mut reader = self.appends.reader().await;
+        while let Some(batch) = reader.next().await {
             let answers = self.write(&batch.writes).await;
             batch.answer(answers);
         }
@@ -46,9 +46,9 @@ impl MongoWriter {
         // Unordered, so that one that cannot be written does not hold up those behind it.
         match answer(self.events.insert_many(documents).ordered(false).into_future()).await {
             Ok(_inserted) => vec![Ok(()); documents.len()],
-            Err(fault) => match partial(&fault) {
+            Err(error) => match partial(&error) {
                 Some(refused) => self.sort_out(documents, refused).await,
-                None => vec![Err(fault.into()); documents.len()],
+                None => vec![Err(error.into()); documents.len()],
             },
         }
     }
@@ -66,16 +66,17 @@ impl MongoWriter {
         join_all(sorted_out).await
     }
 
-    /// Whoever did not hear the answer appends again; what already stands there is then their own event.
+    /// A process that did not hear the answer appends again: what stands under the key is then its own event. An equal
+    /// one of another process is a conflict, or two workers could begin one run.
     async fn compare(&self, document: &EventDocument) -> Appended {
-        let there = answer(self.events.find_one(document.place()).into_future()).await?;
+        let there = answer(self.events.find_one(document.key()).into_future()).await?;
         if there.as_ref() == Some(document) { Ok(()) } else { Err(document.conflict()) }
     }
 }
 
 /// Says which documents were refused, if the server has written the others and made them safe.
-fn partial(fault: &Fault) -> Option<&InsertManyError> {
-    let Fault::Driver(error) = fault else { return None };
+fn partial(error: &QueryError) -> Option<&InsertManyError> {
+    let QueryError::Driver(error) = error else { return None };
     match &*error.kind {
         ErrorKind::InsertMany(refused) if refused.write_concern_error.is_none() => Some(refused),
         _ => None,

@@ -88,18 +88,6 @@ async fn one_number_appended_twice_in_one_batch_is_taken_once() {
     }
 }
 
-/// Two workers that begin the same run alike would otherwise both go on, and pay the model twice.
-#[tokio::test]
-async fn the_same_event_of_another_process_is_a_conflict() {
-    for database in [Database::sqlite(), Database::postgres().await] {
-        let (runs, _writing) = open_runs_of(&database).await;
-        let (peer, _peer_writing) = open_runs_of(&database).await;
-        runs.append("run_1", 0, &Event::Cancelled).await.unwrap();
-        let error = peer.append("run_1", 0, &Event::Cancelled).await.unwrap_err();
-        assert_eq!(error, JournalError::Conflict { run_id: "run_1".into(), sequence: 0 });
-    }
-}
-
 #[tokio::test]
 async fn what_nobody_waits_for_any_more_is_written() {
     let database = Database::sqlite();

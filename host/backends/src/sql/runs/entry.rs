@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sqlx::{PgPool, SqliteConnection};
 
-use crate::batch::Weigh;
+use crate::group_commit::ByteSize;
 use crate::sql::commit::Write;
 use crate::sql::{SqlPool, Sqlite, reading};
 
@@ -44,7 +44,7 @@ pub(super) struct RecordRow {
     pub(super) outcome: String,
 }
 
-impl Weigh for Entry {
+impl ByteSize for Entry {
     fn bytes(&self) -> usize {
         match self {
             Self::Event(event) => event.event.len(),

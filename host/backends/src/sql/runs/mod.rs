@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use self::entry::{Entry, EventRow, Kept, RecordRow};
 use super::commit::{CommitError, Commits};
-use super::failure::describe;
+use super::error::describe;
 use super::text::{escape, unescape};
 use super::{SqlPool, from_ms, reading, to_ms};
 use crate::Writer;

@@ -1,10 +1,10 @@
 //! What every queue of jobs promises: `JobQueue`.
 
 mod cancelling;
-mod ending;
+mod claiming;
+mod finishing;
 mod leases;
 mod reading;
-mod taking;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use serde_json::value::RawValue;
 use test_servers::PATIENCE;
 
 pub(crate) use cancelling::*;
-pub(crate) use ending::*;
+pub(crate) use claiming::*;
+pub(crate) use finishing::*;
 pub(crate) use leases::*;
 pub(crate) use reading::*;
-pub(crate) use taking::*;
 
 /// An empty queue.
 pub(crate) struct Bench {

@@ -36,6 +36,7 @@ macro_rules! test_all {
             an_event_number_is_taken_once,
             of_two_writers_of_one_number_one_wins,
             an_append_may_be_repeated_by_whoever_made_it,
+            the_same_event_of_another_process_is_a_conflict,
             many_appends_at_once_are_all_kept,
             a_record_is_found_as_it_was_saved,
             a_record_is_written_anew,
@@ -111,6 +112,18 @@ pub(crate) async fn an_append_may_be_repeated_by_whoever_made_it(bench: &Bench) 
     let both = join_all((0..2).map(|_| bench.runs.append("run_1", 9, &Event::Cancelled))).await;
     assert_eq!(both, [Ok(()), Ok(())]);
     assert_eq!(bench.runs.read("run_1").await.unwrap().len(), events.len() + 1);
+}
+
+/// Two workers that begin the same run alike would otherwise both go on, and pay the model twice.
+pub(crate) async fn the_same_event_of_another_process_is_a_conflict(bench: &Bench) {
+    let events = history("alike");
+    append_all(&*bench.runs, "run_1", &events).await;
+    for (sequence, event) in (0..).zip(&events) {
+        let error = bench.peer.append("run_1", sequence, event).await.unwrap_err();
+        assert_eq!(error, JournalError::Conflict { run_id: "run_1".into(), sequence });
+    }
+    // Nor does it make the event theirs: whoever appended it may still ask again.
+    append_all(&*bench.runs, "run_1", &events).await;
 }
 
 pub(crate) async fn many_appends_at_once_are_all_kept(bench: &Bench) {

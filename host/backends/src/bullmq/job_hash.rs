@@ -1,8 +1,8 @@
-//! What BullMQ stores of a job, read as the core's words. Node puts things there as well, so nothing is
-//! certain about any of it.
+//! The hash that BullMQ keeps of a job, read as the core's words. Node writes it as well, so nothing is certain about any
+//! of it.
 
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use agent_core::ports::Claim;
 use agent_core::words::{Job, JobData, JobStatus};
@@ -11,6 +11,7 @@ use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
+use super::time::from_millis;
 use super::trace_metadata;
 
 /// Fields of a job's hash that a [`Job`] is made of.
@@ -20,11 +21,10 @@ pub(super) const FIELDS: [&str; 8] =
 /// How many runs of a job have ended for good, in its hash. Written together with each such end.
 pub(super) const RUNS: &str = "agentHostRuns";
 
-/// One job, as `read.lua` answers it: where it stands, and [`FIELDS`].
-pub(super) type Record = (String, Vec<Option<Vec<u8>>>);
+/// One job, as `read.lua` answers it: its state, and [`FIELDS`].
+pub(super) type StoredJob = (String, Vec<Option<Vec<u8>>>);
 
-/// The job of a record.
-pub(super) fn read_job(id: &str, (state, fields): Record) -> Option<Job> {
+pub(super) fn read_job(id: &str, (state, fields): StoredJob) -> Option<Job> {
     let status = JobStatus::parse(&state)?;
     let fields: Vec<_> = fields.into_iter().map(|field| field.map(|bytes| text(&bytes))).collect();
     let [data, created, started, finished, result, error, attempts, runs] =
@@ -45,7 +45,7 @@ pub(super) fn read_job(id: &str, (state, fields): Record) -> Option<Job> {
     })
 }
 
-/// The claim of a job that was taken, of which `hash` is all that BullMQ stores.
+/// The claim of a job that was leased, of which `hash` is all that BullMQ stores.
 pub(super) fn read_claim(
     job_id: String,
     token: String,
@@ -54,7 +54,7 @@ pub(super) fn read_claim(
 ) -> Claim {
     let field = |name: &str| hash.get(name).map(String::as_str);
     let data = match (field("defa"), field("data")) {
-        // BullMQ fails it when it is taken, such as the parent of a job that failed, and with that reason.
+        // BullMQ fails it when it is claimed, such as the parent of a job that failed, and with that reason.
         (Some(reason), _) => Err(reason.to_owned()),
         (None, Some(data)) => read_data(data),
         (None, None) => read_data("null"),
@@ -132,15 +132,6 @@ fn number(text: Option<&str>) -> u32 {
 /// Others can store anything, cut through the middle of a character included.
 pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-pub(super) fn from_millis(millis: u64) -> SystemTime {
-    UNIX_EPOCH.checked_add(Duration::from_millis(millis)).unwrap_or(UNIX_EPOCH)
-}
-
-/// The time as BullMQ counts it.
-pub(super) fn to_millis(time: SystemTime) -> u64 {
-    super::official::millis(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,27 +1,27 @@
-//! Why Redis gave no answer, in words that hold no address and no secret.
+//! Why a query to Redis failed, in words that hold no address and no secret.
 
 use std::time::Duration;
 
 use redis::{ErrorKind, RedisError};
 
-/// Why a question was not answered.
+/// Why a query failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Failure {
-    /// It failed a moment ago, and nobody has to wait to learn it again.
+pub(crate) enum QueryError {
+    /// It was not sent: Redis failed a moment ago, and nobody has to wait to learn that again.
     #[error("Redis did not answer a moment ago")]
-    Down,
-    /// It took too long.
+    CircuitOpen,
+    /// The answer took too long.
     #[error("no answer from Redis within {} ms", .0.as_millis())]
-    Late(Duration),
+    Timeout(Duration),
     /// There is no connection, or it broke.
     #[error("the connection to Redis failed: {0}")]
-    Broken(String),
+    Disconnected(String),
     /// It answered that it would not.
     #[error("Redis refused ({code})")]
     Refused {
         /// Redis' code of the error.
         code: String,
-        /// The same question will be refused again: it does not fit what is stored. Otherwise it may be a state of the
+        /// The same query will be refused again: it does not fit what is stored. Otherwise it may be a state of the
         /// server that passes, such as full memory.
         is_final: bool,
     },
@@ -31,32 +31,32 @@ pub(crate) enum Failure {
 const STATES_OF_THE_SERVER: [&str; 8] =
     ["BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY"];
 
-impl Failure {
-    /// Whether Redis itself is out of reach, and not only this question a bad one.
+impl QueryError {
+    /// Whether Redis itself is out of reach, and not only this query a bad one.
     pub(crate) fn means_down(&self) -> bool {
-        matches!(self, Self::Late(_) | Self::Broken(_))
+        matches!(self, Self::Timeout(_) | Self::Disconnected(_))
     }
 
-    /// Whether it is of no use to ask the same again.
+    /// Whether it is of no use to send the same query again.
     pub(crate) fn is_final(&self) -> bool {
         matches!(self, Self::Refused { is_final: true, .. })
     }
 }
 
-impl From<RedisError> for Failure {
+impl From<RedisError> for QueryError {
     /// Only kinds and codes are kept: texts of errors can quote keys, values and addresses.
     fn from(error: RedisError) -> Self {
-        tracing::debug!(error = %error, "Redis did not do it");
+        tracing::debug!(error = %error, "a query to Redis failed");
         match error.kind() {
-            ErrorKind::AuthenticationFailed => Self::Broken("it does not accept the password".into()),
-            ErrorKind::Io if error.is_connection_refusal() => Self::Broken("connection refused".into()),
-            ErrorKind::Io if error.is_timeout() => Self::Broken("timed out".into()),
-            ErrorKind::Io if error.is_connection_dropped() => Self::Broken("connection lost".into()),
+            ErrorKind::AuthenticationFailed => Self::Disconnected("it does not accept the password".into()),
+            ErrorKind::Io if error.is_connection_refusal() => Self::Disconnected("connection refused".into()),
+            ErrorKind::Io if error.is_timeout() => Self::Disconnected("timed out".into()),
+            ErrorKind::Io if error.is_connection_dropped() => Self::Disconnected("connection lost".into()),
             // A name that is not found, a certificate that is not trusted: the log says which.
-            ErrorKind::Io => Self::Broken("it could not be made or secured".into()),
+            ErrorKind::Io => Self::Disconnected("it could not be made or secured".into()),
             kind => match error.code() {
                 // What was the writable server is a copy by now: another connection finds the new one.
-                Some("READONLY") => Self::Broken("it became read-only".into()),
+                Some("READONLY") => Self::Disconnected("it became read-only".into()),
                 Some(code) => {
                     let is_final = is_final(code, error.detail().unwrap_or_default());
                     Self::Refused { code: code.to_owned(), is_final }
@@ -86,10 +86,10 @@ mod tests {
     #[test]
     fn an_answer_of_redis_does_not_make_it_count_as_down() {
         let refused = RedisError::from((ErrorKind::Extension, "WRONGTYPE", "of key secret".into()));
-        let failure = Failure::from(refused);
-        assert!(!failure.means_down() && !failure.to_string().contains("secret"), "{failure}");
+        let error = QueryError::from(refused);
+        assert!(!error.means_down() && !error.to_string().contains("secret"), "{error}");
         let lost = RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
-        assert!(Failure::from(lost).means_down());
+        assert!(QueryError::from(lost).means_down());
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Our own scripts and keys, for what BullMQ has no word for: cancelling, whose a job is, a worker that is
-//! known to be dead.
+//! Our own scripts and keys, for what BullMQ has no command for: cancelling, whose a job is, leases that are renewed
+//! after they expired, and stalled jobs that are reclaimed within seconds.
 
 use std::time::Duration;
 
@@ -8,21 +8,23 @@ use agent_core::ports::queue::{QUEUE, address_of, stalled_after};
 use bullmq::QueueKeys;
 use redis::{Script, ScriptInvocation};
 
-use super::official::{KEPT_FOR, millis};
-use super::record::{FIELDS, to_millis};
+use super::cancel_request;
+use super::job_hash::FIELDS;
+use super::options::KEPT_FOR;
+use super::time::millis;
 
 /// The scripts, and the keys they are given.
-pub(super) struct Ours {
+pub(super) struct OwnScripts {
     keys: QueueKeys,
     lease: Duration,
     cancel: Script,
     depth: Script,
-    give_back: Script,
+    heartbeat: Script,
     read: Script,
-    renew: Script,
+    reclaim_stalled: Script,
 }
 
-/// What a lock of a job holds: whose it is, and something that no other taking has.
+/// What a lock of a job holds: whose it is, and something that no other claim has.
 pub(super) fn new_token(worker: &str) -> String {
     format!("{worker}:{}", uuid::Uuid::now_v7().simple())
 }
@@ -32,42 +34,28 @@ pub(super) fn user_key(user_id: &str) -> String {
     format!("agent-host:{QUEUE}:user:{user_id}")
 }
 
-/// The wish to cancel an active job.
-pub(super) fn wish_key(job_id: &str) -> String {
-    format!("agent-host:{QUEUE}:wish:{job_id}")
-}
-
-/// How long a wish is kept: much longer than it takes to take up a job whose worker died before it heard of it.
-const WISH_KEPT_FOR: Duration = Duration::from_secs(60 * 60);
-
-/// The attempt that a wish is about, as `cancel.lua` and `renew.lua` write it: when the job was added, and how many
-/// attempts had ended. Another job of the same id is not meant, nor is one that somebody retries later.
-pub(super) fn attempt_of(claim: &Claim) -> String {
-    format!("{}:{}", to_millis(claim.created_at), claim.attempts_made)
-}
-
 /// What was known of a job that is cancelled.
 fn cancelled_key(job_id: &str) -> String {
     format!("agent-host:{QUEUE}:cancelled:{job_id}")
 }
 
-impl Ours {
+impl OwnScripts {
     pub(super) fn new(keys: QueueKeys, lease: Duration) -> Self {
         Self {
             keys,
             lease,
             cancel: Script::new(include_str!("scripts/cancel.lua")),
             depth: Script::new(include_str!("scripts/depth.lua")),
-            give_back: Script::new(include_str!("scripts/give_back.lua")),
+            heartbeat: Script::new(include_str!("scripts/heartbeat.lua")),
             read: Script::new(include_str!("scripts/read.lua")),
-            renew: Script::new(include_str!("scripts/renew.lua")),
+            reclaim_stalled: Script::new(include_str!("scripts/reclaim_stalled.lua")),
         }
     }
 
     /// Reads jobs. Answers a record or nothing for each.
     pub(super) fn read(&self, job_ids: &[&str]) -> ScriptInvocation<'_> {
         let mut read = self.read.prepare_invoke();
-        self.add_places(&mut read);
+        self.add_states(&mut read);
         read.arg(self.keys.key_prefix()).arg(cancelled_key("")).arg(job_ids.len()).arg(job_ids).arg(&FIELDS);
         read
     }
@@ -75,37 +63,42 @@ impl Ours {
     /// Cancels a job: for its owner, or for the worker who has stopped working on it.
     pub(super) fn cancel(&self, job_id: &str, worker: Option<&Claim>, now: u64) -> ScriptInvocation<'_> {
         let mut cancel = self.cancel.prepare_invoke();
-        self.add_places(&mut cancel);
+        self.add_states(&mut cancel);
         cancel.key(self.keys.stalled()).key(self.keys.job_key(job_id)).key(self.lock_key(job_id));
-        cancel.key(cancelled_key(job_id)).key(wish_key(job_id));
+        cancel.key(cancelled_key(job_id)).key(cancel_request::key(job_id));
         let token = worker.map_or("", |claim| &claim.token);
-        cancel.arg(job_id).arg(token).arg(now).arg(KEPT_FOR.as_secs()).arg(WISH_KEPT_FOR.as_secs());
+        cancel
+            .arg(job_id)
+            .arg(token)
+            .arg(now)
+            .arg(KEPT_FOR.as_secs())
+            .arg(cancel_request::KEPT_FOR.as_secs());
         cancel.arg(&FIELDS);
         cancel
     }
 
-    /// Puts the jobs of a worker's dead predecessors back to the queue, or all whose lease has run out. Answers
+    /// Puts the jobs of a worker's dead predecessors back to the queue, or all whose lease has expired. Answers
     /// their number.
-    pub(super) fn give_back(&self, worker: Option<&str>) -> ScriptInvocation<'_> {
+    pub(super) fn reclaim_stalled(&self, worker: Option<&str>) -> ScriptInvocation<'_> {
         let keys = &self.keys;
-        let mut give_back = self.give_back.prepare_invoke();
+        let mut reclaim_stalled = self.reclaim_stalled.prepare_invoke();
         for key in [keys.active(), keys.wait(), keys.prioritized(), keys.stalled(), keys.meta()] {
-            give_back.key(key);
+            reclaim_stalled.key(key);
         }
-        give_back.key(keys.marker()).key(keys.events());
+        reclaim_stalled.key(keys.marker()).key(keys.events());
         let worker = worker.unwrap_or_default();
-        give_back.arg(keys.key_prefix()).arg(worker).arg(address_of(worker));
-        give_back.arg(millis(self.lease - stalled_after(self.lease)));
-        give_back
+        reclaim_stalled.arg(keys.key_prefix()).arg(worker).arg(address_of(worker));
+        reclaim_stalled.arg(millis(self.lease - stalled_after(self.lease)));
+        reclaim_stalled
     }
 
-    /// Renews a lease. Answers 0 when it is lost, 1 when it is held, 2 when the job is not wanted any more.
-    pub(super) fn renew(&self, claim: &Claim) -> ScriptInvocation<'_> {
-        let mut renew = self.renew.prepare_invoke();
-        renew.key(self.lock_key(&claim.job_id)).key(self.keys.active()).key(self.keys.stalled());
-        renew.key(wish_key(&claim.job_id)).key(self.keys.job_key(&claim.job_id));
-        renew.arg(&claim.token).arg(millis(self.lease)).arg(&claim.job_id);
-        renew
+    /// Renews a lease. Answers 0 when it is lost, 1 when it is held, 2 when the job is to be cancelled.
+    pub(super) fn heartbeat(&self, claim: &Claim) -> ScriptInvocation<'_> {
+        let mut heartbeat = self.heartbeat.prepare_invoke();
+        heartbeat.key(self.lock_key(&claim.job_id)).key(self.keys.active()).key(self.keys.stalled());
+        heartbeat.key(cancel_request::key(&claim.job_id)).key(self.keys.job_key(&claim.job_id));
+        heartbeat.arg(&claim.token).arg(millis(self.lease)).arg(&claim.job_id);
+        heartbeat
     }
 
     /// Counts jobs: waiting, active, delayed, and since when the next one waits.
@@ -119,8 +112,8 @@ impl Ours {
         depth
     }
 
-    /// Everywhere a job can stand.
-    fn add_places(&self, script: &mut ScriptInvocation<'_>) {
+    /// The sets and lists of all states that a job can be in.
+    fn add_states(&self, script: &mut ScriptInvocation<'_>) {
         let keys = &self.keys;
         for key in [keys.completed(), keys.failed(), keys.delayed(), keys.prioritized()] {
             script.key(key);
