@@ -13,8 +13,8 @@ use super::worker::LAST_WORDS;
 use crate::drive::DriveError;
 use crate::error_chain::ErrorChain;
 use crate::policy::{Ask, Invoke, InvokeError};
-use crate::ports::Journal;
-use crate::words::Job;
+use crate::ports::{Epoch, Journal};
+use crate::words::{Job, Principal};
 
 /// Takes a run up to cancel it at once.
 pub struct CancelledRuns {
@@ -48,7 +48,7 @@ impl CancelledRuns {
     }
 
     async fn cancel(&self, job: &Job) -> Result<(), InvokeError> {
-        let events = self.journal.read(&job.run_id).await.map_err(DriveError::Journal)?;
+        let events = self.journal.read(&job.run_id, 0).await.map_err(DriveError::Journal)?;
         if events.is_empty() {
             return Ok(());
         }
@@ -56,9 +56,11 @@ impl CancelledRuns {
         cancel.cancel();
         let ask = Ask {
             run_id: job.run_id.clone(),
-            user_id: Some(job.user_id.clone()),
+            principal: Principal::user(&job.user_id),
             job_id: Some(job.id.clone()),
             cancel: Some(cancel),
+            // A worker that still holds on to the run is refused from now on.
+            epoch: Epoch::FINAL,
             // What it was to do stands in its journal.
             ..Ask::new(job.id.clone(), String::new())
         };

@@ -9,7 +9,7 @@ use tracing::{debug, info, warn};
 
 use crate::backoff::Backoff;
 use crate::outage::Outage;
-use crate::ports::{Journal, JournalError};
+use crate::ports::{Epoch, Journal, JournalError};
 use crate::words::Event;
 
 /// How long a store may fail before the run is given up. A worker holds its job all the while.
@@ -30,8 +30,8 @@ impl RetryingJournal {
         Self { journal, outage: Outage::default() }
     }
 
-    /// Tries until it works, time is up or trying again would not help. What failed may have been carried out: the store
-    /// knows its own events ([`Journal::append`]).
+    /// Tries until it works, time is up or trying again would not help. An append that seemed to fail may have been
+    /// carried out; repeated, it is known for the same one.
     async fn persist<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, JournalError>
     where
         F: Future<Output = Result<T, JournalError>>,
@@ -65,12 +65,18 @@ impl RetryingJournal {
 
 #[async_trait]
 impl Journal for RetryingJournal {
-    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
-        self.persist(|| self.journal.append(run_id, sequence, event)).await
+    async fn append(
+        &self,
+        run_id: &str,
+        epoch: Epoch,
+        first: u64,
+        events: &[Event],
+    ) -> Result<(), JournalError> {
+        self.persist(|| self.journal.append(run_id, epoch, first, events)).await
     }
 
-    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
-        self.persist(|| self.journal.read(run_id)).await
+    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+        self.persist(|| self.journal.read(run_id, from)).await
     }
 }
 
@@ -96,19 +102,22 @@ mod tests {
 
     #[async_trait]
     impl Journal for Ambiguous {
-        async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
-            let number = usize::try_from(sequence).unwrap();
-            if self.runs.events(run_id).get(number) != Some(event) {
-                self.runs.append(run_id, sequence, event).await?;
-            }
+        async fn append(
+            &self,
+            run_id: &str,
+            epoch: Epoch,
+            first: u64,
+            events: &[Event],
+        ) -> Result<(), JournalError> {
+            self.runs.append(run_id, epoch, first, events).await?;
             if self.lied.swap(true, Ordering::SeqCst) {
                 return Ok(());
             }
             Err(JournalError::Store { detail: "connection reset".into() })
         }
 
-        async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
-            self.runs.read(run_id).await
+        async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+            self.runs.read(run_id, from).await
         }
     }
 
@@ -121,9 +130,9 @@ mod tests {
             sleep(Duration::from_secs(10)).await;
             runs.switch.fail(false);
         };
-        let (appended, ()) = tokio::join!(patient.append("run_1", 0, &Event::Cancelled), back);
+        let (appended, ()) = tokio::join!(patient.append("run_1", Epoch(1), 0, &[Event::Cancelled]), back);
         assert_eq!(appended, Ok(()));
-        assert_eq!(patient.read("run_1").await, Ok(vec![Event::Cancelled]));
+        assert_eq!(patient.read("run_1", 0).await, Ok(vec![Event::Cancelled]));
     }
 
     #[tokio::test(start_paused = true)]
@@ -133,7 +142,7 @@ mod tests {
             let patient = RetryingJournal::new(runs.clone());
             breaks(&runs.switch, true);
             let start = Instant::now();
-            let error = patient.append("run_1", 0, &Event::Cancelled).await.unwrap_err();
+            let error = patient.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await.unwrap_err();
             assert!(matches!(error, JournalError::Store { .. }), "{error}");
             let waited = start.elapsed();
             assert!(waited <= PATIENCE + LAST_PAUSE && waited >= PATIENCE - LAST_PAUSE, "{waited:?}");
@@ -143,18 +152,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_append_that_was_carried_out_although_it_failed_is_no_conflict() {
         let patient = RetryingJournal::new(Arc::new(Ambiguous::default()));
-        patient.append("run_1", 0, &Event::TakenUp { by: "me".into() }).await.unwrap();
-        patient.append("run_1", 1, &Event::Cancelled).await.unwrap();
-        assert_eq!(patient.read("run_1").await.unwrap().len(), 2);
+        patient.append("run_1", Epoch(1), 0, &[Event::TakenUp { by: "me".into() }]).await.unwrap();
+        patient.append("run_1", Epoch(1), 1, &[Event::Cancelled]).await.unwrap();
+        assert_eq!(patient.read("run_1", 0).await.unwrap().len(), 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_event_of_somebody_else_is_a_conflict_at_once() {
         let runs = Arc::new(TestRuns::default());
-        runs.append("run_1", 0, &Event::TakenUp { by: "somebody".into() }).await.unwrap();
+        runs.append("run_1", Epoch(1), 0, &[Event::TakenUp { by: "somebody".into() }]).await.unwrap();
         let start = Instant::now();
         let mine = Event::TakenUp { by: "me".into() };
-        let error = RetryingJournal::new(runs.clone()).append("run_1", 0, &mine).await.unwrap_err();
+        let error =
+            RetryingJournal::new(runs.clone()).append("run_1", Epoch(1), 0, &[mine]).await.unwrap_err();
         assert!(matches!(error, JournalError::Conflict { .. }), "{error}");
         assert_eq!(start.elapsed(), Duration::ZERO);
     }

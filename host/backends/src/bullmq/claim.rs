@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{AttemptEnd, Claim, QueueError};
+use agent_core::ports::{AttemptEnd, Claim, Epoch, QueueError};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use redis::Value;
@@ -117,7 +117,13 @@ async fn poll(store: Arc<Store>, worker: String, check_for_stalled: bool) -> Res
         if let Some(reason) = store.schedule_next(&claim.job_id, &hash).await? {
             claim.data = Err(reason);
         }
-        if store.is_cancel_requested(&claim).await {
+        // Without its number nothing may be written in the claim's name. When that fails the claim is given up, and the
+        // job is claimed again when its lease has expired.
+        let number = store.own.number_claim(&claim.job_id);
+        let (epoch, cancel_request): (u64, Option<String>) = store.run(&number).await?;
+        claim.epoch = Epoch(epoch);
+        store.list_for_owner(&claim).await;
+        if cancel_request == Some(cancel_request::attempt_of(&claim)) {
             store.finish(&claim, &AttemptEnd::Cancelled).await?;
             continue;
         }
@@ -172,21 +178,14 @@ async fn wait_for_marker(store: Arc<Store>, longest: Duration) -> Result<(), Que
 }
 
 impl Store {
-    /// Whether somebody asked to cancel a job that was just claimed; lists it for its owner as well, who may have
-    /// had it added by Node. The job is held whatever Redis says to that.
-    async fn is_cancel_requested(&self, claim: &Claim) -> bool {
-        let key = cancel_request::key(&claim.job_id);
-        let get = |mut redis| {
-            let key = &key;
-            async move { redis::cmd("GET").arg(key).query_async::<Option<String>>(&mut redis).await }
-        };
-        if let Ok(data) = &claim.data {
-            let created = to_millis(claim.created_at);
-            if let Err(error) = self.list_for(&data.user_id, &claim.job_id, created).await {
-                tracing::debug!(job_id = claim.job_id, error = %error, "a job is missing in its owner's list");
-            }
+    /// Lists a job that was just claimed for its owner, who may have had it added by Node. The job is held whatever Redis
+    /// says to that.
+    async fn list_for_owner(&self, claim: &Claim) {
+        let Ok(data) = &claim.data else { return };
+        let created = to_millis(claim.created_at);
+        if let Err(error) = self.list_for(&data.user_id, &claim.job_id, created).await {
+            tracing::debug!(job_id = claim.job_id, error = %error, "a job is missing in its owner's list");
         }
-        self.redis.query(get).await.ok().flatten() == Some(cancel_request::attempt_of(claim))
     }
 }
 

@@ -9,7 +9,7 @@ use bullmq::QueueKeys;
 use redis::{Script, ScriptInvocation};
 
 use super::cancel_request;
-use super::job_hash::FIELDS;
+use super::job_hash::{CLAIMS, FIELDS};
 use super::options::KEPT_FOR;
 use super::time::millis;
 
@@ -20,6 +20,7 @@ pub(super) struct OwnScripts {
     cancel: Script,
     depth: Script,
     heartbeat: Script,
+    number_claim: Script,
     read: Script,
     reclaim_stalled: Script,
 }
@@ -47,6 +48,7 @@ impl OwnScripts {
             cancel: Script::new(include_str!("scripts/cancel.lua")),
             depth: Script::new(include_str!("scripts/depth.lua")),
             heartbeat: Script::new(include_str!("scripts/heartbeat.lua")),
+            number_claim: Script::new(include_str!("scripts/number_claim.lua")),
             read: Script::new(include_str!("scripts/read.lua")),
             reclaim_stalled: Script::new(include_str!("scripts/reclaim_stalled.lua")),
         }
@@ -75,6 +77,13 @@ impl OwnScripts {
             .arg(cancel_request::KEPT_FOR.as_secs());
         cancel.arg(&FIELDS);
         cancel
+    }
+
+    /// Numbers the claim of a job that was just leased. Answers that number, and the attempt that is to be cancelled.
+    pub(super) fn number_claim(&self, job_id: &str) -> ScriptInvocation<'_> {
+        let mut number_claim = self.number_claim.prepare_invoke();
+        number_claim.key(self.keys.job_key(job_id)).key(cancel_request::key(job_id)).arg(CLAIMS);
+        number_claim
     }
 
     /// Puts the jobs of a worker's dead predecessors back to the queue, or all whose lease has expired. Answers
