@@ -23,7 +23,6 @@ pub mod backoff;
 pub mod circuit;
 pub mod drive;
 pub mod error_chain;
-mod gen_ai;
 pub mod health;
 pub mod jobs;
 pub mod journal;

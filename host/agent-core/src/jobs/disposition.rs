@@ -261,9 +261,19 @@ mod tests {
     }
 
     #[test]
+    fn a_job_whose_journal_a_newer_program_wrote_is_left_for_one_without_an_attempt() {
+        let newer = JournalError::Newer { run_id: "run_1".into(), sequence: 3, version: 9, known: 2 };
+        let disposition = End::Ran(Err(DriveError::Journal(newer).into())).disposition();
+        let Some(AttemptEnd::HandedBack { delay }) = disposition.end else { panic!("{disposition:?}") };
+        assert_eq!((delay, disposition.outcome), (NEWER_JOURNAL_DELAY, AttemptOutcome::HandedBack));
+    }
+
+    #[test]
     fn a_job_that_somebody_else_drives_is_left_alone() {
         let conflict = JournalError::Conflict { run_id: "run_1".into(), sequence: 3 };
-        let disposition = End::Ran(Err(DriveError::Journal(conflict).into())).disposition();
-        assert!(disposition.end.is_none() && disposition.outcome == AttemptOutcome::Lost);
+        for error in [conflict, JournalError::Fenced { run_id: "run_1".into() }] {
+            let disposition = End::Ran(Err(DriveError::Journal(error).into())).disposition();
+            assert!(disposition.end.is_none() && disposition.outcome == AttemptOutcome::Lost);
+        }
     }
 }

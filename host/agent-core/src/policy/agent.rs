@@ -7,8 +7,7 @@ use async_trait::async_trait;
 use tracing::Instrument as _;
 
 use super::{Answer, Ask, Invoke, InvokeError};
-use crate::drive::{DriveError, Driver};
-use crate::gen_ai;
+use crate::drive::{DriveError, Driver, gen_ai};
 use crate::ports::{Journal, Model, Toolbox};
 use crate::words::{Limits, Task};
 

@@ -18,8 +18,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::cancel_request;
 use super::job_hash::{read_claim, text};
 use super::own_scripts::new_token;
+use super::store::{ANSWER_TIMEOUT, Store, broken, store_error};
 use super::time::{now, to_millis};
-use super::{ANSWER_TIMEOUT, Store, broken, store_error};
 
 /// How often the process looks for stalled jobs, and so the longest wait for a new one: a job whose worker was killed is
 /// claimed again after a lease and this long.

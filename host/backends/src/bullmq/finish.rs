@@ -8,8 +8,8 @@ use super::cancel_request;
 use super::job_hash::RUNS;
 use super::official_scripts::{End, Holder};
 use super::options::{Options, Retry};
+use super::store::{Store, broken, store_error};
 use super::time::now;
-use super::{Store, broken, store_error};
 
 /// What BullMQ's scripts answer when they do nothing.
 mod refusal {

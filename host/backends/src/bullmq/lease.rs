@@ -5,7 +5,7 @@
 
 use agent_core::ports::{Claim, QueueError, Renewal};
 
-use super::Store;
+use super::store::Store;
 
 impl Store {
     /// One heartbeat.

@@ -6,7 +6,7 @@ use agent_core::words::{Job, JobPage, JobQuery};
 use super::job_hash::{StoredJob, read_job};
 use super::options::KEPT_FOR;
 use super::own_scripts::user_key;
-use super::{Store, store_error};
+use super::store::{Store, store_error};
 
 /// How many of a user's jobs are listed. Older ones can still be read by their ids.
 const MOST_LISTED: isize = 1000;

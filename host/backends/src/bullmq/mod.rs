@@ -45,6 +45,7 @@ mod official_scripts;
 mod options;
 mod own_scripts;
 mod schedule;
+mod store;
 mod time;
 mod trace_metadata;
 
@@ -52,39 +53,22 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::queue::{LEASE, QUEUE};
+use agent_core::ports::queue::LEASE;
 use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
 use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery};
 use async_trait::async_trait;
-use bullmq::QueueKeys;
-use redis::{FromRedisValue, ScriptInvocation};
 use tokio::sync::Mutex;
 
-use crate::redis::{AddressError, QueryError, Redis};
+use crate::redis::{AddressError, Redis};
 use claim::Poller;
-use official_scripts::OfficialScripts;
-use own_scripts::OwnScripts;
+use store::{Store, broken, store_error};
 use time::{from_millis, now};
-
-/// How long an answer may take. A job is worth more patience than a cached result, but whoever adds one
-/// waits for it.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The queue.
 pub struct BullQueue {
     store: Arc<Store>,
     /// Whoever holds it asks for the next job, on a connection of its own; the other slots wait for it.
     poller: Mutex<Poller>,
-}
-
-/// The queue as it lies in Redis.
-struct Store {
-    redis: Redis,
-    /// On this one a command may block until there is a job.
-    waiting: Redis,
-    keys: QueueKeys,
-    official: OfficialScripts,
-    own: OwnScripts,
 }
 
 impl BullQueue {
@@ -101,15 +85,7 @@ impl BullQueue {
     }
 
     fn with_lease(redis: &Redis, lease: Duration) -> Self {
-        let keys = QueueKeys::new(QUEUE, None);
-        let store = Store {
-            redis: redis.another(ANSWER_TIMEOUT),
-            waiting: redis.another(ANSWER_TIMEOUT),
-            official: OfficialScripts::new(keys.clone(), lease),
-            own: OwnScripts::new(keys.clone(), lease),
-            keys,
-        };
-        Self { store: Arc::new(store), poller: Mutex::default() }
+        Self { store: Arc::new(Store::new(redis, lease)), poller: Mutex::default() }
     }
 }
 
@@ -172,25 +148,8 @@ impl JobQueue for BullQueue {
     }
 }
 
-impl Store {
-    async fn run<T: FromRedisValue + Send>(&self, script: &ScriptInvocation<'_>) -> Result<T, QueueError> {
-        let run = |mut redis| async move { script.invoke_async(&mut redis).await };
-        self.redis.query(run).await.map_err(store_error)
-    }
-}
-
 impl fmt::Debug for BullQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BullQueue").finish_non_exhaustive()
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
-fn store_error(error: QueryError) -> QueueError {
-    QueueError::Store { detail: error.to_string() }
-}
-
-/// What could not be written down for Redis.
-fn broken(error: impl std::error::Error) -> QueueError {
-    QueueError::Store { detail: error.to_string() }
 }

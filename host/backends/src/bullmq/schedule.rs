@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use super::official_scripts::Iteration;
 use super::options::{Options, whole};
+use super::store::{Store, broken, store_error};
 use super::time::now;
-use super::{Store, broken};
 use crate::redis::QueryError;
 
 /// When a scheduler runs next.
@@ -88,7 +88,7 @@ impl Store {
         scheduler: &str,
     ) -> Result<Option<String>, QueueError> {
         if !error.is_final() {
-            return Err(super::store_error(error));
+            return Err(store_error(error));
         }
         let key = self.scheduler_key(scheduler);
         tracing::error!(

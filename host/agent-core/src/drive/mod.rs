@@ -1,5 +1,7 @@
 //! Carries a run's steps out: asks the model, calls the tools, and journals every event before the next step.
 
+mod error;
+pub(crate) mod gen_ai;
 #[cfg(test)]
 mod tests;
 
@@ -12,12 +14,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::gen_ai;
+pub use error::DriveError;
+
 use crate::ports::queue::ATTEMPTS;
-use crate::ports::{
-    Epoch, Journal, JournalError, Model, ModelError, ModelRequest, ToolChoice, ToolRequest, ToolSet,
-};
-use crate::run::{ModelCall, OpenCall, Run, Step, UnexpectedEvent, attempts_without_progress};
+use crate::ports::{Epoch, Journal, Model, ModelRequest, ToolChoice, ToolRequest, ToolSet};
+use crate::run::{ModelCall, OpenCall, Run, Step, attempts_without_progress};
 use crate::usage_meter::UsageMeter;
 use crate::words::{AgentResult, Event, Grants, Principal, Task, ToolReturn};
 
@@ -47,32 +48,6 @@ pub struct Driver<'a> {
     pub cancel: Option<&'a CancellationToken>,
     /// Is kept at what the run has cost.
     pub meter: &'a UsageMeter,
-}
-
-/// Why a run has no result.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum DriveError {
-    /// The model gave no reply.
-    #[error("the model call failed")]
-    Model(#[source] ModelError),
-    /// The history could not be written or read, so the run must not go on.
-    #[error("the run could not be recorded")]
-    Journal(#[source] JournalError),
-    /// The run was told something it did not ask for: a bug or a damaged journal.
-    #[error("the run was driven wrongly")]
-    Driver(#[source] UnexpectedEvent),
-    /// The run was told to stop and did so between two steps. Its journal says where it can be taken up.
-    #[error("the run was stopped between two steps")]
-    Stopped,
-    /// The run stopped whoever drove it too often, without any progress, and is not taken up again.
-    #[error("the run stopped its worker {attempts} times without making progress")]
-    Stuck {
-        /// How often in a row.
-        attempts: u32,
-    },
-    /// The run panicked: a bug. Where is said by the panic's own line in the log.
-    #[error("the run broke off")]
-    Panicked,
 }
 
 impl Driver<'_> {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tracing::field::{Empty, display};
 use tracing::{Span, debug_span};
 
-use crate::drive::DriveError;
+use super::error::DriveError;
 use crate::ports::{ModelError, ModelRequest};
 use crate::trace;
 use crate::words::{AgentResult, Message, ModelReply, Task, ToolCall, ToolOutcome, ToolReturn};
