@@ -19,6 +19,7 @@ pub use error::DriveError;
 use crate::ports::queue::ATTEMPTS;
 use crate::ports::{Epoch, Journal, Model, ModelRequest, ToolChoice, ToolRequest, ToolSet};
 use crate::run::{ModelCall, OpenCall, Run, Step, attempts_without_progress};
+use crate::usage_meter::UsageMeter;
 use crate::words::{AgentResult, Event, Grants, Principal, Task, ToolReturn};
 
 /// Most tool calls of one reply that run at once, so that one run takes a bounded share of the sandboxes that all runs
@@ -45,6 +46,8 @@ pub struct Driver<'a> {
     /// Says that nobody wants the run any more: what is under way is dropped at once, and the journal says that it
     /// was cancelled. Absent where nobody ever will.
     pub cancel: Option<&'a CancellationToken>,
+    /// Is kept at what the run has cost.
+    pub meter: &'a UsageMeter,
 }
 
 impl Driver<'_> {
@@ -62,11 +65,12 @@ impl Driver<'_> {
         let attempts = attempts_without_progress(&events);
         let next = events.len() as u64;
         let (run, step) = Run::resume(events, self.tools.catalog().clone()).map_err(DriveError::Driver)?;
+        self.meter.set(run.usage(), run.iterations());
         let mut run = Journaled { run, next };
         if let Step::Done(result) = step {
             return Ok(*result);
         }
-        if attempts >= ATTEMPTS {
+        if attempts >= ATTEMPTS && !self.is_cancelled() {
             return Err(DriveError::Stuck { attempts });
         }
         let by = Uuid::now_v7().simple().to_string();
@@ -78,9 +82,7 @@ impl Driver<'_> {
         loop {
             step = match step {
                 Step::Done(result) => return Ok(*result),
-                _ if self.cancel.is_some_and(CancellationToken::is_cancelled) => {
-                    self.note(&mut run, Event::Cancelled).await?
-                }
+                _ if self.is_cancelled() => self.note(&mut run, Event::Cancelled).await?,
                 _ if self.stop.is_some_and(CancellationToken::is_cancelled) => {
                     return Err(DriveError::Stopped);
                 }
@@ -92,6 +94,10 @@ impl Driver<'_> {
                 Step::CallTools(calls) => self.call_tools(&mut run, calls).await?,
             };
         }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_some_and(CancellationToken::is_cancelled)
     }
 
     /// What `work` gives, or nothing when the run is cancelled: then it is dropped. Never wraps an append, which may be
@@ -112,7 +118,9 @@ impl Driver<'_> {
             .map_err(DriveError::Journal)?;
         let [event] = events;
         run.next += 1;
-        run.run.on(event).map_err(DriveError::Driver)
+        let step = run.run.on(event).map_err(DriveError::Driver);
+        self.meter.set(run.run.usage(), run.run.iterations());
+        step
     }
 
     async fn ask_model(&self, run: &Run, call: ModelCall) -> Result<Event, DriveError> {

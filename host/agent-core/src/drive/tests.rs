@@ -2,7 +2,7 @@
 
 mod bounds;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -46,6 +46,9 @@ impl ToolSet for SlowTools {
     }
 }
 
+/// What a run cost that no test asks about.
+static METER: LazyLock<UsageMeter> = LazyLock::new(UsageMeter::default);
+
 fn task() -> Task {
     Task {
         id: "run_1".into(),
@@ -60,7 +63,17 @@ fn task() -> Task {
 
 fn driver<'a>(model: &'a ScriptedModel, tools: &'a SlowTools, journal: &'a TestJournal) -> Driver<'a> {
     let deadline = Instant::now() + Duration::from_secs(60);
-    Driver { request_id: "req-1", deadline, model, tools, journal, epoch: Epoch(1), stop: None, cancel: None }
+    Driver {
+        request_id: "req-1",
+        deadline,
+        model,
+        tools,
+        journal,
+        epoch: Epoch(1),
+        stop: None,
+        cancel: None,
+        meter: &METER,
+    }
 }
 
 fn script() -> [Result<crate::words::ModelReply, ModelError>; 3] {

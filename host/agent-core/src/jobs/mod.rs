@@ -1,5 +1,6 @@
 //! Jobs: what callers do with them, and the workers that claim them and run them.
 
+mod cancelled;
 mod disposition;
 mod provider_outage;
 mod signals;
@@ -15,6 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+pub use cancelled::CancelledRuns;
 pub use worker::{Worker, WorkerContext};
 
 use self::signals::JobSignals;
@@ -37,18 +39,27 @@ pub struct Jobs {
     signals: JobSignals,
     /// Callers wait no longer once this is cancelled.
     stopping: CancellationToken,
+    /// Absent where no runs are recorded.
+    cancelled: Option<Arc<CancelledRuns>>,
 }
 
 impl Jobs {
     /// The jobs of that queue.
     pub fn new(queue: Arc<dyn JobQueue>) -> Self {
-        Self { queue, signals: JobSignals::default(), stopping: CancellationToken::new() }
+        let (signals, stopping) = (JobSignals::default(), CancellationToken::new());
+        Self { queue, signals, stopping, cancelled: None }
     }
 
     /// The same jobs; when `stopping` is cancelled, callers that wait are told how their job stands.
     #[must_use]
     pub fn until(self, stopping: CancellationToken) -> Self {
         Self { stopping, ..self }
+    }
+
+    /// The same jobs, and the run of one that is cancelled while it waits for another attempt ends as well.
+    #[must_use]
+    pub fn ending(self, runs: CancelledRuns) -> Self {
+        Self { cancelled: Some(Arc::new(runs)), ..self }
     }
 
     /// Adds a job and says its id.
@@ -94,14 +105,18 @@ impl Jobs {
     /// Cancels a job of this user. A run of it in this process is stopped at once; one elsewhere within about
     /// a second. The status says `cancelled` when nothing runs any more.
     pub async fn cancel(&self, user_id: &str, job_id: &str) -> Result<CancelOutcome, QueueError> {
-        match self.queue.read(job_id).await? {
-            Some(job) if job.user_id == user_id => {}
-            Some(_) | None => return Ok(CancelOutcome::Unknown),
-        }
+        let Some(job) = self.queue.read(job_id).await?.filter(|job| job.user_id == user_id) else {
+            return Ok(CancelOutcome::Unknown);
+        };
         let cancelling = self.queue.cancel(job_id).await?;
         match cancelling {
             CancelOutcome::Asked => self.signals.cancel(job_id),
-            CancelOutcome::Done => self.signals.notify(job_id),
+            CancelOutcome::Done => {
+                self.signals.notify(job_id);
+                if let Some(runs) = &self.cancelled {
+                    runs.end(&job).await;
+                }
+            }
             CancelOutcome::HadEnded | CancelOutcome::Refused | CancelOutcome::Unknown => {}
         }
         Ok(cancelling)

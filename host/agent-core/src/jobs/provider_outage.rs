@@ -318,6 +318,21 @@ mod tests {
         assert!(gate.claim_permit().now_or_never().is_some_and(|permit| permit.trial.is_none()));
     }
 
+    /// Nobody tells those that wait, so they have to look.
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_for_the_provider_notices_soon_that_requests_are_answered_again() {
+        let (gate, circuit) = gate();
+        let leave = gate.leave().await;
+        gate.failed(&leave, Fault::RateLimited(Some(SECOND * 120)), Instant::now(), "run");
+        let start = Instant::now();
+        let requests = async {
+            tokio::time::sleep(SECOND * 10).await;
+            circuit.enter().unwrap().end(Verdict::Success);
+        };
+        let (next, ()) = tokio::join!(gate.leave(), requests);
+        assert!(next.trial.is_none() && start.elapsed() < SECOND * 12, "{:?}", start.elapsed());
+    }
+
     #[test]
     fn a_job_that_fails_again_and_again_lets_others_go_first() {
         let delays: Vec<_> = (0..5).map(|times| delay(SECOND * 30, times).as_secs()).collect();

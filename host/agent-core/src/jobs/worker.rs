@@ -45,7 +45,7 @@ const STOP_BEFORE: Duration = Duration::from_millis(250);
 const STEP_GRACE: Duration = Duration::from_secs(20);
 
 /// How long the queue and the journal may take for their last words when the process ends or a job is cancelled.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// How long one call of a store may take.
 const CALL_LIMIT: Duration = LEASE;

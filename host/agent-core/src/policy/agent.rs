@@ -48,6 +48,7 @@ impl Invoke for Agent {
             epoch: ask.epoch,
             stop: ask.stop.as_ref(),
             cancel: ask.cancel.as_ref(),
+            meter: &ask.meter,
         };
         // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it.
         let history = match &ask.job_id {

@@ -26,6 +26,7 @@ pub use recorded::Recorded;
 
 use crate::drive::DriveError;
 use crate::ports::Epoch;
+use crate::usage_meter::UsageMeter;
 use crate::words::{AgentResult, Grants, Options, Principal};
 
 /// Answers a caller's text with an agent run, or with something around one.
@@ -67,6 +68,8 @@ pub struct Ask {
     pub stop: Option<CancellationToken>,
     /// Cancels the run: it stops wherever it is and ends as cancelled, with what it had come to and cost. Absent where it never will be; a request's run is dropped instead.
     pub cancel: Option<CancellationToken>,
+    /// What the run has cost so far, also when it ends without a result.
+    pub meter: UsageMeter,
 }
 
 impl Ask {
@@ -84,6 +87,7 @@ impl Ask {
             epoch: Epoch::UNCLAIMED,
             stop: None,
             cancel: None,
+            meter: UsageMeter::default(),
         }
     }
 }

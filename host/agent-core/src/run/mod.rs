@@ -190,6 +190,16 @@ impl Run {
         &self.catalog
     }
 
+    /// Tokens of all model calls so far.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Model calls that were answered so far.
+    pub fn iterations(&self) -> u32 {
+        self.iterations
+    }
+
     fn begin(task: Task, catalog: Arc<Catalog>) -> Self {
         Self {
             messages: vec![Message::User { content: task.input.clone() }],

@@ -39,12 +39,17 @@ pub(crate) fn build(
 ) -> Result<(http_edge::VariantB, Jobbing), WireError> {
     let Parts { metrics, .. } = *parts;
     let shared = stores::open_shared(needs, stores.pool, metrics.service())?;
+    let context = parts.for_jobs(worker.clone(), stores.runs);
     let jobs = Jobs::new(shared.queue.clone()).until(stores.stopping);
+    let jobs = match parts.for_cancelled_jobs(context.journal.clone()) {
+        Some(runs) => jobs.ending(runs),
+        None => jobs,
+    };
     let cache = config.agent.result_cache.then_some(shared.cache);
     let jobbing = Jobbing {
         queue: shared.queue,
         writer: shared.queue_writer,
-        worker: Worker::new(&jobs, parts.for_jobs(worker.clone(), stores.runs)),
+        worker: Worker::new(&jobs, context),
         name: worker,
         depth: metrics.show_queue().map_err(WireError::Metrics)?,
     };

@@ -7,7 +7,7 @@ use super::ANSWER_TIMEOUT;
 
 /// Why the store did not do what it was asked for.
 #[derive(Debug, Clone, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum QueryError {
     #[error("the server gave no answer within {} s", ANSWER_TIMEOUT.as_secs())]
     Silent,
     #[error("{}", describe(.0))]
@@ -15,20 +15,20 @@ pub(super) enum Fault {
 }
 
 /// Waits for the server's answer, but not for ever.
-pub(super) async fn answer<T>(asked: impl IntoFuture<Output = Result<T, Error>>) -> Result<T, Fault> {
+pub(super) async fn answer<T>(asked: impl IntoFuture<Output = Result<T, Error>>) -> Result<T, QueryError> {
     match tokio::time::timeout(ANSWER_TIMEOUT, asked).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => {
             tracing::debug!(%error, "the document store failed");
-            Err(Fault::Driver(error))
+            Err(QueryError::Driver(error))
         }
-        Err(_elapsed) => Err(Fault::Silent),
+        Err(_elapsed) => Err(QueryError::Silent),
     }
 }
 
-impl From<Fault> for JournalError {
-    fn from(fault: Fault) -> Self {
-        store_error(fault.to_string())
+impl From<QueryError> for JournalError {
+    fn from(error: QueryError) -> Self {
+        store_error(error.to_string())
     }
 }
 

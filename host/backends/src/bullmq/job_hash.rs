@@ -1,8 +1,8 @@
-//! What BullMQ stores of a job, read as the core's words. Node puts things there as well, so nothing is
-//! certain about any of it.
+//! The hash that BullMQ keeps of a job, read as the core's words. Node writes it as well, so nothing is certain about any
+//! of it.
 
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use agent_core::ports::{Claim, Epoch};
 use agent_core::words::{Job, JobData, JobStatus};
@@ -11,11 +11,12 @@ use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
+use super::time::from_millis;
 use super::trace_metadata;
 
 /// Fields of a job's hash that a [`Job`] is made of.
-pub(super) const FIELDS: [&str; 7] =
-    ["data", "timestamp", "processedOn", "finishedOn", "returnvalue", "failedReason", "atm"];
+pub(super) const FIELDS: [&str; 8] =
+    ["data", "timestamp", "processedOn", "finishedOn", "returnvalue", "failedReason", "atm", RUNS];
 
 /// How many runs of a job have ended for good, in its hash. Written together with each such end.
 pub(super) const RUNS: &str = "agentHostRuns";
@@ -23,18 +24,19 @@ pub(super) const RUNS: &str = "agentHostRuns";
 /// How often a job was claimed, in its hash: the epoch of its claim.
 pub(super) const CLAIMS: &str = "agentHostClaims";
 
-/// One job, as `read.lua` answers it: where it stands, and [`FIELDS`].
-pub(super) type Record = (String, Vec<Option<Vec<u8>>>);
+/// One job, as `read.lua` answers it: its state, and [`FIELDS`].
+pub(super) type StoredJob = (String, Vec<Option<Vec<u8>>>);
 
-/// The job of a record.
-pub(super) fn read_job(id: &str, (state, fields): Record) -> Option<Job> {
+pub(super) fn read_job(id: &str, (state, fields): StoredJob) -> Option<Job> {
     let status = JobStatus::parse(&state)?;
     let fields: Vec<_> = fields.into_iter().map(|field| field.map(|bytes| text(&bytes))).collect();
-    let [data, created, started, finished, result, error, attempts] =
+    let [data, created, started, finished, result, error, attempts, runs] =
         <[Option<String>; FIELDS.len()]>::try_from(fields).ok()?;
     let time = |field: Option<String>| field.and_then(|text| text.parse().ok()).map(from_millis);
+    let (added, ended) = (created.as_deref().unwrap_or("0"), runs.as_deref().unwrap_or("0"));
     Some(Job {
         id: id.to_owned(),
+        run_id: run_id(id, added, ended, data.as_deref().unwrap_or_default()),
         user_id: data.as_deref().map(read_user).unwrap_or_default(),
         status,
         result: result.filter(|_| status == JobStatus::Completed).and_then(|result| read_result(&result)),
@@ -46,7 +48,7 @@ pub(super) fn read_job(id: &str, (state, fields): Record) -> Option<Job> {
     })
 }
 
-/// The claim of a job that was taken, of which `hash` is all that BullMQ stores.
+/// The claim of a job that was leased, of which `hash` is all that BullMQ stores.
 pub(super) fn read_claim(
     job_id: String,
     token: String,
@@ -55,7 +57,7 @@ pub(super) fn read_claim(
 ) -> Claim {
     let field = |name: &str| hash.get(name).map(String::as_str);
     let data = match (field("defa"), field("data")) {
-        // BullMQ fails it when it is taken, such as the parent of a job that failed, and with that reason.
+        // BullMQ fails it when it is claimed, such as the parent of a job that failed, and with that reason.
         (Some(reason), _) => Err(reason.to_owned()),
         (None, Some(data)) => read_data(data),
         (None, None) => read_data("null"),
@@ -136,15 +138,6 @@ pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-pub(super) fn from_millis(millis: u64) -> SystemTime {
-    UNIX_EPOCH.checked_add(Duration::from_millis(millis)).unwrap_or(UNIX_EPOCH)
-}
-
-/// The time as BullMQ counts it.
-pub(super) fn to_millis(time: SystemTime) -> u64 {
-    super::official::millis(time.duration_since(UNIX_EPOCH).unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -190,7 +183,7 @@ mod tests {
     #[test]
     fn a_result_is_json_whatever_stands_there() {
         for (text, shown) in [(r#"{"a":1}"#, r#"{"a":1}"#), ("null", "null"), ("not json", r#""not json""#)] {
-            let fields = [None, None, None, None, Some(text.as_bytes().to_vec()), None, None];
+            let fields = [None, None, None, None, Some(text.as_bytes().to_vec()), None, None, None];
             let job = read_job("1", ("completed".into(), fields.into())).unwrap();
             assert_eq!(job.result.unwrap().get(), shown);
         }

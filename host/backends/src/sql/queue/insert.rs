@@ -1,18 +1,18 @@
-//! Jobs on their way into the table, many in one commit.
+//! Inserting jobs into the table, many in one commit.
 
 use agent_core::trace;
 use agent_core::words::JobData;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::batch::Weigh;
+use crate::group_commit::ByteSize;
 use crate::sql::commit::Write;
 use crate::sql::text::escape;
 use crate::sql::{SqlPool, Sqlite};
 
-/// A job that is added.
+/// A job that is to be inserted.
 #[derive(Debug)]
-pub(super) struct Added {
+pub(super) struct NewJob {
     id: String,
     run_id: String,
     user_id: String,
@@ -20,7 +20,7 @@ pub(super) struct Added {
     traceparent: Option<String>,
 }
 
-impl Added {
+impl NewJob {
     /// Its ids are new. That of the job grows with time, which is the order of the queue and of lists.
     pub(super) fn new(job: &JobData) -> Self {
         Self {
@@ -37,25 +37,25 @@ impl Added {
     }
 }
 
-impl Weigh for Added {
+impl ByteSize for NewJob {
     fn bytes(&self) -> usize {
         self.query.len() + self.user_id.len()
     }
 }
 
-impl Write for Added {
+impl Write for NewJob {
     type Answer = ();
 
     async fn commit(pool: &SqlPool, jobs: &[Self]) -> Result<Vec<()>, sqlx::Error> {
         match pool {
-            SqlPool::Postgres(pool) => write_to_postgres(pool, jobs).await?,
-            SqlPool::Sqlite(pools) => write_to_sqlite(pools, jobs).await?,
+            SqlPool::Postgres(pool) => insert_into_postgres(pool, jobs).await?,
+            SqlPool::Sqlite(pools) => insert_into_sqlite(pools, jobs).await?,
         }
         Ok(vec![(); jobs.len()])
     }
 }
 
-async fn write_to_postgres(pool: &PgPool, jobs: &[Added]) -> Result<(), sqlx::Error> {
+async fn insert_into_postgres(pool: &PgPool, jobs: &[NewJob]) -> Result<(), sqlx::Error> {
     let sql = "INSERT INTO jobs (id, run_id, user_id, query, traceparent, status, due_at, created_at) \
                SELECT job.*, 'waiting', ms, ms \
                FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS job, clock \
@@ -71,7 +71,7 @@ async fn write_to_postgres(pool: &PgPool, jobs: &[Added]) -> Result<(), sqlx::Er
         .map(drop)
 }
 
-async fn write_to_sqlite(pools: &Sqlite, jobs: &[Added]) -> Result<(), sqlx::Error> {
+async fn insert_into_sqlite(pools: &Sqlite, jobs: &[NewJob]) -> Result<(), sqlx::Error> {
     let sql = "INSERT INTO jobs (id, run_id, user_id, query, traceparent, status, due_at, created_at) \
                SELECT $1, $2, $3, $4, $5, 'waiting', ms, ms FROM clock WHERE TRUE ON CONFLICT DO NOTHING";
     let mut transaction = pools.writer().begin_with("BEGIN IMMEDIATE").await?;

@@ -1,6 +1,6 @@
 //! BullMQ's own scripts, from its official Rust port (`build.rs` brings them), and their arguments.
 //!
-//! The port's `Queue` and `Worker` are not used. A job that is taken by hand can only be completed there with
+//! The port's `Queue` and `Worker` are not used. A job that is claimed by hand can only be completed there with
 //! a string, not with JSON; a failure cannot be counted as an attempt and tried again; what has ended is kept
 //! for ever; connecting holds up the start, and after an outage nothing works for up to five seconds. The
 //! scripts are what makes us speak the same protocol, and they are run over our own connection.
@@ -14,14 +14,8 @@ use redis::{Script, ScriptInvocation};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::now;
-use super::options::Options;
-
-/// How long a job that has ended is kept for whoever asks for its result.
-pub(super) const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-
-/// How many jobs that have ended are kept of each kind.
-pub(super) const MOST_KEPT: usize = 10_000;
+use super::options::{KEPT_FOR, MOST_KEPT, Options};
+use super::time::{millis, now};
 
 macro_rules! script {
     ($name:literal) => {
@@ -30,14 +24,14 @@ macro_rules! script {
 }
 
 /// The scripts, and the keys they are given.
-pub(super) struct Official {
+pub(super) struct OfficialScripts {
     keys: QueueKeys,
     lease: Duration,
     add: Script,
-    take: Script,
+    claim: Script,
     finish: Script,
     delay: Script,
-    hand_back: Script,
+    release: Script,
     remove: Script,
     retry: Script,
     schedule: Script,
@@ -72,7 +66,7 @@ pub(super) enum End<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct TakeOptions<'a> {
+struct ClaimOptions<'a> {
     token: &'a str,
     lock_duration: u64,
     name: &'a str,
@@ -106,16 +100,16 @@ struct Traced {
 /// What cannot be packed would be a mistake of ours: only words and numbers are.
 type Packed = Result<Vec<u8>, rmp_serde::encode::Error>;
 
-impl Official {
+impl OfficialScripts {
     pub(super) fn new(keys: QueueKeys, lease: Duration) -> Self {
         Self {
             keys,
             lease,
             add: script!("addStandardJob-9.lua"),
-            take: script!("moveToActive-11.lua"),
+            claim: script!("moveToActive-11.lua"),
             finish: script!("moveToFinished-14.lua"),
             delay: script!("moveToDelayed-11.lua"),
-            hand_back: script!("moveJobFromActiveToWait-9.lua"),
+            release: script!("moveJobFromActiveToWait-9.lua"),
             remove: script!("removeJob-2.lua"),
             retry: script!("retryJob-11.lua"),
             schedule: script!("updateJobScheduler-12.lua"),
@@ -153,24 +147,24 @@ impl Official {
         Ok(add)
     }
 
-    /// Takes the next job and locks it for a lease. Answers `[job or 0, id or 0, wait, next]`.
-    pub(super) fn take(
+    /// Leases the next job. Answers `[job or 0, id or 0, wait, next]`.
+    pub(super) fn claim(
         &self,
         token: &str,
         worker: &str,
         now: u64,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
         let keys = &self.keys;
-        let mut take = self.take.prepare_invoke();
+        let mut claim = self.claim.prepare_invoke();
         for key in [keys.wait(), keys.active(), keys.prioritized(), keys.events(), keys.stalled()] {
-            take.key(key);
+            claim.key(key);
         }
         for key in [keys.limiter(), keys.delayed(), keys.paused(), keys.meta(), keys.pc(), keys.marker()] {
-            take.key(key);
+            claim.key(key);
         }
-        let options = TakeOptions { token, lock_duration: millis(self.lease), name: worker };
-        take.arg(keys.key_prefix()).arg(now).arg(pack(&options)?);
-        Ok(take)
+        let options = ClaimOptions { token, lock_duration: millis(self.lease), name: worker };
+        claim.arg(keys.key_prefix()).arg(now).arg(pack(&options)?);
+        Ok(claim)
     }
 
     /// Ends a job for good. Answers 0, or below 0 why not.
@@ -283,20 +277,20 @@ impl Official {
         let skips_the_attempt = if counts { "0" } else { "1" };
         retry.arg(keys.key_prefix()).arg(now()).arg(job_id).arg(token).arg(millis(delay));
         retry.arg(skips_the_attempt).arg(if fields.is_empty() { Vec::new() } else { pack(fields)? });
-        retry.arg("0").arg(pack(&TakeOptions { token, lock_duration: millis(self.lease), name: "" })?);
+        retry.arg("0").arg(pack(&ClaimOptions { token, lock_duration: millis(self.lease), name: "" })?);
         Ok(retry)
     }
 
-    /// Puts a job back to the front of the queue. Answers below 0 why not.
-    pub(super) fn hand_back(&self, job_id: &str, token: &str) -> ScriptInvocation<'_> {
+    /// Releases a job: puts it back to the front of the queue. Answers below 0 why not.
+    pub(super) fn release(&self, job_id: &str, token: &str) -> ScriptInvocation<'_> {
         let keys = &self.keys;
-        let mut hand_back = self.hand_back.prepare_invoke();
+        let mut release = self.release.prepare_invoke();
         for key in [keys.active(), keys.wait(), keys.stalled(), keys.paused(), keys.meta(), keys.limiter()] {
-            hand_back.key(key);
+            release.key(key);
         }
-        hand_back.key(keys.prioritized()).key(keys.marker()).key(keys.events());
-        hand_back.arg(job_id).arg(token).arg(keys.job_key(job_id));
-        hand_back
+        release.key(keys.prioritized()).key(keys.marker()).key(keys.events());
+        release.arg(job_id).arg(token).arg(keys.job_key(job_id));
+        release
     }
 
     /// Removes what is stored of a job and of its children, wherever it stands. Answers 1 if it is gone.
@@ -312,9 +306,4 @@ impl Official {
 
 fn pack<T: Serialize + ?Sized>(value: &T) -> Packed {
     rmp_serde::to_vec_named(value)
-}
-
-/// BullMQ counts in whole milliseconds.
-pub(super) fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

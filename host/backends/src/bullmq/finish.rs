@@ -1,18 +1,19 @@
-//! Leases and how they end.
+//! How an attempt ends, and its lease with it: completed, failed, retried, released or cancelled.
 
 use agent_core::ports::{AttemptEnd, Claim, QueueError, Renewal};
 use agent_core::words::CancelOutcome;
 use redis::ScriptInvocation;
 
-use super::official::{End, Holder};
+use super::cancel_request;
+use super::job_hash::RUNS;
+use super::official_scripts::{End, Holder};
 use super::options::{Options, Retry};
-use super::ours::{attempt_of, wish_key};
-use super::record::RUNS;
-use super::{Store, broken, now, store_error};
+use super::store::{Store, broken, store_error};
+use super::time::now;
 
 /// What BullMQ's scripts answer when they do nothing.
 mod refusal {
-    /// The lease has run out.
+    /// The lease has expired.
     pub(super) const NO_LOCK: i64 = -2;
     /// Children of the job have not ended.
     pub(super) const OPEN_CHILDREN: i64 = -4;
@@ -23,48 +24,29 @@ mod refusal {
 type Texts = (Option<String>, Option<String>, Option<String>);
 
 /// What is stored of a job whose attempt ends.
-struct Found {
+struct EndingJob {
     /// What whoever added it asked for.
     options: Options,
     stacktrace: Option<String>,
     /// How many of its runs will have ended when this one has.
     runs_after: String,
-    /// Its owner wishes to cancel this attempt.
-    is_unwanted: bool,
+    /// Its owner asked to cancel this attempt.
+    is_cancel_requested: bool,
 }
 
 impl Store {
-    pub(super) async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError> {
-        Ok(match self.run::<i64>(&self.ours.renew(claim)).await? {
-            1 => Renewal::Held,
-            2 => Renewal::Cancelled,
-            _ => Renewal::Lost,
-        })
-    }
-
     pub(super) async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
-        let job = self.look_up(claim).await?;
+        let job = self.load(claim).await?;
         match end {
-            AttemptEnd::Completed(result) => {
-                let fields = [RUNS, &*job.runs_after];
-                let end = End::Completed(result.get());
-                let finish = self.official.finish(holder(claim), end, &job.options, &fields);
-                match self.end_attempt(claim, &finish.map_err(broken)?).await? {
-                    refusal::OPEN_CHILDREN | refusal::FAILED_CHILDREN => {
-                        self.fail(claim, "a job that this one depends on has not completed", &job).await?;
-                    }
-                    _ => {}
-                }
-                self.forget(job.is_unwanted, &claim.job_id).await
-            }
+            AttemptEnd::Completed(result) => self.complete(claim, result.get(), &job).await,
             AttemptEnd::Cancelled => self.cancel_as_worker(claim).await,
-            // Nobody is to take up again what its owner does not want.
-            AttemptEnd::Failed { .. } | AttemptEnd::HandedBack { .. } if job.is_unwanted => {
+            // Nobody is to claim again what its owner does not want.
+            AttemptEnd::Failed { .. } | AttemptEnd::HandedBack { .. } if job.is_cancel_requested => {
                 self.cancel_as_worker(claim).await
             }
             AttemptEnd::Failed { error, retry } => {
                 match job.options.retry(claim.attempts_made).filter(|_| *retry) {
-                    Some(retry) => self.try_again(claim, error, &retry, &job).await,
+                    Some(retry) => self.retry(claim, error, &retry, &job).await,
                     None => self.fail(claim, error, &job).await,
                 }
             }
@@ -73,15 +55,27 @@ impl Store {
                 self.end_attempt(claim, &delay.map_err(broken)?).await.map(drop)
             }
             AttemptEnd::HandedBack { .. } => {
-                let hand_back = self.official.hand_back(&claim.job_id, &claim.token);
-                self.end_attempt(claim, &hand_back).await.map(drop)
+                let release = self.official.release(&claim.job_id, &claim.token);
+                self.end_attempt(claim, &release).await.map(drop)
             }
         }
     }
 
+    async fn complete(&self, claim: &Claim, result: &str, job: &EndingJob) -> Result<(), QueueError> {
+        let fields = [RUNS, &*job.runs_after];
+        let finish = self.official.finish(holder(claim), End::Completed(result), &job.options, &fields);
+        match self.end_attempt(claim, &finish.map_err(broken)?).await? {
+            refusal::OPEN_CHILDREN | refusal::FAILED_CHILDREN => {
+                self.fail(claim, "a job that this one depends on has not completed", job).await?;
+            }
+            _ => {}
+        }
+        if job.is_cancel_requested { self.forget_cancel_request(&claim.job_id).await } else { Ok(()) }
+    }
+
     /// Cancels a job for its owner.
     pub(super) async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
-        let outcome: String = self.run(&self.ours.cancel(job_id, None, now())).await?;
+        let outcome: String = self.run(&self.own.cancel(job_id, None, now())).await?;
         Ok(match &*outcome {
             "done" => {
                 self.remove(job_id).await;
@@ -95,7 +89,7 @@ impl Store {
     }
 
     async fn cancel_as_worker(&self, claim: &Claim) -> Result<(), QueueError> {
-        let outcome: String = self.run(&self.ours.cancel(&claim.job_id, Some(claim), now())).await?;
+        let outcome: String = self.run(&self.own.cancel(&claim.job_id, Some(claim), now())).await?;
         if outcome != "done" {
             return Err(lost(claim));
         }
@@ -112,12 +106,12 @@ impl Store {
         }
     }
 
-    async fn try_again(
+    async fn retry(
         &self,
         claim: &Claim,
         reason: &str,
         retry: &Retry,
-        job: &Found,
+        job: &EndingJob,
     ) -> Result<(), QueueError> {
         if let Some(strategy) = &retry.unknown {
             let job_id = &claim.job_id;
@@ -137,14 +131,14 @@ impl Store {
         self.end_attempt(claim, &script.map_err(broken)?).await.map(drop)
     }
 
-    async fn fail(&self, claim: &Claim, reason: &str, job: &Found) -> Result<(), QueueError> {
+    async fn fail(&self, claim: &Claim, reason: &str, job: &EndingJob) -> Result<(), QueueError> {
         let stacktrace = job.options.stacktrace(job.stacktrace.as_deref(), reason);
         let fields = ["failedReason", reason, "stacktrace", &*stacktrace, RUNS, &*job.runs_after];
         let fail = self.official.finish(holder(claim), End::Failed(reason), &job.options, &fields);
         self.end_attempt(claim, &fail.map_err(broken)?).await.map(drop)
     }
 
-    /// Runs a script that ends a lease. One that has run out is taken up once more, if nobody else has the job.
+    /// Runs a script that ends a lease. One that has expired is renewed once more, if nobody else has the job.
     async fn end_attempt(&self, claim: &Claim, script: &ScriptInvocation<'_>) -> Result<i64, QueueError> {
         let mut answer = self.run(script).await?;
         if answer == refusal::NO_LOCK && self.renew(claim).await? != Renewal::Lost {
@@ -157,30 +151,27 @@ impl Store {
     }
 
     /// What ending an attempt has to know of its job.
-    async fn look_up(&self, claim: &Claim) -> Result<Found, QueueError> {
+    async fn load(&self, claim: &Claim) -> Result<EndingJob, QueueError> {
         let mut both = redis::pipe();
         both.cmd("HMGET").arg(self.keys.job_key(&claim.job_id)).arg(&["opts", "stacktrace", RUNS]);
-        both.cmd("GET").arg(wish_key(&claim.job_id));
+        both.cmd("GET").arg(cancel_request::key(&claim.job_id));
         let both = &both;
-        let asked = self.redis.ask(|mut redis| async move { both.query_async(&mut redis).await }).await;
-        let ((options, stacktrace, runs), wish): (Texts, Option<String>) = asked.map_err(store_error)?;
+        let queried = self.redis.query(|mut redis| async move { both.query_async(&mut redis).await }).await;
+        let ((options, stacktrace, runs), request): (Texts, Option<String>) = queried.map_err(store_error)?;
         let runs: u64 = runs.and_then(|runs| runs.parse().ok()).unwrap_or(0);
-        Ok(Found {
+        Ok(EndingJob {
             options: Options::parse(options.as_deref()),
             stacktrace,
             runs_after: runs.saturating_add(1).to_string(),
-            is_unwanted: wish.is_some_and(|wish| wish == attempt_of(claim)),
+            is_cancel_requested: request.is_some_and(|request| request == cancel_request::attempt_of(claim)),
         })
     }
 
-    /// Forgets a wish that came too late, lest it hit another attempt that somebody asks for in Bull Board.
-    async fn forget(&self, wish: bool, job_id: &str) -> Result<(), QueueError> {
-        if !wish {
-            return Ok(());
-        }
-        let wish = &wish_key(job_id);
-        let forget = |mut redis| async move { redis::cmd("DEL").arg(wish).query_async(&mut redis).await };
-        self.redis.ask(forget).await.map_err(store_error)
+    /// A request that came too late must not hit another attempt that somebody asks for in Bull Board.
+    async fn forget_cancel_request(&self, job_id: &str) -> Result<(), QueueError> {
+        let key = &cancel_request::key(job_id);
+        let forget = |mut redis| async move { redis::cmd("DEL").arg(key).query_async(&mut redis).await };
+        self.redis.query(forget).await.map_err(store_error)
     }
 }
 

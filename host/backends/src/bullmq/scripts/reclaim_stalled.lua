@@ -1,26 +1,26 @@
--- Puts jobs whose worker is gone back to the front of the queue.
+-- Puts stalled jobs back to the front of the queue: those whose lease has expired, or whose worker was restarted.
 --
 -- KEYS     active, wait, prioritized, stalled, meta, marker, events
 -- ARGV     BullMQ's prefix of a job's key, the worker that asks for what its predecessors held (empty: all whose
---          lease has run out), its place, milliseconds that a lease has left when it was renewed in time
+--          lease has expired), its address, milliseconds that a lease has left when it was renewed in time
 -- Returns  how many jobs
 --
--- What BullMQ does in two passes, half a minute apart, is done in one: taking a job locks it in the same step,
--- and a lock that has run out can never be held again by BullMQ's own scripts. Nor are the jobs counted as
--- stalled, which would let a Node worker fail them: how often a job may be taken up again is not the queue's
+-- What BullMQ does in two passes, half a minute apart, is done in one: claiming a job locks it in the same step,
+-- and a lock that has expired can never be held again by BullMQ's own scripts. Nor are the jobs counted as
+-- stalled, which would let a Node worker fail them: how often a job may be claimed again is not the queue's
 -- business.
 local active, wait, prioritized, stalled, meta, marker, events = unpack(KEYS)
-local prefix, worker, place, in_time = unpack(ARGV)
+local prefix, worker, address, in_time = unpack(ARGV)
 local owner = worker .. ':'
 
 local function begins(text, with)
   return string.sub(text, 1, #with) == with
 end
 
-local function is_given_back(lock_key)
+local function is_stalled(lock_key)
   local lock = redis.call('GET', lock_key)
   if worker == '' then return not lock end
-  return lock and begins(lock, place) and not begins(lock, owner)
+  return lock and begins(lock, address) and not begins(lock, owner)
     and redis.call('PTTL', lock_key) <= tonumber(in_time)
 end
 
@@ -32,7 +32,7 @@ end
 local number = 0
 for _, id in ipairs(redis.call('LRANGE', active, 0, -1)) do
   local job = prefix .. id
-  if is_given_back(job .. ':lock') then
+  if is_stalled(job .. ':lock') then
     redis.call('LREM', active, 1, id)
     redis.call('DEL', job .. ':lock')
     redis.call('SREM', stalled, id)

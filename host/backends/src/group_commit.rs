@@ -17,31 +17,31 @@ pub(crate) struct Bounds {
 }
 
 /// Something that is written together with others of its kind.
-pub(crate) trait Weigh {
-    /// What it takes, roughly.
+pub(crate) trait ByteSize {
+    /// About how many bytes it takes.
     fn bytes(&self) -> usize;
 }
 
 /// The future that writes has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ended;
+pub(crate) struct WriterEnded;
 
-/// Where writes wait for the next batch. Clones are the same place.
+/// Submits writes to the next batch. Clones submit to the same queue.
 #[derive(Debug)]
-pub(crate) struct Waiters<W, A>(mpsc::Sender<Waiting<W, A>>);
+pub(crate) struct Submitter<W, A>(mpsc::Sender<Submission<W, A>>);
 
 /// The batches, one after the other. Whoever writes them borrows them for as long, so that another can go on where one
 /// broke off: what had not been taken into a batch still waits, and the writes of the batch itself are answered with
-/// [`Ended`].
+/// [`WriterEnded`].
 #[derive(Debug)]
 pub(crate) struct Batches<W, A> {
-    receiver: Mutex<mpsc::Receiver<Waiting<W, A>>>,
+    receiver: Mutex<mpsc::Receiver<Submission<W, A>>>,
     bounds: Bounds,
 }
 
-/// The right to write the next batches.
-pub(crate) struct Turn<'a, W, A> {
-    receiver: MutexGuard<'a, mpsc::Receiver<Waiting<W, A>>>,
+/// Reads the next batches; there is one reader at a time.
+pub(crate) struct BatchReader<'a, W, A> {
+    receiver: MutexGuard<'a, mpsc::Receiver<Submission<W, A>>>,
     bounds: Bounds,
 }
 
@@ -53,39 +53,39 @@ pub(crate) struct Batch<W, A> {
 }
 
 #[derive(Debug)]
-struct Waiting<W, A> {
+struct Submission<W, A> {
     write: W,
     answer: oneshot::Sender<A>,
 }
 
-/// A place to wait, and the batches that come of it.
-pub(crate) fn gather<W: Weigh, A>(bounds: Bounds) -> (Waiters<W, A>, Batches<W, A>) {
+/// A bounded queue of writes: who submits to it, and the batches that come of it.
+pub(crate) fn channel<W: ByteSize, A>(bounds: Bounds) -> (Submitter<W, A>, Batches<W, A>) {
     let (sender, receiver) = mpsc::channel(bounds.waiting);
-    (Waiters(sender), Batches { receiver: Mutex::new(receiver), bounds })
+    (Submitter(sender), Batches { receiver: Mutex::new(receiver), bounds })
 }
 
-impl<W, A> Waiters<W, A> {
+impl<W, A> Submitter<W, A> {
     /// Waits until it is written. Once it has been handed in it will be, also if nobody waits any more.
-    pub(crate) async fn write(&self, write: W) -> Result<A, Ended> {
+    pub(crate) async fn write(&self, write: W) -> Result<A, WriterEnded> {
         let (answer, answered) = oneshot::channel();
-        self.0.send(Waiting { write, answer }).await.map_err(|_closed| Ended)?;
-        answered.await.map_err(|_dropped| Ended)
+        self.0.send(Submission { write, answer }).await.map_err(|_closed| WriterEnded)?;
+        answered.await.map_err(|_dropped| WriterEnded)
     }
 }
 
 impl<W, A> Batches<W, A> {
     /// Waits until nobody else writes.
-    pub(crate) async fn begin(&self) -> Turn<'_, W, A> {
-        Turn { receiver: self.receiver.lock().await, bounds: self.bounds }
+    pub(crate) async fn reader(&self) -> BatchReader<'_, W, A> {
+        BatchReader { receiver: self.receiver.lock().await, bounds: self.bounds }
     }
 }
 
-impl<W: Weigh, A> Turn<'_, W, A> {
-    /// All that waits now, as much as one batch takes; nothing once every place to wait is gone.
+impl<W: ByteSize, A> BatchReader<'_, W, A> {
+    /// All that waits now, as much as one batch takes; nothing once every submitter is gone.
     pub(crate) async fn next(&mut self) -> Option<Batch<W, A>> {
         let mut batch = Batch { writes: Vec::new(), answers: Vec::new() };
         let (mut bytes, mut next) = (0, Some(self.receiver.recv().await?));
-        while let Some(Waiting { write, answer }) = next {
+        while let Some(Submission { write, answer }) = next {
             bytes += write.bytes();
             batch.writes.push(write);
             batch.answers.push(answer);
@@ -105,7 +105,7 @@ impl<W, A> Batch<W, A> {
     }
 }
 
-impl<W, A> Clone for Waiters<W, A> {
+impl<W, A> Clone for Submitter<W, A> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    impl Weigh for String {
+    impl ByteSize for String {
         fn bytes(&self) -> usize {
             self.len()
         }
@@ -126,16 +126,16 @@ mod tests {
     const BOUNDS: Bounds = Bounds { waiting: 8, writes: 3, bytes: 10 };
 
     async fn batches_of(writes: &[&str]) -> Vec<usize> {
-        let (waiters, batches) = gather::<String, usize>(BOUNDS);
+        let (submitter, batches) = channel::<String, usize>(BOUNDS);
         let waiting = async {
-            let answers = join_all(writes.iter().map(|write| waiters.write((*write).to_owned()))).await;
-            drop(waiters);
+            let answers = join_all(writes.iter().map(|write| submitter.write((*write).to_owned()))).await;
+            drop(submitter);
             answers
         };
         let writing = async {
             let mut sizes = Vec::new();
-            let mut turn = batches.begin().await;
-            while let Some(batch) = turn.next().await {
+            let mut reader = batches.reader().await;
+            while let Some(batch) = reader.next().await {
                 sizes.push(batch.writes.len());
                 let lengths: Vec<_> = batch.writes.iter().map(String::len).collect();
                 batch.answer(lengths);
@@ -157,15 +157,15 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_waits_hears_when_nobody_writes_any_more() {
-        let (waiters, batches) = gather::<String, ()>(BOUNDS);
+        let (submitter, batches) = channel::<String, ()>(BOUNDS);
         drop(batches);
-        assert_eq!(waiters.write("a".into()).await, Err(Ended));
-        let (waiters, batches) = gather::<String, ()>(BOUNDS);
-        let broken = async { drop(batches.begin().await.next().await) };
-        let (answer, ()) = join(waiters.write("a".into()), broken).await;
-        assert_eq!(answer, Err(Ended), "the batch was dropped, and nothing hangs");
-        let next = async { batches.begin().await.next().await.unwrap().answer([()]) };
-        let (answer, ()) = join(waiters.write("b".into()), next).await;
+        assert_eq!(submitter.write("a".into()).await, Err(WriterEnded));
+        let (submitter, batches) = channel::<String, ()>(BOUNDS);
+        let broken = async { drop(batches.reader().await.next().await) };
+        let (answer, ()) = join(submitter.write("a".into()), broken).await;
+        assert_eq!(answer, Err(WriterEnded), "the batch was dropped, and nothing hangs");
+        let next = async { batches.reader().await.next().await.unwrap().answer([()]) };
+        let (answer, ()) = join(submitter.write("b".into()), next).await;
         assert_eq!(answer, Ok(()), "another writer goes on");
     }
 }

@@ -21,7 +21,7 @@ pub struct RedisWindows {
 impl RedisWindows {
     /// Windows in that Redis.
     pub fn new(redis: Redis) -> Self {
-        Self { redis, script: Script::new(include_str!("windows.lua")) }
+        Self { redis, script: Script::new(include_str!("rate_windows.lua")) }
     }
 }
 
@@ -38,8 +38,8 @@ impl RateWindows for RedisWindows {
             count.key(format!("{PREFIX}{}", window.key)).arg(window.limit).arg(period.clamp(1, 1 << 52));
         }
         let count = &count;
-        let asked = self.redis.ask(|mut redis| async move { count.invoke_async(&mut redis).await }).await;
-        let counted: Vec<u64> = asked.map_err(|failure| RateError(failure.to_string()))?;
+        let asked = self.redis.query(|mut redis| async move { count.invoke_async(&mut redis).await }).await;
+        let counted: Vec<u64> = asked.map_err(|error| RateError(error.to_string()))?;
         let (pairs, _nothing_left) = counted.as_chunks::<2>();
         let hits = |&[count, left]: &[u64; 2]| Hits { count, resets_in: Duration::from_millis(left) };
         Ok(pairs.iter().map(hits).collect())
