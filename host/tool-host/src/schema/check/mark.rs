@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::{At, Check, Holds, text_steps};
-use crate::schema::compile::{Id, Keyword, Part};
 use crate::schema::fuel::Exhausted;
+use crate::schema::rules::{Id, Keyword, Part};
 
 impl Check<'_, '_> {
     /// Marks the members or items of a value that the keywords of a part look at beside its own `unevaluated*`,

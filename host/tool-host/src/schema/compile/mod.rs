@@ -4,19 +4,21 @@
 //! it refers to. Whatever is too deep, too large with its references followed, or refers to itself is refused
 //! before anything runs. Every error says where in the schema it is.
 
+mod at;
 mod read;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 
 use serde_json::{Map, Value};
 
+use super::brief::{PROBLEM_BYTES, brief};
+use super::budget::Budget;
 use super::number::Exact;
 use super::pattern::Pattern;
-use read::{bounds, counts, list_of, object_of, text_of, texts_of, types, weigh_value};
-
-use super::{Budget, PROBLEM_BYTES, brief};
+use super::rules::{Id, Keyword, Members, Part, Rules};
 use crate::text::printable;
+use at::{At, wrong};
+use read::{bounds, counts, list_of, object_of, text_of, texts_of, types, weigh_value};
 
 /// Most parts of a schema when every reference is replaced by what it refers to.
 const WEIGHT: u64 = 1_000;
@@ -24,107 +26,6 @@ const WEIGHT: u64 = 1_000;
 /// Deepest nesting of schemas, each reference counting as a level. It bounds the stack of the recursive walks over
 /// them.
 const DEPTH: u32 = 64;
-
-/// Where a part's rules are.
-pub(crate) type Id = usize;
-
-/// All rules of a schema.
-#[derive(Debug)]
-pub(crate) struct Rules {
-    pub(crate) root: Id,
-    parts: Vec<Part>,
-}
-
-/// One schema: a boolean, or keywords that must all hold.
-#[derive(Debug)]
-pub(crate) enum Part {
-    Always(bool),
-    All(Vec<Keyword>),
-}
-
-/// One keyword, or several that need each other.
-#[derive(Debug)]
-pub(crate) enum Keyword {
-    Ref(Id),
-    Type(Types),
-    Enum(Vec<Value>),
-    Const(Value),
-    Minimum {
-        limit: Exact,
-        exclusive: bool,
-        shown: Value,
-    },
-    Maximum {
-        limit: Exact,
-        exclusive: bool,
-        shown: Value,
-    },
-    MultipleOf {
-        divisor: Exact,
-        shown: Value,
-    },
-    Length {
-        least: u64,
-        most: u64,
-    },
-    Pattern(Pattern),
-    ItemCount {
-        least: u64,
-        most: u64,
-    },
-    UniqueItems,
-    PrefixItems(Vec<Id>),
-    /// Holds for the items from `from` on.
-    Items {
-        from: usize,
-        schema: Id,
-    },
-    Contains {
-        schema: Id,
-        least: u64,
-        most: u64,
-    },
-    MemberCount {
-        least: u64,
-        most: u64,
-    },
-    Required(Vec<String>),
-    Members(Members),
-    PropertyNames(Id),
-    DependentRequired(Vec<(String, Vec<String>)>),
-    DependentSchemas(Vec<(String, Id)>),
-    AllOf(Vec<Id>),
-    AnyOf(Vec<Id>),
-    OneOf(Vec<Id>),
-    Not(Id),
-    If {
-        condition: Id,
-        then: Option<Id>,
-        otherwise: Option<Id>,
-    },
-    UnevaluatedItems(Id),
-    UnevaluatedProperties(Id),
-}
-
-/// `properties`, `patternProperties` and `additionalProperties`.
-#[derive(Debug, Default)]
-pub(crate) struct Members {
-    pub(crate) named: BTreeMap<String, Id>,
-    pub(crate) matching: Vec<(Pattern, Id)>,
-    pub(crate) other: Option<Id>,
-}
-
-/// The types of JSON that a value may have.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Types {
-    pub(crate) null: bool,
-    pub(crate) boolean: bool,
-    pub(crate) integer: bool,
-    pub(crate) number: bool,
-    pub(crate) string: bool,
-    pub(crate) array: bool,
-    pub(crate) object: bool,
-}
 
 impl Rules {
     /// Reads a schema, or says what is wrong with it.
@@ -141,11 +42,7 @@ impl Rules {
         if height > DEPTH {
             return Err(too_deep());
         }
-        Ok(Self { root, parts: compiler.parts })
-    }
-
-    pub(crate) fn part(&self, id: Id) -> Option<&Part> {
-        self.parts.get(id)
+        Ok(Self::new(root, compiler.parts))
     }
 }
 
@@ -158,26 +55,6 @@ fn too_deep() -> String {
 struct Size {
     weight: u64,
     height: u32,
-}
-
-/// A place in the schema's text.
-#[derive(Clone, Copy)]
-enum At<'a> {
-    Root,
-    Key(&'a At<'a>, &'a str),
-    Index(&'a At<'a>, usize),
-}
-
-impl fmt::Display for At<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            At::Root => Ok(()),
-            At::Key(parent, key) => {
-                write!(f, "{parent}/{}", printable(&key.replace('~', "~0").replace('/', "~1"), 64))
-            }
-            At::Index(parent, index) => write!(f, "{parent}/{index}"),
-        }
-    }
 }
 
 struct Compiler<'a, 'f> {
@@ -195,12 +72,6 @@ impl<'a> Compiler<'a, '_> {
         self.sizes.get(id).copied().unwrap_or(Size { weight: 0, height: 0 })
     }
 
-    fn wrong(at: &At<'_>, problem: impl fmt::Display) -> String {
-        let place = at.to_string();
-        let place = if place.is_empty() { "it" } else { &place };
-        format!("is not a JSON Schema: {} {problem}", printable(place, PROBLEM_BYTES))
-    }
-
     fn schema(&mut self, text: &'a Value, at: At<'_>) -> Result<Id, String> {
         self.budget.fuel.spend(1).map_err(|_exhausted| "takes too long to prepare".to_owned())?;
         self.depth += 1;
@@ -215,7 +86,7 @@ impl<'a> Compiler<'a, '_> {
         let part = match text {
             Value::Bool(always) => Part::Always(*always),
             Value::Object(members) => self.keywords(members, at, &mut size)?,
-            other => return Err(Self::wrong(&at, format!("is {}, not a schema", brief(other)))),
+            other => return Err(wrong(&at, format!("is {}, not a schema", brief(other)))),
         };
         self.depth -= 1;
         self.parts.push(part);
@@ -290,7 +161,7 @@ impl<'a> Compiler<'a, '_> {
     ) -> Result<Option<Keyword>, String> {
         let number = || match value {
             Value::Number(number) => Ok(Exact::of(number)),
-            other => Err(Self::wrong(&at, format!("is {}, not a number", brief(other)))),
+            other => Err(wrong(&at, format!("is {}, not a number", brief(other)))),
         };
         let shown = || value.clone();
         let keyword = match key {
@@ -311,7 +182,7 @@ impl<'a> Compiler<'a, '_> {
             "multipleOf" => {
                 let divisor = number()?;
                 if divisor.compare(Exact::Whole(0)) != Some(std::cmp::Ordering::Greater) {
-                    return Err(Self::wrong(&at, "is not above 0"));
+                    return Err(wrong(&at, "is not above 0"));
                 }
                 Keyword::MultipleOf { divisor, shown: shown() }
             }
@@ -319,7 +190,7 @@ impl<'a> Compiler<'a, '_> {
             "uniqueItems" => match value {
                 Value::Bool(true) => Keyword::UniqueItems,
                 Value::Bool(false) => return Ok(None),
-                other => return Err(Self::wrong(&at, format!("is {}, not true or false", brief(other)))),
+                other => return Err(wrong(&at, format!("is {}, not true or false", brief(other)))),
             },
             "required" => Keyword::Required(texts_of(value, &at)?),
             "dependentRequired" => {
@@ -439,7 +310,7 @@ impl<'a> Compiler<'a, '_> {
     fn schemas(&mut self, value: &'a Value, at: At<'_>, size: &mut Size) -> Result<Vec<Id>, String> {
         let parts = list_of(value, &at)?;
         if parts.is_empty() {
-            return Err(Self::wrong(&at, "is empty"));
+            return Err(wrong(&at, "is empty"));
         }
         parts.iter().enumerate().map(|(index, part)| self.child(part, At::Index(&at, index), size)).collect()
     }
@@ -460,7 +331,7 @@ impl<'a> Compiler<'a, '_> {
 
     fn pattern(&mut self, source: &str, at: &At<'_>, size: &mut Size) -> Result<Pattern, String> {
         let pattern = Pattern::compile(source, &mut self.budget.patterns, &mut self.budget.fuel)
-            .map_err(|problem| Self::wrong(at, format!("{} {problem}", brief(&source.into()))))?;
+            .map_err(|problem| wrong(at, format!("{} {problem}", brief(&source.into()))))?;
         size.weight = size.weight.saturating_add(pattern.weight());
         Ok(pattern)
     }

@@ -2,26 +2,27 @@
 
 use serde_json::{Map, Value};
 
-use super::{At, Compiler, Keyword, Types};
-use crate::schema::brief;
+use super::at::{At, wrong};
+use crate::schema::brief::brief;
 use crate::schema::number::Exact;
+use crate::schema::rules::{Keyword, Types};
 
 /// Members of a fixed value that weigh as much as a part.
 const VALUES_PER_PART: u64 = 10;
 
 pub(super) fn text_of<'a>(value: &'a Value, at: &At<'_>) -> Result<&'a str, String> {
-    let wrong = || Compiler::wrong(at, format!("is {}, not a string", brief(value)));
-    value.as_str().ok_or_else(wrong)
+    let refused = || wrong(at, format!("is {}, not a string", brief(value)));
+    value.as_str().ok_or_else(refused)
 }
 
 pub(super) fn list_of<'a>(value: &'a Value, at: &At<'_>) -> Result<&'a Vec<Value>, String> {
-    let wrong = || Compiler::wrong(at, format!("is {}, not an array", brief(value)));
-    value.as_array().ok_or_else(wrong)
+    let refused = || wrong(at, format!("is {}, not an array", brief(value)));
+    value.as_array().ok_or_else(refused)
 }
 
 pub(super) fn object_of<'a>(value: &'a Value, at: &At<'_>) -> Result<&'a Map<String, Value>, String> {
-    let wrong = || Compiler::wrong(at, format!("is {}, not an object", brief(value)));
-    value.as_object().ok_or_else(wrong)
+    let refused = || wrong(at, format!("is {}, not an object", brief(value)));
+    value.as_object().ok_or_else(refused)
 }
 
 pub(super) fn texts_of(value: &Value, at: &At<'_>) -> Result<Vec<String>, String> {
@@ -54,7 +55,7 @@ pub(super) fn bounds(
     let read = |key: &str, or: u64| match members.get(key) {
         None => Ok(or),
         Some(value) => count_of(value).ok_or_else(|| {
-            Compiler::wrong(&At::Key(at, key), format!("is {}, not a whole number from 0 on", brief(value)))
+            wrong(&At::Key(at, key), format!("is {}, not a whole number from 0 on", brief(value)))
         }),
     };
     Ok((read(least, 0)?, read(most, u64::MAX)?))
@@ -83,7 +84,7 @@ pub(super) fn types(value: &Value, at: &At<'_>) -> Result<Types, String> {
             Some("object") => &mut types.object,
             _ => {
                 let found = brief(value);
-                return Err(Compiler::wrong(
+                return Err(wrong(
                     at,
                     format!(
                         "is {found}, not one of \"null\", \"boolean\", \"integer\", \"number\", \"string\", \"array\" and \"object\""

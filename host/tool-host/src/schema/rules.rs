@@ -1,0 +1,119 @@
+//! A schema that was read, as rules: a graph without cycles, in which each part of the schema stands once.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::number::Exact;
+use super::pattern::Pattern;
+
+/// Where a part's rules are.
+pub(crate) type Id = usize;
+
+/// All rules of a schema.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub(crate) root: Id,
+    parts: Vec<Part>,
+}
+
+/// One schema: a boolean, or keywords that must all hold.
+#[derive(Debug)]
+pub(crate) enum Part {
+    Always(bool),
+    All(Vec<Keyword>),
+}
+
+/// One keyword, or several that need each other.
+#[derive(Debug)]
+pub(crate) enum Keyword {
+    Ref(Id),
+    Type(Types),
+    Enum(Vec<Value>),
+    Const(Value),
+    Minimum {
+        limit: Exact,
+        exclusive: bool,
+        shown: Value,
+    },
+    Maximum {
+        limit: Exact,
+        exclusive: bool,
+        shown: Value,
+    },
+    MultipleOf {
+        divisor: Exact,
+        shown: Value,
+    },
+    Length {
+        least: u64,
+        most: u64,
+    },
+    Pattern(Pattern),
+    ItemCount {
+        least: u64,
+        most: u64,
+    },
+    UniqueItems,
+    PrefixItems(Vec<Id>),
+    /// Holds for the items from `from` on.
+    Items {
+        from: usize,
+        schema: Id,
+    },
+    Contains {
+        schema: Id,
+        least: u64,
+        most: u64,
+    },
+    MemberCount {
+        least: u64,
+        most: u64,
+    },
+    Required(Vec<String>),
+    Members(Members),
+    PropertyNames(Id),
+    DependentRequired(Vec<(String, Vec<String>)>),
+    DependentSchemas(Vec<(String, Id)>),
+    AllOf(Vec<Id>),
+    AnyOf(Vec<Id>),
+    OneOf(Vec<Id>),
+    Not(Id),
+    If {
+        condition: Id,
+        then: Option<Id>,
+        otherwise: Option<Id>,
+    },
+    UnevaluatedItems(Id),
+    UnevaluatedProperties(Id),
+}
+
+/// `properties`, `patternProperties` and `additionalProperties`.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
+    pub(crate) named: BTreeMap<String, Id>,
+    pub(crate) matching: Vec<(Pattern, Id)>,
+    pub(crate) other: Option<Id>,
+}
+
+/// The types of JSON that a value may have.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Types {
+    pub(crate) null: bool,
+    pub(crate) boolean: bool,
+    pub(crate) integer: bool,
+    pub(crate) number: bool,
+    pub(crate) string: bool,
+    pub(crate) array: bool,
+    pub(crate) object: bool,
+}
+
+impl Rules {
+    pub(crate) fn new(root: Id, parts: Vec<Part>) -> Self {
+        Self { root, parts }
+    }
+
+    pub(crate) fn part(&self, id: Id) -> Option<&Part> {
+        self.parts.get(id)
+    }
+}
