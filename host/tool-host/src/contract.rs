@@ -4,15 +4,12 @@
 
 use wasmparser::{Encoding, Parser, Payload};
 
-use crate::capability::CapabilitySet;
+use crate::capability::{CapabilitySet, SERVED};
 use crate::error::LoadError;
 use crate::text::printable;
 
 /// The interface every tool exports, without its version.
 const TOOL_INTERFACE: &str = "agent:tool/tool@";
-
-/// Versions of `agent:tool` that this host serves.
-pub(crate) const SERVED: &[&str] = &["0.1.0"];
 
 /// [`SERVED`] in words.
 const SERVED_TEXT: &str = "agent:tool@0.1.0";

@@ -67,7 +67,7 @@ async fn ask(
     let start = Instant::now();
     let deadline = start + DESCRIBE_TIMEOUT;
     let caller = Caller {
-        request_id: String::new(),
+        request_id: "".into(),
         component: name,
         tool: "describe".into(),
         deadline,

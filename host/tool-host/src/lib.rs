@@ -19,6 +19,7 @@ mod capability;
 mod compiled;
 mod compiler;
 mod component;
+mod config;
 mod contract;
 mod definition;
 mod describe;
@@ -46,10 +47,10 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::{Preparing, ToolFault, ToolSet, Toolbox};
 use arc_swap::ArcSwap;
-use tokio::runtime::Handle;
 use tokio::sync::{Mutex, watch as watch_channel};
 
 pub use compiler::{CompileError, CompileJob, Compiler};
+pub use config::Config;
 pub use engine::Allocation;
 pub use error::LoadError;
 pub use limits::Limits;
@@ -62,27 +63,6 @@ use snapshot::Snapshot;
 /// Longest time a start waits for its tools: enough for those that were compiled before. The others are published when
 /// they are loaded.
 const START_WAIT: Duration = Duration::from_millis(250);
-
-/// What a tool host is made of.
-pub struct Config {
-    /// The folder whose `*.wasm` files are the tools.
-    pub folder: PathBuf,
-    /// Where compiled components are kept; without it every start compiles all of them.
-    pub cache: Option<PathBuf>,
-    /// How components are compiled.
-    pub compiler: Compiler,
-    /// What one call may use up.
-    pub limits: Limits,
-    /// About how many tokens all tools together may add to every model call: [`agent_core::run::most_catalog_tokens`].
-    pub catalog_tokens: u64,
-    /// Whether fuel is counted. It makes guests some ten percent slower.
-    pub metering: bool,
-    /// Where calls that take longer than one tick go on: a runtime that serves nothing else, so that guests
-    /// which compute for seconds keep nobody waiting.
-    pub guest_runtime: Handle,
-    /// Is told of calls and swaps.
-    pub observer: Arc<dyn Observer>,
-}
 
 /// The tools of one folder.
 pub struct ToolHost {
@@ -242,14 +222,5 @@ impl Toolbox for ToolHost {
 impl std::fmt::Debug for ToolHost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ToolHost").field("folder", &self.path).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Config {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Config")
-            .field("folder", &self.folder)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
     }
 }

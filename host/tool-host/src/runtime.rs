@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::bulkhead::Slots;
 use crate::compiled::CompiledCache;
 use crate::compiler::Compilers;
+use crate::config::Config;
 use crate::engine;
 use crate::guest_runtime::GuestRuntime;
 use crate::host_work::HostWork;
@@ -30,7 +31,7 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
-    pub(crate) fn new(config: crate::Config) -> wasmtime::Result<Self> {
+    pub(crate) fn new(config: Config) -> wasmtime::Result<Self> {
         let slots = Slots::new(&config.limits);
         let sandbox = Sandbox::new(config.limits, config.metering)?;
         Ok(Self {

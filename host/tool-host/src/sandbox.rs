@@ -63,9 +63,9 @@ impl Sandbox {
         store.epoch_deadline_callback(move |store| {
             // A call that is stopped reports what it had used by then.
             if metering && let Ok(left) = store.get_fuel() {
-                store.data().progress.set_fuel(u64::MAX - left);
+                store.data().context.progress.set_fuel(u64::MAX - left);
             }
-            if Instant::now() >= store.data().deadline {
+            if Instant::now() >= store.data().context.deadline {
                 return Ok(UpdateDeadline::Interrupt);
             }
             Ok(UpdateDeadline::Yield(1))

@@ -2,8 +2,9 @@
 
 use wasmtime::Store;
 
+use super::admitted::Admitted;
 use super::fault::Fault;
-use super::{Admitted, CallState, Caller, Progress, Tool};
+use super::{CallState, Caller, Progress, Tool};
 use crate::bindings::exports::agent::tool::tool::Output;
 use crate::component::detail;
 

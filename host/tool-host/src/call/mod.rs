@@ -5,10 +5,12 @@
 //! `state.rs`, `validation.rs` checks the output. `fault.rs` has the words for whatever goes wrong, `progress.rs` what
 //! the call has used up until now.
 
+mod admitted;
 mod fault;
 mod guest;
 mod progress;
 mod state;
+mod tool;
 mod validation;
 
 use std::sync::Arc;
@@ -17,26 +19,18 @@ use std::time::{Duration, Instant};
 use agent_core::ports::ToolRequest;
 use agent_core::words::{ToolOutcome, ToolReceipt, ToolReturn};
 
-use crate::bulkhead::Permits;
-use crate::component::Component;
-use crate::definition::Definition;
 use crate::guest_runtime::Start;
 use crate::observer::{CallReport, Cost};
 use crate::runtime::Runtime;
+use admitted::Admitted;
 use fault::Fault;
 
 pub(crate) use progress::Progress;
 pub(crate) use state::{CallState, Caller};
+pub(crate) use tool::Tool;
 
 /// A tool whose calls take longer on the mean is begun on the guests' runtime.
 const HEAVY: Duration = Duration::from_millis(1);
-
-/// A tool and the component that has it.
-pub(crate) struct Tool {
-    pub(crate) component: Arc<Component>,
-    pub(crate) definition: Arc<Definition>,
-    pub(crate) name: Arc<str>,
-}
 
 /// Calls a tool and makes the receipt.
 pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: ToolRequest<'_>) -> ToolReturn {
@@ -87,17 +81,6 @@ impl Drop for Report<'_> {
     }
 }
 
-/// A call that was admitted, with all that the part of it needs which may move to another thread.
-struct Admitted {
-    runtime: Arc<Runtime>,
-    tool: Arc<Tool>,
-    /// How long the call may take, for texts.
-    allowed: Duration,
-    deadline: Instant,
-    /// Given back when the store is gone and no check is under way.
-    permits: Arc<Permits>,
-}
-
 async fn attempt(
     runtime: &Arc<Runtime>,
     tool: &Arc<Tool>,
@@ -114,7 +97,7 @@ async fn attempt(
     let permits = tool.component.bulkhead.admit(&runtime.slots, deadline).await;
     let permits = permits.map_err(|whose| Fault::busy(whose, allowed))?;
     let caller = Caller {
-        request_id: request.request_id.to_owned(),
+        request_id: request.request_id.into(),
         component: tool.component.name.clone(),
         tool: tool.name.clone(),
         deadline,

@@ -1,27 +1,26 @@
-//! What a call's store carries: the limiter, the deadline, for whom the call is, and what each capability keeps of it.
+//! What a call's store carries: the limiter, and what each capability keeps of the call.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Progress;
-use crate::capability::{self, LogBudget, LogRate, WasiState};
+use wasmtime_wasi::{WasiCtxView, WasiView};
+
+use super::progress::Progress;
+use crate::capability::{ClockState, ContextState, LogRate, LogState, WasiState};
 use crate::limits::{Limiter, Limits};
 
 /// State of one call. Made for it and thrown away after it.
 pub(crate) struct CallState {
     pub(crate) limiter: Limiter,
-    pub(crate) deadline: Instant,
-    pub(crate) progress: Arc<Progress>,
-    pub(crate) request_id: String,
-    pub(crate) component: Arc<str>,
-    pub(crate) tool: Arc<str>,
-    pub(crate) log: LogBudget,
+    pub(crate) context: ContextState,
+    pub(crate) log: LogState,
+    pub(crate) clock: ClockState,
     pub(crate) wasi: WasiState,
 }
 
 /// For whom a call is.
 pub(crate) struct Caller {
-    pub(crate) request_id: String,
+    pub(crate) request_id: Arc<str>,
     pub(crate) component: Arc<str>,
     pub(crate) tool: Arc<str>,
     pub(crate) deadline: Instant,
@@ -34,19 +33,22 @@ impl CallState {
         let Caller { request_id, component, tool, deadline, progress, log_rate } = caller;
         Self {
             limiter: Limiter::new(limits.memory_bytes, progress.clone()),
-            deadline,
-            progress,
-            request_id,
-            component,
-            tool,
-            log: LogBudget::new(limits, log_rate),
+            log: LogState::new(limits, request_id.clone(), component, tool, log_rate),
+            context: ContextState { request_id, deadline, progress },
+            clock: ClockState,
             wasi: WasiState::default(),
         }
     }
+
+    /// The state, for a guest that asks for something of the contract: it went on after whatever it was denied.
+    pub(crate) fn active(&mut self) -> &mut Self {
+        self.limiter.clear_denied();
+        self
+    }
 }
 
-impl Drop for CallState {
-    fn drop(&mut self) {
-        capability::ended(self);
+impl WasiView for CallState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        self.wasi.view()
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::Admitted;
+use super::admitted::Admitted;
 use super::fault::Fault;
 use crate::definition::Definition;
 use crate::schema::{Fuel, Misfit};

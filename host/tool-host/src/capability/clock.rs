@@ -1,22 +1,27 @@
-//! `agent:tool/clock`: the time of day. It keeps no state; asking for it costs the guest's own time.
+//! `agent:tool/clock`: the time of day. It keeps nothing; asking for it costs the guest's own time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use wasmtime::component::HasSelf;
+use wasmtime::component::{HasSelf, Linker};
 
-use super::{Capability, Imports};
+use super::imports::Imports;
 use crate::bindings::agent::tool::clock::{Host, add_to_linker};
-use crate::call::CallState;
 
-pub(super) const CAPABILITY: Capability = Capability {
-    imports: Imports::Contract("clock"),
-    link: |linker| add_to_linker::<_, HasSelf<_>>(linker, |call: &mut CallState| call),
-    ended: None,
-};
+pub(super) const IMPORTS: Imports = Imports::Contract("clock");
 
-impl Host for CallState {
+/// What a call has of it: nothing.
+#[derive(Debug, Default)]
+pub(crate) struct ClockState;
+
+pub(super) fn link<T: 'static>(
+    linker: &mut Linker<T>,
+    state: fn(&mut T) -> &mut ClockState,
+) -> wasmtime::Result<()> {
+    add_to_linker::<T, HasSelf<ClockState>>(linker, state)
+}
+
+impl Host for ClockState {
     fn now_ms(&mut self) -> u64 {
-        self.limiter.clear_denied();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }

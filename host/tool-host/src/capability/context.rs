@@ -1,34 +1,42 @@
-//! `agent:tool/context`: for which request the call is made, how long it may take, and whether anybody still waits. It
-//! reads what the call's state has anyway.
+//! `agent:tool/context`: for which request the call is made, how long it may take, and whether anybody still waits.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use wasmtime::component::HasSelf;
+use wasmtime::component::{HasSelf, Linker};
 
-use super::{Capability, Imports};
+use super::imports::Imports;
 use crate::bindings::agent::tool::context::{Host, add_to_linker};
-use crate::call::CallState;
+use crate::call::Progress;
 
-pub(super) const CAPABILITY: Capability = Capability {
-    imports: Imports::Contract("context"),
-    link: |linker| add_to_linker::<_, HasSelf<_>>(linker, |call: &mut CallState| call),
-    ended: None,
-};
+pub(super) const IMPORTS: Imports = Imports::Contract("context");
 
-impl Host for CallState {
+/// What the call is told of itself, and the host goes by.
+#[derive(Debug)]
+pub(crate) struct ContextState {
+    pub(crate) request_id: Arc<str>,
+    pub(crate) deadline: Instant,
+    pub(crate) progress: Arc<Progress>,
+}
+
+pub(super) fn link<T: 'static>(
+    linker: &mut Linker<T>,
+    state: fn(&mut T) -> &mut ContextState,
+) -> wasmtime::Result<()> {
+    add_to_linker::<T, HasSelf<ContextState>>(linker, state)
+}
+
+impl Host for ContextState {
     fn request_id(&mut self) -> String {
-        self.limiter.clear_denied();
-        self.request_id.clone()
+        self.request_id.to_string()
     }
 
     fn remaining_ms(&mut self) -> u64 {
-        self.limiter.clear_denied();
         let left = self.deadline.saturating_duration_since(Instant::now());
         u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
     }
 
     fn cancelled(&mut self) -> bool {
-        self.limiter.clear_denied();
         self.progress.is_cancelled()
     }
 }

@@ -1,11 +1,12 @@
 //! What a guest may import: one file per capability, and the table of them.
 //!
-//! A capability's file says which imports it answers, links them, keeps its state per call, and bounds what the guest
-//! may use of it. Linkers and the reader of the contract derive from [`ALL`]: what is not in the table is refused when
-//! a component is loaded.
+//! A capability's file says which imports it answers, links them, keeps its state per call, bounds what the guest may use of
+//! it, and tells in the state's `Drop` what the call came to. Linkers and the reader of the contract derive from [`ALL`]:
+//! what is not in the table is refused when a component is loaded.
 
 mod clock;
 mod context;
+mod imports;
 mod log;
 mod wasi;
 
@@ -16,44 +17,35 @@ use wasmtime::Engine;
 use wasmtime::component::Linker;
 
 use crate::call::CallState;
-use crate::contract::SERVED;
+use imports::Imports;
 
-pub(crate) use log::{LogBudget, LogRate};
+pub(crate) use clock::ClockState;
+pub(crate) use context::ContextState;
+pub(crate) use imports::SERVED;
+pub(crate) use log::{LogRate, LogState};
 pub(crate) use wasi::WasiState;
 
-/// Every capability, in the order they are linked in.
-const ALL: &[Capability] = &[context::CAPABILITY, log::CAPABILITY, clock::CAPABILITY, wasi::CAPABILITY];
-
 /// One capability.
-pub(crate) struct Capability {
+struct Capability {
     /// The imports it answers.
     imports: Imports,
     /// Answers them.
     link: fn(&mut Linker<CallState>) -> wasmtime::Result<()>,
-    /// What it has to say when a call has ended, however it did.
-    ended: Option<fn(&CallState)>,
 }
 
-/// Which imports.
-enum Imports {
-    /// This interface of the contract, in every version that is served.
-    Contract(&'static str),
-    /// All interfaces of these packages, in the compatible versions that begin so.
-    Packages(&'static [&'static str], &'static str),
-}
-
-impl Imports {
-    fn include(&self, import: &str) -> bool {
-        let Some((path, version)) = import.split_once('@') else { return false };
-        let Some((package, interface)) = path.split_once('/') else { return false };
-        match self {
-            Self::Contract(own) => package == "agent:tool" && interface == *own && SERVED.contains(&version),
-            Self::Packages(packages, compatible) => {
-                packages.contains(&package) && version.starts_with(compatible)
-            }
-        }
-    }
-}
+/// Every capability. The order is that of the bits of a [`CapabilitySet`].
+const ALL: &[Capability] = &[
+    Capability {
+        imports: context::IMPORTS,
+        link: |linker| context::link(linker, |call| &mut call.active().context),
+    },
+    Capability { imports: log::IMPORTS, link: |linker| log::link(linker, |call| &mut call.active().log) },
+    Capability {
+        imports: clock::IMPORTS,
+        link: |linker| clock::link(linker, |call| &mut call.active().clock),
+    },
+    Capability { imports: wasi::IMPORTS, link: wasi::link },
+];
 
 /// Capabilities that a component wants: a bit for each, in the order of the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,13 +97,6 @@ impl Linkers {
         let linker = Arc::new(linker);
         made.insert(set, linker.clone());
         Ok(linker)
-    }
-}
-
-/// Has every capability say what it has to say of a call that ended.
-pub(crate) fn ended(call: &CallState) {
-    for ended in ALL.iter().filter_map(|capability| capability.ended) {
-        ended(call);
     }
 }
 

@@ -1,19 +1,15 @@
-//! WASI 0.2, closed: no files, no sockets, no environment, no arguments, silent standard streams. The standard
-//! libraries of several languages import it always, and get nothing from it but clocks and random numbers.
+//! WASI 0.2, closed: no files, no sockets, no environment, no arguments, silent standard streams. The standard libraries
+//! of several languages import it always, and get nothing from it but clocks and random numbers.
 
+use wasmtime::component::Linker;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
-use super::{Capability, Imports};
-use crate::call::CallState;
+use super::imports::Imports;
 
-pub(super) const CAPABILITY: Capability = Capability {
-    imports: Imports::Packages(
-        &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random", "wasi:sockets"],
-        "0.2.",
-    ),
-    link: |linker| wasmtime_wasi::p2::add_to_linker_async(linker),
-    ended: None,
-};
+pub(super) const IMPORTS: Imports = Imports::Packages(
+    &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random", "wasi:sockets"],
+    "0.2.",
+);
 
 /// Most WASI resources (streams, pollables) that one call may hold: a guest must not fill the host's memory
 /// with handles.
@@ -23,13 +19,17 @@ const RESOURCES: usize = 1_000;
 /// holds, and asking again is cheap.
 const RANDOM_BYTES: u64 = 64 << 10;
 
-/// What a call has of WASI. Made when the guest first asks for something of it, which most never do.
+/// What a call has of it. Made when the guest first asks for something of WASI, which most never do.
 #[derive(Default)]
 pub(crate) struct WasiState(Option<Box<(WasiCtx, ResourceTable)>>);
 
-impl WasiView for CallState {
-    fn ctx(&mut self) -> WasiCtxView<'_> {
-        let wasi = self.wasi.0.get_or_insert_with(|| {
+pub(super) fn link<T: WasiView + 'static>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+    wasmtime_wasi::p2::add_to_linker_async(linker)
+}
+
+impl WasiState {
+    pub(crate) fn view(&mut self) -> WasiCtxView<'_> {
+        let wasi = self.0.get_or_insert_with(|| {
             let mut closed = WasiCtx::builder();
             closed.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
             closed.max_random_size(RANDOM_BYTES);

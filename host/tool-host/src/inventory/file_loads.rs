@@ -44,6 +44,24 @@ pub(super) struct Load {
     abort: AbortHandle,
 }
 
+/// A load that ended.
+pub(super) struct Ended {
+    pub(super) file: String,
+    /// Tells it from loads that were given up.
+    pub(super) ticket: u64,
+    pub(super) part: Part,
+}
+
+/// Which part of a load ended, and how.
+pub(super) enum Part {
+    /// The file was read; this is what it holds.
+    Read(Result<(Vec<u8>, String), LoadError>),
+    /// The version in the folder was loaded.
+    Newest(Result<Arc<Component>, LoadError>),
+    /// The last good version was loaded.
+    LastGood(Result<Arc<Component>, LoadError>),
+}
+
 impl Version {
     pub(super) fn of(component: &Component) -> Self {
         let specs = component.tools.iter().map(|tool| &tool.spec);

@@ -38,8 +38,7 @@ use crate::runtime::Runtime;
 use crate::watch::Watch;
 use decide::{Decision, decide};
 use event::{Change, Event, Version};
-use file_loads::FileLoads;
-use start_loads::Ended;
+use file_loads::{Ended, FileLoads};
 use state::State;
 
 pub(crate) use memory::Memory;

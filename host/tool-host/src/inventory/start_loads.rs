@@ -8,30 +8,11 @@ use futures::FutureExt;
 use futures::future::{AbortHandle, Abortable};
 
 use super::event::Change;
-use super::file_loads::Load;
+use super::file_loads::{Ended, Load, Part};
 use super::{Inventory, Memory};
-use crate::component::Component;
 use crate::error::LoadError;
 use crate::folder::{Fingerprint, component_name};
 use crate::load::{self, Source, blocking};
-
-/// A load that ended.
-pub(super) struct Ended {
-    file: String,
-    /// Tells it from loads that were given up.
-    ticket: u64,
-    part: Part,
-}
-
-/// Which part of a load ended, and how.
-pub(super) enum Part {
-    /// The file was read; this is what it holds.
-    Read(Result<(Vec<u8>, String), LoadError>),
-    /// The version in the folder was loaded.
-    Newest(Result<Arc<Component>, LoadError>),
-    /// The last good version was loaded.
-    LastGood(Result<Arc<Component>, LoadError>),
-}
 
 impl Inventory {
     /// Begins to load a file that looks like this: reads it first.

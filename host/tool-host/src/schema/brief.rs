@@ -1,4 +1,4 @@
-//! How a value is shown in a problem: its beginning, within a bound.
+//! Showing values in problem texts.
 
 use std::fmt;
 
@@ -19,8 +19,6 @@ struct Brief<'a>(&'a Value);
 
 impl fmt::Display for Brief<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        #[cfg(test)]
-        super::tests::SHOWN.set(super::tests::SHOWN.get() + 1);
         let mut start = Bounded(Vec::new());
         let whole = serde_json::to_writer(&mut start, self.0).is_ok();
         let mut text =

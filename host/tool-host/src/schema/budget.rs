@@ -1,4 +1,4 @@
-//! What preparing schemas may use up.
+//! What the schemas of one component may cost the host when they are read.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! The rules of a schema, as a graph without cycles: what `compile` makes and `check` runs.
+//! A schema that was read, as rules: a graph without cycles, in which each part of the schema stands once.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(crate) type Id = usize;
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub(crate) root: Id,
-    pub(super) parts: Vec<Part>,
+    parts: Vec<Part>,
 }
 
 /// One schema: a boolean, or keywords that must all hold.
@@ -109,6 +109,10 @@ pub(crate) struct Types {
 }
 
 impl Rules {
+    pub(crate) fn new(root: Id, parts: Vec<Part>) -> Self {
+        Self { root, parts }
+    }
+
     pub(crate) fn part(&self, id: Id) -> Option<&Part> {
         self.parts.get(id)
     }

@@ -6,27 +6,26 @@ mod rate;
 use std::sync::Arc;
 use std::time::Instant;
 
-use wasmtime::component::HasSelf;
+use wasmtime::component::{HasSelf, Linker};
 
-use super::{Capability, Imports};
+use super::imports::Imports;
 use crate::bindings::agent::tool::log::{Host, add_to_linker};
-use crate::call::CallState;
 use crate::limits::Limits;
 use crate::text::printable;
 
 pub(crate) use rate::LogRate;
 
-pub(super) const CAPABILITY: Capability = Capability {
-    imports: Imports::Contract("log"),
-    link: |linker| add_to_linker::<_, HasSelf<_>>(linker, |call: &mut CallState| call),
-    ended: Some(report_dropped),
-};
+pub(super) const IMPORTS: Imports = Imports::Contract("log");
 
 /// Most key/value fields that are kept of one line.
 const FIELDS: usize = 16;
 
-/// How much more a call may write.
-pub(crate) struct LogBudget {
+/// Whose lines they are, and how many more the call may write.
+#[derive(Debug)]
+pub(crate) struct LogState {
+    request_id: Arc<str>,
+    component: Arc<str>,
+    tool: Arc<str>,
     lines_left: u32,
     lines_dropped: u32,
     line_bytes: usize,
@@ -34,10 +33,24 @@ pub(crate) struct LogBudget {
     rate: Arc<LogRate>,
 }
 
-impl LogBudget {
-    /// The budget of one call.
-    pub(crate) fn new(limits: &Limits, rate: Arc<LogRate>) -> Self {
-        Self { lines_left: limits.log_lines, lines_dropped: 0, line_bytes: limits.log_line_bytes, rate }
+pub(super) fn link<T: 'static>(
+    linker: &mut Linker<T>,
+    state: fn(&mut T) -> &mut LogState,
+) -> wasmtime::Result<()> {
+    add_to_linker::<T, HasSelf<LogState>>(linker, state)
+}
+
+impl LogState {
+    /// The state of one call.
+    pub(crate) fn new(
+        limits: &Limits,
+        request_id: Arc<str>,
+        component: Arc<str>,
+        tool: Arc<str>,
+        rate: Arc<LogRate>,
+    ) -> Self {
+        let (lines_left, line_bytes) = (limits.log_lines, limits.log_line_bytes);
+        Self { request_id, component, tool, lines_left, lines_dropped: 0, line_bytes, rate }
     }
 
     /// Takes one line from the budget. Counts it as dropped if there is none left.
@@ -72,14 +85,13 @@ impl LogBudget {
     }
 }
 
-impl Host for CallState {
+impl Host for LogState {
     fn write(&mut self, level: String, message: String, fields: Vec<(String, String)>) {
-        self.limiter.clear_denied();
-        if !self.log.take_line() {
+        if !self.take_line() {
             return;
         }
-        let (message, fields) = self.log.bound(&message, &fields);
-        let (request_id, component, tool) = (self.request_id.as_str(), &*self.component, &*self.tool);
+        let (message, fields) = self.bound(&message, &fields);
+        let (request_id, component, tool) = (&*self.request_id, &*self.component, &*self.tool);
         let fields = (!fields.is_empty()).then_some(fields.as_str());
         macro_rules! line {
             ($level:ident) => {
@@ -95,20 +107,21 @@ impl Host for CallState {
     }
 }
 
-/// Says in the log how many of the component's lines are not in it. Not after every call: that would be a flood of its
-/// own.
-fn report_dropped(call: &CallState) {
-    let lines = call.log.lines_dropped;
-    if lines > 0
-        && let Some(dropped) = call.log.rate.dropped(lines, Instant::now())
-    {
-        tracing::warn!(
-            target: "tool",
-            request_id = call.request_id,
-            component = &*call.component,
-            tool = &*call.tool,
-            dropped,
-            "the tool wrote more log lines than it may"
-        );
+impl Drop for LogState {
+    /// Says in the log how many of the component's lines are not in it, however the call ended. Not after every call: that
+    /// would be a flood of its own.
+    fn drop(&mut self) {
+        if self.lines_dropped > 0
+            && let Some(dropped) = self.rate.dropped(self.lines_dropped, Instant::now())
+        {
+            tracing::warn!(
+                target: "tool",
+                request_id = &*self.request_id,
+                component = &*self.component,
+                tool = &*self.tool,
+                dropped,
+                "the tool wrote more log lines than it may"
+            );
+        }
     }
 }

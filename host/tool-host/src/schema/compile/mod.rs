@@ -4,19 +4,20 @@
 //! it refers to. Whatever is too deep, too large with its references followed, or refers to itself is refused
 //! before anything runs. Every error says where in the schema it is.
 
-mod location;
+mod at;
 mod read;
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
-use super::brief::brief;
+use super::brief::{PROBLEM_BYTES, brief};
 use super::budget::Budget;
 use super::number::Exact;
 use super::pattern::Pattern;
-use super::rules::{Id, Keyword, Members, Part, Rules, Types};
-use location::{At, wrong};
+use super::rules::{Id, Keyword, Members, Part, Rules};
+use crate::text::printable;
+use at::{At, wrong};
 use read::{bounds, counts, list_of, object_of, text_of, texts_of, types, weigh_value};
 
 /// Most parts of a schema when every reference is replaced by what it refers to.
@@ -41,7 +42,7 @@ impl Rules {
         if height > DEPTH {
             return Err(too_deep());
         }
-        Ok(Self { root, parts: compiler.parts })
+        Ok(Self::new(root, compiler.parts))
     }
 }
 

@@ -1,11 +1,11 @@
-//! Where something stands in the text of a schema, for errors.
+//! Where in a schema something stands, and errors that say so.
 
 use std::fmt;
 
 use crate::schema::brief::PROBLEM_BYTES;
 use crate::text::printable;
 
-/// A place in the schema's text.
+/// A position in the schema's text, as a JSON pointer.
 #[derive(Clone, Copy)]
 pub(super) enum At<'a> {
     Root,
@@ -25,9 +25,9 @@ impl fmt::Display for At<'_> {
     }
 }
 
-/// The error about what stands there.
+/// An error about that position.
 pub(super) fn wrong(at: &At<'_>, problem: impl fmt::Display) -> String {
-    let place = at.to_string();
-    let place = if place.is_empty() { "it" } else { &place };
-    format!("is not a JSON Schema: {} {problem}", printable(place, PROBLEM_BYTES))
+    let position = at.to_string();
+    let position = if position.is_empty() { "it" } else { &position };
+    format!("is not a JSON Schema: {} {problem}", printable(position, PROBLEM_BYTES))
 }

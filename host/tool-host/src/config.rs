@@ -1,0 +1,40 @@
+//! What a tool host is made of.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use crate::compiler::Compiler;
+use crate::limits::Limits;
+use crate::observer::Observer;
+
+/// What a tool host is made of.
+pub struct Config {
+    /// The folder whose `*.wasm` files are the tools.
+    pub folder: PathBuf,
+    /// Where compiled components are kept; without it every start compiles all of them.
+    pub cache: Option<PathBuf>,
+    /// How components are compiled.
+    pub compiler: Compiler,
+    /// What one call may use up.
+    pub limits: Limits,
+    /// About how many tokens all tools together may add to every model call: [`agent_core::run::most_catalog_tokens`].
+    pub catalog_tokens: u64,
+    /// Whether fuel is counted. It makes guests some ten percent slower.
+    pub metering: bool,
+    /// Where calls that take longer than one tick go on: a runtime that serves nothing else, so that guests
+    /// which compute for seconds keep nobody waiting.
+    pub guest_runtime: Handle,
+    /// Is told of calls and swaps.
+    pub observer: Arc<dyn Observer>,
+}
+
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Config")
+            .field("folder", &self.folder)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
