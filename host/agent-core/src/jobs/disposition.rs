@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::value::to_raw_value;
 
-use super::provider::Fault;
+use super::provider_outage::Fault;
 use crate::drive::DriveError;
 use crate::observe::AttemptOutcome;
 use crate::policy::{Answer, InvokeError};
@@ -22,14 +22,14 @@ pub(super) enum End {
     Cancelled,
     /// The process ends and the run did not come to the end of its step in time.
     OutOfTime,
-    /// Somebody else has the job, or may have it by now.
+    /// Another worker has the job, or may have it by now.
     Lost,
 }
 
-/// What is to be done about it.
+/// What that means for the job.
 #[derive(Debug)]
 pub(super) struct Disposition {
-    /// What the queue is told; nothing when the job is somebody else's.
+    /// What the queue is told; nothing when another worker has the job.
     pub(super) end: Option<AttemptEnd>,
     pub(super) outcome: AttemptOutcome,
     /// The run may be taken up again although it made no progress: that was not its own fault.

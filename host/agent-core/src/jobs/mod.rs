@@ -1,8 +1,8 @@
-//! Jobs: what callers do with them, and the worker that works them off.
+//! Jobs: what callers do with them, and the workers that claim them and run them.
 
 mod cancelled;
 mod disposition;
-mod provider;
+mod provider_outage;
 mod signals;
 mod spans;
 #[cfg(test)]
@@ -27,18 +27,17 @@ use crate::words::{CancelOutcome, Job, JobData, JobPage, JobQuery};
 /// How many jobs a process works on at once (interface, Limits, "Queue worker concurrency").
 pub const WORKERS: usize = 5;
 
-/// How often a job that somebody waits for is looked at, in case that another process works on it: soon, then
-/// less and less often.
-const FIRST_LOOK: Duration = Duration::from_millis(50);
-const LAST_LOOK: Duration = Duration::from_millis(500);
+/// How often a job that a caller waits for is polled, in case that another process works on it: soon at first, then less
+/// and less often.
+const FIRST_POLL: Duration = Duration::from_millis(50);
+const LAST_POLL: Duration = Duration::from_millis(500);
 
-/// What callers do with jobs. Nobody sees or touches a job of somebody else. Clones share what they know of
-/// the jobs that this process works on.
+/// What callers do with jobs. A user sees and touches their own jobs only. Clones share the wake-ups of this process.
 #[derive(Clone)]
 pub struct Jobs {
     queue: Arc<dyn JobQueue>,
     signals: JobSignals,
-    /// Nobody is made to wait any more once this is cancelled.
+    /// Callers wait no longer once this is cancelled.
     stopping: CancellationToken,
     /// Absent where no runs are recorded.
     cancelled: Option<Arc<CancelledRuns>>,
@@ -51,7 +50,7 @@ impl Jobs {
         Self { queue, signals, stopping, cancelled: None }
     }
 
-    /// The same jobs, and from when `stopping` is cancelled whoever waits for one is told how it stands.
+    /// The same jobs; when `stopping` is cancelled, callers that wait are told how their job stands.
     #[must_use]
     pub fn until(self, stopping: CancellationToken) -> Self {
         Self { stopping, ..self }
@@ -76,14 +75,14 @@ impl Jobs {
         let Some(mut job) = self.queue.read(job_id).await?.filter(|job| job.user_id == user_id) else {
             return Ok(None);
         };
-        let mut looks = Backoff::new(FIRST_LOOK, LAST_LOOK);
+        let mut polls = Backoff::new(FIRST_POLL, LAST_POLL);
         while !job.status.has_ended() {
             tokio::select! {
                 biased;
                 () = sleep_until(until) => break,
                 () = self.stopping.cancelled() => break,
                 () = watcher.changed() => {}
-                () = sleep(looks.next()) => {}
+                () = sleep(polls.next()) => {}
             }
             let next = tokio::select! {
                 biased;

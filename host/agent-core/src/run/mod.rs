@@ -23,6 +23,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+pub use budget::most_catalog_tokens;
 pub use progress::{attempts_without_progress, hand_backs_without_progress};
 
 use crate::words::{

@@ -10,8 +10,8 @@ use http_edge::Tokens;
 use model_client::{CLUSTER_TIMEOUT, HttpCluster};
 use tokio_util::sync::CancellationToken;
 
-use super::WireError;
 use super::background::Jobbing;
+use super::error::WireError;
 use super::invoke::Parts;
 use super::stores;
 use crate::config::{self, Config, Environment};

@@ -52,13 +52,13 @@ pub(super) enum Fault {
     Unwell(Option<Duration>),
 }
 
-/// What the slots of one process know of their provider.
+/// What the workers of one process know of an outage of their provider.
 #[derive(Debug)]
-pub(super) struct ProviderGate {
+pub(super) struct ProviderOutage {
     circuit: SharedCircuit,
     state: Mutex<State>,
     changed: Notify,
-    /// Held by the slot whose job is the trial.
+    /// Held by the worker whose job is the trial.
     trial: Arc<Semaphore>,
 }
 
@@ -77,9 +77,9 @@ struct Down {
     until: Instant,
 }
 
-/// Leave to claim one job and to run it. Of those that are trials there is one at a time.
+/// The right to claim one job and to run it. While the provider is down there is one at a time, for a trial.
 #[derive(Debug)]
-pub(super) struct Leave {
+pub(super) struct ClaimPermit {
     trial: Option<OwnedSemaphorePermit>,
 }
 
@@ -89,10 +89,10 @@ enum Passage {
     Wait(Duration),
 }
 
-/// How long somebody who waits for the provider goes without looking whether it works again.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How often a worker that waits for the provider polls whether it works again.
+const POLL: Duration = Duration::from_secs(1);
 
-impl ProviderGate {
+impl ProviderOutage {
     pub(super) fn new(circuit: SharedCircuit) -> Self {
         let pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
         let state = State { down: None, pause, handed_back: HashMap::new() };
@@ -100,16 +100,16 @@ impl ProviderGate {
     }
 
     /// Waits until a job may be claimed. Nothing is lost when the future is dropped.
-    pub(super) async fn leave(&self) -> Leave {
+    pub(super) async fn claim_permit(&self) -> ClaimPermit {
         loop {
             // Registered before the look, so that no change falls in between.
             let changed = self.changed.notified();
             match self.passage(Instant::now()) {
-                Passage::Free => return Leave { trial: None },
+                Passage::Free => return ClaimPermit { trial: None },
                 Passage::Wait(pause) => {
                     tokio::select! {
-                        // Requests may find out earlier that the provider works, and tell nobody.
-                        () = sleep(pause.min(LOOK_AGAIN)) => {}
+                        // Requests may find out earlier that the provider works, and do not notify.
+                        () = sleep(pause.min(POLL)) => {}
                         () = changed => {}
                     }
                 }
@@ -117,7 +117,7 @@ impl ProviderGate {
                     // The semaphore is never closed.
                     let trial = self.trial.clone().acquire_owned().await.ok();
                     if matches!(self.passage(Instant::now()), Passage::Trial) {
-                        return Leave { trial };
+                        return ClaimPermit { trial };
                     }
                 }
             }
@@ -138,7 +138,7 @@ impl ProviderGate {
     }
 
     /// The provider failed a run that began then. True when the job is not to pay for it.
-    pub(super) fn failed(&self, leave: &Leave, fault: Fault, began: Instant, run_id: &str) -> bool {
+    pub(super) fn failed(&self, permit: &ClaimPermit, fault: Fault, began: Instant, run_id: &str) -> bool {
         let now = Instant::now();
         let success = self.circuit.last_success();
         let mut state = self.lock();
@@ -155,11 +155,11 @@ impl ProviderGate {
         }
         state.handed_back.insert(run_id.to_owned(), now);
         if works {
-            // Others are served: this job waits, and nobody else has to.
+            // Other runs are answered: only this job waits.
             return true;
         }
         // Runs that were under way when it went down say nothing new about it.
-        if leave.trial.is_some() || state.down.is_none() {
+        if permit.trial.is_some() || state.down.is_none() {
             let pause = state.pause.next().max(fault.retry_after().unwrap_or_default());
             let since = state.down.map_or(now, |down| down.since);
             if state.down.is_none() {
@@ -229,43 +229,43 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn gate() -> (ProviderGate, SharedCircuit) {
+    fn gate() -> (ProviderOutage, SharedCircuit) {
         let circuit = SharedCircuit::new(DEFAULT_MIN_VOLUME);
-        (ProviderGate::new(circuit.clone()), circuit)
+        (ProviderOutage::new(circuit.clone()), circuit)
     }
 
     #[tokio::test(start_paused = true)]
     async fn after_a_failure_nothing_is_claimed_for_a_while_and_then_one_job_is_the_trial() {
         let (gate, _circuit) = gate();
-        let first = gate.leave().await;
+        let first = gate.claim_permit().await;
         assert!(gate.failed(&first, Fault::Unreachable, Instant::now(), "run"));
-        assert!(gate.leave().now_or_never().is_none());
+        assert!(gate.claim_permit().now_or_never().is_none());
         let start = Instant::now();
-        let trial = gate.leave().await;
+        let trial = gate.claim_permit().await;
         assert!(start.elapsed() >= FIRST_PAUSE && trial.trial.is_some());
-        assert!(gate.leave().now_or_never().is_none(), "there is one trial at a time");
+        assert!(gate.claim_permit().now_or_never().is_none(), "there is one trial at a time");
         // One that was under way all the time does not make the pause longer, the trial does.
         assert!(gate.failed(&first, Fault::Unreachable, start, "run"));
         assert!(gate.remaining().is_zero());
         assert!(gate.failed(&trial, Fault::Unreachable, start, "run"));
         assert!(gate.remaining() > FIRST_PAUSE);
         drop(trial);
-        let trial = gate.leave().await;
+        let trial = gate.claim_permit().await;
         gate.answered();
         drop(trial);
-        assert!(gate.leave().now_or_never().is_some_and(|leave| leave.trial.is_none()));
+        assert!(gate.claim_permit().now_or_never().is_some_and(|permit| permit.trial.is_none()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_provider_says_for_how_long_it_wants_to_be_left_alone() {
         let (gate, _circuit) = gate();
-        let leave = gate.leave().await;
-        gate.failed(&leave, Fault::RateLimited(Some(SECOND * 20)), Instant::now(), "run");
+        let permit = gate.claim_permit().await;
+        gate.failed(&permit, Fault::RateLimited(Some(SECOND * 20)), Instant::now(), "run");
         assert_eq!(gate.remaining(), SECOND * 20);
-        drop(leave);
+        drop(permit);
         let trial = {
             tokio::time::sleep(SECOND * 20).await;
-            gate.leave().await
+            gate.claim_permit().await
         };
         gate.failed(&trial, Fault::RateLimited(Some(SECOND * 86_400)), Instant::now(), "run");
         assert_eq!(gate.remaining(), LONGEST_PAUSE);
@@ -277,27 +277,27 @@ mod tests {
             [(Fault::Unwell(None), true), (Fault::Unreachable, false), (Fault::RateLimited(None), false)]
         {
             let (gate, circuit) = gate();
-            let (leave, began) = (gate.leave().await, Instant::now());
+            let (permit, began) = (gate.claim_permit().await, Instant::now());
             tokio::time::sleep(SECOND * 20).await;
             circuit.enter().unwrap().end(Verdict::Success);
             tokio::time::sleep(SECOND).await;
-            assert_eq!(gate.failed(&leave, fault, began, "run"), !pays, "{fault:?}");
-            assert!(gate.leave().now_or_never().is_some(), "the others go on: {fault:?}");
+            assert_eq!(gate.failed(&permit, fault, began, "run"), !pays, "{fault:?}");
+            assert!(gate.claim_permit().now_or_never().is_some(), "the others go on: {fault:?}");
             tokio::time::sleep(RECENT).await;
-            assert!(gate.failed(&leave, fault, began, "run"), "it may have gone down since: {fault:?}");
+            assert!(gate.failed(&permit, fault, began, "run"), "it may have gone down since: {fault:?}");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_job_that_was_handed_back_pays_when_others_were_answered_since() {
         let (gate, circuit) = gate();
-        let leave = gate.leave().await;
-        assert!(gate.failed(&leave, Fault::Unwell(None), Instant::now(), "run"));
+        let permit = gate.claim_permit().await;
+        assert!(gate.failed(&permit, Fault::Unwell(None), Instant::now(), "run"));
         tokio::time::sleep(SECOND).await;
         circuit.enter().unwrap().end(Verdict::Success);
         tokio::time::sleep(SECOND * 60).await;
-        assert!(gate.failed(&leave, Fault::Unwell(None), Instant::now(), "another run"));
-        assert!(!gate.failed(&leave, Fault::Unwell(None), Instant::now(), "run"));
+        assert!(gate.failed(&permit, Fault::Unwell(None), Instant::now(), "another run"));
+        assert!(!gate.failed(&permit, Fault::Unwell(None), Instant::now(), "run"));
     }
 
     #[tokio::test(start_paused = true)]
@@ -306,16 +306,16 @@ mod tests {
         for _ in 0..DEFAULT_MIN_VOLUME {
             circuit.enter().unwrap().end(Verdict::Failure);
         }
-        assert!(gate.leave().now_or_never().is_none());
+        assert!(gate.claim_permit().now_or_never().is_none());
         assert_eq!(gate.remaining(), RESET_TIMEOUT);
         tokio::time::sleep(RESET_TIMEOUT).await;
-        let trial = gate.leave().await;
+        let trial = gate.claim_permit().await;
         assert!(trial.trial.is_some());
         gate.failed(&trial, Fault::Unreachable, Instant::now(), "run");
         drop(trial);
         tokio::time::sleep(SECOND / 2).await;
         circuit.enter().unwrap().end(Verdict::Success);
-        assert!(gate.leave().now_or_never().is_some_and(|leave| leave.trial.is_none()));
+        assert!(gate.claim_permit().now_or_never().is_some_and(|permit| permit.trial.is_none()));
     }
 
     /// Nobody tells those that wait, so they have to look.

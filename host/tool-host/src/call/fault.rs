@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use agent_core::words::ToolOutcome;
-use wasmtime::{Store, Trap, WasmBacktrace};
+use wasmtime::{Trap, WasmBacktrace};
 
+use super::{CallState, Tool};
 use crate::bindings::exports::agent::tool::tool::Failure;
 use crate::bulkhead::Busy;
-use crate::call::Tool;
 use crate::component::detail;
-use crate::host_work::Unfinished;
+use crate::guest_runtime::Unfinished;
 use crate::limits::Limits;
-use crate::state::CallState;
 use crate::text::printable;
 
 /// Longest text of a tool's own failure that the model is told, in bytes.
@@ -19,16 +18,16 @@ const FAILURE_BYTES: usize = 4 << 10;
 
 /// Why a call gave no value.
 #[derive(Debug)]
-pub(crate) struct Fault {
-    pub(crate) outcome: ToolOutcome,
+pub(super) struct Fault {
+    pub(super) outcome: ToolOutcome,
     /// What the model is told.
-    pub(crate) model: String,
+    pub(super) model: String,
     /// What the operator is told.
-    pub(crate) log: String,
+    pub(super) log: String,
 }
 
 impl Fault {
-    pub(crate) fn arguments(problems: &str) -> Self {
+    pub(super) fn arguments(problems: &str) -> Self {
         Self {
             outcome: ToolOutcome::InvalidArguments,
             model: format!("Error: invalid arguments: {problems}"),
@@ -36,11 +35,11 @@ impl Fault {
         }
     }
 
-    pub(crate) fn arguments_too_costly() -> Self {
+    pub(super) fn arguments_too_costly() -> Self {
         Self::arguments("they are too large to be checked; make them smaller")
     }
 
-    pub(crate) fn output(problem: String) -> Self {
+    pub(super) fn output(problem: String) -> Self {
         Self {
             outcome: ToolOutcome::InvalidOutput,
             model: "Error: the tool returned something that does not match its own description.".into(),
@@ -48,7 +47,7 @@ impl Fault {
         }
     }
 
-    pub(crate) fn output_too_costly() -> Self {
+    pub(super) fn output_too_costly() -> Self {
         Self {
             outcome: ToolOutcome::OutputLimit,
             model: "Error: the tool returned too much to be checked. Ask it for less.".into(),
@@ -57,7 +56,7 @@ impl Fault {
         }
     }
 
-    pub(crate) fn too_much(limits: &Limits) -> Self {
+    pub(super) fn too_much(limits: &Limits) -> Self {
         let most = limits.output_bytes;
         Self {
             outcome: ToolOutcome::OutputLimit,
@@ -66,7 +65,7 @@ impl Fault {
         }
     }
 
-    pub(crate) fn timed_out(allowed: Duration) -> Self {
+    pub(super) fn timed_out(allowed: Duration) -> Self {
         let milliseconds = allowed.as_millis();
         Self {
             outcome: ToolOutcome::TimedOut,
@@ -76,7 +75,7 @@ impl Fault {
     }
 
     /// No permit came free in time; nothing ran.
-    pub(crate) fn busy(whose: Busy, allowed: Duration) -> Self {
+    pub(super) fn busy(whose: Busy, allowed: Duration) -> Self {
         let milliseconds = allowed.as_millis();
         let who = match whose {
             Busy::Component => "the tool is",
@@ -94,11 +93,11 @@ impl Fault {
         }
     }
 
-    pub(crate) fn host(log: String) -> Self {
+    pub(super) fn host(log: String) -> Self {
         Self { outcome: ToolOutcome::HostError, model: "Error: the tool could not be run.".into(), log }
     }
 
-    pub(crate) fn unfinished(unfinished: &Unfinished, allowed: Duration) -> Self {
+    pub(super) fn unfinished(unfinished: &Unfinished, allowed: Duration) -> Self {
         match unfinished {
             Unfinished::Deadline => Self::timed_out(allowed),
             Unfinished::Host(error) => Self::host(error.to_string()),
@@ -106,16 +105,16 @@ impl Fault {
     }
 
     /// The tool's own failure: its text goes to the model, cut and cleaned.
-    pub(crate) fn refused(failure: &Failure) -> Self {
+    pub(super) fn refused(failure: &Failure) -> Self {
         let text =
             format!("{}: {}", printable(&failure.code, 64), printable(&failure.message, FAILURE_BYTES));
         Self { outcome: ToolOutcome::Failed, model: format!("Error: {text}"), log: text }
     }
 
     /// What wasmtime's error means.
-    pub(crate) fn interrupted(
+    pub(super) fn interrupted(
         limits: &Limits,
-        store: &Store<CallState>,
+        call: &CallState,
         error: &wasmtime::Error,
         allowed: Duration,
     ) -> Self {
@@ -126,7 +125,7 @@ impl Fault {
         if error.is::<wasmtime::PoolConcurrencyLimitError>() {
             return Self::host(detail(error));
         }
-        if store.data().limiter.denied() {
+        if call.limiter.denied() {
             return Self {
                 outcome: ToolOutcome::MemoryLimit,
                 model: format!(
@@ -146,7 +145,7 @@ impl Fault {
     }
 
     /// Says it in the log.
-    pub(crate) fn log(&self, tool: &Tool, request_id: &str) {
+    pub(super) fn log(&self, tool: &Tool, request_id: &str) {
         let (component, name) = (&*tool.component.id, &*tool.name);
         let (outcome, reason) = (self.outcome.as_str(), self.log.as_str());
         match self.outcome {

@@ -1,12 +1,11 @@
-//! How far a call has come and what it used up, readable while it runs: a call that is stopped or abandoned has
-//! a cost too.
+//! Phase and cost of a call, readable while it runs, because a call that is stopped or abandoned has a cost too.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::observer::Cost;
 
-/// Shared between a call's store and whoever waits for it.
+/// Shared between a call's store and its caller.
 #[derive(Debug)]
 pub(crate) struct Progress {
     start: Instant,

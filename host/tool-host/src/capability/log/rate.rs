@@ -1,4 +1,4 @@
-//! How many lines a component may write to the log over time, all its calls together.
+//! Rate limit of a component's log lines, all its calls together: a token bucket.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ const BURST: f64 = 1_000.0;
 const LINES_PER_SECOND: f64 = 50.0;
 
 /// Shortest time between two lines that say how many were dropped.
-const SAID_EVERY: Duration = Duration::from_secs(10);
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A token bucket.
 #[derive(Debug)]
@@ -21,19 +21,19 @@ struct Bucket {
     lines: f64,
     filled: Instant,
     dropped: u64,
-    said: Option<Instant>,
+    reported: Option<Instant>,
 }
 
 impl Default for LogRate {
     fn default() -> Self {
-        let bucket = Bucket { lines: BURST, filled: Instant::now(), dropped: 0, said: None };
+        let bucket = Bucket { lines: BURST, filled: Instant::now(), dropped: 0, reported: None };
         Self(Mutex::new(bucket))
     }
 }
 
 impl LogRate {
     /// Takes room for one line, if there is any.
-    pub(crate) fn take(&self, now: Instant) -> bool {
+    pub(crate) fn try_take(&self, now: Instant) -> bool {
         let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let since = now.saturating_duration_since(bucket.filled).as_secs_f64();
         bucket.lines = (bucket.lines + since * LINES_PER_SECOND).min(BURST);
@@ -45,15 +45,14 @@ impl LogRate {
         has_room
     }
 
-    /// Counts lines that were dropped. Gives back how many were since that was last said, if it is time to say
-    /// it again.
+    /// Counts lines that were dropped. Returns how many were since the last report when another report is due.
     pub(crate) fn dropped(&self, lines: u32, now: Instant) -> Option<u64> {
         let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         bucket.dropped += u64::from(lines);
-        if bucket.said.is_some_and(|said| now.saturating_duration_since(said) < SAID_EVERY) {
+        if bucket.reported.is_some_and(|reported| now.saturating_duration_since(reported) < REPORT_INTERVAL) {
             return None;
         }
-        bucket.said = Some(now);
+        bucket.reported = Some(now);
         Some(std::mem::take(&mut bucket.dropped))
     }
 }
@@ -66,12 +65,12 @@ mod tests {
     fn lines_are_bounded_over_time_and_what_is_dropped_is_said_now_and_then() {
         let rate = LogRate::default();
         let start = Instant::now();
-        let taken = (0..5_000).filter(|_| rate.take(start)).count();
+        let taken = (0..5_000).filter(|_| rate.try_take(start)).count();
         assert_eq!(taken, 1_000);
         let later = start + Duration::from_secs(2);
-        assert_eq!((0..5_000).filter(|_| rate.take(later)).count(), 100);
+        assert_eq!((0..5_000).filter(|_| rate.try_take(later)).count(), 100);
         assert_eq!(rate.dropped(7, later), Some(7), "the first time at once");
         assert_eq!(rate.dropped(3, later), None);
-        assert_eq!(rate.dropped(4, later + SAID_EVERY), Some(7));
+        assert_eq!(rate.dropped(4, later + REPORT_INTERVAL), Some(7));
     }
 }
