@@ -8,6 +8,8 @@ use anyhow::Context as _;
 use crate::guests;
 use crate::run::{cargo, run};
 
+const BENCHES: [&str; 3] = ["call", "http", "variant_b"];
+
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Only the numbers of this bench: `call` (a tool call), `http` (the whole service) or `variant_b` (the whole
@@ -23,9 +25,12 @@ pub(crate) fn print_numbers(repository: &Path, arguments: &Arguments) -> anyhow:
     guests::build(repository, &guests::Arguments::default())?;
     let native = ["build", "--release", "--package", "calculator", "--example", "native"];
     run(&mut cargo(&repository.join("guest-tools"), native))?;
-    // One set of features for all, or the libraries are built once for each.
-    run(&mut cargo(repository, ["build", "--release", "--workspace", "--bins", "--benches"]))?;
-    for bench in ["call", "http", "variant_b"] {
+    // One set of features for all, or the libraries are built once for each. The benches by name: `--benches` would
+    // build the tests of every library as well.
+    let benches = BENCHES.into_iter().flat_map(|bench| ["--bench", bench]);
+    let build = ["build", "--release", "--workspace", "--bins"].into_iter().chain(benches);
+    run(&mut cargo(repository, build))?;
+    for bench in BENCHES {
         if arguments.only.as_deref().is_none_or(|only| only == bench) {
             let mut command = cargo(repository, ["bench", "--workspace", "--quiet", "--bench", bench]);
             if let Some(baseline) = &arguments.baseline {
