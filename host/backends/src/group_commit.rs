@@ -30,7 +30,7 @@ pub(crate) struct WriterEnded;
 #[derive(Debug)]
 pub(crate) struct Submitter<W, A>(mpsc::Sender<Submission<W, A>>);
 
-/// The batches, one after the other. Whoever writes them borrows them for as long, so that another can go on where one
+/// The batches, one after the other. A writer borrows them for as long as it runs, so that its successor goes on where one
 /// broke off: what had not been taken into a batch still waits, and the writes of the batch itself are answered with
 /// [`WriterEnded`].
 #[derive(Debug)]

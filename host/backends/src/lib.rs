@@ -25,7 +25,7 @@ pub mod sql;
 pub struct Writer(Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>);
 
 impl Writer {
-    /// Whoever writes with a new future of these.
+    /// A task that runs a new future of these each time it is started.
     pub(crate) fn new<F>(write: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,

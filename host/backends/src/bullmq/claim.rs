@@ -1,6 +1,6 @@
 //! Claiming the next job: one poller per process asks for it, and waits on BullMQ's marker while there is none.
 //!
-//! A poll, once begun, is driven to its end by whoever calls next: a job that Redis leased while its caller went away
+//! A poll, once begun, is driven to its end by the next caller: a job that Redis leased while its caller went away
 //! is not lost until its lease expires.
 
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ const STALLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Redis blocks for no less; 0 would be for ever.
 const SHORTEST_WAIT: Duration = Duration::from_millis(5);
 
-/// What is under way for whoever calls next. Slots of a process that want a job share one, behind a mutex.
+/// The poll and the wait that are under way. The slots of a process share one poller, behind a mutex.
 #[derive(Default)]
 pub(super) struct Poller {
     poll: Option<BoxFuture<'static, Result<Polled, QueueError>>>,

@@ -25,7 +25,7 @@ type Texts = (Option<String>, Option<String>, Option<String>);
 
 /// What is stored of a job whose attempt ends.
 struct EndingJob {
-    /// What whoever added it asked for.
+    /// What its producer asked for.
     options: Options,
     stacktrace: Option<String>,
     /// How many of its runs will have ended when this one has.

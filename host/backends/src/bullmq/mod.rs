@@ -67,7 +67,7 @@ use time::{from_millis, now};
 /// The queue.
 pub struct BullQueue {
     store: Arc<Store>,
-    /// Whoever holds it asks for the next job, on a connection of its own; the other slots wait for it.
+    /// One slot at a time claims, on a connection of its own; the others wait for the mutex.
     poller: Mutex<Poller>,
 }
 

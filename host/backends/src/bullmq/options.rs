@@ -1,4 +1,4 @@
-//! What whoever added a job asked for: BullMQ's options as they are stored, in JSON and with its short names
+//! What the producer of a job asked for: BullMQ's options as they are stored, in JSON and with its short names
 //! (`de`, `fpof`, …). Node writes them, so nothing is certain about any of it; what cannot be read is as if it
 //! had not been asked for.
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::time::millis;
 
-/// How long a job that has ended is kept for whoever asks for its result, unless its producer says otherwise.
+/// How long a job that has ended is kept so that its result can be read, unless its producer says otherwise.
 pub(super) const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// How many jobs that have ended are kept of each kind.

@@ -1,4 +1,4 @@
-//! Job schedulers: whoever takes an iteration adds the next one, as Node's worker does, with BullMQ's own script.
+//! Job schedulers: the worker that claims an iteration adds the next one, as Node's worker does, with BullMQ's own script.
 //!
 //! What does not belong here: making and removing schedulers, which producers do.
 

@@ -13,8 +13,8 @@ use super::official_scripts::OfficialScripts;
 use super::own_scripts::OwnScripts;
 use crate::redis::{QueryError, Redis};
 
-/// How long an answer may take. A job is worth more patience than a cached result, but whoever adds one
-/// waits for it.
+/// How long an answer may take. A job is worth more patience than a cached result, but the request that adds
+/// one waits for it.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) struct Store {

@@ -52,7 +52,7 @@ impl Journal for MemoryJournal {
             runs.order.push_back(run_id.to_owned());
             runs.events.insert(run_id.to_owned(), Vec::new());
         }
-        // A run that was forgotten while it went on is not taken up again in its middle.
+        // A run that was forgotten while it went on is not resumed in its middle.
         let Some(kept) = runs.events.get_mut(run_id) else { return Ok(()) };
         if kept.len() as u64 != first {
             return Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence: first });

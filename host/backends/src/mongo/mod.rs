@@ -1,4 +1,4 @@
-//! MongoDB, for whoever keeps runs in a document store (`MONGODB_URL`).
+//! MongoDB, to keep runs in a document store (`MONGODB_URL`).
 //!
 //! Two collections: `run_events`, the journals, and `run_records`. What makes an event or a record the only one
 //! of its kind is its `_id`, which every collection has an index of from its first moment: nothing has to be

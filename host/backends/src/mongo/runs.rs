@@ -46,7 +46,7 @@ impl Journal for MongoRuns {
         events: &[Event],
     ) -> Result<(), JournalError> {
         let documents = (0..).zip(events).map(|(index, event)| {
-            let sequence = first.checked_add(index).unwrap_or(u64::MAX);
+            let sequence = first.saturating_add(index);
             EventDocument::new(run_id, epoch, sequence, event)
         });
         let mut documents = documents.collect::<Result<Vec<_>, _>>()?.into_iter();

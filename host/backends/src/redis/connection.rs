@@ -19,8 +19,8 @@ use super::circuit_breaker::CircuitBreaker;
 /// How long connecting may take. It is what the interface grants the database (Limits, "Database pool").
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long an answer may take. Whoever asks serves a request and can do without: results are computed
-/// again, hits are counted in the process.
+/// How long an answer may take. The caller serves a request and can do without: results are computed again, hits are
+/// counted in the process.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A Redis server. Clones share one connection.
@@ -40,7 +40,7 @@ struct Server {
 
 #[derive(Default)]
 struct Connection {
-    /// Made by whoever waits for it, all of them together: one who stops in the middle holds up nobody.
+    /// One future that all waiting callers poll: a caller that goes away does not stop it for the others.
     connecting: Option<Connecting>,
     /// Counts connections: a failure ends the one it happened on and not its successor.
     number: u64,
@@ -208,7 +208,7 @@ async fn ping(mut redis: MultiplexedConnection) -> RedisResult<()> {
 }
 
 async fn connect(client: Client) -> Result<MultiplexedConnection, QueryError> {
-    // How long anything may take is said here and by whoever asks.
+    // The timeouts are ours: of connecting here, of answers with each query.
     let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
     let connecting = client.get_multiplexed_async_connection_with_config(&config);
     match timeout(CONNECT_TIMEOUT, connecting).await {

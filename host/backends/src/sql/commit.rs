@@ -11,7 +11,7 @@ const BOUNDS: Bounds = Bounds { waiting: 1024, writes: 512, bytes: 4 << 20 };
 
 /// Something that is written together with others of its kind.
 pub(super) trait Write: ByteSize + Send + Sync + Sized + 'static {
-    /// What whoever waits is told about a write that was committed.
+    /// What the caller is told about a write that was committed.
     type Answer: std::fmt::Debug + Send + 'static;
 
     /// Commits all of them or none, and says what came of each. It may be called again with what it had

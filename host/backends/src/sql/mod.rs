@@ -1,6 +1,6 @@
 //! The relational database: PostgreSQL, or SQLite in a file of ours.
 //!
-//! Statements are written once for both. What differs is in the migrations, in how a job is taken, and in how
+//! Statements are written once for both. What differs is in the migrations, in how a job is claimed, and in how
 //! many rows are written at once.
 
 mod commit;

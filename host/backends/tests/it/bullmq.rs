@@ -50,7 +50,7 @@ fn data(query: &str) -> JobData {
     JobData { query: query.into(), user_id: "u1".into() }
 }
 
-async fn take(queue: &BullQueue) -> Claim {
+async fn claim_next(queue: &BullQueue) -> Claim {
     queue.claim("worker", PATIENCE).await.unwrap().expect("a job to take")
 }
 
@@ -68,7 +68,7 @@ async fn a_job_of_another_producer_is_worked_off_and_listed() {
     let producer = official(&server).await;
     let added = producer.add("invoke", json!({"query": "q", "userId": 5})).priority(7).await.unwrap();
     assert_eq!(status(&queue, added.id()).await, JobStatus::Waiting);
-    let claim = take(&queue).await;
+    let claim = claim_next(&queue).await;
     assert_eq!(claim.data, Ok(JobData { query: "q".into(), user_id: "5".into() }));
     queue.finish(&claim, &completed(r#"{"output":"3"}"#)).await.unwrap();
     let seen = producer.get_job(added.id()).await.unwrap().unwrap();
@@ -101,7 +101,7 @@ async fn data_that_is_none_of_ours_is_handed_out_with_what_is_wrong_with_it() {
     let producer = official(&server).await;
     for wrong in [json!(null), json!([]), json!({}), json!({"query": 5, "userId": "u1"})] {
         let added = producer.add("invoke", wrong).await.unwrap();
-        let claim = take(&queue).await;
+        let claim = claim_next(&queue).await;
         let error = claim.data.clone().unwrap_err();
         queue.finish(&claim, &AttemptEnd::Failed { error, retry: false }).await.unwrap();
         assert_eq!(status(&queue, added.id()).await, JobStatus::Failed);
@@ -117,7 +117,7 @@ async fn attempts_are_as_many_as_the_producer_asked_for() {
         let job = if let Some(asked) = asked { job.attempts(asked) } else { job };
         let id = job.await.unwrap().id().to_owned();
         for _ in 0..made {
-            let claim = take(&queue).await;
+            let claim = claim_next(&queue).await;
             assert_eq!(claim.job_id, id);
             queue.finish(&claim, &AttemptEnd::Failed { error: "no".into(), retry: true }).await.unwrap();
         }
@@ -136,7 +136,7 @@ async fn a_paused_queue_gives_nothing_until_it_goes_on() {
     assert_eq!(status(&queue, &id).await, JobStatus::Waiting);
     assert_eq!(queue.depth().await.unwrap().waiting, 1);
     producer.resume().await.unwrap();
-    assert_eq!(take(&queue).await.job_id, id);
+    assert_eq!(claim_next(&queue).await.job_id, id);
 }
 
 /// BullMQ's own check for stalled jobs is due once in half a minute for all workers together.
@@ -147,16 +147,16 @@ async fn a_node_worker_does_not_keep_us_from_finding_jobs_of_the_dead() {
     let check = format!("bull:{QUEUE}:stalled-check");
     let _: () = redis::cmd("SET").arg(check).arg(1).query_async(&mut other).await.unwrap();
     let id = queue.add(&data("q")).await.unwrap();
-    assert_eq!(take(&queue).await.job_id, id);
-    assert_eq!(take(&queue).await.job_id, id);
+    assert_eq!(claim_next(&queue).await.job_id, id);
+    assert_eq!(claim_next(&queue).await.job_id, id);
 }
 
 #[tokio::test]
-async fn a_lease_that_ran_out_is_taken_up_again_while_nobody_else_has_the_job() {
+async fn an_expired_lease_is_renewed_while_nobody_else_has_the_job() {
     let (server, queue) = start().await;
     let mut other = connect(&server).await;
     let id = queue.add(&data("q")).await.unwrap();
-    let claim = take(&queue).await;
+    let claim = claim_next(&queue).await;
     let lock = format!("bull:{QUEUE}:{id}:lock");
     for _ in 0..2 {
         let _: () = redis::cmd("DEL").arg(&lock).query_async(&mut other).await.unwrap();
@@ -186,7 +186,7 @@ async fn a_cancelled_job_leaves_nothing_of_bullmqs_behind() {
     let waiting = queue.add(&data("q")).await.unwrap();
     queue.cancel(&waiting).await.unwrap();
     let active = queue.add(&data("q")).await.unwrap();
-    let claim = take(&queue).await;
+    let claim = claim_next(&queue).await;
     queue.cancel(&active).await.unwrap();
     queue.finish(&claim, &AttemptEnd::Cancelled).await.unwrap();
     for id in [waiting, active] {
@@ -223,7 +223,7 @@ async fn a_job_is_not_lost_with_a_caller_who_does_not_wait_for_it() {
 }
 
 #[tokio::test]
-async fn what_was_taken_for_nobody_goes_back_when_the_queue_closes() {
+async fn what_was_claimed_for_nobody_is_released_when_the_queue_closes() {
     let (server, queue) = start().await;
     let peer = BullQueue::new(&backends::redis::Redis::open(&server.url()).unwrap());
     let id = queue.add(&data("q")).await.unwrap();
@@ -244,12 +244,12 @@ async fn runs_are_told_apart_when_redis_was_emptied() {
     let (server, queue) = start().await;
     let mut other = connect(&server).await;
     queue.add(&data("q")).await.unwrap();
-    let before = take(&queue).await;
+    let before = claim_next(&queue).await;
     let _: () = redis::cmd("FLUSHALL").query_async(&mut other).await.unwrap();
     let _: () = redis::cmd("SCRIPT").arg("FLUSH").query_async(&mut other).await.unwrap();
     assert_eq!(queue.renew(&before).await.unwrap(), Renewal::Lost);
     queue.add(&data("q")).await.unwrap();
-    let after = take(&queue).await;
+    let after = claim_next(&queue).await;
     assert_eq!(before.job_id, after.job_id);
     assert_ne!(before.run_id, after.run_id);
     let error = queue.finish(&before, &completed("1")).await.unwrap_err();
@@ -321,7 +321,7 @@ async fn a_repeatable_job_of_bullmq_5_is_worked_on_and_none_follows() {
         .query_async(&mut redis)
         .await
         .unwrap();
-    let claim = take(&queue).await;
+    let claim = claim_next(&queue).await;
     queue.finish(&claim, &completed("1")).await.unwrap();
     assert_eq!(queue.depth().await.unwrap(), agent_core::words::Depth::default());
 }
@@ -333,7 +333,7 @@ async fn the_next_iteration_of_a_scheduler_is_no_job_that_can_be_cancelled() {
     let hour = bullmq::job_scheduler::RepeatOptions { every: Some(3_600_000), ..Default::default() };
     let data = json!({"query": "q", "userId": "u1"});
     producer.upsert_job_scheduler("hourly", hour, Some("invoke"), Some(data), None).await.unwrap();
-    let first = take(&queue).await;
+    let first = claim_next(&queue).await;
     queue.finish(&first, &completed("1")).await.unwrap();
     let depth = queue.depth().await.unwrap();
     assert_eq!((depth.waiting, depth.delayed), (0, 1), "the next one is there as soon as this one was taken");
@@ -360,7 +360,7 @@ async fn a_job_whose_next_iteration_is_refused_for_good_fails_and_the_queue_goes
     let mut redis = connect(&server).await;
     let scheduler = format!("bull:{QUEUE}:repeat:hourly");
     let _: () = redis::cmd("SET").arg(&scheduler).arg("not a hash").query_async(&mut redis).await.unwrap();
-    let claim = take(&queue).await;
+    let claim = claim_next(&queue).await;
     let error = claim.data.clone().unwrap_err();
     assert_eq!(
         error,
@@ -369,7 +369,7 @@ async fn a_job_whose_next_iteration_is_refused_for_good_fails_and_the_queue_goes
     queue.finish(&claim, &AttemptEnd::Failed { error, retry: false }).await.unwrap();
     assert_eq!(status(&queue, &claim.job_id).await, JobStatus::Failed);
     let next = queue.add(&self::data("next")).await.unwrap();
-    assert_eq!(take(&queue).await.job_id, next);
+    assert_eq!(claim_next(&queue).await.job_id, next);
     assert_eq!(queue.depth().await.unwrap().active, 1);
 }
 
@@ -390,7 +390,7 @@ async fn a_scheduler_survives_a_redis_that_refuses_its_next_iteration_for_a_whil
     may("-zscore").await;
     queue.claim("worker", PATIENCE).await.unwrap_err();
     may("+zscore").await;
-    let claim = take(&queue).await;
+    let claim = claim_next(&queue).await;
     assert!(claim.data.is_ok(), "{claim:?}");
     assert_eq!(queue.depth().await.unwrap().delayed, 1);
 }
@@ -400,11 +400,11 @@ async fn a_failed_attempt_without_a_wait_is_made_again_at_once() {
     let (server, queue) = start().await;
     let producer = official(&server).await;
     let job = producer.add("invoke", json!({"query": "q", "userId": "u1"})).attempts(2).await.unwrap();
-    let claim = take(&queue).await;
+    let claim = claim_next(&queue).await;
     let no = AttemptEnd::Failed { error: "not yet".into(), retry: true };
     queue.finish(&claim, &no).await.unwrap();
     assert_eq!(status(&queue, job.id()).await, JobStatus::Waiting);
-    let again = take(&queue).await;
+    let again = claim_next(&queue).await;
     assert_eq!((&again.run_id, again.attempts_made), (&claim.run_id, 1), "the run goes on");
     queue.finish(&again, &no).await.unwrap();
     assert_eq!(status(&queue, job.id()).await, JobStatus::Failed);
@@ -414,7 +414,7 @@ async fn a_failed_attempt_without_a_wait_is_made_again_at_once() {
 async fn a_wish_to_cancel_is_about_one_attempt() {
     let (server, queue) = start().await;
     let id = queue.add(&data("q")).await.unwrap();
-    let claim = take(&queue).await;
+    let claim = claim_next(&queue).await;
     assert_eq!(queue.cancel(&id).await, Ok(CancelOutcome::Asked));
     assert_eq!(queue.renew(&claim).await, Ok(Renewal::Cancelled));
     // Somebody else counts another attempt: what is done now is not what was meant.

@@ -14,17 +14,17 @@ use test_servers::{PATIENCE, Postgres, Task, eventually};
 use crate::sql::{Database, open_queue_of, open_runs_of};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fifty_who_add_and_five_who_take_are_never_told_of_locks_on_sqlite() {
-    add_and_take(&Database::sqlite()).await;
+async fn fifty_who_add_and_five_who_claim_are_never_told_of_locks_on_sqlite() {
+    add_and_claim(&Database::sqlite()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fifty_who_add_and_five_who_take_are_never_told_of_locks_on_postgres() {
-    add_and_take(&Database::postgres().await).await;
+async fn fifty_who_add_and_five_who_claim_are_never_told_of_locks_on_postgres() {
+    add_and_claim(&Database::postgres().await).await;
 }
 
 /// In two processes, and with runs being written to the same database.
-async fn add_and_take(database: &Database) {
+async fn add_and_claim(database: &Database) {
     const EACH: usize = 4;
     let (queue, _adding) = open_queue_of(database).await;
     let (peer, _peer_adding) = open_queue_of(database).await;

@@ -8,8 +8,8 @@ use tokio::net::TcpListener;
 use super::*;
 use crate::config::{Headers, HttpUrl, Sampling, Secret};
 
-/// A collector that gives each export the next of these answers, on a connection of its own.
-async fn collector(answers: &'static [&'static str]) -> (HttpUrl, tokio::task::JoinHandle<()>) {
+/// A collector that gives each export the next of these answers, on a connection of its own; to be driven beside them.
+async fn collector(answers: &[&str]) -> (HttpUrl, impl Future<Output = ()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = url::Url::parse(&format!("http://{}/v1/traces", listener.local_addr().unwrap())).unwrap();
     let serve = async move {
@@ -22,7 +22,7 @@ async fn collector(answers: &'static [&'static str]) -> (HttpUrl, tokio::task::J
             connection.write_all(answer.as_bytes()).await.unwrap();
         }
     };
-    (HttpUrl::from(url), tokio::spawn(serve))
+    (HttpUrl::from(url), serve)
 }
 
 fn config(endpoint: HttpUrl) -> config::Tracing {
@@ -43,15 +43,18 @@ fn config(endpoint: HttpUrl) -> config::Tracing {
 #[tokio::test]
 async fn a_collector_that_wants_to_be_left_alone_for_ever_costs_its_spans_and_not_the_exporter() {
     let _installed = rustls::crypto::ring::default_provider().install_default();
-    const REFUSAL: &str = "429 Too Many Requests\r\nretry-after: 18446744073709551615";
-    let (url, collector) = collector(&[REFUSAL, "200 OK"]).await;
+    let refusal = "429 Too Many Requests\r\nretry-after: 18446744073709551615";
+    let answers = [refusal, "200 OK"];
+    let (url, collector) = collector(&answers).await;
     let (queue, mut exporter) = new(&config(url), &Resource::builder_empty().build()).unwrap();
     let tracer = SdkTracerProvider::builder().with_span_processor(queue).build().tracer("test");
-    for (exported, failed) in [(0, 1), (1, 1)] {
-        drop(tracer.start("a span"));
-        let mut batch = vec![exporter.queue.recv().await.unwrap()];
-        exporter.export(&mut batch, Instant::now() + Duration::from_secs(10)).await;
-        assert_eq!((exporter.counts.exported(), exporter.counts.failed()), (exported, failed));
-    }
-    collector.await.unwrap();
+    let export = async {
+        for (exported, failed) in [(0, 1), (1, 1)] {
+            drop(tracer.start("a span"));
+            let mut batch = vec![exporter.queue.recv().await.unwrap()];
+            exporter.export(&mut batch, Instant::now() + Duration::from_secs(10)).await;
+            assert_eq!((exporter.counts.exported(), exporter.counts.failed()), (exported, failed));
+        }
+    };
+    tokio::join!(collector, export);
 }

@@ -1,5 +1,6 @@
-//! The queue of jobs as a table, with leases that expire. What may become of a job is said in `statements.rs`; each statement is one
-//! transaction, so that two workers never see a job in between.
+//! The queue of jobs as a table, with leases that expire: claimed, renewed by heartbeats, reclaimed when they are
+//! stalled. What may become of a job is said in `statements.rs`; each statement is one transaction, so that two workers
+//! never see a job in between.
 
 mod insert;
 mod rows;

@@ -49,20 +49,20 @@ macro_rules! test_all {
             a_foreign_cursor_is_refused,
             depth_counts_what_has_not_ended,
             depth_says_how_long_the_oldest_has_waited,
-            // taking
-            jobs_are_taken_in_the_order_they_were_added,
+            // claiming
+            jobs_are_claimed_in_the_order_they_were_added,
             an_empty_queue_gives_nothing,
             whoever_waits_gets_what_is_added,
             whoever_waits_gets_what_another_process_adds,
-            each_job_is_taken_by_one_of_many,
-            one_that_stops_waiting_takes_nothing_along,
+            each_job_is_claimed_by_one_of_many,
+            one_that_stops_waiting_leases_nothing,
             a_run_id_belongs_to_one_job,
-            // ending
+            // finishing
             a_completed_job_has_its_result,
             a_failed_attempt_is_made_again_later_and_not_for_ever,
             a_job_that_no_attempt_can_help_fails_at_once,
-            a_job_handed_back_goes_to_the_front_and_counts_no_attempt,
-            a_job_handed_back_for_a_while_waits_that_long_and_counts_no_attempt,
+            a_released_job_goes_to_the_front_and_counts_no_attempt,
+            a_job_released_for_a_while_waits_that_long_and_counts_no_attempt,
             an_attempt_ends_once,
             // cancelling
             a_waiting_job_is_cancelled_at_once,
@@ -91,7 +91,7 @@ async fn add(bench: &Bench, query: &str) -> String {
 }
 
 /// The next job, which there is or soon will be.
-async fn take(queue: &dyn JobQueue, worker: &str) -> Claim {
+async fn claim_next(queue: &dyn JobQueue, worker: &str) -> Claim {
     queue.claim(worker, PATIENCE).await.unwrap().expect("a job to take")
 }
 
@@ -104,7 +104,7 @@ async fn status(bench: &Bench, id: &str) -> JobStatus {
 }
 
 /// Nothing can be taken now.
-async fn assert_nothing_to_take(bench: &Bench) {
+async fn assert_nothing_to_claim(bench: &Bench) {
     assert_eq!(bench.queue.claim("nobody", Duration::ZERO).await.unwrap(), None);
 }
 

@@ -10,12 +10,12 @@ use futures::FutureExt as _;
 use futures::future::join_all;
 use test_servers::{PATIENCE, Task, eventually};
 
-use super::{Bench, add, assert_nothing_to_take, completed, data, failed, read, take};
+use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, data, failed, read};
 
-pub(crate) async fn jobs_are_taken_in_the_order_they_were_added(bench: &Bench) {
+pub(crate) async fn jobs_are_claimed_in_the_order_they_were_added(bench: &Bench) {
     let ids = [add(bench, "1").await, add(bench, "2").await, add(bench, "3").await];
     for id in ids {
-        let claim = take(&*bench.queue, "worker").await;
+        let claim = claim_next(&*bench.queue, "worker").await;
         assert_eq!(claim.job_id, id);
         assert_eq!(claim.attempts_made, 0);
         let job = read(bench, &id).await;
@@ -23,7 +23,7 @@ pub(crate) async fn jobs_are_taken_in_the_order_they_were_added(bench: &Bench) {
         assert_eq!(job.created_at, claim.created_at);
         assert!(job.started_at.is_some() && job.finished_at.is_none());
     }
-    assert_nothing_to_take(bench).await;
+    assert_nothing_to_claim(bench).await;
 }
 
 pub(crate) async fn an_empty_queue_gives_nothing(bench: &Bench) {
@@ -33,24 +33,24 @@ pub(crate) async fn an_empty_queue_gives_nothing(bench: &Bench) {
 }
 
 pub(crate) async fn whoever_waits_gets_what_is_added(bench: &Bench) {
-    let mut waiting = begin_taking(&bench.queue, "worker");
+    let mut waiting = begin_claiming(&bench.queue, "worker");
     assert!(!waiting.has_ended());
     let id = add(bench, "awaited").await;
     assert_eq!(waiting.ended().await, id);
 }
 
 pub(crate) async fn whoever_waits_gets_what_another_process_adds(bench: &Bench) {
-    let waiting = begin_taking(&bench.queue, "worker");
+    let waiting = begin_claiming(&bench.queue, "worker");
     let id = bench.peer.add(&data("u1", "awaited")).await.unwrap();
     assert_eq!(waiting.ended().await, id);
 }
 
-pub(crate) async fn each_job_is_taken_by_one_of_many(bench: &Bench) {
+pub(crate) async fn each_job_is_claimed_by_one_of_many(bench: &Bench) {
     const JOBS: usize = 60;
     let takers: Vec<_> = (0..JOBS)
         .map(|taker| {
             let queue = if taker % 2 == 0 { &bench.queue } else { &bench.peer };
-            begin_taking(queue, &format!("worker {taker}"))
+            begin_claiming(queue, &format!("worker {taker}"))
         })
         .collect();
     let jobs: Vec<_> = (0..JOBS).map(|number| data("u1", &number.to_string())).collect();
@@ -59,21 +59,21 @@ pub(crate) async fn each_job_is_taken_by_one_of_many(bench: &Bench) {
     assert_eq!(added.len(), JOBS, "ids are unique");
     let taken = join_all(takers.into_iter().map(Task::ended)).await;
     assert_eq!(taken.into_iter().collect::<HashSet<_>>(), added);
-    assert_nothing_to_take(bench).await;
+    assert_nothing_to_claim(bench).await;
 }
 
-pub(crate) async fn one_that_stops_waiting_takes_nothing_along(bench: &Bench) {
+pub(crate) async fn one_that_stops_waiting_leases_nothing(bench: &Bench) {
     for _ in 0..5 {
         let waiting = bench.queue.claim("impatient", PATIENCE);
         assert!(waiting.now_or_never().is_none());
     }
     let id = add(bench, "job").await;
-    assert_eq!(take(&*bench.queue, "worker").await.job_id, id);
+    assert_eq!(claim_next(&*bench.queue, "worker").await.job_id, id);
 }
 
 pub(crate) async fn a_run_id_belongs_to_one_job(bench: &Bench) {
     let (first, second) = (add(bench, "same").await, add(bench, "same").await);
-    let before = [take(&*bench.queue, "worker").await, take(&*bench.queue, "worker").await];
+    let before = [claim_next(&*bench.queue, "worker").await, claim_next(&*bench.queue, "worker").await];
     assert_eq!([&before[0].job_id, &before[1].job_id], [&first, &second]);
     assert!(before.iter().all(|claim| claim.run_id.starts_with("run_")), "{before:?}");
     assert_ne!(before[0].run_id, before[1].run_id);
@@ -82,7 +82,7 @@ pub(crate) async fn a_run_id_belongs_to_one_job(bench: &Bench) {
         bench.queue.finish(claim, &failed("once more", true)).await.unwrap();
     }
     for _ in 0..2 {
-        let again = take(&*bench.peer, "another").await;
+        let again = claim_next(&*bench.peer, "another").await;
         let first = before.iter().find(|claim| claim.job_id == again.job_id).expect("one of the two");
         assert_eq!((&again.run_id, &again.data), (&first.run_id, &first.data));
         assert_eq!((again.attempts_made, again.created_at), (1, first.created_at));
@@ -94,7 +94,7 @@ pub(crate) async fn a_run_id_belongs_to_one_job(bench: &Bench) {
 }
 
 /// Waits beside the test for a job, and says its id.
-fn begin_taking(queue: &Arc<dyn JobQueue>, worker: &str) -> Task<String> {
+fn begin_claiming(queue: &Arc<dyn JobQueue>, worker: &str) -> Task<String> {
     let (queue, worker) = (Arc::clone(queue), worker.to_owned());
-    Task::begin(async move { take(&*queue, &worker).await.job_id })
+    Task::begin(async move { claim_next(&*queue, &worker).await.job_id })
 }

@@ -6,11 +6,11 @@ use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF};
 use agent_core::ports::{AttemptEnd, QueueError, Renewal};
 use agent_core::words::JobStatus;
 
-use super::{Bench, add, assert_nothing_to_take, completed, failed, read, status, take};
+use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, failed, read, status};
 
 pub(crate) async fn a_completed_job_has_its_result(bench: &Bench) {
     let id = add(bench, "job").await;
-    let claim = take(&*bench.queue, "worker").await;
+    let claim = claim_next(&*bench.queue, "worker").await;
     // Numbers and the order of members are the agent's, not the store's.
     let result = r#"{"z":1.0,"a":12345678901234567890,"text":"\u0000","nothing":null}"#;
     bench.queue.finish(&claim, &completed(result)).await.unwrap();
@@ -20,14 +20,14 @@ pub(crate) async fn a_completed_job_has_its_result(bench: &Bench) {
     assert_eq!(job.error, None);
     let (started, finished) = (job.started_at.expect("begun"), job.finished_at.expect("ended"));
     assert!(job.created_at <= started && started <= finished);
-    assert_nothing_to_take(bench).await;
+    assert_nothing_to_claim(bench).await;
 }
 
 pub(crate) async fn a_failed_attempt_is_made_again_later_and_not_for_ever(bench: &Bench) {
     let id = add(bench, "job").await;
     let mut backoff = FIRST_BACKOFF;
     for attempt in 1..ATTEMPTS {
-        let claim = take(&*bench.queue, "worker").await;
+        let claim = claim_next(&*bench.queue, "worker").await;
         assert_eq!((&claim.job_id, claim.attempts_made), (&id, attempt - 1));
         let failed_at = Instant::now();
         bench.queue.finish(&claim, &failed(&format!("attempt {attempt}"), true)).await.unwrap();
@@ -35,62 +35,62 @@ pub(crate) async fn a_failed_attempt_is_made_again_later_and_not_for_ever(bench:
         assert_eq!((job.status, job.attempts_made), (JobStatus::Delayed, attempt));
         assert_eq!(job.error, Some(format!("attempt {attempt}")));
         assert!(job.result.is_none() && job.finished_at.is_none());
-        let claim = take(&*bench.peer, "another").await;
+        let claim = claim_next(&*bench.peer, "another").await;
         // Stores count whole milliseconds.
         assert!(failed_at.elapsed().as_millis() + 1 >= backoff.as_millis(), "it was taken too early");
         bench.peer.finish(&claim, &AttemptEnd::HANDED_BACK).await.unwrap();
         backoff *= 2;
     }
-    let claim = take(&*bench.queue, "worker").await;
+    let claim = claim_next(&*bench.queue, "worker").await;
     bench.queue.finish(&claim, &failed("the last", true)).await.unwrap();
     let job = read(bench, &id).await;
     assert_eq!((job.status, job.attempts_made), (JobStatus::Failed, ATTEMPTS));
     assert_eq!(job.error.as_deref(), Some("the last"));
     assert!(job.finished_at.is_some());
-    assert_nothing_to_take(bench).await;
+    assert_nothing_to_claim(bench).await;
 }
 
 pub(crate) async fn a_job_that_no_attempt_can_help_fails_at_once(bench: &Bench) {
     let id = add(bench, "job").await;
-    let claim = take(&*bench.queue, "worker").await;
+    let claim = claim_next(&*bench.queue, "worker").await;
     bench.queue.finish(&claim, &failed("it makes no sense", false)).await.unwrap();
     let job = read(bench, &id).await;
     assert_eq!((job.status, job.attempts_made), (JobStatus::Failed, 1));
     assert_eq!(job.error.as_deref(), Some("it makes no sense"));
     assert!(job.finished_at.is_some());
-    assert_nothing_to_take(bench).await;
+    assert_nothing_to_claim(bench).await;
 }
 
-pub(crate) async fn a_job_handed_back_goes_to_the_front_and_counts_no_attempt(bench: &Bench) {
+pub(crate) async fn a_released_job_goes_to_the_front_and_counts_no_attempt(bench: &Bench) {
     let (first, second) = (add(bench, "first").await, add(bench, "second").await);
-    let before = take(&*bench.queue, "worker").await;
+    let before = claim_next(&*bench.queue, "worker").await;
     assert_eq!(before.job_id, first);
     bench.queue.finish(&before, &AttemptEnd::HANDED_BACK).await.unwrap();
     let job = read(bench, &first).await;
     assert_eq!((job.status, job.attempts_made), (JobStatus::Waiting, 0));
-    let again = take(&*bench.peer, "another").await;
+    let again = claim_next(&*bench.peer, "another").await;
     assert_eq!((&again.job_id, &again.run_id, again.attempts_made), (&first, &before.run_id, 0));
     assert_ne!(again.token, before.token);
-    assert_eq!(take(&*bench.queue, "worker").await.job_id, second);
+    assert_eq!(claim_next(&*bench.queue, "worker").await.job_id, second);
 }
 
-pub(crate) async fn a_job_handed_back_for_a_while_waits_that_long_and_counts_no_attempt(bench: &Bench) {
+pub(crate) async fn a_job_released_for_a_while_waits_that_long_and_counts_no_attempt(bench: &Bench) {
     let (first, second) = (add(bench, "first").await, add(bench, "second").await);
-    let before = take(&*bench.queue, "worker").await;
+    let before = claim_next(&*bench.queue, "worker").await;
     assert_eq!(before.job_id, first);
     let (handed_back_at, delay) = (Instant::now(), Duration::from_secs(1));
     bench.queue.finish(&before, &AttemptEnd::HandedBack { delay }).await.unwrap();
     let job = read(bench, &first).await;
     assert_eq!((job.status, job.attempts_made, job.error), (JobStatus::Delayed, 0, None));
-    assert_eq!(take(&*bench.queue, "worker").await.job_id, second);
-    let again = take(&*bench.peer, "another").await;
+    assert_eq!(claim_next(&*bench.queue, "worker").await.job_id, second);
+    let again = claim_next(&*bench.peer, "another").await;
     assert!(handed_back_at.elapsed().as_millis() + 1 >= delay.as_millis(), "it was taken too early");
     assert_eq!((&again.job_id, &again.run_id, again.attempts_made), (&first, &before.run_id, 0));
 }
 
 pub(crate) async fn an_attempt_ends_once(bench: &Bench) {
     let id = add(bench, "job").await;
-    let claim = take(&*bench.queue, "worker").await;
+    let claim = claim_next(&*bench.queue, "worker").await;
     bench.queue.finish(&claim, &completed("1")).await.unwrap();
     for end in [completed("2"), failed("no", true), AttemptEnd::Cancelled, AttemptEnd::HANDED_BACK] {
         let error = bench.queue.finish(&claim, &end).await.unwrap_err();

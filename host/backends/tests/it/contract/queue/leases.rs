@@ -6,11 +6,11 @@ use agent_core::words::JobStatus;
 use futures::FutureExt as _;
 use tokio::time::{Instant, interval, sleep};
 
-use super::{Bench, add, assert_nothing_to_take, completed, failed, read, status, take};
+use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, failed, read, status};
 
 pub(crate) async fn a_renewed_lease_lasts(bench: &Bench) {
     add(bench, "long work").await;
-    let claim = take(&*bench.queue, "worker").await;
+    let claim = claim_next(&*bench.queue, "worker").await;
     let mut taking = Box::pin(bench.peer.claim("another", 3 * bench.lease));
     let until = Instant::now() + 2 * bench.lease;
     let mut ticks = interval(bench.lease / 4);
@@ -24,8 +24,8 @@ pub(crate) async fn a_renewed_lease_lasts(bench: &Bench) {
 
 pub(crate) async fn a_job_of_a_dead_worker_goes_to_another(bench: &Bench) {
     let id = add(bench, "job").await;
-    let dead = take(&*bench.queue, "dead").await;
-    let alive = take(&*bench.peer, "alive").await;
+    let dead = claim_next(&*bench.queue, "dead").await;
+    let alive = claim_next(&*bench.peer, "alive").await;
     assert_eq!((&alive.job_id, &alive.run_id), (&id, &dead.run_id));
     assert_eq!(alive.data, dead.data);
     assert_ne!(alive.token, dead.token);
@@ -35,8 +35,8 @@ pub(crate) async fn a_job_of_a_dead_worker_goes_to_another(bench: &Bench) {
 
 pub(crate) async fn who_lost_a_lease_changes_nothing_any_more(bench: &Bench) {
     let id = add(bench, "job").await;
-    let late = take(&*bench.queue, "late").await;
-    let holder = take(&*bench.peer, "holder").await;
+    let late = claim_next(&*bench.queue, "late").await;
+    let holder = claim_next(&*bench.peer, "holder").await;
     assert_eq!(bench.queue.renew(&late).await.unwrap(), Renewal::Lost);
     for end in [completed("2"), failed("no", false), AttemptEnd::Cancelled, AttemptEnd::HANDED_BACK] {
         let error = bench.queue.finish(&late, &end).await.unwrap_err();
@@ -53,10 +53,10 @@ pub(crate) async fn a_restarted_worker_gives_its_predecessors_jobs_back_soon(ben
     for query in ["1", "2", "3", "4", "5"] {
         ids.push(add(bench, query).await);
     }
-    let dead = [take(&*bench.queue, "here:1#a").await, take(&*bench.queue, "here:1#b").await];
-    let elsewhere = take(&*bench.queue, "here:12#a").await;
-    let own = take(&*bench.queue, "here:1#c").await;
-    let living = take(&*bench.queue, "here:1#d").await;
+    let dead = [claim_next(&*bench.queue, "here:1#a").await, claim_next(&*bench.queue, "here:1#b").await];
+    let elsewhere = claim_next(&*bench.queue, "here:12#a").await;
+    let own = claim_next(&*bench.queue, "here:1#c").await;
+    let living = claim_next(&*bench.queue, "here:1#d").await;
     // A lease that was renewed a moment ago belongs to somebody who lives.
     assert_eq!(bench.peer.reclaim("here:1#c").await.unwrap(), 0);
     sleep(stalled_after(bench.lease)).await;
@@ -76,5 +76,5 @@ pub(crate) async fn a_restarted_worker_gives_its_predecessors_jobs_back_soon(ben
     for claim in [elsewhere, own, living] {
         assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Held);
     }
-    assert_nothing_to_take(bench).await;
+    assert_nothing_to_claim(bench).await;
 }

@@ -7,7 +7,7 @@ use agent_core::ports::{AttemptEnd, QueueError};
 use agent_core::words::{Depth, JobQuery, JobStatus};
 use test_servers::eventually;
 
-use super::{Bench, add, completed, data, failed, read, take, wanted};
+use super::{Bench, add, claim_next, completed, data, failed, read, wanted};
 use crate::contract::text::{NASTY, long};
 
 /// Clocks of stores count whole milliseconds, and a server has one of its own.
@@ -32,7 +32,7 @@ pub(crate) async fn a_job_names_the_run_of_its_attempts(bench: &Bench) {
     let id = add(bench, "q").await;
     let before = read(bench, &id).await.run_id;
     for _ in 0..2 {
-        let claim = take(&*bench.queue, "worker").await;
+        let claim = claim_next(&*bench.queue, "worker").await;
         assert_eq!((&claim.run_id, &read(bench, &id).await.run_id), (&before, &before));
         bench.queue.finish(&claim, &AttemptEnd::HANDED_BACK).await.unwrap();
         assert_eq!(read(bench, &id).await.run_id, before);
@@ -43,12 +43,12 @@ pub(crate) async fn jobs_hold_any_text(bench: &Bench) {
     for text in [NASTY.to_owned(), long()] {
         let job = data(NASTY, &text);
         let id = bench.queue.add(&job).await.unwrap();
-        let claim = take(&*bench.queue, "worker").await;
+        let claim = claim_next(&*bench.queue, "worker").await;
         assert_eq!(claim.data.as_ref(), Ok(&job));
         bench.queue.finish(&claim, &failed(&text, true)).await.unwrap();
         assert_eq!(read(bench, &id).await.error.as_deref(), Some(text.as_str()));
 
-        let claim = take(&*bench.queue, "worker").await;
+        let claim = claim_next(&*bench.queue, "worker").await;
         let result = serde_json::to_string(&text).unwrap();
         bench.queue.finish(&claim, &completed(&result)).await.unwrap();
         let job = read(bench, &id).await;
@@ -92,16 +92,16 @@ pub(crate) async fn a_list_may_want_one_status(bench: &Bench) {
     let mut expected = Vec::new();
     for (status, end) in [(JobStatus::Completed, completed("1")), (JobStatus::Failed, failed("no", false))] {
         expected.push((status, add(bench, "job").await));
-        let claim = take(&*bench.queue, "worker").await;
+        let claim = claim_next(&*bench.queue, "worker").await;
         bench.queue.finish(&claim, &end).await.unwrap();
     }
     expected.push((JobStatus::Active, add(bench, "job").await));
-    take(&*bench.queue, "worker").await;
+    claim_next(&*bench.queue, "worker").await;
     let cancelled = add(bench, "job").await;
     bench.queue.cancel(&cancelled).await.unwrap();
     expected.push((JobStatus::Cancelled, cancelled));
     let delayed = add(bench, "job").await;
-    let claim = take(&*bench.queue, "worker").await;
+    let claim = claim_next(&*bench.queue, "worker").await;
     expected.push((JobStatus::Waiting, add(bench, "job").await));
     bench.queue.finish(&claim, &failed("not yet", true)).await.unwrap();
     // First of all, before its time comes.
@@ -136,7 +136,7 @@ pub(crate) async fn depth_counts_what_has_not_ended(bench: &Bench) {
     assert_eq!(bench.queue.depth().await.unwrap(), Depth::default());
     for end in [completed("1"), failed("no", false)] {
         add(bench, "job").await;
-        let claim = take(&*bench.queue, "worker").await;
+        let claim = claim_next(&*bench.queue, "worker").await;
         bench.queue.finish(&claim, &end).await.unwrap();
     }
     for _ in 0..3 {
@@ -144,7 +144,7 @@ pub(crate) async fn depth_counts_what_has_not_ended(bench: &Bench) {
     }
     let mut claims = Vec::new();
     for _ in 0..3 {
-        claims.push(take(&*bench.queue, "worker").await);
+        claims.push(claim_next(&*bench.queue, "worker").await);
     }
     bench.queue.finish(&claims[0], &failed("not yet", true)).await.unwrap();
     let depth = bench.queue.depth().await.unwrap();
