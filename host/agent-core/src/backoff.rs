@@ -1,30 +1,33 @@
-//! Pauses that grow while something keeps failing.
+//! Exponential backoff: delays that double while something keeps failing. Jitter and limits on the number of attempts
+//! are the caller's.
 
 use std::time::Duration;
 
-/// Doubles from a first pause up to a last one.
+/// Delays that double from a first one up to a longest one.
 #[derive(Debug, Clone)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     first: Duration,
     last: Duration,
     next: Duration,
 }
 
 impl Backoff {
-    pub(crate) fn new(first: Duration, last: Duration) -> Self {
-        Self { first, last, next: first }
+    /// Begins with `first`; no delay is longer than `last`.
+    pub fn new(first: Duration, last: Duration) -> Self {
+        Self { first, last, next: first.min(last) }
     }
 
-    /// How long to pause this time.
-    pub(crate) fn next(&mut self) -> Duration {
-        let pause = self.next;
-        self.next = self.last.min(self.next * 2);
-        pause
+    /// How long to wait this time.
+    #[allow(clippy::should_implement_trait, reason = "delays never end, so this is no iterator")]
+    pub fn next(&mut self) -> Duration {
+        let delay = self.next;
+        self.next = self.last.min(delay.saturating_mul(2));
+        delay
     }
 
-    /// It worked: the next pause is the first one again.
-    pub(crate) fn reset(&mut self) {
-        self.next = self.first;
+    /// It worked: the next delay is the first one again.
+    pub fn reset(&mut self) {
+        self.next = self.first.min(self.last);
     }
 }
 
@@ -33,11 +36,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_up_to_a_limit_until_something_works() {
+    fn delays_double_up_to_a_limit_until_something_works() {
         let ms = Duration::from_millis;
         let mut backoff = Backoff::new(ms(100), ms(350));
-        let pauses: Vec<_> = (0..4).map(|_| backoff.next().as_millis()).collect();
-        assert_eq!(pauses, [100, 200, 350, 350]);
+        let delays: Vec<_> = (0..4).map(|_| backoff.next().as_millis()).collect();
+        assert_eq!(delays, [100, 200, 350, 350]);
         backoff.reset();
         assert_eq!(backoff.next(), ms(100));
     }

@@ -10,13 +10,14 @@
 //! - [`record`]: how the histories of runs get to their store.
 //! - [`rates`]: rate windows that go on counting when their store fails.
 //! - [`jobs`]: what callers do with jobs, and the worker that works them off.
+//! - [`backoff`]: delays that double; [`secret`]: a text that cannot be printed.
 //! - [`observe`]: what the core tells whoever counts.
 //! - [`trace`]: which trace a request, a job and each step belong to; `gen_ai`: the spans of a run.
 //! - `testing`: scripted fakes behind the feature of that name.
 //!
 //! What does not belong here: HTTP, WebAssembly, databases, environment variables, status codes.
 
-mod backoff;
+pub mod backoff;
 pub mod catalog;
 pub mod chain;
 pub mod circuit;
@@ -33,6 +34,7 @@ pub mod rates;
 pub mod record;
 pub mod result;
 pub mod run;
+pub mod secret;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod trace;

@@ -19,7 +19,6 @@ mod number;
 mod observe;
 mod problem;
 mod reader;
-mod secret;
 mod service;
 mod stores;
 #[cfg(test)]
@@ -34,16 +33,16 @@ pub use self::tracing::{Headers, Sampling, Tracing};
 pub use agent::Agent;
 pub use http::Http;
 pub use http_url::HttpUrl;
-pub use model::{ModelAccess, ModelId, Models, Provider};
+pub use model::{ModelAccess, ModelId, ModelProvider, Models};
 pub use observe::{Log, LogFormat, LogLevel, Observe};
 pub use problem::{Problem, Problems};
-pub use secret::Secret;
 pub use service::{Environment, Service, Variant};
 pub use stores::{Database, KeyValue, Stores};
 pub use tools::Tools;
 pub use variable::{Fallback, Kind, Need, Unit, Variable};
 pub use vars::{Env, Vars};
 
+use agent_core::secret::Secret;
 use reader::{Reader, Reported};
 
 /// Everything an operator can set.

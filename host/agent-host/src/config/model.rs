@@ -6,18 +6,22 @@ use std::time::Duration;
 use super::http_url::HttpUrl;
 use super::problem::Problem;
 use super::reader::{Reader, Reported};
-use super::secret::Secret;
 use super::variable::Variable;
 use super::variables::{
     ALT_LLM_API_KEY, ALT_LLM_BASE_URL, ALT_LLM_MODEL, LLM_API_KEY, LLM_BASE_URL, LLM_HEALTH_TTL_MS,
     LLM_MODEL, LLM_RETRIES, LLM_TIMEOUT_MS,
 };
+use agent_core::secret::Secret;
+use model_client::Provider;
 
 /// What `LLM_MODEL` and `ALT_LLM_MODEL` may hold.
 pub(super) const ALLOWED: &str = "anthropic/<model>, openai/<model> or, except in production, demo/<model>; without a provider only a name \
      that begins with gpt, o1, o3, o4, chatgpt or claude";
 const ALLOWED_IN_PRODUCTION: &str =
     "anthropic/<model> or openai/<model>: the demo model is no language model";
+
+/// The word before the slash for the model that answers by rules.
+const DEMO: &str = "demo";
 
 /// The models, and how they are asked.
 #[derive(Debug, Clone)]
@@ -48,19 +52,17 @@ pub struct ModelAccess {
 /// `provider/model`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelId {
-    /// Whose protocol is spoken.
-    pub provider: Provider,
+    /// Who answers.
+    pub provider: ModelProvider,
     /// The model, as its provider names it. It may contain slashes.
     pub name: String,
 }
 
-/// Whose protocol is spoken.
+/// Who answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Provider {
-    /// Anthropic Messages.
-    Anthropic,
-    /// OpenAI chat completions, which many servers speak.
-    OpenAi,
+pub enum ModelProvider {
+    /// A server that speaks the protocol of this provider.
+    Remote(Provider),
     /// The built-in model that answers by rules.
     Demo,
 }
@@ -129,7 +131,7 @@ fn report_missing(reader: &mut Reader<'_>, variable: &Variable) {
 fn read_id(reader: &mut Reader<'_>, variable: &Variable) -> Result<Option<ModelId>, Reported> {
     let id = reader.optional(variable, ModelId::parse)?;
     let Some(id) = id else { return Ok(None) };
-    if id.provider == Provider::Demo && reader.is_production() {
+    if id.provider == ModelProvider::Demo && reader.is_production() {
         let mut problem = Problem::refused(variable, &id.to_string());
         ALLOWED_IN_PRODUCTION.clone_into(&mut problem.allowed);
         return Err(reader.report(problem));
@@ -138,29 +140,22 @@ fn read_id(reader: &mut Reader<'_>, variable: &Variable) -> Result<Option<ModelI
 }
 
 impl ModelId {
-    /// Reads `provider/model`, or guesses the provider from the name.
+    /// Reads `provider/model`, or finds the provider that names its own models like this one.
     fn parse(text: &str) -> Option<Self> {
-        let (provider, name) = match text.split_once('/') {
-            Some(("anthropic", name)) => (Provider::Anthropic, name),
-            Some(("openai", name)) => (Provider::OpenAi, name),
-            Some(("demo", name)) => (Provider::Demo, name),
-            _ => (Provider::guess(text)?, text),
+        let prefixed = text.split_once('/');
+        let prefixed = prefixed.and_then(|(prefix, name)| Some((ModelProvider::with_prefix(prefix)?, name)));
+        let (provider, name) = match prefixed {
+            Some(prefixed) => prefixed,
+            None => (ModelProvider::Remote(Provider::of_model(text)?), text),
         };
         let usable = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control());
         usable.then(|| Self { provider, name: name.to_owned() })
     }
 }
 
-impl Provider {
-    fn guess(name: &str) -> Option<Self> {
-        let begins_with = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
-        if begins_with(&["gpt", "o1", "o3", "o4", "chatgpt"]) {
-            Some(Self::OpenAi)
-        } else if begins_with(&["claude"]) {
-            Some(Self::Anthropic)
-        } else {
-            None
-        }
+impl ModelProvider {
+    fn with_prefix(prefix: &str) -> Option<Self> {
+        if prefix == DEMO { Some(Self::Demo) } else { Provider::with_prefix(prefix).map(Self::Remote) }
     }
 }
 
@@ -170,12 +165,11 @@ impl fmt::Display for ModelId {
     }
 }
 
-impl fmt::Display for Provider {
+impl fmt::Display for ModelProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAi => "openai",
-            Self::Demo => "demo",
+            Self::Remote(provider) => provider.prefix(),
+            Self::Demo => DEMO,
         })
     }
 }
@@ -200,6 +194,18 @@ mod tests {
             ("claude-opus-4", "anthropic/claude-opus-4"),
         ] {
             assert_eq!(ModelId::parse(text).unwrap().to_string(), id);
+        }
+    }
+
+    #[test]
+    fn every_provider_is_named_in_what_is_allowed() {
+        for provider in Provider::all() {
+            for allowed in [ALLOWED, ALLOWED_IN_PRODUCTION] {
+                assert!(allowed.contains(&format!("{provider}/<model>")), "{provider}: {allowed}");
+            }
+            for name in provider.model_names() {
+                assert!(ALLOWED.contains(&format!(" {name}")), "{name}");
+            }
         }
     }
 

@@ -9,11 +9,11 @@ use std::time::Duration;
 use super::http_url::HttpUrl;
 use super::number;
 use super::problem::{Problem, Problems};
-use super::secret::Secret;
 use super::service::{Environment, Variant};
 use super::variable::{Fallback, Kind, Need, Variable};
 use super::variables;
 use super::vars::Vars;
+use agent_core::secret::Secret;
 
 /// A problem was found and noted.
 #[derive(Debug, Clone, Copy)]

@@ -4,9 +4,9 @@ use url::Url;
 
 use super::problem::Problems;
 use super::reader::{self, Reader, Reported};
-use super::secret::Secret;
 use super::variables::{DATABASE_URL, MONGODB_URL, REDIS_URL};
 use super::vars::Vars;
+use agent_core::secret::Secret;
 
 /// Where things are kept. The addresses are whole, as they were set.
 #[derive(Debug, Clone)]

@@ -113,7 +113,9 @@ fn models_agent_and_tools_have_defaults_too() {
         Models {
             first: ModelAccess {
                 id: ModelId {
-                    provider: OpenAi,
+                    provider: Remote(
+                        Provider(openai),
+                    ),
                     name: "gpt-4o-mini",
                 },
                 api_key: Secret(…),

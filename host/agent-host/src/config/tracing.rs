@@ -10,13 +10,13 @@ use url::Url;
 use super::http_url::HttpUrl;
 use super::problem::Problem;
 use super::reader::{Reader, Reported};
-use super::secret::Secret;
 use super::variables::{
     OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_PROTOCOL,
     OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_HEADERS,
     OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME,
     OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG, TRACING_API_KEY, TRACING_PROJECT,
 };
+use agent_core::secret::Secret;
 
 /// The one protocol that is spoken: OTLP over HTTP with protobuf bodies.
 const PROTOCOL: &str = "http/protobuf";

@@ -1,63 +1,63 @@
-//! Which tool a provider refuses.
+//! The search for the tool that a provider refuses.
 //!
-//! A provider that refuses one tool refuses every request that shows it, whatever is asked. So such a refusal is read:
-//! it may name the tool or its place in the list. When it names none, the list is halved until one is left. What was
-//! found is believed only once a request without it was accepted, so that no text of a caller that a refusal happens
-//! to quote can take a tool from others.
+//! A provider that refuses one tool refuses every request that shows it, whatever its conversation. So such a refusal
+//! is read: it may name the tool or its index in the list. When it names none, a binary search sends probes with half
+//! of the tools until one is left. A result counts only once a request without the tool was accepted, so that no text
+//! of a caller that a refusal happens to quote can take a tool from others.
 
 use std::collections::BTreeSet;
 
-use crate::complaint::Complaint;
+use crate::http::provider_error::ProviderError;
 
-/// How often one call may be sent again to find out.
-const MOST_TRIES: u32 = 12;
+/// The most requests of one search.
+const MOST_REQUESTS: u32 = 12;
 
-/// A mention counts only this early in a refusal: further on it may be a quotation of the conversation.
-const EARLY: usize = 300;
+/// Only so many first characters of a refusal are read: further on it may quote the conversation.
+const READ_CHARACTERS: usize = 300;
 
 /// A search among the tools of one request.
 #[derive(Debug)]
-pub(crate) struct ToolSearch<'a> {
+pub(crate) struct RefusedToolSearch<'a> {
     /// The names of the tools that were shown first.
     shown: Vec<&'a str>,
-    /// Those that are taken for refused.
+    /// Indices of those that are taken for refused.
     refused: BTreeSet<usize>,
     phase: Phase,
     /// A request without any tool was accepted.
     works_without: bool,
-    tries: u32,
+    requests: u32,
 }
 
 #[derive(Debug, PartialEq)]
 enum Phase {
-    /// Everything but what is taken for refused.
+    /// Shows everything but what is taken for refused.
     Rest,
-    /// Nothing: is it about the tools at all?
+    /// A probe without tools: is the refusal about the tools at all?
     Nothing,
-    /// Half of the suspects, beside those that were accepted.
+    /// A probe with half of the suspects, beside those that were accepted.
     Half { suspects: Vec<usize>, accepted: Vec<usize> },
-    /// Nothing, for good.
+    /// Shows nothing, and ends the search.
     GiveUp,
 }
 
-/// What to do after an answer.
+/// What to do after a response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Send the request again with what [`ToolSearch::offers`] says.
-    Ask,
-    /// The last answer is the answer.
+    /// Send the request again with the tools that [`RefusedToolSearch::offers`].
+    Send,
+    /// The last response is the result of the call.
     End,
 }
 
-impl<'a> ToolSearch<'a> {
+impl<'a> RefusedToolSearch<'a> {
     /// Begins with a refusal of a request with these tools, if it is about them.
-    pub(crate) fn begin(shown: Vec<&'a str>, refusal: &Complaint) -> Option<Self> {
+    pub(crate) fn begin(shown: Vec<&'a str>, refusal: &ProviderError) -> Option<Self> {
         if shown.is_empty() || !is_about_tools(refusal) {
             return None;
         }
         let mut search =
-            Self { shown, refused: BTreeSet::new(), phase: Phase::Rest, works_without: false, tries: 0 };
-        (search.after_refusal(refusal) == Next::Ask).then_some(search)
+            Self { shown, refused: BTreeSet::new(), phase: Phase::Rest, works_without: false, requests: 0 };
+        (search.after_refusal(refusal) == Next::Send).then_some(search)
     }
 
     /// Whether the next request shows this tool.
@@ -72,15 +72,15 @@ impl<'a> ToolSearch<'a> {
         }
     }
 
-    /// Whether the next request only asks whether its tools are accepted, so that its reply may be short.
-    pub(crate) fn only_tries(&self) -> bool {
+    /// Whether the next request is a probe, so that its reply may be short.
+    pub(crate) fn is_probe(&self) -> bool {
         matches!(self.phase, Phase::Nothing | Phase::Half { .. })
     }
 
     /// The provider refused again.
-    pub(crate) fn after_refusal(&mut self, refusal: &Complaint) -> Next {
-        self.tries += 1;
-        if self.tries > MOST_TRIES {
+    pub(crate) fn after_refusal(&mut self, refusal: &ProviderError) -> Next {
+        self.requests += 1;
+        if self.requests > MOST_REQUESTS {
             return self.give_up();
         }
         if !is_about_tools(refusal) {
@@ -88,7 +88,7 @@ impl<'a> ToolSearch<'a> {
         }
         let offered = self.offered();
         if offered.is_empty() {
-            // Without any tool it refuses as well: it was never about them.
+            // It refuses without any tool as well, so the refusal is not about them.
             return Next::End;
         }
         if refuses_all(refusal) {
@@ -98,7 +98,7 @@ impl<'a> ToolSearch<'a> {
         if !named.is_empty() {
             self.refused.extend(named);
             self.phase = Phase::Rest;
-            return Next::Ask;
+            return Next::Send;
         }
         match std::mem::replace(&mut self.phase, Phase::Nothing) {
             Phase::Half { suspects, accepted } => {
@@ -108,12 +108,12 @@ impl<'a> ToolSearch<'a> {
             Phase::Rest if self.works_without => self.halve(),
             Phase::Rest | Phase::Nothing | Phase::GiveUp => {}
         }
-        Next::Ask
+        Next::Send
     }
 
     /// The provider accepted.
     pub(crate) fn after_acceptance(&mut self) -> Next {
-        self.tries += 1;
+        self.requests += 1;
         match std::mem::replace(&mut self.phase, Phase::Rest) {
             Phase::Rest => Next::End,
             Phase::GiveUp => {
@@ -123,18 +123,18 @@ impl<'a> ToolSearch<'a> {
             Phase::Nothing => {
                 self.works_without = true;
                 self.halve();
-                Next::Ask
+                Next::Send
             }
             Phase::Half { suspects, mut accepted } => {
                 let (fine, rest) = suspects.split_at(half(&suspects));
                 accepted.extend(fine);
                 self.narrow(rest.to_vec(), accepted);
-                Next::Ask
+                Next::Send
             }
         }
     }
 
-    /// The tools that requests are to go without, once the search has ended well.
+    /// The tools that requests are to be sent without, once the search has ended.
     pub(crate) fn refused(&self) -> Vec<&'a str> {
         self.refused.iter().filter_map(|index| self.shown.get(*index).copied()).collect()
     }
@@ -143,14 +143,14 @@ impl<'a> ToolSearch<'a> {
         (0..self.shown.len()).filter(|index| self.offers(self.shown[*index])).collect()
     }
 
-    /// Begins to halve what is left.
+    /// Begins the binary search among what is left.
     fn halve(&mut self) {
         let suspects = (0..self.shown.len()).filter(|one| !self.refused.contains(one)).collect();
         self.narrow(suspects, Vec::new());
     }
 
     fn narrow(&mut self, suspects: Vec<usize>, accepted: Vec<usize>) {
-        self.phase = if suspects.len() > 1 && self.tries < MOST_TRIES - 1 {
+        self.phase = if suspects.len() > 1 && self.requests < MOST_REQUESTS - 1 {
             Phase::Half { suspects, accepted }
         } else {
             self.refused.extend(suspects);
@@ -158,13 +158,13 @@ impl<'a> ToolSearch<'a> {
         };
     }
 
-    /// The last try is made without any tool: the run goes on in words.
+    /// The last request is sent without any tool: the run goes on without them.
     fn give_up(&mut self) -> Next {
         if self.phase == Phase::GiveUp {
             return Next::End;
         }
         self.phase = Phase::GiveUp;
-        Next::Ask
+        Next::Send
     }
 }
 
@@ -172,22 +172,22 @@ fn half(suspects: &[usize]) -> usize {
     suspects.len().div_ceil(2)
 }
 
-fn early(refusal: &Complaint) -> String {
-    refusal.message.chars().take(EARLY).collect::<String>().to_ascii_lowercase()
+fn beginning(refusal: &ProviderError) -> String {
+    refusal.message.chars().take(READ_CHARACTERS).collect::<String>().to_ascii_lowercase()
 }
 
 /// Whether a refusal is about the list of tools, and not about a call or an answer in the conversation.
-fn is_about_tools(refusal: &Complaint) -> bool {
+fn is_about_tools(refusal: &ProviderError) -> bool {
     if let Some(parameter) = &refusal.parameter {
         return parameter.starts_with("tools") || parameter.starts_with("functions");
     }
     if refusal.kinds.iter().any(|kind| kind == "tool_use_failed") {
         return false;
     }
-    let text = early(refusal);
+    let text = beginning(refusal);
     let mentions = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let conversation = [
-        // What the model wrote, which says nothing of the tools: it depends on the prompt.
+        // About what the model wrote, which depends on the prompt and says nothing of the tools.
         "failed_generation",
         "failed to call a function",
         "attempted to call",
@@ -207,8 +207,8 @@ fn is_about_tools(refusal: &Complaint) -> bool {
 }
 
 /// Whether a server takes no tools at all: Ollama, vLLM, OpenRouter and others in their own words.
-fn refuses_all(refusal: &Complaint) -> bool {
-    let text = early(refusal);
+fn refuses_all(refusal: &ProviderError) -> bool {
+    let text = beginning(refusal);
     [
         "does not support tools",
         "not support tool",
@@ -224,31 +224,31 @@ fn refuses_all(refusal: &Complaint) -> bool {
     .any(|words| text.contains(words))
 }
 
-/// The tools that a refusal names, by their names or by their places in the list that was sent.
-fn named(refusal: &Complaint, offered: &[usize], shown: &[&str]) -> Vec<usize> {
+/// The indices of the tools that a refusal names, by their names or by their indices in the list that was sent.
+fn named(refusal: &ProviderError, offered: &[usize], shown: &[&str]) -> Vec<usize> {
     let mut texts: Vec<String> = refusal.parameter.iter().map(|text| text.to_ascii_lowercase()).collect();
-    texts.push(early(refusal));
-    let by_place: Vec<_> =
-        texts.iter().flat_map(|text| places(text)).filter_map(|place| offered.get(place).copied()).collect();
-    if !by_place.is_empty() {
-        return by_place;
+    texts.push(beginning(refusal));
+    let by_index: Vec<_> =
+        texts.iter().flat_map(|text| indices(text)).filter_map(|index| offered.get(index).copied()).collect();
+    if !by_index.is_empty() {
+        return by_index;
     }
     let is_named =
         |index: &usize| texts.iter().any(|text| has_word(text, &shown[*index].to_ascii_lowercase()));
     let by_name: Vec<_> = offered.iter().copied().filter(is_named).collect();
-    // One that names everything names nothing.
+    // A text that names all of them singles out none.
     if by_name.len() < offered.len() || offered.len() == 1 { by_name } else { Vec::new() }
 }
 
 /// The numbers behind `tools`: `tools[3].function`, `tools.3.custom`, `('body', 'tools', 3)`, `tools -> 3`.
-fn places(text: &str) -> Vec<usize> {
+fn indices(text: &str) -> Vec<usize> {
     let mut found = Vec::new();
     for (begin, word) in text.match_indices("tools") {
         let rest = text[begin + word.len()..].trim_start_matches(|c: char| "[.'\", ->/:]".contains(c));
         let separated = rest.len() < text[begin + word.len()..].len();
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-        if separated && let Ok(place) = digits.parse() {
-            found.push(place);
+        if separated && let Ok(index) = digits.parse() {
+            found.push(index);
         }
     }
     found
@@ -274,8 +274,12 @@ mod tests {
 
     const SHOWN: [&str; 5] = ["add", "calculate", "current_time", "json_query", "text_stats"];
 
-    fn complaint(message: &str, parameter: Option<&str>) -> Complaint {
-        Complaint { message: message.into(), parameter: parameter.map(str::to_owned), ..Complaint::default() }
+    fn provider_error(message: &str, parameter: Option<&str>) -> ProviderError {
+        ProviderError {
+            message: message.into(),
+            parameter: parameter.map(str::to_owned),
+            ..ProviderError::default()
+        }
     }
 
     #[test]
@@ -285,18 +289,21 @@ mod tests {
             "tool call validation failed: parameters for tool calculate did not match schema: errors: [missing properties]",
             "tool call validation failed: attempted to call tool 'calculate' which was not in request.tools",
         ] {
-            assert!(ToolSearch::begin(SHOWN.to_vec(), &complaint(message, None)).is_none(), "{message}");
+            assert!(
+                RefusedToolSearch::begin(SHOWN.to_vec(), &provider_error(message, None)).is_none(),
+                "{message}"
+            );
         }
         let kinds = vec!["tool_use_failed".to_owned()];
-        let refusal = Complaint { kinds, ..complaint("The function is not right.", None) };
-        assert!(ToolSearch::begin(SHOWN.to_vec(), &refusal).is_none());
+        let refusal = ProviderError { kinds, ..provider_error("The function is not right.", None) };
+        assert!(RefusedToolSearch::begin(SHOWN.to_vec(), &refusal).is_none());
     }
 
     /// Plays a server that refuses requests with one of `bad` tools in these words, and says what the search found
     /// and after how many requests.
-    fn search(shown: &[&str], bad: &[&str], words: impl Fn(&[&str]) -> Complaint) -> (Vec<String>, u32) {
+    fn search(shown: &[&str], bad: &[&str], words: impl Fn(&[&str]) -> ProviderError) -> (Vec<String>, u32) {
         let all: Vec<_> = shown.to_vec();
-        let mut search = ToolSearch::begin(shown.to_vec(), &words(&all)).expect("it is about tools");
+        let mut search = RefusedToolSearch::begin(shown.to_vec(), &words(&all)).expect("it is about tools");
         let mut asked = 1;
         loop {
             let offered: Vec<_> = shown.iter().copied().filter(|name| search.offers(name)).collect();
@@ -319,24 +326,27 @@ mod tests {
         let place = |offered: &[&str]| offered.iter().position(|name| *name == "json_query").unwrap();
         for words in [
             &(|_: &[&str]| {
-                complaint(
+                provider_error(
                     "Invalid schema for function 'json_query': In context=('properties', 'json'), array schema missing items.",
                     Some("tools[3].function.parameters"),
                 )
-            }) as &dyn Fn(&[&str]) -> Complaint,
+            }) as &dyn Fn(&[&str]) -> ProviderError,
             &|_| {
-                complaint(
+                provider_error(
                     "Invalid schema for function 'json_query': In context=('properties', 'json'), missing items",
                     None,
                 )
             },
             &|offered| {
-                complaint(&format!("tools.{}.custom.input_schema: not supported", place(offered)), None)
+                provider_error(&format!("tools.{}.custom.input_schema: not supported", place(offered)), None)
             },
             &|offered| {
-                complaint(&format!("[{{'loc': ('body', 'tools', {}, 'function')}}]", place(offered)), None)
+                provider_error(
+                    &format!("[{{'loc': ('body', 'tools', {}, 'function')}}]", place(offered)),
+                    None,
+                )
             },
-            &|_| complaint("Failed to build the grammar of tool json_query", None),
+            &|_| provider_error("Failed to build the grammar of tool json_query", None),
         ] {
             assert_eq!(search(&SHOWN, &["json_query"], words), (vec!["json_query".to_owned()], 2));
         }
@@ -344,7 +354,8 @@ mod tests {
 
     #[test]
     fn a_refusal_that_names_none_is_narrowed_down() {
-        let words = |_: &[&str]| complaint("JSON schema conversion failed: Unrecognized schema: true", None);
+        let words =
+            |_: &[&str]| provider_error("JSON schema conversion failed: Unrecognized schema: true", None);
         for bad in SHOWN {
             let (found, asked) = search(&SHOWN, &[bad], words);
             assert_eq!(found, [bad]);
@@ -359,12 +370,12 @@ mod tests {
     fn several_refused_tools_cost_those_or_in_the_end_all() {
         let named = |offered: &[&str]| {
             let bad = offered.iter().find(|name| ["add", "text_stats"].contains(name)).unwrap();
-            complaint(&format!("Invalid schema for function '{bad}'"), None)
+            provider_error(&format!("Invalid schema for function '{bad}'"), None)
         };
         assert_eq!(search(&SHOWN, &["add", "text_stats"], named).0, ["add", "text_stats"]);
-        let unnamed = |_: &[&str]| complaint("failed to parse grammar", None);
+        let unnamed = |_: &[&str]| provider_error("failed to parse grammar", None);
         assert_eq!(search(&SHOWN, &SHOWN, unnamed).0, SHOWN);
-        let none = |_: &[&str]| complaint("model \"gemma\" does not support tools", None);
+        let none = |_: &[&str]| provider_error("model \"gemma\" does not support tools", None);
         assert_eq!(search(&SHOWN, &SHOWN, none), (SHOWN.map(str::to_owned).to_vec(), 2));
     }
 
@@ -377,13 +388,16 @@ mod tests {
             ("the request exceeds the available context size, with its tools", None),
             ("Invalid value: the tool list", Some("messages[0].content")),
         ] {
-            assert!(ToolSearch::begin(SHOWN.to_vec(), &complaint(message, parameter)).is_none(), "{message}");
+            assert!(
+                RefusedToolSearch::begin(SHOWN.to_vec(), &provider_error(message, parameter)).is_none(),
+                "{message}"
+            );
         }
-        let about = complaint("Unrecognized schema", None);
-        assert!(ToolSearch::begin(vec![], &about).is_none());
+        let about = provider_error("Unrecognized schema", None);
+        assert!(RefusedToolSearch::begin(vec![], &about).is_none());
         // It refuses without any tool as well: two requests, and nothing is learnt.
-        let mut search = ToolSearch::begin(SHOWN.to_vec(), &about).unwrap();
-        assert!(SHOWN.iter().all(|name| !search.offers(name)) && search.only_tries());
+        let mut search = RefusedToolSearch::begin(SHOWN.to_vec(), &about).unwrap();
+        assert!(SHOWN.iter().all(|name| !search.offers(name)) && search.is_probe());
         assert_eq!(search.after_refusal(&about), Next::End);
         assert!(search.refused().is_empty());
     }

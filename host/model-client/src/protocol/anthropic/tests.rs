@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::scripted;
-use crate::shape::Shape;
 
 fn call(id: &str, arguments: Value) -> ToolCall {
     ToolCall { id: id.into(), name: "add".into(), arguments }
@@ -12,20 +11,20 @@ fn tool(id: &str, content: &str) -> Message {
     Message::Tool { tool_call_id: id.into(), name: "add".into(), content: content.into() }
 }
 
-fn rendered(request: &ModelRequest<'_>, shape: Shape) -> Value {
-    serde_json::to_value(render(Prompt { model: "m", request, tools: None, shape })).unwrap()
+fn rendered(request: &ModelRequest<'_>, profile: ProviderProfile) -> Value {
+    serde_json::to_value(super::request(Prompt { model: "m", request, tools: None, profile })).unwrap()
 }
 
 fn messages(messages: &[Message]) -> Value {
-    rendered(&ModelRequest { messages, ..scripted::request() }, Shape::OTHER)["messages"].take()
+    rendered(&ModelRequest { messages, ..scripted::request() }, ProviderProfile::OTHER)["messages"].take()
 }
 
 fn reply(body: &Value) -> ModelReply {
-    read(body.to_string().as_bytes(), &scripted::request(), "anthropic/m").unwrap()
+    super::reply(body.to_string().as_bytes(), &scripted::request(), "anthropic/m").unwrap()
 }
 
 fn problem(body: &str) -> String {
-    read(body.as_bytes(), &scripted::request(), "anthropic/m").unwrap_err().detail
+    super::reply(body.as_bytes(), &scripted::request(), "anthropic/m").unwrap_err().detail
 }
 
 #[test]
@@ -94,15 +93,18 @@ fn ids_and_names_of_another_provider_are_made_acceptable() {
 
 #[test]
 fn parameters_are_within_bounds() {
-    let temperature = |temperature, shape| {
-        rendered(&ModelRequest { temperature, ..scripted::request() }, shape)["temperature"].take()
+    let temperature = |temperature, profile| {
+        rendered(&ModelRequest { temperature, ..scripted::request() }, profile)["temperature"].take()
     };
-    assert_eq!(temperature(0.0, Shape::OTHER), 0.0);
-    assert_eq!(temperature(0.7, Shape::OTHER), 0.7);
-    assert_eq!(temperature(2.0, Shape::OTHER), 1.0);
-    assert_eq!(temperature(2.0, Shape { temperature: false, ..Shape::OTHER }), Value::Null);
+    assert_eq!(temperature(0.0, ProviderProfile::OTHER), 0.0);
+    assert_eq!(temperature(0.7, ProviderProfile::OTHER), 0.7);
+    assert_eq!(temperature(2.0, ProviderProfile::OTHER), 1.0);
+    assert_eq!(
+        temperature(2.0, ProviderProfile { temperature: false, ..ProviderProfile::OTHER }),
+        Value::Null
+    );
     let tokens = |most_tokens| {
-        rendered(&scripted::request(), Shape { most_tokens, ..Shape::OTHER })["max_tokens"].take()
+        rendered(&scripted::request(), ProviderProfile { most_tokens, ..ProviderProfile::OTHER })["max_tokens"].take()
     };
     assert_eq!([None, Some(64), Some(4096)].map(tokens), [100, 64, 100]);
 }
@@ -110,7 +112,8 @@ fn parameters_are_within_bounds() {
 #[test]
 fn tools_are_rendered() {
     let schema = json!({"type": "object"});
-    let json: Value = serde_json::from_str(render_tool("add", "Adds.", &schema).unwrap().get()).unwrap();
+    let json: Value =
+        serde_json::from_str(Anthropic.render_tool("add", "Adds.", &schema).unwrap().get()).unwrap();
     assert_eq!(json, json!({"name": "add", "description": "Adds.", "input_schema": schema}));
 }
 

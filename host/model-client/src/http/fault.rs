@@ -1,82 +1,86 @@
-//! A bad answer becomes an error: which kind it is, how long to wait, and what the provider said, without
-//! the key and in one short line.
+//! A failed exchange becomes a `ModelError`: which kind it is, how long to wait, and what the provider said, in one
+//! short line without the key.
 
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::ModelError;
+use agent_core::secret::Secret;
 use reqwest::StatusCode;
 
-use crate::api_key::ApiKey;
-use crate::complaint::Complaint;
-use crate::transport::{Answer, Broken};
+use super::provider_error::ProviderError;
+use super::transport::{ExchangeError, HttpResponse};
 
-/// The most characters of somebody else's words in an error.
+/// The most characters of the provider's text in an error.
 const LONGEST_QUOTE: usize = 300;
 
-/// Makes errors of one client.
+/// A shorter key is a placeholder for a server that wants none ("x", "none", "ollama"). It is not redacted: that would
+/// garble every error text in which the word occurs.
+const SHORTEST_SECRET: usize = 8;
+
+/// Makes the errors of one client.
 #[derive(Debug)]
 pub(crate) struct Faults {
-    /// `provider/model` that is asked.
-    pub(crate) who: String,
-    /// Is kept out of every error.
-    pub(crate) key: ApiKey,
+    /// `provider/model`, which every error names.
+    pub(crate) model: String,
+    /// The API key, which is redacted in every error.
+    pub(crate) key: Secret,
 }
 
 impl Faults {
-    /// The error for an exchange that did not end.
-    pub(crate) fn broken(&self, broken: Broken) -> ModelError {
-        match broken {
-            Broken::Late => ModelError::Timeout { provider: self.who.clone() },
-            Broken::Cut(detail) => self.unreachable(&detail),
-            Broken::Endless => self.malformed("it is larger than any reply can be"),
+    /// The error for an exchange without a whole response.
+    pub(crate) fn exchange(&self, error: ExchangeError) -> ModelError {
+        match error {
+            ExchangeError::Timeout => ModelError::Timeout { provider: self.model.clone() },
+            ExchangeError::Connection(detail) => self.unreachable(&detail),
+            ExchangeError::TooLarge => self.malformed("it is larger than any reply can be"),
         }
     }
 
     /// The error for a connection that broke.
     pub(crate) fn unreachable(&self, detail: &str) -> ModelError {
-        ModelError::Unreachable { provider: self.who.clone(), detail: self.quote(detail) }
+        ModelError::Unreachable { provider: self.model.clone(), detail: self.quote(detail) }
     }
 
-    /// The error for an answer that is no reply.
+    /// The error for a successful response that is no reply, where another try would bring the same.
     pub(crate) fn malformed(&self, detail: &str) -> ModelError {
-        ModelError::Malformed { provider: self.who.clone(), detail: self.quote(detail) }
+        ModelError::Malformed { provider: self.model.clone(), detail: self.quote(detail) }
     }
 
-    /// The error for an answer of 200 that holds no reply, though another try may bring one.
-    pub(crate) fn without_reply(&self, answer: &Answer, why: &str, now: SystemTime) -> ModelError {
+    /// The error for a successful response that holds no reply, where another try may bring one.
+    pub(crate) fn without_reply(&self, response: &HttpResponse, why: &str, now: SystemTime) -> ModelError {
         ModelError::Unavailable {
-            provider: self.who.clone(),
+            provider: self.model.clone(),
             detail: self.quote(&format!("200 OK without a reply: {why}")),
-            retry_after: retry_after(answer, now),
+            retry_after: retry_after(response, now),
         }
     }
 
     /// The error for a request that cannot be made, or that `status` refuses.
     pub(crate) fn refused(&self, detail: &str) -> ModelError {
-        ModelError::Refused { provider: self.who.clone(), detail: self.quote(detail) }
+        ModelError::Refused { provider: self.model.clone(), detail: self.quote(detail) }
     }
 
-    /// The error for an answer with a `status` that is no success, at the time of `now`. The status is the
-    /// answer's own, or the one that a gateway put into a body.
+    /// The error for a `status` that is no success: the response's own, or one that a gateway put into the body of a
+    /// 200. `now` is subtracted from a `Retry-After` that is a date.
     pub(crate) fn status(
         &self,
         status: StatusCode,
-        answer: &Answer,
-        complaint: Option<&Complaint>,
+        response: &HttpResponse,
+        error: Option<&ProviderError>,
         now: SystemTime,
     ) -> ModelError {
-        let words = complaint.map_or_else(|| plain_text(&answer.body), |said| said.message.clone());
+        let words = error.map_or_else(|| plain_text(&response.body), |error| error.message.clone());
         let mut detail = status
             .canonical_reason()
             .map_or_else(|| status.as_u16().to_string(), |reason| format!("{} {reason}", status.as_u16()));
         if !words.is_empty() {
             detail = format!("{detail}: {}", self.quote(&words));
         }
-        if let Some(id) = answer.header("request-id").or_else(|| answer.header("x-request-id")) {
+        if let Some(id) = response.header("request-id").or_else(|| response.header("x-request-id")) {
             // What a provider's support asks for first.
             detail = format!("{detail} (provider's request id {})", self.quote(id));
         }
-        let (provider, retry_after) = (self.who.clone(), retry_after(answer, now));
+        let (provider, retry_after) = (self.model.clone(), retry_after(response, now));
         match status.as_u16() {
             429 => ModelError::RateLimited { provider, detail, retry_after },
             408 | 409 | 500.. => ModelError::Unavailable { provider, detail, retry_after },
@@ -84,16 +88,22 @@ impl Faults {
         }
     }
 
-    /// Somebody else's words, safe to log: the key is taken out before the text is cut, lest half of it
-    /// stays; line breaks and the like would forge log lines.
+    /// The provider's text, safe to log: one line, because line breaks would forge log lines, and without the key,
+    /// which is redacted before the text is cut so that no half of it stays.
     pub(crate) fn quote(&self, words: &str) -> String {
-        let scrubbed = self.key.scrub(words);
-        let printable = scrubbed.split(|c: char| c.is_whitespace() || c.is_control());
+        let redacted = self.redact(words);
+        let printable = redacted.split(|c: char| c.is_whitespace() || c.is_control());
         let line = printable.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
         match line.char_indices().nth(LONGEST_QUOTE) {
             Some((end, _)) => format!("{}…", &line[..end]),
             None => line,
         }
+    }
+
+    /// `text` without the key. Providers do quote it: "Incorrect API key provided: …".
+    fn redact(&self, text: &str) -> String {
+        let key = self.key.expose();
+        if key.len() < SHORTEST_SECRET { text.to_owned() } else { text.replace(key, "[key]") }
     }
 }
 
@@ -105,13 +115,13 @@ fn plain_text(body: &[u8]) -> String {
 
 /// How long the provider asks us to wait: `retry-after-ms` of OpenAI, or `Retry-After` in seconds (some send
 /// fractions) or as a date.
-fn retry_after(answer: &Answer, now: SystemTime) -> Option<Duration> {
+fn retry_after(response: &HttpResponse, now: SystemTime) -> Option<Duration> {
     let number = |name, unit: f64| {
-        let number: f64 = answer.header(name)?.trim().parse().ok()?;
+        let number: f64 = response.header(name)?.trim().parse().ok()?;
         Duration::try_from_secs_f64(number * unit).ok()
     };
     number("retry-after-ms", 0.001).or_else(|| number("retry-after", 1.0)).or_else(|| {
-        let date = httpdate::parse_http_date(answer.header("retry-after")?.trim()).ok()?;
+        let date = httpdate::parse_http_date(response.header("retry-after")?.trim()).ok()?;
         Some(date.duration_since(now).unwrap_or(Duration::ZERO))
     })
 }
@@ -123,22 +133,22 @@ mod tests {
     use super::*;
 
     fn faults() -> Faults {
-        Faults { who: "openai/m".into(), key: ApiKey::new("sk-very-secret") }
+        Faults { model: "openai/m".into(), key: Secret::new("sk-very-secret") }
     }
 
-    fn answer(headers: &[(&'static str, &str)], body: &str) -> Answer {
+    fn response(headers: &[(&'static str, &str)], body: &str) -> HttpResponse {
         let header = |(name, value): &(&'static str, &str)| {
             (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
         };
         let headers: HeaderMap = headers.iter().map(header).collect();
-        Answer { status: StatusCode::OK, headers, body: body.into() }
+        HttpResponse { status: StatusCode::OK, headers, body: body.into() }
     }
 
     fn detail(body: &str) -> String {
-        let answer = answer(&[("request-id", "req_1")], body);
-        let complaint = Complaint::read(body.as_bytes());
+        let response = response(&[("request-id", "req_1")], body);
+        let error = ProviderError::parse(body.as_bytes());
         faults()
-            .status(StatusCode::UNAUTHORIZED, &answer, complaint.as_ref(), SystemTime::UNIX_EPOCH)
+            .status(StatusCode::UNAUTHORIZED, &response, error.as_ref(), SystemTime::UNIX_EPOCH)
             .to_string()
     }
 
@@ -146,7 +156,7 @@ mod tests {
     fn every_status_has_its_kind() {
         for status in 300..=599 {
             let status = StatusCode::from_u16(status).unwrap();
-            let error = faults().status(status, &answer(&[], ""), None, SystemTime::UNIX_EPOCH);
+            let error = faults().status(status, &response(&[], ""), None, SystemTime::UNIX_EPOCH);
             let fits = match status.as_u16() {
                 429 => matches!(error, ModelError::RateLimited { .. }),
                 408 | 409 | 500..=599 => matches!(error, ModelError::Unavailable { .. }),
@@ -167,6 +177,13 @@ mod tests {
     }
 
     #[test]
+    fn a_placeholder_for_a_key_is_not_redacted() {
+        assert_eq!(faults().redact("got sk-very-secret, sk-very-secret"), "got [key], [key]");
+        let placeholder = Faults { key: Secret::new("x"), ..faults() };
+        assert_eq!(placeholder.redact("context exceeded"), "context exceeded");
+    }
+
+    #[test]
     fn a_key_across_the_cut_leaves_no_half_behind() {
         for padding in LONGEST_QUOTE - 14..=LONGEST_QUOTE {
             let quoted = faults().quote(&format!("{}sk-very-secret", "é".repeat(padding)));
@@ -178,7 +195,7 @@ mod tests {
     #[test]
     fn retry_after_is_seconds_milliseconds_or_a_date() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        let wait = |headers: &[(&'static str, &str)]| retry_after(&answer(headers, ""), now);
+        let wait = |headers: &[(&'static str, &str)]| retry_after(&response(headers, ""), now);
         let seconds = |seconds| Some(Duration::from_secs(seconds));
         for (value, expected) in [
             ("0", seconds(0)),

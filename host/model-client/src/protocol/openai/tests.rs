@@ -4,19 +4,19 @@ use serde_json::json;
 
 use super::*;
 use crate::scripted;
-use crate::shape::Shape;
 
 fn call(id: &str, arguments: Value) -> ToolCall {
     ToolCall { id: id.into(), name: "add".into(), arguments }
 }
 
-fn rendered(messages: &[Message], shape: Shape) -> Value {
+fn rendered(messages: &[Message], profile: ProviderProfile) -> Value {
     let request = ModelRequest { messages, ..scripted::request() };
-    serde_json::to_value(render(Prompt { model: "m", request: &request, tools: None, shape })).unwrap()
+    serde_json::to_value(super::request(Prompt { model: "m", request: &request, tools: None, profile }))
+        .unwrap()
 }
 
 fn reply(body: &Value) -> ModelReply {
-    read(body.to_string().as_bytes(), &scripted::request(), "openai/m").unwrap()
+    super::reply(body.to_string().as_bytes(), &scripted::request(), "openai/m").unwrap()
 }
 
 fn message(message: &Value) -> ModelReply {
@@ -24,7 +24,7 @@ fn message(message: &Value) -> ModelReply {
 }
 
 fn problem(body: &str) -> String {
-    read(body.as_bytes(), &scripted::request(), "openai/m").unwrap_err().detail
+    super::reply(body.as_bytes(), &scripted::request(), "openai/m").unwrap_err().detail
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_conversation_is_rendered() {
     ];
     let function = |arguments: &str| json!({"name": "add", "arguments": arguments});
     assert_eq!(
-        rendered(&messages, Shape::OTHER),
+        rendered(&messages, ProviderProfile::OTHER),
         json!({
             "model": "m",
             "messages": [
@@ -61,29 +61,30 @@ fn a_conversation_is_rendered() {
 }
 
 #[test]
-fn the_shape_decides_about_parameters_and_ids() {
+fn the_profile_decides_about_parameters_and_ids() {
     let long = "x".repeat(41);
     let messages = [
         Message::Assistant { content: String::new(), tool_calls: vec![call(&long, json!({}))] },
         Message::Tool { tool_call_id: long.clone(), name: "add".into(), content: "3".into() },
     ];
-    let own = rendered(&messages, Shape { temperature: false, ..Shape::OPENAI });
+    let own = rendered(&messages, ProviderProfile { temperature: false, ..ProviderProfile::OPENAI });
     assert_eq!(own["max_completion_tokens"], 100);
     assert!(own.get("max_tokens").is_none() && own.get("temperature").is_none());
     let sent = &own["messages"][0]["tool_calls"][0]["id"];
     assert!(sent.as_str().unwrap().len() <= 40);
     assert_eq!(*sent, own["messages"][1]["tool_call_id"]);
-    let capped = |most| rendered(&messages, Shape { most_tokens: Some(most), ..Shape::OPENAI });
+    let capped =
+        |most| rendered(&messages, ProviderProfile { most_tokens: Some(most), ..ProviderProfile::OPENAI });
     assert_eq!(capped(64)["max_completion_tokens"], 64);
     assert_eq!(capped(4096)["max_completion_tokens"], 100);
-    let other = rendered(&messages, Shape::OTHER);
+    let other = rendered(&messages, ProviderProfile::OTHER);
     assert_eq!(other["messages"][0]["tool_calls"][0]["id"], long);
 }
 
 #[test]
 fn tools_are_rendered() {
     let schema = json!({"type": "object"});
-    let tool = render_tool("add", "Adds.", &schema).unwrap();
+    let tool = OpenAi.render_tool("add", "Adds.", &schema).unwrap();
     let function = json!({"name": "add", "description": "Adds.", "parameters": schema});
     let rendered: Value = serde_json::from_str(tool.get()).unwrap();
     assert_eq!(rendered, json!({"type": "function", "function": function}));
@@ -179,8 +180,9 @@ fn the_form_of_a_call_before_there_was_a_list_is_read() {
 }
 
 #[test]
-fn a_reply_that_holds_nothing_may_be_asked_for_again() {
-    let may_pass = |body: &str| read(body.as_bytes(), &scripted::request(), "openai/m").unwrap_err().may_pass;
+fn a_reply_that_holds_nothing_is_retryable() {
+    let retryable =
+        |body: &str| super::reply(body.as_bytes(), &scripted::request(), "openai/m").unwrap_err().retryable;
     for body in [
         "{}",
         r#"{"choices":[]}"#,
@@ -189,12 +191,12 @@ fn a_reply_that_holds_nothing_may_be_asked_for_again() {
         r#"{"choices":[{"message":{"content":""},"finish_reason":"error"}]}"#,
         r#"{"choices":[{"message":{"content":"It was a da"#,
     ] {
-        assert!(may_pass(body), "{body}");
+        assert!(retryable(body), "{body}");
     }
     for body in
         ["<html>", "[]", "null", r#"{"choices":7}"#, r#"{"choices":[{"message":{"content":{"a":1}}}]}"#]
     {
-        assert!(!may_pass(body), "{body}");
+        assert!(!retryable(body), "{body}");
     }
 }
 

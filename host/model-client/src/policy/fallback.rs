@@ -1,4 +1,4 @@
-//! A second provider for when the first one fails.
+//! The second provider, which is asked when the first one fails.
 
 use agent_core::circuit::{DEFAULT_MIN_VOLUME, SharedCircuit, Turn, Verdict};
 use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest};
@@ -6,26 +6,24 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-/// Asks a second model whenever the first one gives no reply, whatever the reason, as long as there is time.
+/// Asks the secondary model whenever the primary gives no reply, whatever the reason, as long as there is time.
 ///
-/// The two are asked with the same request but for its deadline, so each should do its own retries:
-/// `Fallback` goes around `Retry`.
+/// Both are asked with the same request but for its deadline, and each does its own retries: `Fallback` is built
+/// around `Retry`.
 ///
-/// The first one stands behind a circuit: when it fails too often, the second one is asked at once for a
-/// while. The second one needs none, because nobody is there to stand in for it.
+/// A circuit breaker guards the primary: while it is open, the secondary is asked at once. The secondary has none,
+/// because nothing could take its place.
 ///
-/// The first one, its retries included, gets at most two thirds of the time that is left. A call may take as
-/// long as a whole run by default, so that a first provider which hangs would use up all the time, and the
-/// second one would never be asked in the very case it is there for.
+/// The primary, its retries included, gets at most two thirds of the time that is left. By default a call may take as
+/// long as a whole run, so that a primary which hangs would otherwise leave no time to ask the secondary.
 ///
-/// Refusals (4xx) are included on purpose. Most are the first provider's alone: a revoked key, an empty
-/// account, a retired model, a conversation longer than its context. If it is the request that is wrong, the
-/// second one refuses it too, which costs a moment and no tokens. They do not count as failures for the
-/// circuit, so that a caller cannot open it for everybody. Every use of the second provider is a warning in
-/// the log, so that a broken key does not hide behind it; while the circuit is open, one warning stands for
-/// all of them.
+/// Refusals (4xx) count as a reason too. Most are the primary's alone: a revoked key, an empty account, a retired
+/// model, a conversation longer than its context. If the request itself is wrong, the secondary refuses it too, which
+/// costs a moment and no tokens. They do not count as failures for the circuit, so that a caller cannot open it for
+/// everybody. Every use of the secondary is a warning in the log, so that a broken key does not hide behind it; while
+/// the circuit is open, one warning stands for all of them.
 ///
-/// When both fail, the second one's error is the answer and the first one's stands in that warning.
+/// When both fail, the error of the secondary is returned, and that of the primary is in the warning.
 #[derive(Debug)]
 pub struct Fallback<P, S> {
     primary: P,
@@ -34,39 +32,39 @@ pub struct Fallback<P, S> {
 }
 
 impl<P: Model, S: Model> Fallback<P, S> {
-    /// `secondary` stands in for `primary`, which gets a circuit of its own.
+    /// `secondary` is the fallback of `primary`, which is guarded by a new circuit.
     pub fn new(primary: P, secondary: S) -> Self {
         Self::with_circuit(primary, secondary, SharedCircuit::new(DEFAULT_MIN_VOLUME))
     }
 
-    /// `secondary` stands in for `primary`, which stands behind `circuit`.
+    /// `secondary` is the fallback of `primary`, which is guarded by `circuit`.
     pub fn with_circuit(primary: P, secondary: S, circuit: SharedCircuit) -> Self {
         Self { primary, secondary, circuit }
     }
 
-    /// The circuit before the first one, for metrics.
+    /// The circuit of the primary, for metrics.
     pub fn circuit(&self) -> SharedCircuit {
         self.circuit.clone()
     }
 
-    /// Asks the first one, if its circuit lets the call through.
+    /// Asks the primary; `None` when its circuit is open.
     async fn ask_primary(&self, request: ModelRequest<'_>) -> Option<Result<ModelReply, ModelError>> {
         let pass = self.circuit.enter().ok()?;
         let reply = self.primary.complete(request).await;
         let (model, fallback) = (self.primary.name(), self.secondary.name());
-        match pass.end(judge(&reply)) {
+        match pass.end(verdict(&reply)) {
             Some(Turn::Opened) => {
-                warn!(model, fallback, "the model fails too often and is left alone for a while")
+                warn!(model, fallback, "the circuit of the model has opened: it fails too often")
             }
-            Some(Turn::Closed) => info!(model, "the model replies again"),
+            Some(Turn::Closed) => info!(model, "the circuit of the model has closed: it replies again"),
             None => {}
         }
         Some(reply)
     }
 }
 
-/// What a reply says about the model.
-fn judge(reply: &Result<ModelReply, ModelError>) -> Verdict {
+/// Whether a reply counts as a failure for the circuit.
+fn verdict(reply: &Result<ModelReply, ModelError>) -> Verdict {
     match reply {
         Ok(_) | Err(ModelError::Refused { .. }) => Verdict::Success,
         Err(
@@ -81,14 +79,14 @@ fn judge(reply: &Result<ModelReply, ModelError>) -> Verdict {
 
 #[async_trait]
 impl<P: Model, S: Model> Model for Fallback<P, S> {
-    /// The first model's name; a reply says which of the two made it.
+    /// The primary's name. A reply names the one that made it.
     fn name(&self) -> &str {
         self.primary.name()
     }
 
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         let left = Instant::from_std(request.deadline).saturating_duration_since(Instant::now());
-        // Not `now` plus a share: a deadline that has passed must not be put off.
+        // Not `now` plus a share, which would extend a deadline that has passed.
         let deadline = request.deadline.checked_sub(left / 3).unwrap_or(request.deadline);
         let (model, fallback) = (self.primary.name(), self.secondary.name());
         let request_id = request.request_id;
@@ -96,10 +94,13 @@ impl<P: Model, S: Model> Model for Fallback<P, S> {
             Some(Ok(reply)) => return Ok(reply),
             Some(Err(error)) if Instant::from_std(request.deadline) <= Instant::now() => return Err(error),
             Some(Err(error)) => {
-                warn!(model, fallback, request_id, %error, "the model failed and the second one is asked");
+                warn!(model, fallback, request_id, %error, "the model failed: the second one is asked");
             }
             None => {
-                debug!(model, fallback, request_id, "the model is left alone and the second one is asked")
+                debug!(
+                    model,
+                    fallback, request_id, "the circuit of the model is open: the second one is asked"
+                )
             }
         }
         self.secondary.complete(request).await
@@ -114,10 +115,10 @@ mod tests {
     use tokio::time::sleep_until;
 
     use super::*;
-    use crate::retry::Retry;
+    use crate::policy::retry::Retry;
     use crate::scripted::{self, Scripted};
 
-    /// Takes all the time it is given.
+    /// Replies at the deadline, with a timeout.
     #[derive(Debug)]
     struct Hanging;
 
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_second_model_rests_while_the_first_one_replies() {
+    async fn the_second_model_is_not_asked_while_the_first_one_replies() {
         let first = Scripted::new("a", vec![Ok(scripted::reply("a"))]);
         let both = Fallback::new(first, Scripted::new("b", vec![]));
         assert_eq!(both.complete(scripted::request()).await, Ok(scripted::reply("a")));
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_first_model_that_fails_too_often_is_left_alone_for_a_while() {
+    async fn a_first_model_that_fails_too_often_is_not_asked_while_its_circuit_is_open() {
         for (error, opens) in [
             (scripted::timeout(), true),
             (scripted::unreachable(), true),

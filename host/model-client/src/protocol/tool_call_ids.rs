@@ -1,5 +1,5 @@
-//! Ids and names of tool calls. They come from one provider and go back to it, or to the other one after a
-//! fallback, and every provider has its own opinion of what they may look like.
+//! Ids and names of tool calls. A provider makes them and gets them back, or the other provider does after a
+//! fallback, and each accepts other characters and lengths.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,15 +15,15 @@ const LONGEST_NAME: usize = 64;
 
 /// Gives every tool call of a reply an id that no other call of the conversation has.
 ///
-/// Servers that only imitate a provider leave ids out, repeat one within a reply, or count from zero in
-/// each; but an answer finds its call by id, and Anthropic refuses a conversation with the same id twice.
+/// Servers that imitate a provider leave ids out, repeat one within a reply, or count from zero in each reply. But a
+/// tool's answer is matched to its call by id, and Anthropic refuses a conversation with the same id twice.
 #[derive(Debug)]
 pub(crate) struct CallIds<'a> {
     taken: HashSet<Cow<'a, str>>,
 }
 
 impl<'a> CallIds<'a> {
-    /// The ids that are taken by a conversation.
+    /// Starts from the ids that a conversation holds already.
     pub(crate) fn after(messages: &'a [Message]) -> Self {
         let mut taken = HashSet::new();
         for message in messages {
@@ -34,7 +34,7 @@ impl<'a> CallIds<'a> {
         Self { taken }
     }
 
-    /// The id a server offers if it is one, else the first `call_<n>` that is free.
+    /// The id that the server gives if it is neither blank nor taken, else the first free `call_<n>`.
     pub(crate) fn claim(&mut self, offered: Option<String>) -> String {
         let usable = |id: &String| !id.trim().is_empty() && !self.taken.contains(id.as_str());
         let id = offered.filter(usable).unwrap_or_else(|| {
@@ -49,8 +49,8 @@ impl<'a> CallIds<'a> {
     }
 }
 
-/// `id` if it `fits`, else a short one that stands for it. The same id always gives the same one, so that
-/// calls and their answers still match.
+/// `id` if it `fits`, else a hash of it. The same id always gives the same hash, so that calls and their answers
+/// still match.
 pub(crate) fn portable_id(id: &str, fits: impl FnOnce(&str) -> bool) -> Cow<'_, str> {
     if fits(id) {
         return Cow::Borrowed(id);
@@ -60,8 +60,8 @@ pub(crate) fn portable_id(id: &str, fits: impl FnOnce(&str) -> bool) -> Cow<'_, 
     Cow::Owned(format!("call_{:016x}", hasher.finish()))
 }
 
-/// A tool's name as a model wrote it, made into one that a provider takes back. Models do invent names like
-/// `functions.add`; the run answers them with an error, and the conversation must go on.
+/// A tool's name as a model wrote it, changed into one that every provider accepts. Models invent names such as
+/// `functions.add`; the run answers them with an error, and the next request repeats the name.
 pub(crate) fn portable_name(name: &str) -> Cow<'_, str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() {

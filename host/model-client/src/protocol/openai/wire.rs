@@ -1,5 +1,5 @@
-//! The JSON of chat completions: what is sent, and the part of what comes back that is read. What may be
-//! missing or null is what some server has left out.
+//! The JSON of chat completions: what is sent, and the part of what comes back that is read. A field is optional here
+//! if some server leaves it out.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::lenient::lenient;
+use crate::protocol::lenient::lenient;
 
 /// The body of a request.
 #[derive(Debug, Serialize)]
-pub(crate) struct Request<'a> {
+pub(super) struct Request<'a> {
     pub(super) model: &'a str,
     pub(super) messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,21 +82,21 @@ pub(super) struct Response {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Choice {
-    pub(super) message: Option<Said>,
+    pub(super) message: Option<ReplyMessage>,
     pub(super) finish_reason: Option<String>,
 }
 
-/// What a model said. What it thought (`reasoning`, `reasoning_content`) was not asked for.
+/// The model's message. Its reasoning (`reasoning`, `reasoning_content`) is not read.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Said {
+pub(super) struct ReplyMessage {
     pub(super) content: Option<Content>,
     /// Stands in for the content when the model declines to answer.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) refusal: Option<String>,
-    pub(super) tool_calls: Option<Vec<Asked>>,
-    /// The form of one call before there was a list of them; some servers still have no other.
+    pub(super) tool_calls: Option<Vec<ReplyCall>>,
+    /// The deprecated form of a single call; some servers have no other.
     #[serde(default, deserialize_with = "lenient")]
-    pub(super) function_call: Option<AskedFunction>,
+    pub(super) function_call: Option<ReplyFunction>,
 }
 
 /// Text, or parts of which some are text (reasoning models of other makers).
@@ -115,13 +115,13 @@ pub(super) struct Part {
 
 /// A tool call.
 #[derive(Debug, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct ReplyCall {
     pub(super) id: Option<String>,
-    pub(super) function: AskedFunction,
+    pub(super) function: ReplyFunction,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct AskedFunction {
+pub(super) struct ReplyFunction {
     pub(super) name: String,
     /// JSON as text. Some servers send the JSON itself.
     pub(super) arguments: Option<Value>,

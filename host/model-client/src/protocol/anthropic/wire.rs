@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::lenient::lenient;
+use crate::protocol::lenient::lenient;
 
 /// The body of a request.
 #[derive(Debug, Serialize)]
-pub(crate) struct Request<'a> {
+pub(super) struct Request<'a> {
     pub(super) model: &'a str,
     pub(super) max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ pub(super) struct Tool<'a> {
 /// The body of a successful response.
 #[derive(Debug, Deserialize)]
 pub(super) struct Response {
-    pub(super) content: Option<Vec<Said>>,
+    pub(super) content: Option<Vec<ReplyBlock>>,
     pub(super) stop_reason: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) stop_details: Option<StopDetails>,
@@ -80,7 +80,7 @@ pub(super) struct Response {
     pub(super) usage: Option<Usage>,
 }
 
-/// What is said of a refusal.
+/// Details of a refusal.
 #[derive(Debug, Deserialize)]
 pub(super) struct StopDetails {
     pub(super) explanation: Option<String>,
@@ -89,7 +89,7 @@ pub(super) struct StopDetails {
 /// A block of a reply.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Said {
+pub(super) enum ReplyBlock {
     Text {
         text: String,
     },
@@ -99,7 +99,7 @@ pub(super) enum Said {
         #[serde(default)]
         input: Value,
     },
-    /// Thinking, citations, tools that run at the provider: none of it was asked for.
+    /// Thinking, citations, tools that run at the provider: not read.
     #[serde(other)]
     Other,
 }
@@ -107,9 +107,9 @@ pub(super) enum Said {
 #[derive(Debug, Deserialize)]
 pub(super) struct Usage {
     pub(super) input_tokens: u64,
-    /// Tokens read and put into the provider's prompt cache, not in `input_tokens`.
+    /// Tokens written to the provider's prompt cache, not counted in `input_tokens`.
     pub(super) cache_creation_input_tokens: Option<u64>,
-    /// Tokens read from that cache, not in `input_tokens`.
+    /// Tokens read from that cache, not counted in `input_tokens`.
     pub(super) cache_read_input_tokens: Option<u64>,
     #[serde(default)]
     pub(super) output_tokens: u64,

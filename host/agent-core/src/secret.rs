@@ -1,21 +1,21 @@
-//! A text that cannot be printed by accident.
+//! A text that cannot be printed by accident: the one secret type of the workspace.
 
 use std::fmt;
 
-/// A key, a signing secret, or an address with a password in it.
+/// An API key, a signing key, or an address with a password in it.
 ///
-/// There is no `Display`, no `Serialize` and no comparison; reading it is a word that a reviewer can search
-/// for: [`Secret::expose`].
+/// It has no `Display`, no `Serialize` and no comparison, and its `Debug` hides the text. Every use of the text is a
+/// call of [`Secret::expose`], which a reviewer can search for.
 #[derive(Clone)]
 pub struct Secret(Box<str>);
 
 impl Secret {
-    /// Hides `text`.
+    /// Hides `text`, which is kept as it is.
     pub fn new(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The text, for whoever must send it or sign with it.
+    /// The text itself, to be sent or to sign with.
     pub fn expose(&self) -> &str {
         &self.0
     }

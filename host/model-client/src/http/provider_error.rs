@@ -1,27 +1,27 @@
-//! What a provider says in the body of an error. Servers that speak a provider's protocol rarely copy its
-//! errors, hence the many shapes.
+//! The body of a provider's error. Servers that imitate a provider's protocol rarely imitate its errors, hence the
+//! many forms that are read.
 
 use serde_json::Value;
 
-use crate::transport::ERROR_LIMIT;
+use super::transport::ERROR_LIMIT;
 
-/// The provider's own words for what is wrong.
+/// An error as the provider describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Complaint {
-    /// Not cut, not scrubbed.
+pub(crate) struct ProviderError {
+    /// Its text, neither cut nor redacted: it may quote the key and the conversation.
     pub(crate) message: String,
     /// The status that a gateway passes on inside a body whose own status is 200.
     pub(crate) status: Option<u16>,
-    /// The parameter it is about.
+    /// The parameter it is about (`param`).
     pub(crate) parameter: Option<String>,
-    /// Words for its kind, in lower case: `type` and a `code` that is one.
+    /// Its `type`, and its `code` if that is a word, in lower case.
     pub(crate) kinds: Vec<String>,
 }
 
-impl Complaint {
-    /// The complaint in a body, if it holds one. A body too long for an error is a reply, however bad, and as
-    /// a tree of values would take up many times its size.
-    pub(crate) fn read(body: &[u8]) -> Option<Self> {
+impl ProviderError {
+    /// The error in a body, if it holds one. A body longer than [`ERROR_LIMIT`] is not parsed: it is a reply, and a
+    /// tree of JSON values takes many times its size.
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         if body.len() > ERROR_LIMIT {
             return None;
         }
@@ -47,8 +47,8 @@ impl Complaint {
         })
     }
 
-    /// The status that it stands for, when it comes in the body of a 200: the one it names, or that of its kind.
-    /// Nothing for one that says neither.
+    /// The status of an error in the body of a 200: the one it names, else that of its kind. `None` when it says
+    /// neither.
     pub(crate) fn implied_status(&self) -> Option<u16> {
         let is = |words: &[&str]| self.kinds.iter().any(|kind| words.iter().any(|word| kind.contains(word)));
         if self.status.is_some_and(|status| (400..600).contains(&status)) {
@@ -68,14 +68,14 @@ impl Complaint {
         }
     }
 
-    /// Whether a filter of the provider refused the conversation (Azure answers 400 with this code).
+    /// Whether a content filter refused the conversation (Azure answers 400 with this code).
     pub(crate) fn is_content_filter(&self) -> bool {
         let words = ["content_filter", "content_policy_violation", "responsibleaipolicyviolation"];
         self.kinds.iter().any(|kind| words.contains(&kind.as_str()))
     }
 
-    /// Whether a reply that was cut at the most tokens is told as an error: OpenAI's reasoning models do that when
-    /// they did not get to a first word.
+    /// Whether this is a reply that reached its token limit: OpenAI's reasoning models report that as an error when
+    /// they wrote no word before.
     pub(crate) fn is_cut_off(&self) -> bool {
         let text = self.message.to_ascii_lowercase();
         text.contains("could not finish the message because max_tokens")
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complaints_come_in_many_shapes() {
+    fn errors_come_in_many_forms() {
         for (body, expected) in [
             (r#"{"error":{"message":"no","type":"invalid","param":"temperature"}}"#, Some("invalid: no")),
             (r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, {
@@ -101,7 +101,7 @@ mod tests {
             ("<html>", None),
             ("", None),
         ] {
-            let message = Complaint::read(body.as_bytes()).map(|complaint| complaint.message);
+            let message = ProviderError::parse(body.as_bytes()).map(|error| error.message);
             assert_eq!(message.as_deref(), expected, "{body}");
         }
     }
@@ -110,19 +110,19 @@ mod tests {
     fn a_body_too_long_for_an_error_is_not_taken_apart() {
         let body = |padding: usize| format!(r#"{{"error":"no"}}{}"#, " ".repeat(padding));
         let longest = ERROR_LIMIT - body(0).len();
-        assert!(Complaint::read(body(longest).as_bytes()).is_some());
-        assert!(Complaint::read(body(longest + 1).as_bytes()).is_none());
+        assert!(ProviderError::parse(body(longest).as_bytes()).is_some());
+        assert!(ProviderError::parse(body(longest + 1).as_bytes()).is_none());
     }
 
     #[test]
     fn the_parameter_and_a_gateways_status_are_found() {
         let body = br#"{"error":{"message":"busy","code":429,"param":"top_p"}}"#;
-        let complaint = Complaint::read(body).unwrap();
-        assert_eq!((complaint.status, complaint.parameter.as_deref()), (Some(429), Some("top_p")));
+        let error = ProviderError::parse(body).unwrap();
+        assert_eq!((error.status, error.parameter.as_deref()), (Some(429), Some("top_p")));
     }
 
     #[test]
-    fn a_complaint_says_by_its_kind_whether_it_may_pass() {
+    fn the_kind_of_an_error_implies_a_status() {
         for (body, status) in [
             (r#"{"error":{"message":"m","code":502}}"#, Some(502)),
             (r#"{"error":{"message":"m","code":7}}"#, None),
@@ -133,7 +133,7 @@ mod tests {
             (r#"{"error":{"message":"m","type":"overloaded_error"}}"#, None),
             (r#"{"error":"overloaded"}"#, None),
         ] {
-            assert_eq!(Complaint::read(body.as_bytes()).unwrap().implied_status(), status, "{body}");
+            assert_eq!(ProviderError::parse(body.as_bytes()).unwrap().implied_status(), status, "{body}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Tool calls that a model wrote into its text.
 //!
-//! Models are trained on their maker's own form of a call, and a server without the parser for it passes the form on
-//! as text. Such a text becomes the calls it means when every call in it is whole and names a tool of the request;
-//! otherwise it stays text.
+//! Models are trained on their maker's own syntax of a call, and a server without the parser for it passes the syntax on
+//! as text. Such a text is parsed into calls if every call in it is complete and names a tool of the request; otherwise
+//! it stays text.
 //!
 //! | models | form |
 //! |---|---|
@@ -17,27 +17,27 @@ use agent_core::message::ToolCall;
 use agent_core::ports::{Finish, ModelReply, ModelRequest, ToolChoice};
 use serde_json::{Deserializer, Map, Value};
 
-use crate::bounds;
-use crate::identifiers::CallIds;
+use super::reply_limits::check_calls;
+use super::tool_call_ids::CallIds;
 
-/// What a text turned out to be.
+/// A text that holds calls.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Found {
-    /// What stands beside the calls.
-    pub(crate) text: String,
+struct ParsedText {
+    /// The rest of the text.
+    text: String,
     /// Names of known tools, and arguments.
-    pub(crate) calls: Vec<(String, Map<String, Value>)>,
+    calls: Vec<(String, Map<String, Value>)>,
 }
 
 type Call = (String, Map<String, Value>);
 
-/// Makes calls of what a model wrote into its text, unless it made calls properly or was not to make any.
-pub(crate) fn take(reply: &mut ModelReply, request: &ModelRequest<'_>) {
+/// Moves the calls in the text of a reply to its `tool_calls`, unless it has some already or none were allowed.
+pub(crate) fn extract_calls(reply: &mut ModelReply, request: &ModelRequest<'_>) {
     let may = request.tool_choice == ToolChoice::Auto && reply.finish == Finish::Done;
     if !may || !reply.tool_calls.is_empty() {
         return;
     }
-    if let Some(Found { text, calls }) = find(&reply.content, request.tools) {
+    if let Some(ParsedText { text, calls }) = parse(&reply.content, request.tools) {
         let mut ids = CallIds::after(request.messages);
         let call =
             |(name, arguments)| ToolCall { id: ids.claim(None), name, arguments: Value::Object(arguments) };
@@ -46,12 +46,11 @@ pub(crate) fn take(reply: &mut ModelReply, request: &ModelRequest<'_>) {
     }
 }
 
-/// The calls of a text, if it holds any.
-pub(crate) fn find(text: &str, tools: &Catalog) -> Option<Found> {
+fn parse(text: &str, tools: &Catalog) -> Option<ParsedText> {
     if tools.tools().is_empty() {
         return None;
     }
-    // What a model thinks aloud is no call yet.
+    // A call within the model's reasoning is not one that it makes.
     let (thoughts, said) = match text.trim_start().starts_with("<think>").then(|| text.find("</think>")) {
         Some(Some(end)) => text.split_at(end + "</think>".len()),
         Some(None) => return None,
@@ -61,16 +60,21 @@ pub(crate) fn find(text: &str, tools: &Catalog) -> Option<Found> {
         .or_else(|| between(said, "<function=", "</function>", |inner| function(inner, tools)))
         .or_else(|| after(said, "<|python_tag|>", |inner| listed(inner, tools)))
         .or_else(|| after(said, "[TOOL_CALLS]", |inner| mistral(inner, tools)))
-        .or_else(|| Some(Found { text: String::new(), calls: bare(said, tools)? }))?;
-    if found.calls.is_empty() || bounds::calls(found.calls.len()).is_err() {
+        .or_else(|| Some(ParsedText { text: String::new(), calls: bare(said, tools)? }))?;
+    if found.calls.is_empty() || check_calls(found.calls.len()).is_err() {
         return None;
     }
     let beside = format!("{thoughts}{}", found.text);
-    Some(Found { text: beside.trim().to_owned(), ..found })
+    Some(ParsedText { text: beside.trim().to_owned(), ..found })
 }
 
-/// Calls between two marks. The last one may lack its end, where the server took that for the end of the text.
-fn between(text: &str, begin: &str, end: &str, read: impl Fn(&str) -> Option<Vec<Call>>) -> Option<Found> {
+/// Calls between two marks. The last end mark may be missing: some servers use it as a stop sequence.
+fn between(
+    text: &str,
+    begin: &str,
+    end: &str,
+    read: impl Fn(&str) -> Option<Vec<Call>>,
+) -> Option<ParsedText> {
     let (mut beside, mut calls, mut rest) = (String::new(), Vec::new(), text);
     while let Some((before, inside)) = rest.split_once(begin) {
         let (inner, behind) = inside.split_once(end).unwrap_or((inside, ""));
@@ -79,13 +83,13 @@ fn between(text: &str, begin: &str, end: &str, read: impl Fn(&str) -> Option<Vec
         rest = behind;
     }
     beside.push_str(rest);
-    (!calls.is_empty()).then_some(Found { text: beside, calls })
+    (!calls.is_empty()).then_some(ParsedText { text: beside, calls })
 }
 
 /// Calls from a mark to the end.
-fn after(text: &str, mark: &str, read: impl Fn(&str) -> Option<Vec<Call>>) -> Option<Found> {
+fn after(text: &str, mark: &str, read: impl Fn(&str) -> Option<Vec<Call>>) -> Option<ParsedText> {
     let (before, inner) = text.split_once(mark)?;
-    Some(Found { text: before.to_owned(), calls: read(inner)? })
+    Some(ParsedText { text: before.to_owned(), calls: read(inner)? })
 }
 
 fn tagged(inner: &str, tools: &Catalog) -> Option<Vec<Call>> {
@@ -110,14 +114,14 @@ fn function(inner: &str, tools: &Catalog) -> Option<Vec<Call>> {
         let (key, value) = parameter.split_once('>')?;
         let (value, behind) = value.split_once("</parameter>")?;
         let schema = tool.input_schema.pointer("/properties").and_then(|all| all.get(key.trim()));
-        arguments.insert(key.trim().to_owned(), worth(value, schema));
+        arguments.insert(key.trim().to_owned(), parameter_value(value, schema));
         rest = behind.trim_start();
     }
     rest.is_empty().then(|| vec![(name.to_owned(), arguments)])
 }
 
-/// The value of a parameter that was written without quotes: text where the schema wants text, else JSON if it is.
-fn worth(value: &str, schema: Option<&Value>) -> Value {
+/// The value of a parameter that was written without quotes: text if the schema says so, else JSON if it parses.
+fn parameter_value(value: &str, schema: Option<&Value>) -> Value {
     let value = value.strip_prefix('\n').unwrap_or(value);
     let value = value.strip_suffix('\n').unwrap_or(value);
     let is_text = schema.and_then(|schema| schema.get("type")).is_some_and(|kind| kind == "string");
@@ -132,7 +136,7 @@ fn listed(inner: &str, tools: &Catalog) -> Option<Vec<Call>> {
     while !rest.is_empty() {
         let (value, behind) = json(rest)?;
         calls.extend(calls_of(&value, tools)?);
-        rest = unmarked(behind);
+        rest = skip_separators(behind);
     }
     (!calls.is_empty()).then_some(calls)
 }
@@ -149,7 +153,7 @@ fn mistral(inner: &str, tools: &Catalog) -> Option<Vec<Call>> {
         // An id may stand between the name and the arguments.
         let name = name.split("[CALL_ID]").next()?.trim();
         let (Value::Object(arguments), behind) = json(arguments)? else { return None };
-        if !unmarked(behind).is_empty() {
+        if !skip_separators(behind).is_empty() {
             return None;
         }
         calls.push((tools.get(name)?.name.clone(), arguments));
@@ -157,7 +161,7 @@ fn mistral(inner: &str, tools: &Catalog) -> Option<Vec<Call>> {
     Some(calls)
 }
 
-/// A text that is nothing but one call, or a list of them, and nothing beside what makes it one.
+/// A text that is one call or a list of them, without any other text or any key that calls do not have.
 fn bare(text: &str, tools: &Catalog) -> Option<Vec<Call>> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) {
@@ -181,8 +185,8 @@ fn json(text: &str) -> Option<(Value, &str)> {
     Some((value, text.get(values.byte_offset()..)?))
 }
 
-/// What follows a call, without the marks that models end with.
-fn unmarked(text: &str) -> &str {
+/// What follows a call, without separators and end marks.
+fn skip_separators(text: &str) -> &str {
     let mut text = text.trim();
     for mark in [";", ",", "<|eom_id|>", "<|eot_id|>", "<|im_end|>", "</s>"] {
         text = text.strip_prefix(mark).unwrap_or(text).trim();
@@ -227,13 +231,13 @@ mod tests {
     }
 
     fn calls(text: &str) -> Option<(String, Value)> {
-        let Found { text, calls } = find(text, &tools())?;
+        let ParsedText { text, calls } = parse(text, &tools())?;
         let calls = calls.into_iter().map(|(name, arguments)| json!({ name: arguments }));
         Some((text, calls.collect()))
     }
 
     #[test]
-    fn a_call_in_the_text_is_a_call_in_every_makers_form() {
+    fn calls_in_the_text_are_found_in_every_makers_syntax() {
         let (add, echo) = (json!([{ "add": { "a": 1 } }]), json!([{ "echo": { "text": "5" } }]));
         let both = json!([{ "add": { "a": 1 } }, { "echo": { "text": "5" } }]);
         let (one, two) =
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_call_of_a_known_tool_stays_text() {
+    fn what_is_no_complete_call_of_a_known_tool_stays_text() {
         for text in [
             "",
             "3",
@@ -307,7 +311,7 @@ mod tests {
             assert_eq!(calls(text), None, "{text}");
         }
         let one = r#"<tool_call>{"name":"add","arguments":{}}</tool_call>"#;
-        assert!(find(&one.repeat(129), &tools()).is_none(), "more than can be meant");
-        assert!(find(one, &Catalog::default()).is_none());
+        assert!(parse(&one.repeat(129), &tools()).is_none(), "more than can be meant");
+        assert!(parse(one, &Catalog::default()).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Asks again when that may help.
+//! Retries of calls that fail for a reason that may pass.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use async_trait::async_trait;
 use tokio::time::{Instant, sleep};
 use tracing::debug;
 
-use crate::schedule::Schedule;
+use super::retry_policy::RetryPolicy;
 
-/// Repeats the calls of a model that fail by timeouts, broken connections, 408, 409, 429 or 5xx, an error in the body
-/// of a 200 or half a reply included. Never after another 4xx or a whole reply that cannot be read: the same request
-/// would come to the same end, and the second one was paid for.
+/// Retries a model's calls after timeouts, broken connections, 408, 409, 429 and 5xx, errors in the body of a 200 and
+/// half replies included. Never after another 4xx or a complete reply that cannot be read: the same request would fail
+/// again, and a reply is billed.
 ///
-/// All of it happens before the request's deadline: a retry that could not begin before it is none.
+/// A retry that could not begin before the request's deadline is not waited for: the last error is returned at once.
 pub struct Retry<M> {
     model: M,
-    schedule: Schedule,
+    policy: RetryPolicy,
     observer: Arc<dyn Observer>,
 }
 
 impl<M: Model> Retry<M> {
-    /// 3 retries with the default waits.
+    /// Retries with the default [`RetryPolicy`].
     pub fn new(model: M) -> Self {
-        Self::with_schedule(model, Schedule::default())
+        Self::with_policy(model, RetryPolicy::default())
     }
 
-    /// Other retries, or other waits.
-    pub fn with_schedule(model: M, schedule: Schedule) -> Self {
-        Self { model, schedule, observer: Arc::new(Unobserved) }
+    /// Retries with another number of attempts, or other delays.
+    pub fn with_policy(model: M, policy: RetryPolicy) -> Self {
+        Self { model, policy, observer: Arc::new(Unobserved) }
     }
 
-    /// The same, telling an observer of each retry.
+    /// Tells an observer of each retry.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
         Self { observer, ..self }
@@ -48,31 +48,30 @@ impl<M: Model> Model for Retry<M> {
     }
 
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
-        let mut failures = 0;
+        let mut delays = self.policy.delays();
+        let mut attempt = 0;
         loop {
             let error = match self.model.complete(request).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
-            failures += 1;
+            attempt += 1;
             let left = Instant::from_std(request.deadline).saturating_duration_since(Instant::now());
-            let wait = match verdict(&error) {
-                Verdict::Hopeless => None,
-                Verdict::MayPass { retry_after } => {
-                    self.schedule.wait(failures, retry_after, left, fastrand::f64())
-                }
+            let delay = match classify(&error) {
+                FaultKind::Permanent => None,
+                FaultKind::Transient { retry_after } => delays.next(retry_after, left, fastrand::f64()),
             };
-            let Some(wait) = wait else { return Err(error) };
+            let Some(delay) = delay else { return Err(error) };
             debug!(
                 model = self.name(),
                 request_id = request.request_id,
-                attempt = failures,
-                wait_ms = wait.as_millis(),
+                attempt,
+                wait_ms = delay.as_millis(),
                 %error,
                 "the model call failed and is made again",
             );
             self.observer.model_asked_again(self.name());
-            sleep(wait).await;
+            sleep(delay).await;
         }
     }
 }
@@ -81,24 +80,26 @@ impl<M: fmt::Debug> fmt::Debug for Retry<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Retry")
             .field("model", &self.model)
-            .field("schedule", &self.schedule)
+            .field("policy", &self.policy)
             .finish_non_exhaustive()
     }
 }
 
-enum Verdict {
+enum FaultKind {
     /// The same request will fail again.
-    Hopeless,
-    /// It may not, after a while.
-    MayPass { retry_after: Option<Duration> },
+    Permanent,
+    /// Another attempt may succeed, after the time that the provider asks for if it does.
+    Transient { retry_after: Option<Duration> },
 }
 
-fn verdict(error: &ModelError) -> Verdict {
+fn classify(error: &ModelError) -> FaultKind {
     match error {
-        ModelError::Refused { .. } | ModelError::Malformed { .. } => Verdict::Hopeless,
-        ModelError::Timeout { .. } | ModelError::Unreachable { .. } => Verdict::MayPass { retry_after: None },
+        ModelError::Refused { .. } | ModelError::Malformed { .. } => FaultKind::Permanent,
+        ModelError::Timeout { .. } | ModelError::Unreachable { .. } => {
+            FaultKind::Transient { retry_after: None }
+        }
         ModelError::Unavailable { retry_after, .. } | ModelError::RateLimited { retry_after, .. } => {
-            Verdict::MayPass { retry_after: *retry_after }
+            FaultKind::Transient { retry_after: *retry_after }
         }
     }
 }
@@ -108,10 +109,11 @@ mod tests {
     use super::*;
     use crate::scripted::{self, Scripted};
 
-    const EAGER: Schedule = Schedule { retries: 3, base: Duration::ZERO, cap: Duration::ZERO };
+    const NO_DELAYS: RetryPolicy =
+        RetryPolicy { retries: 3, first_delay: Duration::ZERO, longest_delay: Duration::ZERO };
 
     #[tokio::test]
-    async fn a_passing_fault_is_tried_four_times_and_any_other_once() {
+    async fn a_transient_fault_is_tried_four_times_and_any_other_once() {
         for (error, calls) in [
             (scripted::timeout(), 4),
             (scripted::unreachable(), 4),
@@ -120,7 +122,7 @@ mod tests {
             (scripted::refused(), 1),
             (scripted::malformed(), 1),
         ] {
-            let retry = Retry::with_schedule(Scripted::failing("m", &error), EAGER);
+            let retry = Retry::with_policy(Scripted::failing("m", &error), NO_DELAYS);
             assert_eq!(retry.complete(scripted::request()).await, Err(error));
             assert_eq!(retry.model.calls(), calls);
         }
@@ -129,15 +131,15 @@ mod tests {
     #[tokio::test]
     async fn the_first_success_is_the_answer() {
         let script = vec![Err(scripted::timeout()), Ok(scripted::reply("m")), Err(scripted::timeout())];
-        let retry = Retry::with_schedule(Scripted::new("m", script), EAGER);
+        let retry = Retry::with_policy(Scripted::new("m", script), NO_DELAYS);
         assert_eq!(retry.complete(scripted::request()).await, Ok(scripted::reply("m")));
         assert_eq!(retry.model.calls(), 2);
     }
 
-    // The clock of these two stands still except for sleeps, which take no time: no test waits.
+    // With the clock paused, sleeps take no real time.
 
     #[tokio::test(start_paused = true)]
-    async fn a_wish_that_fits_into_the_time_left_is_obeyed() {
+    async fn a_retry_after_that_fits_into_the_time_left_is_honoured() {
         let error = scripted::rate_limited(Some(Duration::from_secs(7)));
         let retry = Retry::new(Scripted::new("m", vec![Err(error), Ok(scripted::reply("m"))]));
         let start = Instant::now();
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wish_beyond_the_deadline_ends_it_at_once() {
+    async fn a_retry_after_beyond_the_deadline_is_an_error_at_once() {
         let error = scripted::unavailable(Some(Duration::from_secs(31)));
         let retry = Retry::new(Scripted::failing("m", &error));
         let start = Instant::now();
