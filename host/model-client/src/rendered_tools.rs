@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use agent_core::catalog::Catalog;
+use agent_core::words::Catalog;
 use arc_swap::ArcSwap;
 use serde_json::value::{RawValue, to_raw_value};
 use tracing::warn;
@@ -87,7 +87,7 @@ impl RenderedTools {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::catalog::ToolSpec;
+    use agent_core::words::ToolSpec;
     use serde_json::json;
 
     use super::*;
@@ -98,6 +98,7 @@ mod tests {
             name: format!("t{n:03}"),
             description: "d".repeat(2_000),
             input_schema: json!({ "type": "object", "properties": { "x": { "description": "any" } } }),
+            is_repeatable: true,
         };
         Catalog::new((0..count).map(tool).collect(), digest.into())
     }

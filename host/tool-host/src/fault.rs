@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::result::ToolOutcome;
+use agent_core::words::ToolOutcome;
 use wasmtime::{Store, Trap, WasmBacktrace};
 
 use crate::bindings::exports::agent::tool::tool::Failure;
@@ -156,6 +156,7 @@ impl Fault {
             | ToolOutcome::InvalidArguments
             | ToolOutcome::UnknownTool
             | ToolOutcome::Cancelled
+            | ToolOutcome::Interrupted
             | ToolOutcome::NotRun => {
                 tracing::debug!(request_id, component, tool = name, outcome, reason, "tool call failed");
             }

@@ -2,10 +2,7 @@
 //! read: each one says what to do instead.
 
 use super::budget;
-use crate::catalog::Catalog;
-use crate::message::ToolCall;
-use crate::ports::ToolReturn;
-use crate::result::{ToolOutcome, ToolReceipt};
+use crate::words::{Catalog, ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
 
 /// Most calls of one reply that are made. Nobody asks for more in earnest; a model that writes the same call over
 /// and over does, and each of them costs a sandbox, a line in the journal and tokens to read its answer.
@@ -51,6 +48,14 @@ pub(super) fn remind(call: &ToolCall) -> ToolReturn {
         "you made this very call twice and got the same answer both times. Use that answer, call with other \
          arguments, use another tool, or reply without one",
     )
+}
+
+/// The answer to a call that was under way when its worker died and must not be made twice.
+pub(super) fn interrupted(call: &ToolCall) -> ToolReturn {
+    let text = "Error: the call was interrupted, and it is not known whether it had an effect. It was not made again, \
+                because this tool may not be called twice for one purpose. Find out by other means, or say in your reply \
+                that the outcome is unknown.";
+    without_running(call, text.to_owned(), ToolOutcome::Interrupted)
 }
 
 /// The answer to a call that is not made.

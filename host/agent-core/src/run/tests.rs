@@ -8,16 +8,15 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::catalog::ToolSpec;
-use crate::message::Options;
-use crate::result::ToolOutcome;
 use crate::testing::{asks_for, check_conversation, says};
+use crate::words::{Limits, Options, ToolOutcome, ToolSpec};
 
 fn catalog() -> Arc<Catalog> {
     let spec = |name: &str| ToolSpec {
         name: name.into(),
         description: String::new(),
         input_schema: json!({"type": "object"}),
+        is_repeatable: true,
     };
     Arc::new(Catalog::new(vec![spec("echo"), spec("add")], "sha256:test".into()))
 }
@@ -29,6 +28,8 @@ fn task(limits: Limits) -> Task {
         options: Options::default(),
         limits,
         model: "test/configured".into(),
+        principal: Principal::default(),
+        grants: Grants::default(),
     }
 }
 
@@ -183,6 +184,7 @@ fn a_journal_folds_to_the_same_history_when_other_tools_are_loaded() {
         name: name.into(),
         description: "a".repeat(100_000),
         input_schema: json!({"type": "object"}),
+        is_repeatable: true,
     };
     let swapped = || Arc::new(Catalog::new(vec![spec("new")], "sha256:swapped".into()));
     let (_, step) = Run::resume(journal.clone(), swapped()).unwrap();

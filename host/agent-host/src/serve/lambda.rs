@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use agent_core::record::Behind;
+use agent_core::journal::WriteBehind;
 use axum::Router;
 use axum::extract::ConnectInfo;
 use futures::future::Inspect;
@@ -36,7 +36,7 @@ const LAST_EVENT: Duration = Duration::from_millis(1500);
 /// read by the library: the platform sets all of them.
 pub async fn run(
     router: Router,
-    recording: Option<Behind>,
+    recording: Option<WriteBehind>,
     mut signals: impl Stream<Item = Signal> + Unpin,
 ) -> Result<Outcome, lambda_http::Error> {
     let (answering, mut answered) = watch::channel(false);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use agent_core::chain::Chain;
+use agent_core::error_chain::ErrorChain;
 use bytes::Bytes;
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTraceServiceRequest, ExportTraceServiceResponse,
@@ -286,7 +286,7 @@ impl Exporter {
         self.count_lost(count);
         if self.outage.is_none() {
             tracing::warn!(
-                error = %Chain(error),
+                error = %ErrorChain(error),
                 "traces cannot be exported: spans are lost until the collector takes them"
             );
         }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::jobs::{WORKERS, Worker};
-use agent_core::ports::queue::{LEASE, missed};
+use agent_core::journal::Flusher;
+use agent_core::ports::queue::{LEASE, stalled_after};
 use agent_core::ports::{JobQueue, RunStore};
-use agent_core::record::Drain;
 use backends::Writer;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
@@ -30,6 +30,8 @@ pub struct Background {
     /// Makes the model's health checks.
     pub(super) checks: BoxFuture<'static, ()>,
     pub(super) migration: Option<Migration>,
+    /// The owners of requests' runs.
+    pub(super) runs: Tasks,
     pub(super) recording: Option<Recording>,
     pub(super) jobbing: Option<Jobbing>,
     pub(super) database: Option<SqlPool>,
@@ -40,7 +42,7 @@ pub struct Background {
 pub(super) struct Recording {
     pub(super) store: Arc<dyn RunStore>,
     pub(super) writer: Writer,
-    pub(super) drain: Drain,
+    pub(super) drain: Flusher,
 }
 
 /// How jobs are worked off.
@@ -56,6 +58,7 @@ pub(super) struct Jobbing {
 
 /// What was started, to be ended in its order.
 pub struct Running {
+    runs: Tasks,
     /// What can be dropped wherever it stands.
     others: Tasks,
     workers: Tasks,
@@ -76,6 +79,7 @@ impl Background {
     /// that is frozen between requests must not hold jobs: it goes `without_workers`.
     pub fn start(self, stopping: &CancellationToken, without_workers: bool) -> Running {
         let mut running = Running {
+            runs: self.runs,
             others: Tasks::new(),
             workers: Tasks::new(),
             drain: Tasks::new(),
@@ -162,6 +166,9 @@ impl Starting<'_> {
 impl Running {
     /// Ends everything: nobody asks any more when this is called.
     pub async fn close(self) {
+        // A run whose caller is gone has been told to end and may not have been polled since.
+        self.runs.abort();
+        self.runs.finished().await;
         // They were told to stop when the service was; now their jobs are handed back.
         self.workers.finished().await;
         self.others.abort();
@@ -186,10 +193,10 @@ impl Running {
 /// Gives back what a predecessor held when it was killed: as soon as it is clear that nobody renews its leases,
 /// and as soon as the queue can be asked.
 async fn recover(queue: Arc<dyn JobQueue>, worker: String) {
-    let until = Instant::now() + missed(LEASE) + RECOVERY_PAUSE;
+    let until = Instant::now() + stalled_after(LEASE) + RECOVERY_PAUSE;
     loop {
         let last = Instant::now() >= until;
-        match queue.recover(&worker).await {
+        match queue.reclaim(&worker).await {
             Ok(0) if last => return,
             Ok(0) => {}
             Ok(jobs) => {

@@ -13,9 +13,9 @@ mod variant_b;
 use std::sync::Arc;
 
 use agent_core::circuit::SharedCircuit;
-use agent_core::invoke::Admission;
+use agent_core::journal::{Backlog, WriteBehind};
+use agent_core::policy::Admission;
 use agent_core::ports::Probe;
-use agent_core::record::{Behind, Bounds};
 use axum::Router;
 use backends::memory::MemoryJournal;
 use backends::sql::SqlPool;
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
 use crate::metrics::{HttpMetrics, Metrics};
-use crate::tasks::Supervisor;
+use crate::tasks::{Supervisor, Tasks};
 use background::Recording;
 use invoke::Parts;
 use migration::{Migration, Schema};
@@ -51,7 +51,7 @@ pub struct Service {
     /// Where connections are counted.
     pub http_metrics: Arc<HttpMetrics>,
     /// Runs that are recorded behind their answers, if runs are recorded.
-    pub recording: Option<Behind>,
+    pub recording: Option<WriteBehind>,
 }
 
 /// How the process is known to others.
@@ -123,6 +123,7 @@ pub async fn build(
     let (recording, behind) = record(stores.runs, &metrics);
     let (circuit, admission) = bulkheads(&config.agent, &metrics)?;
     let (llm, checks) = probes::llm(models.checked, &config.models);
+    let runs = Tasks::new();
     let parts = Parts {
         config: &config.agent,
         metrics: &metrics,
@@ -133,6 +134,7 @@ pub async fn build(
         llm: Arc::new(llm),
         circuit,
         admission,
+        spawn: Arc::new(runs.clone()),
     };
 
     let database = stores.database.as_ref().map(|pool| probes::database(pool, stores.mongo.as_ref()));
@@ -154,7 +156,8 @@ pub async fn build(
     let router = http_edge::router(Edge { a, b, ..edge(&config.http, metrics, readiness, hosts) });
     let (database, mongo) = (stores.database, stores.mongo);
     let checks = checks.run().boxed();
-    let background = Background { supervisor, tools, checks, migration, recording, jobbing, database, mongo };
+    let background =
+        Background { supervisor, tools, checks, migration, runs, recording, jobbing, database, mongo };
     Ok(Service { router, background, http_metrics, recording: behind })
 }
 
@@ -181,9 +184,9 @@ async fn prepare(database: Option<&SqlPool>, schema: &Schema) -> Result<Option<M
 }
 
 /// Where runs are recorded, if anywhere, and how they get there.
-fn record(runs: Option<Runs>, metrics: &Metrics) -> (Option<Recording>, Option<Behind>) {
+fn record(runs: Option<Runs>, metrics: &Metrics) -> (Option<Recording>, Option<WriteBehind>) {
     let Some(Runs { store, writer }) = runs else { return (None, None) };
-    let (behind, drain) = Behind::new(store.clone(), Bounds::default(), metrics.service());
+    let (behind, drain) = WriteBehind::new(store.clone(), Backlog::default(), metrics.service());
     (Some(Recording { store, writer, drain }), Some(behind))
 }
 

@@ -4,18 +4,19 @@
 use std::time::Duration;
 
 use agent_core::ports::Claim;
-use agent_core::ports::queue::{QUEUE, missed, place_of};
+use agent_core::ports::queue::{QUEUE, address_of, stalled_after};
 use bullmq::QueueKeys;
 use redis::{Script, ScriptInvocation};
 
 use super::official::{KEPT_FOR, millis};
-use super::record::{FIELDS, to_millis};
+use super::record::{CLAIMS, FIELDS, to_millis};
 
 /// The scripts, and the keys they are given.
 pub(super) struct Ours {
     keys: QueueKeys,
     lease: Duration,
     cancel: Script,
+    claimed: Script,
     depth: Script,
     give_back: Script,
     read: Script,
@@ -57,6 +58,7 @@ impl Ours {
             keys,
             lease,
             cancel: Script::new(include_str!("scripts/cancel.lua")),
+            claimed: Script::new(include_str!("scripts/claimed.lua")),
             depth: Script::new(include_str!("scripts/depth.lua")),
             give_back: Script::new(include_str!("scripts/give_back.lua")),
             read: Script::new(include_str!("scripts/read.lua")),
@@ -84,6 +86,13 @@ impl Ours {
         cancel
     }
 
+    /// Numbers the claim of a job that was just taken. Answers that number, and the attempt that is not wanted any more.
+    pub(super) fn claimed(&self, job_id: &str) -> ScriptInvocation<'_> {
+        let mut claimed = self.claimed.prepare_invoke();
+        claimed.key(self.keys.job_key(job_id)).key(wish_key(job_id)).arg(CLAIMS);
+        claimed
+    }
+
     /// Puts the jobs of a worker's dead predecessors back to the queue, or all whose lease has run out. Answers
     /// their number.
     pub(super) fn give_back(&self, worker: Option<&str>) -> ScriptInvocation<'_> {
@@ -94,8 +103,8 @@ impl Ours {
         }
         give_back.key(keys.marker()).key(keys.events());
         let worker = worker.unwrap_or_default();
-        give_back.arg(keys.key_prefix()).arg(worker).arg(place_of(worker));
-        give_back.arg(millis(self.lease - missed(self.lease)));
+        give_back.arg(keys.key_prefix()).arg(worker).arg(address_of(worker));
+        give_back.arg(millis(self.lease - stalled_after(self.lease)));
         give_back
     }
 

@@ -10,8 +10,8 @@ mod correction;
 pub(crate) mod profile_cache;
 mod refused_tools;
 
-use agent_core::message::Usage;
-use agent_core::ports::{ModelReply, ModelRequest, ToolChoice};
+use agent_core::ports::{ModelRequest, ToolChoice};
+use agent_core::words::{ModelReply, Usage};
 
 use crate::http::provider_error::ProviderError;
 use crate::protocol::provider_profile::ProviderProfile;

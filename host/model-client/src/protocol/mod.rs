@@ -17,8 +17,9 @@ mod reply_limits;
 pub(crate) mod text_tool_calls;
 mod tool_call_ids;
 
-use agent_core::ports::{ModelReply, ModelRequest, ToolChoice};
+use agent_core::ports::{ModelRequest, ToolChoice};
 use agent_core::secret::Secret;
+use agent_core::words::ModelReply;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 use serde_json::value::RawValue;

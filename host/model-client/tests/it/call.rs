@@ -3,10 +3,9 @@
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use agent_core::catalog::{Catalog, ToolSpec};
-use agent_core::message::{Message, ToolCall};
-use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest, ToolChoice};
+use agent_core::ports::{Model, ModelError, ModelRequest, ToolChoice};
 use agent_core::secret::Secret;
+use agent_core::words::{Catalog, Message, ModelReply, ToolCall, ToolSpec};
 use model_client::{HttpModel, Provider, ProviderSettings, Retry, RetryPolicy, connect};
 use serde_json::json;
 use url::Url;
@@ -31,7 +30,8 @@ pub(crate) const NO_DELAYS: RetryPolicy =
 
 static TOOLS: LazyLock<Catalog> = LazyLock::new(|| {
     let input_schema = json!({"type": "object", "properties": {"a": {"type": "number"}}});
-    let tool = ToolSpec { name: "add".into(), description: "Adds.".into(), input_schema };
+    let tool =
+        ToolSpec { name: "add".into(), description: "Adds.".into(), input_schema, is_repeatable: true };
     Catalog::new(vec![tool], "tools-1".into())
 });
 

@@ -1,8 +1,7 @@
 //! Providers that refuse a tool, or the conversation.
 
-use agent_core::catalog::{Catalog, ToolSpec};
-use agent_core::message::Usage;
-use agent_core::ports::{Finish, Model, ModelError, ModelRequest};
+use agent_core::ports::{Model, ModelError, ModelRequest};
+use agent_core::words::{Catalog, Finish, ToolSpec, Usage};
 use serde_json::{Value, json};
 
 use crate::call::{anthropic, ask, both, model, openai, request, retrying};
@@ -15,6 +14,7 @@ fn catalog(description: &str) -> Catalog {
         name: name.into(),
         description: description.into(),
         input_schema: json!({ "type": "object", "properties": {} }),
+        is_repeatable: true,
     };
     Catalog::new(["add", "calculate", "json_query", "text_stats"].map(tool).into(), description.into())
 }

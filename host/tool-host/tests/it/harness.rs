@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use agent_core::message::ToolCall;
-use agent_core::ports::{Preparing, ToolFault, ToolRequest, ToolReturn, ToolSet, Toolbox};
-use agent_core::result::ToolOutcome;
+use agent_core::ports::{Preparing, ToolFault, ToolRequest, ToolSet, Toolbox};
+use agent_core::words::{ToolCall, ToolOutcome, ToolReturn};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
@@ -158,7 +157,7 @@ pub(crate) async fn call_until(
     deadline: Instant,
 ) -> ToolReturn {
     let call = ToolCall { id: "1".into(), name: tool.into(), arguments };
-    tools.call(ToolRequest { request_id: "req-1", call: &call, deadline }).await
+    tools.call(ToolRequest::outside_of_runs("req-1", &call, deadline)).await
 }
 
 /// A component that `cargo xtask guests` built from `guest-tools/misbehaving`.

@@ -1,0 +1,369 @@
+//! Records runs behind their answers.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::size;
+use crate::backoff::Backoff;
+use crate::observe::Observer;
+use crate::outage::Outage;
+use crate::ports::{Epoch, Journal, JournalError, RunStore};
+use crate::words::{Event, RunRecord};
+
+/// Runs that are written at once, so that a store which groups its commits has something to group.
+const AT_ONCE: usize = 64;
+
+/// How long a store may fail before a run is given up, and how long one call of it may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+const CALL_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long the drain goes on after it was told to stop.
+const FLUSH_LIMIT: Duration = Duration::from_secs(5);
+
+/// How much may wait for the store.
+#[derive(Debug, Clone, Copy)]
+pub struct Backlog {
+    /// Most runs that have ended.
+    pub runs: usize,
+    /// About how many bytes, those of runs under way included.
+    pub bytes: usize,
+}
+
+impl Default for Backlog {
+    fn default() -> Self {
+        Self { runs: 10_000, bytes: 64 << 20 }
+    }
+}
+
+/// Takes the journals and records of runs and gives them to a store later. Never waits and never fails: what
+/// does not fit is dropped and counted. Clones are the same queue.
+///
+/// A run's events are kept together until [`Self::end`], so that a journal in the store has no gaps: what does not
+/// fit costs whole journals. A run whose journal was dropped keeps its record, which says what it cost. Either way
+/// the run is counted as lost, and once.
+#[derive(Clone)]
+pub struct WriteBehind(Arc<Queue>);
+
+/// What carries the queue to the store. Exactly one is made for each queue.
+#[derive(Debug)]
+pub struct Flusher(Arc<Queue>);
+
+struct Queue {
+    store: Arc<dyn RunStore>,
+    bounds: Backlog,
+    observer: Arc<dyn Observer>,
+    /// While runs are lost.
+    losing: Outage,
+    /// While the store fails.
+    outage: Outage,
+    /// Held for a few instructions, never across an await.
+    held: Mutex<Held>,
+    arrived: Notify,
+    /// Notified when a run was written or given up.
+    done: Notify,
+}
+
+#[derive(Default)]
+struct Held {
+    open: HashMap<String, OpenRun>,
+    ended: VecDeque<Arc<EndedRun>>,
+    /// Those that have ended and are not in the store yet, for their readers.
+    unwritten: HashMap<String, Arc<EndedRun>>,
+    /// Those that the drain has taken and not finished.
+    writing: usize,
+    bytes: usize,
+}
+
+/// A run under way.
+#[derive(Default)]
+struct OpenRun {
+    events: Vec<Event>,
+    bytes: usize,
+    /// Its events did not fit and are not kept.
+    spilled: bool,
+}
+
+struct EndedRun {
+    record: RunRecord,
+    events: Vec<Event>,
+    bytes: usize,
+    /// Its journal was dropped, and it is counted as lost already.
+    spilled: bool,
+}
+
+impl WriteBehind {
+    /// An empty queue before `store`, and what has to run for it to get there.
+    pub fn new(store: Arc<dyn RunStore>, bounds: Backlog, observer: Arc<dyn Observer>) -> (Self, Flusher) {
+        let queue = Arc::new(Queue {
+            store,
+            bounds,
+            observer,
+            losing: Outage::default(),
+            outage: Outage::default(),
+            held: Mutex::default(),
+            arrived: Notify::new(),
+            done: Notify::new(),
+        });
+        (Self(queue.clone()), Flusher(queue))
+    }
+
+    /// The run has ended: its record, and what is in its journal, may be written.
+    pub fn end(&self, record: RunRecord) {
+        let mut held = self.0.lock();
+        let OpenRun { events, bytes, spilled } = held.open.remove(&record.id).unwrap_or_default();
+        let run = Arc::new(EndedRun { record, events, bytes, spilled });
+        if held.ended.len() >= self.0.bounds.runs {
+            held.bytes -= bytes;
+            drop(held);
+            self.0.lose(&run);
+            return;
+        }
+        held.unwritten.insert(run.record.id.clone(), run.clone());
+        held.ended.push_back(run);
+        drop(held);
+        self.0.arrived.notify_one();
+    }
+
+    /// Resolves when every run that has ended was written or given up: where the process is frozen behind an answer,
+    /// the answer waits for it. Dropping it changes nothing.
+    pub async fn written(&self) {
+        loop {
+            let mut done = pin!(self.0.done.notified());
+            // From here on nothing that is done is missed.
+            done.as_mut().enable();
+            if self.queued() == 0 {
+                return;
+            }
+            done.await;
+        }
+    }
+
+    /// How many runs have ended and are not written yet, for metrics.
+    pub fn queued(&self) -> usize {
+        let held = self.0.lock();
+        held.ended.len() + held.writing
+    }
+
+    /// Nothing of the run is to be written.
+    pub fn forget(&self, run_id: &str) {
+        let mut held = self.0.lock();
+        if let Some(run) = held.open.remove(run_id) {
+            held.bytes -= run.bytes;
+        }
+    }
+}
+
+#[async_trait]
+impl Journal for WriteBehind {
+    async fn append(
+        &self,
+        run_id: &str,
+        _epoch: Epoch,
+        first: u64,
+        events: &[Event],
+    ) -> Result<(), JournalError> {
+        let bytes = events.iter().map(size::of).sum::<usize>();
+        let mut guard = self.0.lock();
+        let held = &mut *guard;
+        if !held.open.contains_key(run_id) {
+            held.open.insert(run_id.to_owned(), OpenRun::default());
+        }
+        let Some(run) = held.open.get_mut(run_id) else { return Ok(()) };
+        if run.spilled {
+            return Ok(());
+        }
+        if run.events.len() as u64 != first {
+            return Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence: first });
+        }
+        if held.bytes + bytes > self.0.bounds.bytes {
+            held.bytes -= run.bytes;
+            *run = OpenRun { spilled: true, ..OpenRun::default() };
+            drop(guard);
+            self.0.lose_one();
+            return Ok(());
+        }
+        run.events.extend_from_slice(events);
+        run.bytes += bytes;
+        held.bytes += bytes;
+        Ok(())
+    }
+
+    /// What is queued of a run, or what the store has of it.
+    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+        let queued = {
+            let held = self.0.lock();
+            let open = held.open.get(run_id).map(|run| &run.events);
+            let events = open.or_else(|| held.unwritten.get(run_id).map(|run| &run.events));
+            let from = usize::try_from(from).unwrap_or(usize::MAX);
+            events.map(|events| events.get(from..).unwrap_or_default().to_vec())
+        };
+        match queued {
+            Some(events) => Ok(events),
+            None => self.0.store.read(run_id, from).await,
+        }
+    }
+}
+
+impl Flusher {
+    /// Writes what is queued until `stopping`, and then what is left for up to 5 s. It is to be stopped after
+    /// everything that records runs.
+    pub async fn run(&self, stopping: CancellationToken) {
+        let too_long = async {
+            stopping.cancelled().await;
+            sleep(FLUSH_LIMIT).await;
+            let held = self.0.lock();
+            held.ended.len() + held.writing
+        };
+        tokio::select! {
+            () = self.write_all(&stopping) => {}
+            unwritten = too_long => {
+                // Those that were being written were dropped with the other branch, which counts them.
+                let lost = self.0.lock().ended.iter().filter(|run| !run.spilled).count();
+                warn!(runs = unwritten, "runs were not recorded before the process ended");
+                self.0.observer.records_lost(lost as u64);
+            }
+        }
+    }
+
+    async fn write_all(&self, stopping: &CancellationToken) {
+        let mut writing = FuturesUnordered::new();
+        loop {
+            while writing.len() < AT_ONCE
+                && let Some(run) = self.0.take()
+            {
+                writing.push(self.write(run));
+            }
+            if writing.is_empty() && stopping.is_cancelled() {
+                return;
+            }
+            tokio::select! {
+                Some(()) = writing.next() => {}
+                () = self.0.arrived.notified(), if writing.len() < AT_ONCE => {}
+                () = stopping.cancelled(), if writing.is_empty() => {}
+            }
+        }
+    }
+
+    async fn write(&self, run: Arc<EndedRun>) {
+        let mut writing = Writing { queue: &self.0, run: &run, is_written: false };
+        if self.write_within(&run).await.is_ok() {
+            writing.is_written = true;
+            self.0.keep_up();
+        }
+        self.0.done.notify_waiters();
+    }
+
+    async fn write_within(&self, run: &EndedRun) -> Result<(), JournalError> {
+        let store = &self.0.store;
+        if !run.events.is_empty() {
+            self.persist(|| store.append(&run.record.id, Epoch::UNCLAIMED, 0, &run.events)).await?;
+        }
+        // Last, so that a run which has a record has its whole journal, or none of it when it spilled.
+        self.persist(|| store.save(&run.record)).await
+    }
+
+    async fn persist<F>(&self, write: impl Fn() -> F) -> Result<(), JournalError>
+    where
+        F: Future<Output = Result<(), JournalError>>,
+    {
+        let until = Instant::now() + PATIENCE;
+        let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
+        loop {
+            let error = match timeout(CALL_LIMIT, write()).await {
+                // Nobody else writes this run, so what is there already came from a call that seemed to fail.
+                Ok(Ok(()) | Err(JournalError::Conflict { .. })) => {
+                    if let Some(lasted) = self.0.outage.ends() {
+                        info!(outage_ms = lasted.as_millis(), "runs are recorded again");
+                    }
+                    return Ok(());
+                }
+                Ok(Err(error)) => error,
+                Err(_elapsed) => JournalError::Store { detail: "no answer in time".into() },
+            };
+            if self.0.outage.begins() {
+                warn!(%error, "runs wait to be recorded");
+            }
+            if Instant::now() >= until {
+                return Err(error);
+            }
+            sleep(backoff.next()).await;
+        }
+    }
+}
+
+/// A run that the drain has taken. Dropped before it is written, as by a panic, it counts as lost and as no more.
+struct Writing<'a> {
+    queue: &'a Queue,
+    run: &'a EndedRun,
+    is_written: bool,
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        let mut held = self.queue.lock();
+        held.writing -= 1;
+        held.unwritten.remove(&self.run.record.id);
+        held.bytes -= self.run.bytes;
+        drop(held);
+        if !self.is_written {
+            self.queue.lose(self.run);
+        }
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Option<Arc<EndedRun>> {
+        let mut held = self.lock();
+        let run = held.ended.pop_front()?;
+        held.writing += 1;
+        Some(run)
+    }
+
+    /// Counts a run whose record is given up, unless it was counted when its journal was.
+    fn lose(&self, run: &EndedRun) {
+        if !run.spilled {
+            self.lose_one();
+        }
+    }
+
+    fn lose_one(&self) {
+        self.observer.records_lost(1);
+        if self.losing.begins() {
+            warn!("runs are not recorded: the store does not keep up");
+        }
+    }
+
+    fn keep_up(&self) {
+        if let Some(lasted) = self.losing.ends() {
+            info!(lasted_ms = lasted.as_millis(), "the store of runs keeps up again");
+        }
+    }
+}
+
+impl std::fmt::Debug for WriteBehind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("bounds", &self.bounds).finish_non_exhaustive()
+    }
+}

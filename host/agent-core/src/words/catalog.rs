@@ -1,0 +1,70 @@
+//! The tools a model may choose from, as data.
+
+use serde_json::Value;
+
+/// One tool, as the model is told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    /// Unique within a catalog.
+    pub name: String,
+    /// What the tool does and when to use it.
+    pub description: String,
+    /// JSON Schema of the arguments; its root is an object.
+    pub input_schema: Value,
+    /// Whether a call whose answer was lost may be made again: the tool says that it is read-only or idempotent.
+    pub is_repeatable: bool,
+}
+
+impl ToolSpec {
+    /// About how many bytes the tool adds to every model call.
+    pub fn prompt_bytes(&self) -> usize {
+        self.name.len() + self.description.len() + self.input_schema.to_string().len()
+    }
+}
+
+/// Bytes of UTF-8 per token, on the low side for English text and JSON so that estimates err upwards.
+pub(crate) const BYTES_PER_TOKEN: u64 = 3;
+
+/// About how many tokens a model reads in that many bytes of tools.
+pub fn prompt_tokens(bytes: u64) -> u64 {
+    bytes / BYTES_PER_TOKEN
+}
+
+/// An immutable, sorted set of tools. Two catalogs with the same digest are the same.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    tools: Vec<ToolSpec>,
+    digest: String,
+    prompt_bytes: u64,
+}
+
+impl Catalog {
+    /// A catalog of `tools`, whose names must be unique. `digest` names the code behind them, so that a
+    /// swapped tool gives another digest even if its description stays the same.
+    pub fn new(mut tools: Vec<ToolSpec>, digest: String) -> Self {
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        let prompt_bytes = tools.iter().map(ToolSpec::prompt_bytes).sum::<usize>() as u64;
+        Self { tools, digest, prompt_bytes }
+    }
+
+    /// Every tool, sorted by name.
+    pub fn tools(&self) -> &[ToolSpec] {
+        &self.tools
+    }
+
+    /// The tool of that name.
+    pub fn get(&self, name: &str) -> Option<&ToolSpec> {
+        let place = self.tools.binary_search_by(|tool| tool.name.as_str().cmp(name)).ok()?;
+        self.tools.get(place)
+    }
+
+    /// Names the tools and the code behind them.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// About how many bytes the tools add to every model call.
+    pub fn prompt_bytes(&self) -> u64 {
+        self.prompt_bytes
+    }
+}

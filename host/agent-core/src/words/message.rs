@@ -1,0 +1,112 @@
+//! What is said in a run: messages and the tool calls in them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One entry of a run's transcript, in the JSON shape that clients see.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub enum Message {
+    /// The caller's text.
+    User {
+        /// The text as it was sent.
+        content: String,
+    },
+    /// A reply of the model.
+    Assistant {
+        /// The text of the reply; empty when the model only asked for tools.
+        content: String,
+        /// The tools the model asked for, in its order.
+        #[serde(rename = "toolCalls", default, skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<ToolCall>,
+    },
+    /// The answer to one tool call.
+    Tool {
+        /// [`ToolCall::id`] of the call this answers.
+        #[serde(rename = "toolCallId")]
+        tool_call_id: String,
+        /// Name of the tool, as the model wrote it.
+        name: String,
+        /// What the model is told: the tool's JSON, or an error text that is safe to show.
+        content: String,
+    },
+}
+
+/// A model's wish to have a tool called.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The provider's id of the call; unique within a reply.
+    pub id: String,
+    /// The tool's name, as the model wrote it.
+    pub name: String,
+    /// A JSON object. When what the model wrote is not one, this is a JSON string that holds its text
+    /// unchanged, and the run answers the call with an error instead of calling the tool.
+    pub arguments: Value,
+}
+
+impl ToolCall {
+    /// A call whose arguments are the text a model wrote, which may be anything.
+    pub fn from_text(id: String, name: String, arguments: String) -> Self {
+        // Some providers write nothing at all for a tool without parameters.
+        let text = if arguments.trim().is_empty() { "{}" } else { &arguments };
+        let arguments = match serde_json::from_str::<Value>(text) {
+            Ok(object @ Value::Object(_)) if is_shallow(&object, MOST_LEVELS) => object,
+            Ok(_) | Err(_) => Value::String(arguments),
+        };
+        Self { id, name, arguments }
+    }
+}
+
+/// Deepest nesting of arguments. JSON parsers stop at 128 levels, and what stands around the arguments in a
+/// transcript or a journal has to be readable as well.
+const MOST_LEVELS: u32 = 100;
+
+fn is_shallow(value: &Value, levels: u32) -> bool {
+    let Some(below) = levels.checked_sub(1) else { return false };
+    match value {
+        Value::Array(parts) => parts.iter().all(|part| is_shallow(part, below)),
+        Value::Object(members) => members.values().all(|part| is_shallow(part, below)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_that_are_no_json_object_are_kept_as_text() {
+        let arguments = |text: &str| ToolCall::from_text("1".into(), "t".into(), text.into()).arguments;
+        assert_eq!(arguments(r#"{"a":1}"#), json!({"a": 1}));
+        assert_eq!(arguments("  "), json!({}));
+        assert_eq!(arguments("[1]"), json!("[1]"));
+        assert_eq!(arguments("\"a\""), json!("\"a\""));
+        assert_eq!(arguments(r#"{"a":"#), json!(r#"{"a":"#));
+        let nested = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
+        assert!(arguments(&nested(98)).is_object());
+        assert!(arguments(&nested(110)).is_string(), "deeper than a journal could be read");
+    }
+
+    #[test]
+    fn messages_have_the_shape_that_clients_read() {
+        let call = ToolCall { id: "call_1".into(), name: "add".into(), arguments: json!({"a": 1}) };
+        let transcript = [
+            Message::User { content: "hi".into() },
+            Message::Assistant { content: String::new(), tool_calls: vec![call] },
+            Message::Tool { tool_call_id: "call_1".into(), name: "add".into(), content: "3".into() },
+            Message::Assistant { content: "3".into(), tool_calls: vec![] },
+        ];
+        assert_eq!(
+            serde_json::to_value(&transcript).unwrap(),
+            json!([
+                {"role": "user", "content": "hi"},
+                {"role": "assistant", "content": "",
+                 "toolCalls": [{"id": "call_1", "name": "add", "arguments": {"a": 1}}]},
+                {"role": "tool", "toolCallId": "call_1", "name": "add", "content": "3"},
+                {"role": "assistant", "content": "3"},
+            ])
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! What a finished run gives back, in the JSON shape of the service's contract.
+
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::{Message, ToolReceipt, Usage};
+
+/// The agent's result. Variant A wraps it in `{"result": …}`, Variant B returns it bare.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentResult {
+    /// Id of the run, `run_…`.
+    pub id: String,
+    /// The text of the model's last reply.
+    pub output: String,
+    /// Why the run ended.
+    pub stop_reason: StopReason,
+    /// The whole transcript. Every tool call in it is answered.
+    pub messages: Vec<Message>,
+    /// Tokens of all model calls of the run together.
+    #[serde(serialize_with = "with_total")]
+    pub usage: Usage,
+    /// Model calls made.
+    pub iterations: u32,
+    /// `provider/model` of the last reply.
+    pub model: String,
+    /// One receipt per tool call, in the order the model asked for them.
+    pub tool_calls: Vec<ToolReceipt>,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model gave its final answer.
+    Completed,
+    /// The run made as many model calls as it may. The last one was asked for words only.
+    MaxIterations,
+    /// The token budget allowed for one last model call, which was asked for words only, or for none.
+    TokenBudget,
+    /// The model's last reply was cut off at `options.maxTokens` or at the provider's own limit.
+    MaxTokens,
+    /// The provider's content filter stopped the model's last reply, or the model refused to answer.
+    ContentFilter,
+    /// The model replied twice in a row with neither words nor tool calls.
+    EmptyReply,
+    /// The run was cancelled.
+    Cancelled,
+}
+
+impl StopReason {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Completed,
+        Self::MaxIterations,
+        Self::TokenBudget,
+        Self::MaxTokens,
+        Self::ContentFilter,
+        Self::EmptyReply,
+        Self::Cancelled,
+    ];
+
+    /// The reason as it stands in JSON and in metric labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::MaxIterations => "max_iterations",
+            Self::TokenBudget => "token_budget",
+            Self::MaxTokens => "max_tokens",
+            Self::ContentFilter => "content_filter",
+            Self::EmptyReply => "empty_reply",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+fn with_total<S: Serializer>(usage: &Usage, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut object = serializer.serialize_struct("Usage", 3)?;
+    object.serialize_field("inputTokens", &usage.input_tokens)?;
+    object.serialize_field("outputTokens", &usage.output_tokens)?;
+    object.serialize_field("totalTokens", &usage.total())?;
+    object.end()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_stop_reason_is_called_the_same_everywhere() {
+        for reason in StopReason::ALL {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
+        }
+    }
+
+    #[test]
+    fn a_result_that_is_read_back_is_the_one_that_was_written() {
+        let text = json!({
+            "id": "run_1", "output": "3", "stopReason": "completed",
+            "messages": [
+                {"role": "user", "content": "1+2?"},
+                {"role": "assistant", "content": "",
+                 "toolCalls": [{"id": "call_1", "name": "add", "arguments": {"a": 0.1, "b": 5e-324}}]},
+                {"role": "tool", "toolCallId": "call_1", "name": "add", "content": "{}"},
+                {"role": "assistant", "content": "3"},
+            ],
+            "usage": {"inputTokens": 210, "outputTokens": 18, "totalTokens": 228},
+            "iterations": 2, "model": "openai/m",
+            "toolCalls": [
+                {"name": "add", "component": "c@sha256:1", "durationMs": 0.087_654_321_987_654_3, "outcome": "ok"},
+                {"name": "nope", "durationMs": 0.0, "outcome": "unknown_tool"},
+            ],
+        });
+        let result: AgentResult = serde_json::from_value(text.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&result).unwrap(), text);
+        let written = serde_json::to_string(&result).unwrap();
+        assert_eq!(serde_json::from_str::<AgentResult>(&written).unwrap(), result);
+    }
+}
