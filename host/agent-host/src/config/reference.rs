@@ -1,66 +1,69 @@
-//! The table of variables as people read it: for README.md, and as the file `.env.example`.
+//! The reference of all settings as people read it: a table for README.md, and the file `.env.example`.
 //!
 //! `cargo xtask docs` writes both; a test fails when they are not what stands here.
 
 use std::fmt::Write as _;
 
-use super::variable::{Fallback, Kind, Need, Variable};
-use super::variables;
+use super::kind::Kind;
+use super::setting::{DefaultValue, Need, Setting};
+use super::table;
 
-/// A row per variable: name, what it may hold, its default, which variant needs it, what it is for.
+/// A row per setting: name, what it may hold, its default, which variant needs it, what it is for.
 pub fn markdown() -> String {
     let mut text = String::from("| variable | holds | default | needed by | what |\n|---|---|---|---|---|\n");
-    for variable in variables::ALL {
+    for setting in table::all() {
         let row = format!(
             "| `{}` | {} | {} | {} | {} |\n",
-            variable.name,
-            variable.kind,
-            default_in_words(variable),
-            needed_by(variable.need),
-            variable.about.trim(),
+            setting.name,
+            setting.kind,
+            default_in_words(setting),
+            needed_by(setting.need),
+            setting.about.trim(),
         );
         text.push_str(&row);
     }
     text
 }
 
-/// Every variable as a line that sets it to its default, switched off. Those that somebody needs are empty and
+/// Every setting as a line that sets it to its default, switched off. Those that somebody needs are empty and
 /// on, so that a copy of the file is not complete before they are filled in.
 pub fn env_file() -> String {
     let mut text = String::from(
         "# Every setting of agent-host. Copy this file to .env, fill in what is needed and switch on what is to differ.\n\
          # An empty variable counts as one that is not set.\n",
     );
-    for variable in variables::ALL {
+    for setting in table::all() {
         text.push('\n');
-        for line in wrap(variable.about.trim(), 110) {
+        for line in wrap(setting.about.trim(), 110) {
             let _ = writeln!(text, "# {line}");
         }
-        let needed = match variable.need {
+        let needed = match setting.need {
             Need::Never => String::new(),
-            Need::VariantB | Need::Always => format!(" Needed by {}.", needed_by(variable.need)),
+            Need::VariantB | Need::Always => format!(" Needed by {}.", needed_by(setting.need)),
         };
-        let _ = writeln!(text, "# Holds {}.{needed}", variable.kind);
-        let _ = match (variable.need, variable.fallback) {
-            (Need::Always, _) => writeln!(text, "{}=", variable.name),
-            (_, Fallback::Value(value)) => writeln!(text, "#{}={value}", variable.name),
-            (_, Fallback::Nothing | Fallback::Derived(_)) => writeln!(text, "#{}=", variable.name),
+        let _ = writeln!(text, "# Holds {}.{needed}", setting.kind);
+        let _ = match setting.need {
+            Need::Always => writeln!(text, "{}=", setting.name),
+            Need::Never | Need::VariantB => {
+                writeln!(text, "#{}={}", setting.name, setting.default.text().unwrap_or_default())
+            }
         };
     }
     text
 }
 
-fn default_in_words(variable: &Variable) -> String {
-    match (variable.fallback, variable.kind) {
-        (Fallback::Nothing, _) => "none".to_owned(),
-        (Fallback::Derived(words), _) => words.replace('<', "&lt;"),
-        (Fallback::Value(value), Kind::Text | Kind::Path | Kind::OneOf(_) | Kind::Special(_)) => {
-            format!("`{value}`")
+fn default_in_words(setting: &Setting) -> String {
+    match (setting.default, setting.kind) {
+        (DefaultValue::Absent, _) => "none".to_owned(),
+        (DefaultValue::Derived(words), _) => words.replace('<', "&lt;"),
+        (DefaultValue::Number(number), _) => number().to_string(),
+        (DefaultValue::Text(text), Kind::Text | Kind::Path | Kind::OneOf(_) | Kind::Special(_)) => {
+            format!("`{text}`")
         }
         (
-            Fallback::Value(value),
+            DefaultValue::Text(text),
             Kind::Number { .. } | Kind::Secret | Kind::Key | Kind::Url(_) | Kind::Hidden(_),
-        ) => value.to_owned(),
+        ) => text.to_owned(),
     }
 }
 
@@ -93,13 +96,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_name_every_variable_once() {
+    fn both_forms_name_every_setting_once() {
         let (table, file) = (markdown(), env_file());
-        for variable in variables::ALL {
-            assert_eq!(table.matches(&format!("| `{}` |", variable.name)).count(), 1, "{}", variable.name);
+        for setting in table::all() {
+            assert_eq!(table.matches(&format!("| `{}` |", setting.name)).count(), 1, "{}", setting.name);
             let lines = file.lines().map(|line| line.trim_start_matches('#'));
-            let sets = lines.filter(|line| line.starts_with(&format!("{}=", variable.name)));
-            assert_eq!(sets.count(), 1, "{}", variable.name);
+            let sets = lines.filter(|line| line.starts_with(&format!("{}=", setting.name)));
+            assert_eq!(sets.count(), 1, "{}", setting.name);
         }
     }
 

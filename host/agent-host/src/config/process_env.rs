@@ -1,28 +1,28 @@
-//! Where variables come from: the environment of the process, or a map in a test.
+//! Where the values of settings come from: the environment of the process, or a map in a test.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, Hash};
 
-/// A set of variables.
-pub trait Vars {
+/// A set of environment variables.
+pub trait EnvVars {
     /// The value of the variable of that name, whatever bytes it holds.
     fn get(&self, name: &str) -> Option<OsString>;
 }
 
 /// The environment of the process. Nothing else in the project reads it.
 #[derive(Debug, Clone, Copy)]
-pub struct Env;
+pub struct ProcessEnv;
 
-impl Vars for Env {
+impl EnvVars for ProcessEnv {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
     fn get(&self, name: &str) -> Option<OsString> {
         std::env::var_os(name)
     }
 }
 
-impl<K, V, S> Vars for HashMap<K, V, S>
+impl<K, V, S> EnvVars for HashMap<K, V, S>
 where
     K: Borrow<str> + Eq + Hash,
     V: AsRef<OsStr>,
@@ -33,7 +33,7 @@ where
     }
 }
 
-impl<K, V> Vars for BTreeMap<K, V>
+impl<K, V> EnvVars for BTreeMap<K, V>
 where
     K: Borrow<str> + Ord,
     V: AsRef<OsStr>,
