@@ -1,9 +1,13 @@
-//! Exponential backoff: delays that double while something keeps failing. Jitter and limits on the number of attempts
-//! are the caller's.
+//! Pauses that grow while something keeps failing.
 
 use std::time::Duration;
 
-/// Delays that double from a first one up to a longest one.
+/// How long to wait after so many failures in a row beyond the first: `first`, doubled for each.
+pub fn exponential(first: Duration, further: u32) -> Duration {
+    first.saturating_mul(2_u32.saturating_pow(further))
+}
+
+/// Doubles from a first pause up to a last one.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     first: Duration,
@@ -12,22 +16,25 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Begins with `first`; no delay is longer than `last`.
+    /// The first pause is `first`, and none is longer than `last`.
     pub fn new(first: Duration, last: Duration) -> Self {
-        Self { first, last, next: first.min(last) }
+        Self { first, last, next: first }
     }
 
-    /// How long to wait this time.
-    #[allow(clippy::should_implement_trait, reason = "delays never end, so this is no iterator")]
+    /// How long to pause this time.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "pauses never end, so it would be no use as an iterator"
+    )]
     pub fn next(&mut self) -> Duration {
-        let delay = self.next;
-        self.next = self.last.min(delay.saturating_mul(2));
-        delay
+        let pause = self.next;
+        self.next = self.last.min(exponential(self.next, 1));
+        pause
     }
 
-    /// It worked: the next delay is the first one again.
+    /// It worked: the next pause is the first one again.
     pub fn reset(&mut self) {
-        self.next = self.first.min(self.last);
+        self.next = self.first;
     }
 }
 
@@ -36,12 +43,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_double_up_to_a_limit_until_something_works() {
+    fn pauses_grow_up_to_a_limit_until_something_works() {
         let ms = Duration::from_millis;
         let mut backoff = Backoff::new(ms(100), ms(350));
-        let delays: Vec<_> = (0..4).map(|_| backoff.next().as_millis()).collect();
-        assert_eq!(delays, [100, 200, 350, 350]);
+        let pauses: Vec<_> = (0..4).map(|_| backoff.next().as_millis()).collect();
+        assert_eq!(pauses, [100, 200, 350, 350]);
         backoff.reset();
         assert_eq!(backoff.next(), ms(100));
+        assert_eq!([0, 1, 5].map(|further| exponential(ms(100), further)), [ms(100), ms(200), ms(3200)]);
+        assert_eq!(exponential(Duration::MAX, u32::MAX), Duration::MAX);
     }
 }

@@ -1,6 +1,9 @@
 //! `cargo xtask bench`: prints the project's numbers, all from one run on one machine.
 
+use std::fs;
 use std::path::Path;
+
+use anyhow::Context as _;
 
 use crate::guests;
 use crate::run::{cargo, run};
@@ -10,6 +13,9 @@ pub(crate) struct Arguments {
     /// Only the numbers of this bench: `call` (a tool call), `http` (the whole service) or `variant_b` (the whole
     /// service beside the Node deployment).
     only: Option<String>,
+    /// Another binary of agent-host, such as that of the release before, to be measured beside this one in `http`.
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<std::path::PathBuf>,
 }
 
 /// Builds for release and runs the benches.
@@ -21,7 +27,11 @@ pub(crate) fn print_numbers(repository: &Path, arguments: &Arguments) -> anyhow:
     run(&mut cargo(repository, ["build", "--release", "--workspace", "--bins", "--benches"]))?;
     for bench in ["call", "http", "variant_b"] {
         if arguments.only.as_deref().is_none_or(|only| only == bench) {
-            run(&mut cargo(repository, ["bench", "--workspace", "--quiet", "--bench", bench]))?;
+            let mut command = cargo(repository, ["bench", "--workspace", "--quiet", "--bench", bench]);
+            if let Some(baseline) = &arguments.baseline {
+                command.env("BENCH_BASELINE", fs::canonicalize(baseline).context("finding the baseline")?);
+            }
+            run(&mut command)?;
         }
     }
     Ok(())

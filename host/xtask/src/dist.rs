@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: what is shipped, built the way it is shipped. The Dockerfile runs it, and so does CI.
+//! `cargo xtask dist`: what is shipped, built the way it is shipped. The Dockerfile runs it.
 
 mod symbols;
 

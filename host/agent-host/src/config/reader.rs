@@ -6,6 +6,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use agent_core::secret::Secret;
+
 use super::context::{Environment, Variant};
 use super::http_url::HttpUrl;
 use super::kind::Kind;
@@ -13,7 +15,6 @@ use super::number;
 use super::problem::{Problem, Problems};
 use super::process_env::EnvVars;
 use super::setting::{Need, Setting};
-use agent_core::secret::Secret;
 
 /// A problem was found and noted.
 #[derive(Debug, Clone, Copy)]

@@ -1,12 +1,12 @@
 //! Where things are kept.
 
+use agent_core::secret::Secret;
 use url::Url;
 
 use super::problem::Problems;
 use super::process_env::EnvVars;
 use super::reader::{self, Reader, Reported};
 use super::setting::{Need, settings, url};
-use agent_core::secret::Secret;
 
 settings! {
     /// The relational database. A SQLite file is created if it is not there.

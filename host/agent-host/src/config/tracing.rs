@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use agent_core::secret::Secret;
 use percent_encoding::percent_decode_str;
 use reqwest::header::{HeaderName, HeaderValue};
 use url::Url;
@@ -11,7 +12,6 @@ use super::http_url::HttpUrl;
 use super::problem::Problem;
 use super::reader::{Reader, Reported};
 use super::setting::{HOUR, hidden, key, milliseconds, one_of, settings, special, text, url};
-use agent_core::secret::Secret;
 
 settings! {
     /// The key of the tracing service, sent as Authorization: Bearer and as X-API-Key. When it is set, traces are

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_core::ports::Model;
 use model_client::{DemoModel, Fallback, HttpModel, ProviderSettings, Retry, RetryPolicy};
 
-use super::WireError;
+use super::error::WireError;
 use crate::config::{ModelAccess, ModelProvider, Models};
 use crate::metrics::{Metrics, ProviderState};
 

@@ -10,7 +10,7 @@ use crate::connect_error::ConnectError;
 
 /// How long DNS, TCP and TLS may take together. An address that does not answer at all is not worth the whole time of
 /// a call: a retry may be given another one.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Shorter than the 60 s after which common load balancers drop an idle connection, so that this side closes it and
 /// no request is lost on it.

@@ -6,7 +6,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::Instrument as _;
 use url::Url;
 
-use super::client::{build_client, describe_causes};
+use super::client::{CONNECT_TIMEOUT, build_client, describe_causes};
 use super::client_span;
 use crate::connect_error::ConnectError;
 
@@ -124,6 +124,10 @@ impl Transport {
 
     /// The address without path and query, which may hold a key, and the causes.
     fn connection_error(&self, error: reqwest::Error) -> ExchangeError {
+        if error.is_connect() && error.is_timeout() {
+            let (host, limit) = (self.endpoint.authority(), CONNECT_TIMEOUT.as_millis());
+            return ExchangeError::Connection(format!("{host}: no connection within {limit} ms"));
+        }
         let causes = describe_causes(&error.without_url());
         ExchangeError::Connection(format!("{}: {causes}", self.endpoint.authority()))
     }

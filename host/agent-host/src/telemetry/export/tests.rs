@@ -1,0 +1,58 @@
+//! The exporter against collectors on a real socket. What it sends is looked at by the acceptance tests.
+
+use agent_core::secret::Secret;
+use opentelemetry::trace::{Tracer as _, TracerProvider as _};
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::config::{Headers, HttpUrl, Sampling};
+
+/// A collector that gives each export the next of these answers, on a connection of its own.
+async fn collector(answers: &'static [&'static str]) -> (HttpUrl, tokio::task::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = url::Url::parse(&format!("http://{}/v1/traces", listener.local_addr().unwrap())).unwrap();
+    let serve = async move {
+        for answer in answers {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 64 << 10];
+            let read = connection.read(&mut request).await.unwrap();
+            assert!(request[..read].starts_with(b"POST /v1/traces"));
+            let answer = format!("HTTP/1.1 {answer}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+            connection.write_all(answer.as_bytes()).await.unwrap();
+        }
+    };
+    (HttpUrl::from(url), tokio::spawn(serve))
+}
+
+fn config(endpoint: HttpUrl) -> config::Tracing {
+    config::Tracing {
+        endpoint,
+        api_key: Secret::new("key"),
+        project: "test".into(),
+        headers: Headers::default(),
+        timeout: Duration::from_secs(10),
+        service_name: "test".into(),
+        resource: Vec::new(),
+        sampling: Sampling { ratio: 1.0, follows_parent: false },
+        capture_content: false,
+    }
+}
+
+/// A number that no clock can be moved by.
+#[tokio::test]
+async fn a_collector_that_wants_to_be_left_alone_for_ever_costs_its_spans_and_not_the_exporter() {
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    const REFUSAL: &str = "429 Too Many Requests\r\nretry-after: 18446744073709551615";
+    let (url, collector) = collector(&[REFUSAL, "200 OK"]).await;
+    let (queue, mut exporter) = new(&config(url), &Resource::builder_empty().build()).unwrap();
+    let tracer = SdkTracerProvider::builder().with_span_processor(queue).build().tracer("test");
+    for (exported, failed) in [(0, 1), (1, 1)] {
+        drop(tracer.start("a span"));
+        let mut batch = vec![exporter.queue.recv().await.unwrap()];
+        exporter.export(&mut batch, Instant::now() + Duration::from_secs(10)).await;
+        assert_eq!((exporter.counts.exported(), exporter.counts.failed()), (exported, failed));
+    }
+    collector.await.unwrap();
+}
