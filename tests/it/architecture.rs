@@ -137,7 +137,7 @@ fn one_file_reads_the_environment() {
         .filter(|file| code_of(file).iter().any(|(_, line)| reads(line)))
         .map(|file| shown(&file))
         .collect();
-    assert_eq!(files, BTreeSet::from(["host/agent-host/src/config/vars.rs".to_owned()]));
+    assert_eq!(files, BTreeSet::from(["host/agent-host/src/config/process_env.rs".to_owned()]));
 }
 
 #[test]
@@ -164,9 +164,11 @@ fn unsafe_code_stands_in_one_place() {
 
 #[test]
 fn the_run_and_the_retry_schedule_have_no_async_and_no_clock() {
-    for place in
-        ["host/agent-core/src/run", "host/model-client/src/schedule.rs", "host/agent-host/src/config"]
-    {
+    for place in [
+        "host/agent-core/src/run",
+        "host/model-client/src/policy/retry_policy.rs",
+        "host/agent-host/src/config",
+    ] {
         let pure = lines_of(place, |_| true);
         assert!(!pure.is_empty(), "there is no {place} any more");
         for (place, line) in pure {

@@ -13,6 +13,7 @@
 //! - [`usage_meter`]: what a run has cost so far, also one that ends without a result.
 //! - [`rates`]: rate windows that go on counting when their store fails.
 //! - [`jobs`]: what callers do with jobs, and the worker that works them off.
+//! - [`secret`]: a text that cannot be printed by accident.
 //! - [`observe`]: what the core tells whoever counts.
 //! - [`trace`]: which trace a request, a job and each step belong to; `gen_ai`: the spans of a run.
 //! - `testing`: scripted fakes behind the feature of that name.
@@ -33,6 +34,7 @@ pub mod ports;
 pub mod rates;
 pub mod run;
 pub mod runs;
+pub mod secret;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod trace;

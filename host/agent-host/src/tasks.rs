@@ -9,6 +9,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use agent_core::backoff::Backoff;
 use futures::FutureExt as _;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -42,8 +43,8 @@ struct Group {
 }
 
 /// How long to wait before a task that panicked is begun anew, at first and at most.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_DELAY: Duration = Duration::from_secs(30);
 
 /// A task that ran this long had recovered: its next panic is a first one.
 const RECOVERED: Duration = Duration::from_secs(60);
@@ -77,7 +78,7 @@ impl Supervisor {
     ) where
         F: Future<Output = ()> + Send,
     {
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
         loop {
             let (begun, was_stopping) = (Instant::now(), stopping.is_cancelled());
             // What it shares with others is behind locks that a panic cannot leave half-way: none is held across an
@@ -87,13 +88,13 @@ impl Supervisor {
                 return;
             }
             if begun.elapsed() >= RECOVERED {
-                pause = FIRST_PAUSE;
+                backoff.reset();
             }
+            let delay = backoff.next();
             let _down = Down::begin(name, self.clone());
-            tracing::error!(task = name, pause_ms = pause.as_millis(), "a task panicked and is begun anew");
+            tracing::error!(task = name, pause_ms = delay.as_millis(), "a task panicked and is begun anew");
             // What it has to finish before the end is done at once.
-            let _ = stopping.run_until_cancelled(sleep(pause)).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            let _ = stopping.run_until_cancelled(sleep(delay)).await;
             (self.restarted)(name);
         }
     }
@@ -334,11 +335,11 @@ mod tests {
         };
         let (tasks, stopping) = (Tasks::new(), CancellationToken::new());
         tasks.supervise("clumsy", &supervisor, stopping.clone(), clumsy(2, &stopping));
-        sleep(FIRST_PAUSE / 2).await;
+        sleep(FIRST_DELAY / 2).await;
         assert_eq!(supervisor.down(), ["clumsy"]);
-        sleep(FIRST_PAUSE).await;
+        sleep(FIRST_DELAY).await;
         assert_eq!(supervisor.down(), ["clumsy"], "it fell again");
-        sleep(FIRST_PAUSE * 2).await;
+        sleep(FIRST_DELAY * 2).await;
         assert!(supervisor.down().is_empty());
         assert_eq!(*told.lock().unwrap(), ["clumsy", "clumsy"]);
         stopping.cancel();

@@ -1,6 +1,6 @@
 //! The dedicated agent cluster behind HTTP: agent-core's `Cluster` port.
 //!
-//! What is urgent is not decided here, and an answer is not read: whatever its status says, it is the caller's.
+//! The caller decides which queries go there. An answer is not interpreted: whatever its status, it is passed on.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use tokio::time::timeout;
 use tracing::Instrument as _;
 use url::Url;
 
-use crate::client_span;
 use crate::connect_error::ConnectError;
-use crate::transport::{build_client, describe};
+use crate::http::client::{build_client, describe_causes};
+use crate::http::client_span;
 
 /// How long the cluster may take from the first byte we send to the last that it does: as long as an agent
 /// here may (interface, Errors, rule 2).
 pub const CLUSTER_TIMEOUT: Duration = Duration::from_millis(30_000);
 
-/// The largest answer that is passed on. A whole transcript is some hundred KiB; an answer without end must
-/// not fill our memory.
+/// The largest answer that is passed on, in bytes. A whole transcript is some hundred KiB; an answer without end must
+/// not fill the memory.
 const ANSWER_LIMIT: usize = 8 << 20;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -43,10 +43,10 @@ impl HttpCluster {
 
     async fn exchange(&self, query: Forwarded<'_>) -> Result<ClusterAnswer, ClusterError> {
         let mut headers = headers(query)?;
-        client_span::pass_context_on(&mut headers);
+        client_span::inject_context(&mut headers);
         let body = Body { query: query.query };
         let sending = self.client.post(self.endpoint.clone()).json(&body).headers(headers).send();
-        let mut response = sending.await.map_err(broken)?;
+        let mut response = sending.await.map_err(connection_error)?;
         Ok(ClusterAnswer {
             status: response.status().as_u16(),
             content_type: response.headers().get(CONTENT_TYPE).map(|value| value.as_bytes().to_vec()),
@@ -68,13 +68,13 @@ impl Cluster for HttpCluster {
         match timeout(self.time_limit, self.exchange(query).instrument(span.clone())).await {
             Ok(answer) => {
                 match &answer {
-                    Ok(answer) => client_span::answered(&span, answer.status),
-                    Err(_broken) => client_span::failed(&span, "connection"),
+                    Ok(answer) => client_span::record_status(&span, answer.status),
+                    Err(_error) => client_span::record_error(&span, "connection"),
                 }
                 answer
             }
             Err(_elapsed) => {
-                client_span::failed(&span, "timeout");
+                client_span::record_error(&span, "timeout");
                 Err(ClusterError(format!("no whole answer within {} ms", self.time_limit.as_millis())))
             }
         }
@@ -85,7 +85,7 @@ fn headers(query: Forwarded<'_>) -> Result<HeaderMap, ClusterError> {
     let unfit = |name: &str| ClusterError(format!("the caller's {name} cannot stand in a header"));
     let mut authorization =
         HeaderValue::from_bytes(query.authorization).map_err(|_| unfit("authorization"))?;
-    // Whatever prints a request leaves it out.
+    // Left out wherever a request is printed.
     authorization.set_sensitive(true);
     let request_id = HeaderValue::from_str(query.request_id).map_err(|_| unfit("request id"))?;
     Ok(HeaderMap::from_iter([(AUTHORIZATION, authorization), (REQUEST_ID, request_id)]))
@@ -97,7 +97,7 @@ async fn read(response: &mut Response) -> Result<Vec<u8>, ClusterError> {
         return Err(too_large());
     }
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(broken)? {
+    while let Some(chunk) = response.chunk().await.map_err(connection_error)? {
         if body.len() + chunk.len() > ANSWER_LIMIT {
             return Err(too_large());
         }
@@ -106,7 +106,7 @@ async fn read(response: &mut Response) -> Result<Vec<u8>, ClusterError> {
     Ok(body)
 }
 
-/// What broke, without the address.
-fn broken(error: reqwest::Error) -> ClusterError {
-    ClusterError(describe(&error.without_url()))
+/// Why the exchange failed, without the address.
+fn connection_error(error: reqwest::Error) -> ClusterError {
+    ClusterError(describe_causes(&error.without_url()))
 }

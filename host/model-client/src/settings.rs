@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use agent_core::secret::Secret;
 use url::Url;
 
-use crate::api_key::ApiKey;
-use crate::provider::Provider;
+use crate::protocol::provider::Provider;
 
 /// How long one call may take (interface, Limits, "Model call": 30000 ms).
 pub const CALL_TIMEOUT: Duration = Duration::from_millis(30_000);
@@ -17,8 +17,8 @@ pub struct ProviderSettings {
     pub provider: Provider,
     /// The model's name as the provider knows it, without a `provider/` in front.
     pub model: String,
-    /// Goes to the provider with every request.
-    pub api_key: ApiKey,
+    /// Sent to the provider with every request, without surrounding white space.
+    pub api_key: Secret,
     /// Another address that speaks the same protocol. See [`Provider`] for what it may end with.
     pub base_url: Option<Url>,
     /// How long one call may take; usually [`CALL_TIMEOUT`]. The deadline of a request may be sooner.

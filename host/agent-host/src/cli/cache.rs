@@ -8,7 +8,7 @@ use backends::redis::{Redis, RedisCache};
 use clap::{Args, Subcommand};
 
 use super::Exit;
-use crate::config::{Env, KeyValue};
+use crate::config::{KeyValue, ProcessEnv};
 
 /// Works on the result cache.
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ enum Command {
 
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     let Command::Invalidate { pattern } = arguments.command;
-    let url = match KeyValue::from_vars(&Env)? {
+    let url = match KeyValue::from_vars(&ProcessEnv)? {
         KeyValue::Redis(url) => url,
         KeyValue::Memory => bail!(
             "REDIS_URL=memory:// keeps the cache in the serving process: ask it, with \

@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use super::{Exit, serve};
-use crate::config::{Env, Tools, Vars};
+use crate::config::{EnvVars, ProcessEnv, Tools};
 
 /// Where `cargo xtask guests` puts the tools, seen from the root of the repository.
 const BUILT_TOOLS: &str = "target/tools";
@@ -20,7 +20,7 @@ const BUILT_TOOLS: &str = "target/tools";
 const TOKEN_LIFETIME: Duration = Duration::from_hours(24);
 
 pub(crate) async fn run(lane: Handle) -> anyhow::Result<Exit> {
-    let vars = DevVars::over(Env);
+    let vars = DevVars::over(ProcessEnv);
     let demo = vars.defaults.contains_key("LLM_MODEL");
     let secret = vars.defaults.get("JWT_SECRET");
     let token = secret.map(|secret| sign(secret)).transpose()?;
@@ -34,7 +34,7 @@ struct DevVars<V> {
     defaults: BTreeMap<&'static str, String>,
 }
 
-impl<V: Vars> DevVars<V> {
+impl<V: EnvVars> DevVars<V> {
     fn over(set: V) -> Self {
         let mut defaults = BTreeMap::new();
         let mut default = |name, value: &str| defaults.insert(name, value.to_owned());
@@ -60,7 +60,7 @@ impl<V: Vars> DevVars<V> {
     }
 }
 
-impl<V: Vars> Vars for DevVars<V> {
+impl<V: EnvVars> EnvVars for DevVars<V> {
     fn get(&self, name: &str) -> Option<OsString> {
         let set = self.set.get(name).filter(|value| !value.is_empty());
         set.or_else(|| self.defaults.get(name).map(Into::into))

@@ -61,7 +61,7 @@ pub fn run_alone(arguments: Arguments) -> Result<Exit, Arguments> {
 /// Carries a command out. `lane` is where guests go on that take long.
 pub async fn run(arguments: Arguments, lane: Handle) -> anyhow::Result<Exit> {
     match arguments.command {
-        Command::Serve => serve::run(&crate::config::Env, lane, |_| {}).await,
+        Command::Serve => serve::run(&crate::config::ProcessEnv, lane, |_| {}).await,
         Command::Dev => dev::run(lane).await,
         Command::Tools(arguments) => tools::run(&arguments, lane).await,
         Command::Token(arguments) => token::run(arguments),

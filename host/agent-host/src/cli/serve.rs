@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Exit;
-use crate::config::{self, Config, Vars};
+use crate::config::{self, Config, EnvVars};
 use crate::descriptors;
 use crate::serve::{self, BodyLimits, Outcome, Server, Signal, Times};
 use crate::tasks::Tasks;
@@ -21,7 +21,7 @@ use crate::wire::{self, Identity, Running, Service};
 
 /// Serves until a signal ends it. `introduce` is told the address once it is served.
 pub(crate) async fn run(
-    vars: &impl Vars,
+    vars: &impl EnvVars,
     lane: Handle,
     introduce: impl FnOnce(SocketAddr),
 ) -> anyhow::Result<Exit> {

@@ -8,7 +8,7 @@ use clap::Args;
 use http_edge::{Claims, Tokens};
 
 use super::Exit;
-use crate::config::{Env, VariantB};
+use crate::config::{ProcessEnv, VariantB};
 
 /// Signs a token with `JWT_SECRET`.
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     if arguments.id.is_empty() {
         bail!("--id may not be empty: the service refuses tokens of nobody");
     }
-    let secret = VariantB::jwt_secret(&Env)?;
+    let secret = VariantB::jwt_secret(&ProcessEnv)?;
     let claims = Claims { id: arguments.id, tier: arguments.tier, role: arguments.role };
     let token = Tokens::new(secret.expose().as_bytes())
         .issue(&claims, arguments.ttl, SystemTime::now())

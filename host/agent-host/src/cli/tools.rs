@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tool_host::{NoObserver, Observer, ToolHost, ToolListing};
 
 use super::Exit;
-use crate::config::{Agent, Env, Log, Tools};
+use crate::config::{Agent, Log, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
 use crate::wire;
 
@@ -55,15 +55,16 @@ async fn load(config: &Tools, lane: Handle, observer: Arc<dyn Observer>) -> anyh
             std::path::absolute(folder).as_ref().unwrap_or(folder).display()
         );
     }
-    let host = wire::start_observed_tools(config, Agent::token_budget_of(&Env)?, lane, observer).await?;
+    let host =
+        wire::start_observed_tools(config, Agent::token_budget_of(&ProcessEnv)?, lane, observer).await?;
     // The start itself does not wait for what has to be compiled.
     host.reload().await;
     Ok(host)
 }
 
 async fn list(json: bool, lane: Handle) -> anyhow::Result<Exit> {
-    telemetry::install(&Log::from_vars(&Env)?, Destination::Command, None)?;
-    let host = load(&Tools::from_vars(&Env)?, lane, Arc::new(NoObserver)).await?;
+    telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
+    let host = load(&Tools::from_vars(&ProcessEnv)?, lane, Arc::new(NoObserver)).await?;
     let tools = host.list();
     let text = if json { serde_json::to_string_pretty(&tools)? + "\n" } else { describe(&tools) };
     print(&text)?;

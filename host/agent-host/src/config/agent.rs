@@ -1,18 +1,38 @@
-//! What the agent may use up, and what stands around it.
+//! What one agent run may use up, and the policies around it: permits, circuit breaker, cache, cluster.
 
 use std::time::Duration;
 
+use agent_core::circuit::DEFAULT_MIN_VOLUME;
+use agent_core::policy::{DEFAULT_PLACES, DEFAULT_WAIT};
+use agent_core::words::DEFAULT_TOKEN_BUDGET;
+
+use super::context::Variant;
 use super::http_url::HttpUrl;
 use super::problem::Problems;
+use super::process_env::EnvVars;
 use super::reader::{self, Reader, Reported};
-use super::service::Variant;
-use super::variables::{
-    ADMISSION_WAIT_MS, AGENT_CLUSTER_URL, AGENT_TIMEOUT_MS, CIRCUIT_MIN_VOLUME, MAX_CONCURRENT_AGENTS,
-    RESULT_CACHE, TOKEN_BUDGET_PER_REQUEST,
-};
-use super::vars::Vars;
+use super::setting::{HOUR, millis, milliseconds, number, one_of, settings, url};
 
-/// What the agent may use up, and what stands around it.
+settings! {
+    /// How many agents may run at once, those of requests and jobs together. Variant A alone has no limit unless this
+    /// is set.
+    MAX_CONCURRENT_AGENTS = number(1, 100_000).or_number(|| DEFAULT_PLACES as u64);
+    /// How long a request waits for a free agent before it is turned away.
+    ADMISSION_WAIT_MS = milliseconds(0, HOUR).or_number(|| millis(DEFAULT_WAIT));
+    /// Most tokens all model calls of one request may use together.
+    TOKEN_BUDGET_PER_REQUEST = number(1, 1_000_000_000).or_number(|| DEFAULT_TOKEN_BUDGET);
+    /// How long one agent run may take, an attempt at a job included. The one setting to raise for a slow local
+    /// model: LLM_TIMEOUT_MS follows it.
+    AGENT_TIMEOUT_MS = milliseconds(1, HOUR).or_number(|| 30_000);
+    /// How many runs the circuit breaker must have seen before it may open.
+    CIRCUIT_MIN_VOLUME = number(0, 1_000_000).or_number(|| DEFAULT_MIN_VOLUME);
+    /// Whether results are kept and given again to the same question.
+    RESULT_CACHE = one_of(&["on", "off"]).or("on");
+    /// Where gateway requests of high priority go.
+    AGENT_CLUSTER_URL = url(&["https", "http"]);
+}
+
+/// What one agent run may use up, and the policies around it.
 #[derive(Debug, Clone)]
 pub struct Agent {
     /// How many may run at once (`MAX_CONCURRENT_AGENTS`). Variant A alone has no limit unless one is set
@@ -34,8 +54,8 @@ pub struct Agent {
 
 impl Agent {
     /// Reads only the token budget, for commands that run no agent.
-    pub fn token_budget_of(vars: &impl Vars) -> Result<u64, Problems> {
-        reader::collect(vars, |reader| reader.number(&TOKEN_BUDGET_PER_REQUEST))
+    pub fn token_budget_of(vars: &impl EnvVars) -> Result<u64, Problems> {
+        reader::collect(vars, SETTINGS, |reader| reader.number(&TOKEN_BUDGET_PER_REQUEST))
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {

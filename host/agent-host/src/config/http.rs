@@ -3,15 +3,40 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use http_edge::{Origins, RateLimit, RateLimits};
+use http_edge::{Origins, RateLimit, RateLimits, Settings};
 
 use super::reader::{Reader, Reported};
-use super::variable::Variable;
-use super::variables::{
-    BODY_TIMEOUT_MS, CORS_ORIGINS, HOST, MAX_BODY_BYTES, MAX_CONNECTIONS, PORT, RATE_LIMIT_IP,
-    RATE_LIMIT_IP_WINDOW_S, RATE_LIMIT_PREMIUM, RATE_LIMIT_USER, RATE_LIMIT_USER_WINDOW_S, SHUTDOWN_DRAIN_MS,
-    TRUST_PROXY,
-};
+use super::setting::{HOUR, MIB, Setting, bytes, millis, milliseconds, number, settings, special};
+
+settings! {
+    /// The address to listen on.
+    HOST = special("an IP address or a host name").or("0.0.0.0");
+    /// The port to listen on; 0 takes any free one, and the log says which.
+    PORT = number(0, 65_535).or_number(|| 3000);
+    /// Most bytes a request body may have.
+    MAX_BODY_BYTES = bytes(1, 100 * MIB).or_number(|| Settings::default().max_body_bytes as u64);
+    /// How long a client may take to send a request body. Well below the 30 s after which a shutdown is forced.
+    BODY_TIMEOUT_MS = milliseconds(1, HOUR).or_number(|| millis(Settings::default().body_time_limit));
+    /// How many proxies stand in front of the service and append to X-Forwarded-For. 0 believes none of it.
+    TRUST_PROXY = number(0, 32).or_number(|| Settings::default().trusted_proxies as u64);
+    /// Most connections at once; when all are taken, a new one closes the one that has been idle for longest.
+    MAX_CONNECTIONS = number(1, 1_000_000).or_derived("half of what the limit on open files leaves, at most 10000");
+    /// The origins, separated by commas, whose pages may call from a browser. Pages of other origins are
+    /// refused. A listener on a loopback address answers under their host names as well.
+    CORS_ORIGINS = special("origins such as https://app.example or http://localhost:5173, separated by commas");
+    /// Most requests of one address to what is under /api/ within its window; reading jobs counts.
+    RATE_LIMIT_IP = number(1, 1_000_000_000).or_number(|| RateLimits::default().address.requests);
+    /// How many seconds the window of an address is long.
+    RATE_LIMIT_IP_WINDOW_S = number(1, 86_400).or_number(|| RateLimits::default().address.period.as_secs());
+    /// Most requests of one user within their window.
+    RATE_LIMIT_USER = number(1, 1_000_000_000).or_number(|| RateLimits::default().user.requests);
+    /// The same for users whose token has the tier premium.
+    RATE_LIMIT_PREMIUM = number(1, 1_000_000_000).or_number(|| RateLimits::default().premium_requests);
+    /// How many seconds the window of a user is long.
+    RATE_LIMIT_USER_WINDOW_S = number(1, 86_400).or_number(|| RateLimits::default().user.period.as_secs());
+    /// How long connections are still accepted after a signal to stop, while readiness is already denied.
+    SHUTDOWN_DRAIN_MS = milliseconds(0, 29_000).or_number(|| 0);
+}
 
 /// How the service is reached.
 #[derive(Debug, Clone)]
@@ -62,7 +87,7 @@ impl Http {
 }
 
 fn read_rates(reader: &mut Reader<'_>) -> Result<RateLimits, Reported> {
-    let mut period = |variable: &Variable| reader.number(variable).map(Duration::from_secs);
+    let mut period = |setting: &Setting| reader.number(setting).map(Duration::from_secs);
     let (of_addresses, of_users) = (period(&RATE_LIMIT_IP_WINDOW_S), period(&RATE_LIMIT_USER_WINDOW_S));
     let address = reader.number(&RATE_LIMIT_IP);
     let user = reader.number(&RATE_LIMIT_USER);

@@ -1,48 +1,56 @@
 //! Everything an operator can set: a pure function from variables to a [`Config`], or to every problem at
 //! once.
 //!
-//! - [`variables`]: the table of all variables. A new variable begins there.
-//! - `service`, `http`, `observe`, `tracing`, `model`, `agent`, `tools`, `stores`: one struct per concern, beside the
-//!   parser of its values.
-//! - `reader`: how a variable becomes a value or a problem. `problem`: what is said of it.
-//! - [`document`]: the table as people read it.
-//! - [`Vars`]: where variables come from. Only [`Env`] reads the environment of the process.
+//! In layers, each of which uses only those before it:
+//!
+//! 1. `kind`: what a setting may hold. `setting`: one setting. `problem`: what is said when it is wrong.
+//!    `process_env`: where values come from; only [`ProcessEnv`] reads the environment of the process.
+//! 2. `context`: the variants that are served and the environment, which other settings depend on.
+//! 3. `reader`: how a setting becomes a value or a problem. `number`, `http_url`: values of several concerns.
+//! 4. `service`, `http`, `variant_b`, `observe`, `tracing`, `model`, `agent`, `tools`, `stores`: one file per concern,
+//!    which declares its settings and reads them into its struct. A default that another crate owns is that crate's
+//!    constant.
+//! 5. [`table`]: all settings. [`reference`]: the table as people read it. [`Config`]: all concerns.
 //!
 //! What does not belong here: opening, connecting or checking anything that a variable names.
 
 mod agent;
-pub mod document;
+mod context;
 mod http;
 mod http_url;
+mod kind;
 mod model;
 mod number;
 mod observe;
 mod problem;
+mod process_env;
 mod reader;
-mod secret;
+pub mod reference;
 mod service;
+mod setting;
 mod stores;
+pub mod table;
 #[cfg(test)]
 mod tests;
 mod tools;
 mod tracing;
-mod variable;
-pub mod variables;
-mod vars;
+mod variant_b;
 
 pub use self::tracing::{Headers, Sampling, Tracing};
 pub use agent::Agent;
+pub use context::{Environment, Variant};
 pub use http::Http;
 pub use http_url::HttpUrl;
-pub use model::{ModelAccess, ModelId, Models, Provider};
+pub use kind::{Kind, Unit};
+pub use model::{ModelAccess, ModelId, ModelProvider, Models};
 pub use observe::{Log, LogFormat, LogLevel, Observe};
 pub use problem::{Problem, Problems};
-pub use secret::Secret;
-pub use service::{Environment, Service, Variant};
+pub use process_env::{EnvVars, ProcessEnv};
+pub use service::Service;
+pub use setting::{DefaultValue, Need, Setting};
 pub use stores::{Database, KeyValue, Stores};
 pub use tools::Tools;
-pub use variable::{Fallback, Kind, Need, Unit, Variable};
-pub use vars::{Env, Vars};
+pub use variant_b::VariantB;
 
 use reader::{Reader, Reported};
 
@@ -69,21 +77,10 @@ pub struct Config {
     pub warnings: Vec<String>,
 }
 
-/// What Variant B cannot do without.
-#[derive(Debug, Clone)]
-pub struct VariantB {
-    /// Signs and verifies bearer tokens (`JWT_SECRET`).
-    pub jwt_secret: Secret,
-    /// The same as in [`Stores`].
-    pub database: Database,
-    /// The same as in [`Stores`].
-    pub key_value: KeyValue,
-}
-
 impl Config {
     /// Reads and checks every variable.
-    pub fn from_vars(vars: &impl Vars) -> Result<Self, Problems> {
-        reader::collect(vars, Self::read)
+    pub fn from_vars(vars: &impl EnvVars) -> Result<Self, Problems> {
+        reader::collect(vars, &table::all().collect::<Vec<_>>(), Self::read)
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {
@@ -94,10 +91,10 @@ impl Config {
         let agent = Agent::read(reader);
         let tools = Tools::read(reader);
         let stores = Stores::read(reader);
-        let jwt_secret = reader.secret(&variables::JWT_SECRET);
+        let jwt_secret = VariantB::read_secret(reader);
         let (service, stores) = (service?, stores?);
         let (mut models, agent) = (models?, agent?);
-        if !reader.is_set(&variables::LLM_TIMEOUT_MS) {
+        if !reader.is_set(&model::LLM_TIMEOUT_MS) {
             // Whoever gives runs more time has a slow model.
             models.timeout = models.timeout.max(agent.timeout);
         }
@@ -111,25 +108,6 @@ impl Config {
             service,
             stores,
             warnings: reader.take_warnings(),
-        })
-    }
-}
-
-impl VariantB {
-    /// Reads nothing but `JWT_SECRET`, for the command that signs.
-    pub fn jwt_secret(vars: &impl Vars) -> Result<Secret, Problems> {
-        reader::collect(vars, |reader| reader.needed(&variables::JWT_SECRET, |text| Some(Secret::new(text))))
-    }
-
-    fn from(variant: Variant, jwt_secret: Option<Secret>, stores: &Stores) -> Option<Self> {
-        if !variant.serves_b() {
-            return None;
-        }
-        // The table says that Variant B needs all three, so the reader has refused to go without them.
-        Some(Self {
-            jwt_secret: jwt_secret?,
-            database: stores.database.clone()?,
-            key_value: stores.key_value.clone()?,
         })
     }
 }

@@ -3,21 +3,46 @@
 use std::fmt;
 use std::time::Duration;
 
+use agent_core::secret::Secret;
+use model_client::{CALL_TIMEOUT, Provider, RETRIES};
+
 use super::http_url::HttpUrl;
 use super::problem::Problem;
 use super::reader::{Reader, Reported};
-use super::secret::Secret;
-use super::variable::Variable;
-use super::variables::{
-    ALT_LLM_API_KEY, ALT_LLM_BASE_URL, ALT_LLM_MODEL, LLM_API_KEY, LLM_BASE_URL, LLM_HEALTH_TTL_MS,
-    LLM_MODEL, LLM_RETRIES, LLM_TIMEOUT_MS,
-};
+use super::setting::{HOUR, Need, Setting, key, millis, milliseconds, number, settings, special, url};
+
+settings! {
+    /// The key of the language-model provider.
+    LLM_API_KEY = key().needed(Need::Always);
+    /// The language model. A name without a provider is understood when it begins like those of OpenAI
+    /// (gpt, o1, o3, o4, chatgpt) or Anthropic (claude). demo/… answers by rules and is for first contact.
+    LLM_MODEL = special(ALLOWED).or("openai/gpt-4o-mini");
+    /// The provider's address, for servers that speak its protocol elsewhere.
+    LLM_BASE_URL = url(&["https", "http"]);
+    /// The key of the second provider, which is asked when the first one fails.
+    ALT_LLM_API_KEY = key();
+    /// The second provider's language model. Setting it switches the second provider on.
+    ALT_LLM_MODEL = special(ALLOWED);
+    /// The second provider's address.
+    ALT_LLM_BASE_URL = url(&["https", "http"]);
+    /// How long one model call may take. When it is not set and AGENT_TIMEOUT_MS is more, that holds. The model's
+    /// health check may take as long.
+    LLM_TIMEOUT_MS = milliseconds(1, HOUR).or_number(|| millis(CALL_TIMEOUT));
+    /// How often a failed model call is made again.
+    LLM_RETRIES = number(0, 10).or_number(|| u64::from(RETRIES));
+    /// How long a good answer of the model's health check is kept; 0 asks every time. A reply to a run counts as
+    /// one. A failure is kept for 5 s at most.
+    LLM_HEALTH_TTL_MS = milliseconds(0, HOUR).or_number(|| 30_000);
+}
 
 /// What `LLM_MODEL` and `ALT_LLM_MODEL` may hold.
-pub(super) const ALLOWED: &str = "anthropic/<model>, openai/<model> or, except in production, demo/<model>; without a provider only a name \
+const ALLOWED: &str = "anthropic/<model>, openai/<model> or, except in production, demo/<model>; without a provider only a name \
      that begins with gpt, o1, o3, o4, chatgpt or claude";
 const ALLOWED_IN_PRODUCTION: &str =
     "anthropic/<model> or openai/<model>: the demo model is no language model";
+
+/// The word before the slash for the model that answers by rules.
+const DEMO: &str = "demo";
 
 /// The models, and how they are asked.
 #[derive(Debug, Clone)]
@@ -48,19 +73,17 @@ pub struct ModelAccess {
 /// `provider/model`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelId {
-    /// Whose protocol is spoken.
-    pub provider: Provider,
+    /// Who answers.
+    pub provider: ModelProvider,
     /// The model, as its provider names it. It may contain slashes.
     pub name: String,
 }
 
-/// Whose protocol is spoken.
+/// Who answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Provider {
-    /// Anthropic Messages.
-    Anthropic,
-    /// OpenAI chat completions, which many servers speak.
-    OpenAi,
+pub enum ModelProvider {
+    /// A server that speaks the protocol of this provider.
+    Remote(Provider),
     /// The built-in model that answers by rules.
     Demo,
 }
@@ -119,18 +142,18 @@ fn read_second(reader: &mut Reader<'_>) -> Result<Option<ModelAccess>, Reported>
     }
 }
 
-fn report_missing(reader: &mut Reader<'_>, variable: &Variable) {
-    if !reader.is_set(variable) {
+fn report_missing(reader: &mut Reader<'_>, setting: &Setting) {
+    if !reader.is_set(setting) {
         let other = if reader.is_set(&ALT_LLM_MODEL) { &ALT_LLM_MODEL } else { &ALT_LLM_BASE_URL };
-        reader.report(Problem::missing_beside(variable, other));
+        reader.report(Problem::missing_beside(setting, other));
     }
 }
 
-fn read_id(reader: &mut Reader<'_>, variable: &Variable) -> Result<Option<ModelId>, Reported> {
-    let id = reader.optional(variable, ModelId::parse)?;
+fn read_id(reader: &mut Reader<'_>, setting: &Setting) -> Result<Option<ModelId>, Reported> {
+    let id = reader.optional(setting, ModelId::parse)?;
     let Some(id) = id else { return Ok(None) };
-    if id.provider == Provider::Demo && reader.is_production() {
-        let mut problem = Problem::refused(variable, &id.to_string());
+    if id.provider == ModelProvider::Demo && reader.is_production() {
+        let mut problem = Problem::refused(setting, &id.to_string());
         ALLOWED_IN_PRODUCTION.clone_into(&mut problem.allowed);
         return Err(reader.report(problem));
     }
@@ -138,29 +161,22 @@ fn read_id(reader: &mut Reader<'_>, variable: &Variable) -> Result<Option<ModelI
 }
 
 impl ModelId {
-    /// Reads `provider/model`, or guesses the provider from the name.
+    /// Reads `provider/model`, or finds the provider that names its own models like this one.
     fn parse(text: &str) -> Option<Self> {
-        let (provider, name) = match text.split_once('/') {
-            Some(("anthropic", name)) => (Provider::Anthropic, name),
-            Some(("openai", name)) => (Provider::OpenAi, name),
-            Some(("demo", name)) => (Provider::Demo, name),
-            _ => (Provider::guess(text)?, text),
+        let prefixed = text.split_once('/');
+        let prefixed = prefixed.and_then(|(prefix, name)| Some((ModelProvider::with_prefix(prefix)?, name)));
+        let (provider, name) = match prefixed {
+            Some(prefixed) => prefixed,
+            None => (ModelProvider::Remote(Provider::of_model(text)?), text),
         };
         let usable = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control());
         usable.then(|| Self { provider, name: name.to_owned() })
     }
 }
 
-impl Provider {
-    fn guess(name: &str) -> Option<Self> {
-        let begins_with = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
-        if begins_with(&["gpt", "o1", "o3", "o4", "chatgpt"]) {
-            Some(Self::OpenAi)
-        } else if begins_with(&["claude"]) {
-            Some(Self::Anthropic)
-        } else {
-            None
-        }
+impl ModelProvider {
+    fn with_prefix(prefix: &str) -> Option<Self> {
+        if prefix == DEMO { Some(Self::Demo) } else { Provider::with_prefix(prefix).map(Self::Remote) }
     }
 }
 
@@ -170,12 +186,11 @@ impl fmt::Display for ModelId {
     }
 }
 
-impl fmt::Display for Provider {
+impl fmt::Display for ModelProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAi => "openai",
-            Self::Demo => "demo",
+            Self::Remote(provider) => provider.prefix(),
+            Self::Demo => DEMO,
         })
     }
 }
@@ -200,6 +215,18 @@ mod tests {
             ("claude-opus-4", "anthropic/claude-opus-4"),
         ] {
             assert_eq!(ModelId::parse(text).unwrap().to_string(), id);
+        }
+    }
+
+    #[test]
+    fn every_provider_is_named_in_what_is_allowed() {
+        for provider in Provider::all() {
+            for allowed in [ALLOWED, ALLOWED_IN_PRODUCTION] {
+                assert!(allowed.contains(&format!("{provider}/<model>")), "{provider}: {allowed}");
+            }
+            for name in provider.model_names() {
+                assert!(ALLOWED.contains(&format!(" {name}")), "{name}");
+            }
         }
     }
 

@@ -1,10 +1,17 @@
 //! What an operator sees of the service: its log, its metrics, its traces.
 
 use super::problem::Problems;
+use super::process_env::EnvVars;
 use super::reader::{self, Reader, Reported};
+use super::setting::{one_of, settings, special};
 use super::tracing::Tracing;
-use super::variables::{LOG_LEVEL, METRICS_PREFIX};
-use super::vars::Vars;
+
+settings! {
+    /// The least serious entries that are logged.
+    LOG_LEVEL = one_of(&["debug", "info", "warn", "error"]).or("info");
+    /// Stands before the names of the default process metrics.
+    METRICS_PREFIX = special("letters, digits, _ and :, not beginning with a digit").or("agent_");
+}
 
 /// What an operator sees of the service.
 #[derive(Debug, Clone)]
@@ -60,8 +67,8 @@ impl Observe {
 
 impl Log {
     /// Reads nothing but the level, for commands that a person runs at a terminal.
-    pub fn from_vars(vars: &impl Vars) -> Result<Self, Problems> {
-        reader::collect(vars, |reader| {
+    pub fn from_vars(vars: &impl EnvVars) -> Result<Self, Problems> {
+        reader::collect(vars, SETTINGS, |reader| {
             let level = reader.value(&LOG_LEVEL, LogLevel::parse)?;
             Ok(Self { level, format: LogFormat::Text })
         })

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::variable::{Need, Variable};
+use super::setting::{Need, Setting};
 
 /// Longest found value that is shown whole. More would push what matters off the screen.
 const SHOWN_CHARACTERS: usize = 60;
@@ -11,10 +11,10 @@ const SHOWN_CHARACTERS: usize = 60;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems(pub(super) Vec<Problem>);
 
-/// One variable that keeps the service from starting.
+/// One setting that keeps the service from starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Its name.
+    /// The name of the variable.
     pub variable: &'static str,
     /// What was found, as it may be shown.
     pub found: String,
@@ -24,38 +24,38 @@ pub struct Problem {
 
 impl Problem {
     /// Neither a value nor anything to fall back on.
-    pub(super) fn missing(variable: &Variable, empty: bool) -> Self {
+    pub(super) fn missing(setting: &Setting, empty: bool) -> Self {
         let found = if empty { "empty" } else { "not set" };
-        let why = match variable.need {
+        let why = match setting.need {
             Need::Always | Need::Never => "but always needed",
             Need::VariantB => "but needed when SERVICE_VARIANT is b or both",
         };
-        Self::because(variable, format!("{found}, {why}"))
+        Self::because(setting, format!("{found}, {why}"))
     }
 
     /// Nothing, and the command that asks needs it.
-    pub(super) fn missing_for_command(variable: &Variable) -> Self {
-        Self::because(variable, "not set, but needed by this command".to_owned())
+    pub(super) fn missing_for_command(setting: &Setting) -> Self {
+        Self::because(setting, "not set, but needed by this command".to_owned())
     }
 
     /// Needed because of another variable.
-    pub(super) fn missing_beside(variable: &Variable, other: &Variable) -> Self {
-        Self::because(variable, format!("not set, but needed because {} is", other.name))
+    pub(super) fn missing_beside(setting: &Setting, other: &Setting) -> Self {
+        Self::because(setting, format!("not set, but needed because {} is", other.name))
     }
 
     /// A value that is not allowed.
-    pub(super) fn refused(variable: &Variable, value: &str) -> Self {
-        let found = if variable.is_hidden() { outline(value) } else { quote(value) };
-        Self::because(variable, format!("found {found}"))
+    pub(super) fn refused(setting: &Setting, value: &str) -> Self {
+        let found = if setting.kind.is_hidden() { outline(value) } else { quote(value) };
+        Self::because(setting, format!("found {found}"))
     }
 
     /// Bytes that are no text. They are not shown: nobody could read them.
-    pub(super) fn not_text(variable: &Variable) -> Self {
-        Self::because(variable, "found bytes that are not UTF-8".to_owned())
+    pub(super) fn not_text(setting: &Setting) -> Self {
+        Self::because(setting, "found bytes that are not UTF-8".to_owned())
     }
 
-    fn because(variable: &Variable, found: String) -> Self {
-        Self { variable: variable.name, found, allowed: variable.kind.to_string() }
+    fn because(setting: &Setting, found: String) -> Self {
+        Self { variable: setting.name, found, allowed: setting.kind.to_string() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reads one variable after the other and keeps what is wrong with them, so that all of it is said at once.
+//! Reads one setting after the other and collects what is wrong with them, so that all of it is said at once.
 //!
 //! A method that fails has added to the problems and returns [`Reported`] as the proof of it. Its caller
 //! reads all the variables of its concern before the first `?`, or the rest would go unread.
@@ -6,22 +6,23 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use agent_core::secret::Secret;
+
+use super::context::{Environment, Variant};
 use super::http_url::HttpUrl;
+use super::kind::Kind;
 use super::number;
 use super::problem::{Problem, Problems};
-use super::secret::Secret;
-use super::service::{Environment, Variant};
-use super::variable::{Fallback, Kind, Need, Variable};
-use super::variables;
-use super::vars::Vars;
+use super::process_env::EnvVars;
+use super::setting::{Need, Setting};
 
 /// A problem was found and noted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reported;
 
-/// Turns variables into values.
+/// Turns the values of variables into values of their types.
 pub(super) struct Reader<'a> {
-    vars: &'a dyn Vars,
+    vars: &'a dyn EnvVars,
     /// Absent as long as it is not known: then only what every variant needs is asked for.
     variant: Option<Variant>,
     /// Absent as long as it is not known.
@@ -30,9 +31,10 @@ pub(super) struct Reader<'a> {
     warnings: Vec<String>,
 }
 
-/// Reads with `read` and gives either its result or everything that was wrong.
+/// Reads with `read`, and gives either its result or every problem, in the order of `settings`.
 pub(super) fn collect<T>(
-    vars: &dyn Vars,
+    vars: &dyn EnvVars,
+    settings: &[&Setting],
     read: impl FnOnce(&mut Reader<'_>) -> Result<T, Reported>,
 ) -> Result<T, Problems> {
     let mut reader =
@@ -40,9 +42,9 @@ pub(super) fn collect<T>(
     match read(&mut reader) {
         Ok(value) if reader.problems.is_empty() => Ok(value),
         Ok(_) | Err(Reported) => {
-            let place =
-                |problem: &Problem| variables::ALL.iter().position(|known| known.name == problem.variable);
-            reader.problems.sort_by_key(place);
+            let position =
+                |problem: &Problem| settings.iter().position(|setting| setting.name == problem.variable);
+            reader.problems.sort_by_key(position);
             Err(Problems(reader.problems))
         }
     }
@@ -86,54 +88,54 @@ impl Reader<'_> {
     }
 
     /// Whether the variable has a value, right or wrong.
-    pub(super) fn is_set(&self, variable: &Variable) -> bool {
-        self.vars.get(variable.name).is_some_and(|value| !value.is_empty())
+    pub(super) fn is_set(&self, setting: &Setting) -> bool {
+        self.vars.get(setting.name).is_some_and(|value| !value.is_empty())
     }
 
     /// A value with a default.
     pub(super) fn value<T>(
         &mut self,
-        variable: &Variable,
+        setting: &Setting,
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T, Reported> {
-        let value = self.optional(variable, parse)?;
+        let value = self.optional(setting, parse)?;
         // Without a default the table and the parser of the concern do not belong together. A test reads
         // every variable unset, so this is a message that nobody has seen.
-        value.ok_or_else(|| self.report(Problem::missing(variable, false)))
+        value.ok_or_else(|| self.report(Problem::missing(setting, false)))
     }
 
     /// A value that may be absent, unless the table says that it is needed.
     pub(super) fn optional<T>(
         &mut self,
-        variable: &Variable,
+        setting: &Setting,
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, Reported> {
-        let Some(text) = self.text(variable)? else { return Ok(None) };
+        let Some(text) = self.text(setting)? else { return Ok(None) };
         match parse(&text) {
             Some(value) => Ok(Some(value)),
-            None => Err(self.report(Problem::refused(variable, &text))),
+            None => Err(self.report(Problem::refused(setting, &text))),
         }
     }
 
     /// A value that a command cannot do without, whatever the variant.
     pub(super) fn needed<T>(
         &mut self,
-        variable: &Variable,
+        setting: &Setting,
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T, Reported> {
-        let value = self.optional(variable, parse)?;
-        value.ok_or_else(|| self.report(Problem::missing_for_command(variable)))
+        let value = self.optional(setting, parse)?;
+        value.ok_or_else(|| self.report(Problem::missing_for_command(setting)))
     }
 
     /// A value with a default, where less is allowed than the table says.
     pub(super) fn narrowed<T>(
         &mut self,
-        variable: &Variable,
+        setting: &Setting,
         allowed: &str,
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T, Reported> {
         let before = self.problems.len();
-        let value = self.value(variable, parse);
+        let value = self.value(setting, parse);
         for problem in self.problems.iter_mut().skip(before) {
             allowed.clone_into(&mut problem.allowed);
         }
@@ -141,26 +143,26 @@ impl Reader<'_> {
     }
 
     /// A number within the range of the table.
-    pub(super) fn number<T: TryFrom<u64>>(&mut self, variable: &Variable) -> Result<T, Reported> {
-        self.value(variable, |text| within(variable, text))
+    pub(super) fn number<T: TryFrom<u64>>(&mut self, setting: &Setting) -> Result<T, Reported> {
+        self.value(setting, |text| within(setting, text))
     }
 
     /// A number within the range of the table, if one is set.
     pub(super) fn optional_number<T: TryFrom<u64>>(
         &mut self,
-        variable: &Variable,
+        setting: &Setting,
     ) -> Result<Option<T>, Reported> {
-        self.optional(variable, |text| within(variable, text))
+        self.optional(setting, |text| within(setting, text))
     }
 
     /// A number of milliseconds.
-    pub(super) fn duration(&mut self, variable: &Variable) -> Result<Duration, Reported> {
-        self.number(variable).map(Duration::from_millis)
+    pub(super) fn duration(&mut self, setting: &Setting) -> Result<Duration, Reported> {
+        self.number(setting).map(Duration::from_millis)
     }
 
     /// `on` or `off`.
-    pub(super) fn switch(&mut self, variable: &Variable) -> Result<bool, Reported> {
-        self.value(variable, |word| match word {
+    pub(super) fn switch(&mut self, setting: &Setting) -> Result<bool, Reported> {
+        self.value(setting, |word| match word {
             "on" => Some(true),
             "off" => Some(false),
             _ => None,
@@ -168,14 +170,14 @@ impl Reader<'_> {
     }
 
     /// A text that is not shown, taken as it is.
-    pub(super) fn secret(&mut self, variable: &Variable) -> Result<Option<Secret>, Reported> {
-        self.optional(variable, |text| Some(Secret::new(text)))
+    pub(super) fn secret(&mut self, setting: &Setting) -> Result<Option<Secret>, Reported> {
+        self.optional(setting, |text| Some(Secret::new(text)))
     }
 
     /// A key that goes into a header. White space around it, as files and shells leave it, cannot be sent and
     /// is dropped; a control character within it comes from pasting more than the key.
-    pub(super) fn key(&mut self, variable: &Variable) -> Result<Option<Secret>, Reported> {
-        self.optional(variable, |text| {
+    pub(super) fn key(&mut self, setting: &Setting) -> Result<Option<Secret>, Reported> {
+        self.optional(setting, |text| {
             let key = text.trim();
             let usable = !key.is_empty() && !key.contains(char::is_control);
             usable.then(|| Secret::new(key))
@@ -183,41 +185,37 @@ impl Reader<'_> {
     }
 
     /// The address of an HTTP server.
-    pub(super) fn http_url(&mut self, variable: &Variable) -> Result<Option<HttpUrl>, Reported> {
-        self.optional(variable, HttpUrl::parse)
+    pub(super) fn http_url(&mut self, setting: &Setting) -> Result<Option<HttpUrl>, Reported> {
+        self.optional(setting, HttpUrl::parse)
     }
 
     /// A path, if one is set.
-    pub(super) fn path(&mut self, variable: &Variable) -> Result<Option<PathBuf>, Reported> {
-        self.optional(variable, |text| Some(PathBuf::from(text)))
+    pub(super) fn path(&mut self, setting: &Setting) -> Result<Option<PathBuf>, Reported> {
+        self.optional(setting, |text| Some(PathBuf::from(text)))
     }
 
-    /// An absolute folder of the platform, see [`variables::AMBIENT`]. The XDG specification wants relative
-    /// ones ignored.
-    pub(super) fn ambient_folder(&self, name: &str) -> Option<PathBuf> {
+    /// An absolute folder that a variable of the platform names. The XDG specification wants relative ones ignored.
+    pub(super) fn platform_folder(&self, name: &str) -> Option<PathBuf> {
         self.vars.get(name).map(PathBuf::from).filter(|folder| folder.is_absolute())
     }
 
     /// The text that is set, or the default's. An empty variable counts as one that is not set: that is how
     /// compose files and unit files switch a variable off.
-    fn text(&mut self, variable: &Variable) -> Result<Option<String>, Reported> {
-        let found = self.vars.get(variable.name);
+    fn text(&mut self, setting: &Setting) -> Result<Option<String>, Reported> {
+        let found = self.vars.get(setting.name);
         let empty = found.as_ref().is_some_and(|value| value.is_empty());
         match found {
             Some(value) if !empty => {
                 let text = value.into_string();
-                text.map(Some).map_err(|_| self.report(Problem::not_text(variable)))
+                text.map(Some).map_err(|_| self.report(Problem::not_text(setting)))
             }
-            _ if self.needs(variable) => Err(self.report(Problem::missing(variable, empty))),
-            _ => Ok(match variable.fallback {
-                Fallback::Value(text) => Some(text.to_owned()),
-                Fallback::Nothing | Fallback::Derived(_) => None,
-            }),
+            _ if self.needs(setting) => Err(self.report(Problem::missing(setting, empty))),
+            _ => Ok(setting.default.text()),
         }
     }
 
-    fn needs(&self, variable: &Variable) -> bool {
-        match variable.need {
+    fn needs(&self, setting: &Setting) -> bool {
+        match setting.need {
             Need::Always => true,
             Need::VariantB => self.variant.is_some_and(Variant::serves_b),
             Need::Never => false,
@@ -225,8 +223,8 @@ impl Reader<'_> {
     }
 }
 
-fn within<T: TryFrom<u64>>(variable: &Variable, text: &str) -> Option<T> {
-    let Kind::Number { least, most, .. } = variable.kind else { return None };
+fn within<T: TryFrom<u64>>(setting: &Setting, text: &str) -> Option<T> {
+    let Kind::Number { least, most, .. } = setting.kind else { return None };
     let number = number::whole(text).filter(|number| (least..=most).contains(number))?;
     T::try_from(number).ok()
 }

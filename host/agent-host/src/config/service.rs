@@ -1,12 +1,22 @@
-//! Which service this is, and where it runs.
-
-use std::fmt;
+//! Which service this is, and where it runs. Its settings are read first, because others depend on them.
 
 use url::Url;
 
+use super::context::{Environment, Variant};
+use super::kind::either;
 use super::reader::{Reader, Reported};
-use super::variable::either;
-use super::variables::{AWS_LAMBDA_RUNTIME_API, NODE_ENV, SERVICE_VARIANT};
+use super::setting::{Need, one_of, settings, special};
+
+settings! {
+    /// The endpoints that are served. The requirements of every served variant apply.
+    SERVICE_VARIANT = one_of(&["a", "b", "both"]).or("a");
+    /// The environment the service runs in: the `environment` label of the metrics, the form of the log
+    /// (JSON lines in production), and whether the demo model may be used. Variant A knows development,
+    /// production and test; Variant B knows development, staging and production, and has no default.
+    NODE_ENV = one_of(&["development", "staging", "production", "test"]).or("development").needed(Need::VariantB);
+    /// Set by AWS Lambda: the address of its runtime interface.
+    AWS_LAMBDA_RUNTIME_API = special("host:port");
+}
 
 /// Which service this is.
 #[derive(Debug, Clone)]
@@ -19,30 +29,6 @@ pub struct Service {
     pub lambda_runtime_api: Option<String>,
 }
 
-/// The endpoints that are served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Variant {
-    /// Variant A, the primary service.
-    A,
-    /// Variant B, the extended service.
-    B,
-    /// Both.
-    Both,
-}
-
-/// The environment the service runs in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Environment {
-    /// A developer's machine.
-    Development,
-    /// The rehearsal for production (Variant B only).
-    Staging,
-    /// The real thing.
-    Production,
-    /// A test run (Variant A only).
-    Test,
-}
-
 impl Service {
     /// Has to be read first: what the other variables may be depends on it.
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {
@@ -50,7 +36,7 @@ impl Service {
         if let Ok(variant) = variant {
             reader.serve(variant);
         }
-        let environment = Environment::read(reader);
+        let environment = read_environment(reader);
         if let Ok(environment) = environment {
             reader.run_in(environment);
         }
@@ -59,65 +45,14 @@ impl Service {
     }
 }
 
-impl Variant {
-    /// Whether Variant A is among what is served.
-    pub fn serves_a(self) -> bool {
-        matches!(self, Self::A | Self::Both)
-    }
-
-    /// Whether Variant B is among what is served.
-    pub fn serves_b(self) -> bool {
-        matches!(self, Self::B | Self::Both)
-    }
-
-    fn parse(word: &str) -> Option<Self> {
-        match word {
-            "a" => Some(Self::A),
-            "b" => Some(Self::B),
-            "both" => Some(Self::Both),
-            _ => None,
-        }
-    }
-}
-
-impl Environment {
-    const ALL: [Self; 4] = [Self::Development, Self::Staging, Self::Production, Self::Test];
-
-    /// The environment, as the variants that are served know it.
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {
-        let variant = reader.variant();
-        let known: Vec<_> =
-            Self::ALL.into_iter().filter(|one| variant.is_none_or(|v| one.exists(v))).collect();
-        let words: Vec<_> = known.iter().map(|one| one.as_str()).collect();
-        let parse = |word: &str| known.iter().copied().find(|one| one.as_str() == word);
-        reader.narrowed(&NODE_ENV, &either(&words, ""), parse)
-    }
-
-    /// The word in `NODE_ENV`, and in the label of the metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Development => "development",
-            Self::Staging => "staging",
-            Self::Production => "production",
-            Self::Test => "test",
-        }
-    }
-
-    /// The sets of the two variants differ (interface, "Configuration"). Where both are served, a value must
-    /// be in both sets.
-    fn exists(self, variant: Variant) -> bool {
-        match self {
-            Self::Development | Self::Production => true,
-            Self::Staging => !variant.serves_a(),
-            Self::Test => !variant.serves_b(),
-        }
-    }
-}
-
-impl fmt::Display for Environment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
+/// The environment, one of those that every served variant knows.
+fn read_environment(reader: &mut Reader<'_>) -> Result<Environment, Reported> {
+    let variant = reader.variant();
+    let known: Vec<_> =
+        Environment::ALL.into_iter().filter(|one| variant.is_none_or(|v| one.exists(v))).collect();
+    let words: Vec<_> = known.iter().map(|one| one.as_str()).collect();
+    let parse = |word: &str| known.iter().copied().find(|one| one.as_str() == word);
+    reader.narrowed(&NODE_ENV, &either(&words, ""), parse)
 }
 
 /// `host:port`, as Lambda gives it.

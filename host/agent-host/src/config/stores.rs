@@ -1,12 +1,22 @@
 //! Where things are kept.
 
+use agent_core::secret::Secret;
 use url::Url;
 
 use super::problem::Problems;
+use super::process_env::EnvVars;
 use super::reader::{self, Reader, Reported};
-use super::secret::Secret;
-use super::variables::{DATABASE_URL, MONGODB_URL, REDIS_URL};
-use super::vars::Vars;
+use super::setting::{Need, settings, url};
+
+settings! {
+    /// The relational database. A SQLite file is created if it is not there.
+    DATABASE_URL = url(&["postgres", "postgresql", "sqlite"]).needed(Need::VariantB);
+    /// The key-value store. memory:// keeps cache and rate windows in the process.
+    REDIS_URL = url(&["redis", "rediss", "memory"]).needed(Need::VariantB);
+    /// The document store: when set, run records and journals go there instead of the relational database. The
+    /// servers are named one by one: mongodb+srv:// addresses are not looked up.
+    MONGODB_URL = url(&["mongodb"]);
+}
 
 /// Where things are kept. The addresses are whole, as they were set.
 #[derive(Debug, Clone)]
@@ -63,8 +73,8 @@ impl Database {
 
 impl KeyValue {
     /// Reads nothing but `REDIS_URL`, for the command that works on the cache.
-    pub fn from_vars(vars: &impl Vars) -> Result<Self, Problems> {
-        reader::collect(vars, |reader| reader.needed(&REDIS_URL, Self::parse))
+    pub fn from_vars(vars: &impl EnvVars) -> Result<Self, Problems> {
+        reader::collect(vars, SETTINGS, |reader| reader.needed(&REDIS_URL, Self::parse))
     }
 
     fn parse(text: &str) -> Option<Self> {

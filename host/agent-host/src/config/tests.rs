@@ -1,7 +1,7 @@
 //! One table per rule. A row says what is set beside the least that must be.
 
+mod every_setting;
 mod properties;
-mod table;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -35,7 +35,7 @@ fn read(variant: &str, more: &[(&str, &str)]) -> Config {
 }
 
 /// The names of the variables that are found fault with.
-fn faults(vars: &impl Vars) -> Vec<&'static str> {
+fn faults(vars: &impl EnvVars) -> Vec<&'static str> {
     match Config::from_vars(vars) {
         Ok(_) => vec![],
         Err(problems) => problems.all().iter().map(|problem| problem.variable).collect(),
@@ -113,7 +113,9 @@ fn models_agent_and_tools_have_defaults_too() {
         Models {
             first: ModelAccess {
                 id: ModelId {
-                    provider: OpenAi,
+                    provider: Remote(
+                        Provider(openai),
+                    ),
                     name: "gpt-4o-mini",
                 },
                 api_key: Secret(…),
@@ -385,5 +387,5 @@ fn one_problem_is_not_called_several() {
 fn a_variable_can_be_looked_up_in_either_map_and_in_the_environment() {
     let hashed = std::collections::HashMap::from([("LLM_API_KEY", "k")]);
     assert_eq!(faults(&hashed), Vec::<&str>::new());
-    assert!(Vars::get(&Env, "PATH").is_some() && Vars::get(&Env, "").is_none());
+    assert!(EnvVars::get(&ProcessEnv, "PATH").is_some() && EnvVars::get(&ProcessEnv, "").is_none());
 }

@@ -3,13 +3,35 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tool_host::Limits;
+
 use super::problem::Problems;
+use super::process_env::EnvVars;
 use super::reader::{self, Reader, Reported};
-use super::variables::{
-    TOOL_COMPONENT_CONCURRENCY, TOOL_FUEL_METERING, TOOL_MEMORY_BYTES, TOOL_OUTPUT_BYTES, TOOL_TIMEOUT_MS,
-    TOOLS_CACHE_DIR, TOOLS_DIR, TOOLS_POLICY,
-};
-use super::vars::Vars;
+use super::setting::{HOUR, MIB, bytes, millis, milliseconds, number, one_of, path, settings};
+
+settings! {
+    /// The folder of tool components: every *.wasm in it is one.
+    TOOLS_DIR = path().or("tools");
+    /// What the tools may do.
+    TOOLS_POLICY = path().or_derived("<TOOLS_DIR>/policy.toml");
+    /// The folder that compiled tools are kept in, and what a restart has to know of them.
+    TOOLS_CACHE_DIR = path().or_derived("$XDG_CACHE_HOME/agent-host or $HOME/.cache/agent-host");
+    /// How long one tool call may take.
+    TOOL_TIMEOUT_MS = milliseconds(1, HOUR).or_number(|| millis(Limits::default().timeout));
+    /// How much memory one tool call may use.
+    TOOL_MEMORY_BYTES = bytes(MIB, 4096 * MIB).or_number(|| Limits::default().memory_bytes as u64);
+    /// How much one tool call may return.
+    TOOL_OUTPUT_BYTES = bytes(1, 1024 * MIB).or_number(|| Limits::default().output_bytes as u64);
+    /// How many calls of one component may run at the same time. Further ones wait their turn within their time,
+    /// so that a component that hangs keeps only its own callers waiting. All components together run 128.
+    TOOL_COMPONENT_CONCURRENCY = number(1, 128).or_number(|| u64::from(Limits::default().component_concurrency));
+    /// Whether the instructions of tool calls are counted, at some cost.
+    TOOL_FUEL_METERING = one_of(&["off", "on"]).or("off");
+}
+
+/// Variables of the platform, which are read for a default only. No problem is reported of them.
+pub static PLATFORM_FOLDERS: [&str; 2] = ["XDG_CACHE_HOME", "HOME"];
 
 /// Where the tools are, and what one call of a tool may use up.
 #[derive(Debug, Clone)]
@@ -35,8 +57,8 @@ pub struct Tools {
 
 impl Tools {
     /// Reads nothing but what concerns tools, for commands that work without a model.
-    pub fn from_vars(vars: &impl Vars) -> Result<Self, Problems> {
-        reader::collect(vars, Self::read)
+    pub fn from_vars(vars: &impl EnvVars) -> Result<Self, Problems> {
+        reader::collect(vars, SETTINGS, Self::read)
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {
@@ -63,9 +85,8 @@ impl Tools {
     }
 }
 
-/// Where the platform wants caches to be (XDG base directory specification).
+/// Where the platform wants caches to be (XDG base directory specification). It reads [`PLATFORM_FOLDERS`].
 fn platform_cache(reader: &Reader<'_>) -> Option<PathBuf> {
-    let caches = reader.ambient_folder("XDG_CACHE_HOME");
-    let home = reader.ambient_folder("HOME");
+    let [caches, home] = PLATFORM_FOLDERS.map(|name| reader.platform_folder(name));
     caches.or_else(|| Some(home?.join(".cache"))).map(|caches| caches.join("agent-host"))
 }

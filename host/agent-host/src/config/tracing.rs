@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use agent_core::secret::Secret;
 use percent_encoding::percent_decode_str;
 use reqwest::header::{HeaderName, HeaderValue};
 use url::Url;
@@ -10,13 +11,44 @@ use url::Url;
 use super::http_url::HttpUrl;
 use super::problem::Problem;
 use super::reader::{Reader, Reported};
-use super::secret::Secret;
-use super::variables::{
-    OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_PROTOCOL,
-    OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_HEADERS,
-    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME,
-    OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG, TRACING_API_KEY, TRACING_PROJECT,
-};
+use super::setting::{HOUR, hidden, key, milliseconds, one_of, settings, special, text, url};
+
+settings! {
+    /// The key of the tracing service, sent as Authorization: Bearer and as X-API-Key. When it is set, traces are
+    /// exported by OTLP over HTTP. A collector that wants no key takes any.
+    TRACING_API_KEY = key();
+    /// The project that traces are filed under, sent as Langsmith-Project and as the resource attribute project.
+    TRACING_PROJECT = special("text that can stand in an HTTP header").or("production");
+    /// The collector that traces are exported to: they are posted to /v1/traces below it.
+    OTEL_EXPORTER_OTLP_ENDPOINT = url(&["https", "http"]).or("http://localhost:4318");
+    /// The whole address that traces are posted to, where it is another one.
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT = url(&["https", "http"]);
+    /// More headers of every export. They override those that follow from TRACING_API_KEY and TRACING_PROJECT.
+    OTEL_EXPORTER_OTLP_HEADERS = hidden("name=value pairs, percent-encoded and separated by commas");
+    /// The same, and overrides those.
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS = hidden("name=value pairs, percent-encoded and separated by commas");
+    /// The protocol of the export. No other is spoken.
+    OTEL_EXPORTER_OTLP_PROTOCOL = special(PROTOCOL).or(PROTOCOL);
+    /// How long one export may take, retries included. Nobody waits for it.
+    OTEL_EXPORTER_OTLP_TIMEOUT = milliseconds(1, HOUR).or_number(|| 10_000);
+    /// The name of this service in traces.
+    OTEL_SERVICE_NAME = text().or("agent-host");
+    /// More attributes of every trace.
+    OTEL_RESOURCE_ATTRIBUTES = special("name=value pairs, percent-encoded and separated by commas");
+    /// Which traces are recorded. The sampled flag of a caller decides only with those that begin with parentbased.
+    OTEL_TRACES_SAMPLER = one_of(&[
+        "always_on",
+        "always_off",
+        "traceidratio",
+        "parentbased_always_on",
+        "parentbased_always_off",
+        "parentbased_traceidratio",
+    ]).or("always_on");
+    /// The share of traces that traceidratio records.
+    OTEL_TRACES_SAMPLER_ARG = special("a number from 0 to 1").or("1");
+    /// Whether traces hold what users, models and tools say. They hold names, sizes and times in any case.
+    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT = one_of(&["true", "false"]).or("false");
+}
 
 /// The one protocol that is spoken: OTLP over HTTP with protobuf bodies.
 const PROTOCOL: &str = "http/protobuf";

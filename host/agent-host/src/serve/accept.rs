@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::backoff::Backoff;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
@@ -12,12 +13,17 @@ use super::connection::{self, Shared};
 use super::connections::{Connections, Open};
 use crate::tasks::Tasks;
 
+/// The delays after failures to accept, so that one that lasts (no file descriptors left) neither ends the service nor
+/// keeps a processor busy. They double until a connection is accepted.
+const FIRST_DELAY: Duration = Duration::from_millis(10);
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
+
 /// Accepts connections and serves each in a task of its own, until the tasks are told to stop. Then the
 /// socket is closed, so that new connections are refused rather than left waiting.
 pub(super) async fn all(listener: TcpListener, shared: Arc<Shared>, most: usize, tasks: &Tasks) {
     let stop = tasks.stopping();
     let connections = Connections::new(most, shared.metrics.clone());
-    let mut pause = Pause::default();
+    let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
     let serve = |(stream, peer): (TcpStream, SocketAddr), open: Open| {
         let work = connection::serve(stream, peer, shared.clone(), open, tasks.stopping());
         tasks.spawn("connection", work);
@@ -30,7 +36,7 @@ pub(super) async fn all(listener: TcpListener, shared: Arc<Shared>, most: usize,
         };
         match accepted {
             Ok(accepted) => {
-                pause = Pause::default();
+                backoff.reset();
                 // One more than there may be is held here while there is no room for it.
                 let open = tokio::select! {
                     biased;
@@ -40,8 +46,11 @@ pub(super) async fn all(listener: TcpListener, shared: Arc<Shared>, most: usize,
                 serve(accepted, open);
             }
             Err(error) => {
-                let Some(length) = pause.after(&error) else { continue };
-                let pause_ms = length.as_millis() as u64;
+                if is_of_one_connection(&error) {
+                    continue;
+                }
+                let delay = backoff.next();
+                let pause_ms = delay.as_millis() as u64;
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     pause_ms,
@@ -50,7 +59,7 @@ pub(super) async fn all(listener: TcpListener, shared: Arc<Shared>, most: usize,
                 tokio::select! {
                     biased;
                     () = stop.cancelled() => break,
-                    () = sleep(length) => {}
+                    () = sleep(delay) => {}
                 }
             }
         }
@@ -73,27 +82,10 @@ fn in_line(listener: TcpListener) -> Vec<(TcpStream, SocketAddr)> {
     std::iter::from_fn(accept).collect()
 }
 
-/// How long to wait after a failure, so that one that lasts (no file descriptors left) neither ends the
-/// service nor keeps a processor busy. Longer each time, and short again after a success.
-#[derive(Debug, Default)]
-struct Pause {
-    last: Option<Duration>,
-}
-
-impl Pause {
-    const FIRST: Duration = Duration::from_millis(10);
-    const LONGEST: Duration = Duration::from_secs(1);
-
-    /// Nothing when only the one connection has failed.
-    fn after(&mut self, error: &io::Error) -> Option<Duration> {
-        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
-            return None;
-        }
-        let length = self.last.map_or(Self::FIRST, |last| (last * 2).min(Self::LONGEST));
-        self.last = Some(length);
-        self.last
-    }
+/// Whether only the connection that was to be accepted has failed, so that the next one can be accepted at once.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
 #[cfg(test)]
@@ -131,18 +123,17 @@ mod tests {
     }
 
     #[test]
-    fn pauses_get_longer_while_accepting_fails() {
-        let full = io::Error::from_raw_os_error(24); // EMFILE
-        let mut pause = Pause::default();
-        let lengths: Vec<_> = (0..9).map(|_| pause.after(&full).unwrap().as_millis()).collect();
-        assert_eq!(lengths, [10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+    fn the_delays_after_failures_grow_to_a_second() {
+        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
+        let delays: Vec<_> = (0..9).map(|_| backoff.next().as_millis()).collect();
+        assert_eq!(delays, [10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
     }
 
     #[test]
-    fn a_client_that_is_gone_costs_no_pause() {
-        let mut pause = Pause::default();
+    fn only_a_client_that_is_gone_costs_no_delay() {
         for kind in [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset] {
-            assert_eq!(pause.after(&kind.into()), None);
+            assert!(is_of_one_connection(&kind.into()));
         }
+        assert!(!is_of_one_connection(&io::Error::from_raw_os_error(24)), "EMFILE");
     }
 }

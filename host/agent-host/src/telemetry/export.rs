@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use agent_core::backoff::Backoff;
 use agent_core::error_chain::ErrorChain;
 use bytes::Bytes;
 use opentelemetry_proto::tonic::collector::trace::v1::{
@@ -39,8 +40,8 @@ const QUEUE: usize = 4096;
 const BATCH: usize = 512;
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The pause before a failed export is tried again; each further one doubles it.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// The delay before a failed export is tried again; it doubles with each further attempt.
+const FIRST_DELAY: Duration = Duration::from_millis(500);
 
 /// How long the end of the process waits for the last export.
 const LAST_EXPORT: Duration = Duration::from_secs(2);
@@ -225,17 +226,18 @@ impl Exporter {
             resource_spans: group_spans_by_resource_and_scope(std::mem::take(batch), &self.resource),
         };
         let body = Bytes::from(request.encode_to_vec());
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::new(FIRST_DELAY, Duration::MAX);
         let ended = loop {
             let posted = timeout_at(until, self.post(body.clone())).await.unwrap_or(Err(ExportError::Late));
             let wait = match &posted {
                 // What a collector asks for may be more than the clock can count.
-                Err(error) => error.wait(pause).filter(|wait| *wait < until.duration_since(Instant::now())),
+                Err(error) => {
+                    error.delay(backoff.next()).filter(|wait| *wait < until.duration_since(Instant::now()))
+                }
                 Ok(()) => None,
             };
             let Some(wait) = wait else { break posted };
             sleep(wait).await;
-            pause *= 2;
         };
         match ended {
             Ok(()) => self.works(count),
@@ -307,11 +309,11 @@ impl ExportError {
     }
 
     /// How long to wait before the same is tried again; nothing when that would not help (OTLP, "Failures").
-    fn wait(&self, pause: Duration) -> Option<Duration> {
+    fn delay(&self, backoff: Duration) -> Option<Duration> {
         match self {
-            Self::Unreachable(_) => Some(pause),
+            Self::Unreachable(_) => Some(backoff),
             Self::Refused { status, retry_after } => match status.as_u16() {
-                429 | 502 | 503 | 504 => Some(retry_after.unwrap_or(pause)),
+                429 | 502 | 503 | 504 => Some(retry_after.unwrap_or(backoff)),
                 _ => None,
             },
             Self::Late | Self::Rejected { .. } => None,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use agent_core::ports::Model;
-use model_client::{ApiKey, DemoModel, Fallback, HttpModel, Provider, ProviderSettings, Retry, Schedule};
+use model_client::{DemoModel, Fallback, HttpModel, ProviderSettings, Retry, RetryPolicy};
 
 use super::error::WireError;
-use crate::config::{self, ModelAccess, Models};
+use crate::config::{ModelAccess, ModelProvider, Models};
 use crate::metrics::{Metrics, ProviderState};
 
 /// The models, twice: as runs ask them and as the health check does.
@@ -19,9 +19,9 @@ pub(crate) struct Connected {
 
 /// Sets the models up. Nothing is sent yet.
 pub(crate) fn connect(config: &Models, metrics: &Metrics) -> Result<Connected, WireError> {
-    let schedule = Schedule { retries: config.retries, ..Schedule::default() };
+    let policy = RetryPolicy { retries: config.retries, ..RetryPolicy::default() };
     let patient =
-        |model: &Arc<dyn Model>| Retry::with_schedule(model.clone(), schedule).observed_by(metrics.service());
+        |model: &Arc<dyn Model>| Retry::with_policy(model.clone(), policy).observed_by(metrics.service());
     let mut states = Vec::new();
     // Metered inside the retries and for the health check too: every call that is made may be billed.
     let mut connect = |access, variable| -> Result<Arc<dyn Model>, WireError> {
@@ -62,17 +62,16 @@ fn connect_one(
     variable: &'static str,
 ) -> Result<Option<HttpModel>, WireError> {
     let provider = match access.id.provider {
-        config::Provider::Demo => {
+        ModelProvider::Demo => {
             tracing::warn!("this is the demo model: it answers by rules and is no language model");
             return Ok(None);
         }
-        config::Provider::OpenAi => Provider::OpenAi,
-        config::Provider::Anthropic => Provider::Anthropic,
+        ModelProvider::Remote(provider) => provider,
     };
     let settings = ProviderSettings {
         provider,
         model: access.id.name.clone(),
-        api_key: ApiKey::new(access.api_key.expose()),
+        api_key: access.api_key.clone(),
         base_url: access.base_url.as_ref().map(|url| url.as_url().clone()),
         timeout: config.timeout,
     };

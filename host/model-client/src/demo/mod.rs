@@ -8,7 +8,7 @@ use agent_core::words::{Catalog, Finish, Message, ModelReply, ToolCall, ToolSpec
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use rules::{Wish, enumerate, wishes, written_call};
+use rules::{Intent, enumerate, intents, written_call};
 
 /// The bytes of a token, roughly, in English.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -68,7 +68,7 @@ fn next(messages: &[Message], tools: &Catalog) -> (String, Vec<ToolCall>) {
     let calls = match written_out(text, tools) {
         Some(Ok(call)) => vec![call],
         Some(Err(problem)) => return (format!("[demo model] {problem}"), Vec::new()),
-        None => wishes(text).into_iter().filter_map(|wish| call(wish, tools)).collect(),
+        None => intents(text).into_iter().filter_map(|intent| call(intent, tools)).collect(),
     };
     let calls: Vec<_> = calls
         .into_iter()
@@ -108,12 +108,12 @@ fn written_out(text: &str, tools: &Catalog) -> Option<Result<(String, Value), St
     })
 }
 
-/// The tool for a wish and its arguments, if it is there.
-fn call(wish: Wish, tools: &Catalog) -> Option<(String, Value)> {
-    let (tool, names, value) = match wish {
-        Wish::Calculate(expression) => ("calculate", ["expression", "expr"], Some(expression)),
-        Wish::Time(zone) => ("current_time", ["time_zone", "zone"], zone),
-        Wish::Statistics(text) => ("text_stats", ["text", "input"], Some(text)),
+/// The tool for a intent and its arguments, if it is there.
+fn call(intent: Intent, tools: &Catalog) -> Option<(String, Value)> {
+    let (tool, names, value) = match intent {
+        Intent::Calculate(expression) => ("calculate", ["expression", "expr"], Some(expression)),
+        Intent::Time(zone) => ("current_time", ["time_zone", "zone"], zone),
+        Intent::Statistics(text) => ("text_stats", ["text", "input"], Some(text)),
     };
     let spec = tools.get(tool)?;
     let name = property(spec, names);

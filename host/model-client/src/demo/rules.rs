@@ -1,11 +1,10 @@
-//! What the demo model makes of a text. Rules of thumb in English, deliberately few: whoever misses one needs
-//! a real model.
+//! The rules of the demo model: which tools a text asks for. Rules of thumb in English, deliberately few.
 
 use std::iter;
 
-/// Something that a text asks for.
+/// A tool that a text asks for, and with what.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum Intent {
     /// The value of an arithmetic expression.
     Calculate(String),
     /// The time, in a zone if one is named.
@@ -15,13 +14,13 @@ pub(super) enum Wish {
 }
 
 /// Everything a text asks for.
-pub(super) fn wishes(text: &str) -> Vec<Wish> {
+pub(super) fn intents(text: &str) -> Vec<Intent> {
     if let Some(subject) = counted_text(text) {
         // The text to count may look like anything.
-        return vec![Wish::Statistics(subject.to_owned())];
+        return vec![Intent::Statistics(subject.to_owned())];
     }
-    let time = asks_for_time(text).then(|| Wish::Time(zone(text)));
-    expression(text).map(Wish::Calculate).into_iter().chain(time).collect()
+    let time = asks_for_time(text).then(|| Intent::Time(zone(text)));
+    expression(text).map(Intent::Calculate).into_iter().chain(time).collect()
 }
 
 /// `call greet {"name": "Ada"}` → the tool's name and the text of its arguments.
@@ -203,11 +202,11 @@ mod tests {
     }
 
     #[test]
-    fn wishes_are_told_apart() {
-        let time = |zone: &str| Wish::Time(Some(zone.into()));
-        let calculate = |expression: &str| Wish::Calculate(expression.into());
+    fn intents_are_told_apart() {
+        let time = |zone: &str| Intent::Time(Some(zone.into()));
+        let calculate = |expression: &str| Intent::Calculate(expression.into());
         for (text, expected) in [
-            ("What time is it?", vec![Wish::Time(None)]),
+            ("What time is it?", vec![Intent::Time(None)]),
             ("time in Europe/Paris", vec![time("Europe/Paris")]),
             ("What's the time in Tokyo?", vec![time("Asia/Tokyo")]),
             ("the time in New York, and 2+2", vec![calculate("2+2"), time("America/New_York")]),
@@ -216,7 +215,7 @@ mod tests {
             ("Tell me a joke", vec![]),
             ("sometimes and/or", vec![]),
         ] {
-            assert_eq!(wishes(text), expected, "{text}");
+            assert_eq!(intents(text), expected, "{text}");
         }
     }
 
@@ -230,7 +229,7 @@ mod tests {
             ("count words inside boxes", "inside boxes"),
             ("Count the words in Ä ö", "Ä ö"),
         ] {
-            assert_eq!(wishes(text), [Wish::Statistics(expected.into())], "{text}");
+            assert_eq!(intents(text), [Intent::Statistics(expected.into())], "{text}");
         }
     }
 

@@ -34,7 +34,7 @@ async fn calls(text: &str, tools: &Catalog) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn a_wish_becomes_a_call_and_its_result_the_answer() {
+async fn an_intent_becomes_a_call_and_its_result_the_answer() {
     let asked = reply(&[user("What is 2 + 2?")], &toolbox()).await;
     let call = ToolCall {
         id: "demo_1_0".into(),
@@ -57,7 +57,7 @@ async fn a_wish_becomes_a_call_and_its_result_the_answer() {
 }
 
 #[tokio::test]
-async fn two_wishes_are_two_calls() {
+async fn two_intents_are_two_calls() {
     assert_eq!(
         calls("1+1, and the time in Tokyo?", &toolbox()).await,
         [
@@ -73,7 +73,7 @@ async fn any_tool_is_called_when_the_call_is_written_out() {
     let fetch = ("fetch".to_owned(), json!({"url": "https://example.com", "times": 2}));
     let text = r#"call fetch {"url": "https://example.com", "times": 2}"#;
     assert_eq!(calls(text, &toolbox()).await, [fetch]);
-    // What the arguments hold is not read as a wish.
+    // What the arguments hold is not read as an intent.
     let time = r#"call fetch {"url": "what time is 1+1"}"#;
     assert_eq!(calls(time, &toolbox()).await.len(), 1);
     assert_eq!(calls("call current_time", &toolbox()).await, [("current_time".into(), json!({}))]);

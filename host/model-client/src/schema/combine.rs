@@ -5,13 +5,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::reader::Reader;
-
 /// The keywords of a part with its references followed and its `allOf` taken together.
 pub(super) type Combined = BTreeMap<String, Value>;
 
 /// References to references, and combinations within combinations, are followed so far.
 const MOST_STEPS: u32 = 8;
+
+/// Reads one schema.
+pub(super) struct Reader<'a> {
+    pub(super) root: &'a Value,
+    /// Parts that may still be read. References can make a short schema a large one.
+    pub(super) left: usize,
+}
 
 impl Reader<'_> {
     /// A part's keywords. What is no object of keywords says nothing.

@@ -18,7 +18,6 @@
 
 mod bounds;
 mod combine;
-mod reader;
 #[cfg(test)]
 mod servers;
 #[cfg(test)]
@@ -30,8 +29,7 @@ pub(crate) use words::cut;
 
 use serde_json::{Map, Value, json};
 
-use combine::Combined;
-use reader::Reader;
+use combine::{Combined, Reader};
 use types::{MOST_CHOICES, Types};
 
 /// The longest normalised schema, in bytes. It is part of every model call.

@@ -4,13 +4,6 @@ use serde_json::{Map, Value};
 
 use super::combine::Combined;
 
-/// The longest list of alternatives, or of values of an `enum`. A longer one is not cut, which would forbid the
-/// rest, but left out.
-pub(super) const MOST_CHOICES: usize = 250;
-
-/// The most bytes of an `enum` as text.
-const MOST_ENUM_BYTES: usize = 4 << 10;
-
 /// All types, in the order in which they are written.
 const ALL: [&str; 7] = ["string", "integer", "number", "boolean", "object", "array", "null"];
 
@@ -21,6 +14,13 @@ const TELLING: [(&str, &[&str]); 4] = [
     ("string", &["pattern", "minLength", "maxLength"]),
     ("number", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
 ];
+
+/// The longest list of alternatives, or of values of an `enum`. A longer one is not cut, which would forbid the
+/// rest, but left out.
+pub(super) const MOST_CHOICES: usize = 250;
+
+/// The most bytes of an `enum` as text.
+const MOST_ENUM_BYTES: usize = 4 << 10;
 
 /// The longest property name that Anthropic takes.
 const LONGEST_NAME: usize = 64;

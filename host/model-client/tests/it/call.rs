@@ -4,17 +4,29 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{Model, ModelError, ModelRequest, ToolChoice};
+use agent_core::secret::Secret;
 use agent_core::words::{Catalog, Message, ModelReply, ToolCall, ToolSpec};
-use model_client::{ApiKey, HttpModel, Provider, ProviderSettings, Retry, Schedule, connect};
+use model_client::{HttpModel, Provider, ProviderSettings, Retry, RetryPolicy, connect};
 use serde_json::json;
 use url::Url;
 
 use crate::provider::{KEY, ScriptedProvider};
 
-pub(crate) const BOTH: [Provider; 2] = [Provider::OpenAi, Provider::Anthropic];
+pub(crate) fn openai() -> Provider {
+    Provider::with_prefix("openai").unwrap()
+}
 
-/// Three retries without waits.
-pub(crate) const EAGER: Schedule = Schedule { retries: 3, base: Duration::ZERO, cap: Duration::ZERO };
+pub(crate) fn anthropic() -> Provider {
+    Provider::with_prefix("anthropic").unwrap()
+}
+
+pub(crate) fn both() -> [Provider; 2] {
+    [openai(), anthropic()]
+}
+
+/// Three retries without delays.
+pub(crate) const NO_DELAYS: RetryPolicy =
+    RetryPolicy { retries: 3, first_delay: Duration::ZERO, longest_delay: Duration::ZERO };
 
 static TOOLS: LazyLock<Catalog> = LazyLock::new(|| {
     let input_schema = json!({"type": "object", "properties": {"a": {"type": "number"}}});
@@ -50,7 +62,8 @@ pub(crate) fn settings(provider: Provider, base_url: Url) -> ProviderSettings {
     ProviderSettings {
         provider,
         model: "test-model".into(),
-        api_key: ApiKey::new(KEY),
+        // As a file leaves it. Every request is checked for the key alone.
+        api_key: Secret::new(format!(" {KEY}\n")),
         base_url: Some(base_url),
         timeout: Duration::from_secs(30),
     }
@@ -61,7 +74,7 @@ pub(crate) fn model(protocol: Provider, provider: &ScriptedProvider) -> HttpMode
 }
 
 pub(crate) fn retrying(protocol: Provider, provider: &ScriptedProvider) -> Retry<HttpModel> {
-    Retry::with_schedule(model(protocol, provider), EAGER)
+    Retry::with_policy(model(protocol, provider), NO_DELAYS)
 }
 
 pub(crate) fn request() -> ModelRequest<'static> {

@@ -3,24 +3,24 @@
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{Model, ModelError, ModelRequest};
-use model_client::{HttpModel, Provider, ProviderSettings, connect};
+use model_client::{HttpModel, ProviderSettings, connect};
 use tokio::net::{TcpListener, TcpSocket};
 use url::Url;
 
-use crate::call::{BOTH, ask, model, request, retrying, settings};
+use crate::call::{ask, both, model, openai, request, retrying, settings};
 use crate::provider::{Answer, ScriptedProvider};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\n";
 
 /// The error after one exchange, in words.
 async fn fault(answer: Answer) -> ModelError {
-    let provider = ScriptedProvider::start(Provider::OpenAi, [answer]).await;
-    ask(&model(Provider::OpenAi, &provider)).await.unwrap_err()
+    let provider = ScriptedProvider::start(openai(), [answer]).await;
+    ask(&model(openai(), &provider)).await.unwrap_err()
 }
 
 fn hurried(provider: &ScriptedProvider) -> HttpModel {
     let timeout = Duration::from_millis(50);
-    connect(ProviderSettings { timeout, ..settings(Provider::OpenAi, provider.url()) }).unwrap()
+    connect(ProviderSettings { timeout, ..settings(openai(), provider.url()) }).unwrap()
 }
 
 #[tokio::test]
@@ -29,7 +29,7 @@ async fn nobody_listening_is_unreachable_and_says_why() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let base = Url::parse(&format!("http://{address}")).unwrap();
-    let error = ask(&connect(settings(Provider::OpenAi, base)).unwrap()).await.unwrap_err();
+    let error = ask(&connect(settings(openai(), base)).unwrap()).await.unwrap_err();
     let ModelError::Unreachable { detail, .. } = error else { panic!("{error}") };
     assert!(detail.starts_with(&address.to_string()), "{detail}");
     assert!(detail.contains("refused"), "{detail}");
@@ -53,7 +53,7 @@ async fn connecting_ends_after_three_seconds_and_says_so() {
     let (address, _queue) = full_listener();
     let base = Url::parse(&format!("http://{address}")).unwrap();
     let start = Instant::now();
-    let error = ask(&connect(settings(Provider::OpenAi, base)).unwrap()).await.unwrap_err();
+    let error = ask(&connect(settings(openai(), base)).unwrap()).await.unwrap_err();
     let took = start.elapsed();
     let ModelError::Unreachable { detail, .. } = error else { panic!("{error}") };
     assert_eq!(detail, format!("{address}: no connection within 3000 ms"));
@@ -64,7 +64,7 @@ async fn connecting_ends_after_three_seconds_and_says_so() {
 async fn a_call_takes_no_longer_than_its_timeout() {
     let half = format!("{HEAD}content-length: 100\r\n\r\n{{\"choices\"");
     for answer in [Answer::Stalled(String::new()), Answer::Stalled(HEAD.into()), Answer::Stalled(half)] {
-        let provider = ScriptedProvider::start(Provider::OpenAi, [answer]).await;
+        let provider = ScriptedProvider::start(openai(), [answer]).await;
         let error = ask(&hurried(&provider)).await.unwrap_err();
         assert_eq!(error, ModelError::Timeout { provider: "openai/test-model".into() });
     }
@@ -72,8 +72,8 @@ async fn a_call_takes_no_longer_than_its_timeout() {
 
 #[tokio::test]
 async fn a_call_takes_no_longer_than_its_request_has_time() {
-    let provider = ScriptedProvider::start(Provider::OpenAi, [Answer::Stalled(String::new())]).await;
-    let model = model(Provider::OpenAi, &provider);
+    let provider = ScriptedProvider::start(openai(), [Answer::Stalled(String::new())]).await;
+    let model = model(openai(), &provider);
     for left in [50, 0] {
         let deadline = Instant::now() + Duration::from_millis(left);
         let error = model.complete(ModelRequest { deadline, ..request() }).await.unwrap_err();
@@ -101,7 +101,7 @@ async fn a_connection_that_breaks_is_unreachable() {
 
 #[tokio::test]
 async fn what_is_no_reply_is_malformed_and_not_asked_for_again() {
-    for protocol in BOTH {
+    for protocol in both() {
         for body in ["<html><body>Welcome</body></html>", "[]", "null", r#"{"choices":7,"content":7}"#] {
             let provider = ScriptedProvider::start(protocol, [Answer::text(200, body)]).await;
             let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
@@ -112,7 +112,7 @@ async fn what_is_no_reply_is_malformed_and_not_asked_for_again() {
 
 #[tokio::test]
 async fn half_a_reply_none_and_an_error_in_its_place_are_asked_for_again() {
-    for protocol in BOTH {
+    for protocol in both() {
         for body in [
             "",
             " \n",
@@ -150,9 +150,9 @@ async fn half_a_reply_none_and_an_error_in_its_place_are_asked_for_again() {
 /// A call whose own time ends when the run's does leaves it to the run to say so.
 #[tokio::test]
 async fn a_call_has_all_the_time_of_a_run_that_ends_with_it() {
-    let provider = ScriptedProvider::start(Provider::OpenAi, [Answer::Stalled(String::new())]).await;
+    let provider = ScriptedProvider::start(openai(), [Answer::Stalled(String::new())]).await;
     let timeout = Duration::from_millis(100);
-    let model = connect(ProviderSettings { timeout, ..settings(Provider::OpenAi, provider.url()) }).unwrap();
+    let model = connect(ProviderSettings { timeout, ..settings(openai(), provider.url()) }).unwrap();
     let deadline = Instant::now() + Duration::from_millis(200);
     let error = model.complete(ModelRequest { deadline, ..request() }).await.unwrap_err();
     assert!(matches!(error, ModelError::Timeout { .. }) && Instant::now() >= deadline, "{error}");
@@ -179,7 +179,7 @@ async fn a_status_counts_even_when_its_text_does_not_arrive() {
     let head = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 100\r\n\r\nbad k";
     let error = fault(Answer::Raw(head.into())).await;
     insta::assert_snapshot!(error, @"the model provider openai/test-model refused the request: 401 Unauthorized: bad k");
-    let provider = ScriptedProvider::start(Provider::OpenAi, [Answer::Stalled(head.into())]).await;
+    let provider = ScriptedProvider::start(openai(), [Answer::Stalled(head.into())]).await;
     let error = ask(&hurried(&provider)).await.unwrap_err();
     assert!(matches!(error, ModelError::Refused { .. }), "{error}");
 }

@@ -1,18 +1,17 @@
 //! A provider that means harm: too much, elsewhere, and our key in its answers.
 
 use agent_core::ports::ModelError;
-use model_client::Provider;
 use serde_json::json;
 
-use crate::call::{BOTH, ask, model, retrying};
+use crate::call::{ask, both, model, openai, retrying};
 use crate::provider::{Answer, KEY, ScriptedProvider};
 
 #[tokio::test]
 async fn a_reply_without_end_is_given_up() {
     let promised = "HTTP/1.1 200 OK\r\ncontent-length: 1099511627776\r\n\r\n{";
     for answer in [Answer::Stalled(promised.into()), Answer::Endless] {
-        let provider = ScriptedProvider::start(Provider::OpenAi, [answer]).await;
-        let error = ask(&retrying(Provider::OpenAi, &provider)).await.unwrap_err();
+        let provider = ScriptedProvider::start(openai(), [answer]).await;
+        let error = ask(&retrying(openai(), &provider)).await.unwrap_err();
         assert!(matches!(error, ModelError::Malformed { .. }), "{error}");
     }
 }
@@ -21,7 +20,7 @@ async fn a_reply_without_end_is_given_up() {
 async fn a_reply_with_too_many_calls_is_malformed_and_not_asked_for_again() {
     let calls = vec![json!({"type": "tool_use", "name": "a", "function": {"name": "a"}}); 10_000];
     let body = json!({"choices": [{"message": {"tool_calls": calls}}], "content": calls});
-    for protocol in BOTH {
+    for protocol in both() {
         let provider = ScriptedProvider::start(protocol, [Answer::json(&body)]).await;
         let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
         let ModelError::Malformed { detail, .. } = error else { panic!("{error}") };
@@ -31,7 +30,7 @@ async fn a_reply_with_too_many_calls_is_malformed_and_not_asked_for_again() {
 
 #[tokio::test]
 async fn a_redirect_is_refused_and_the_conversation_stays_here() {
-    for protocol in BOTH {
+    for protocol in both() {
         let elsewhere = ScriptedProvider::start(protocol, []).await;
         let redirect = Answer::status(307).with("location", elsewhere.url().as_str());
         let provider = ScriptedProvider::start(protocol, [redirect]).await;
@@ -44,7 +43,7 @@ async fn a_redirect_is_refused_and_the_conversation_stays_here() {
 #[tokio::test]
 async fn the_key_is_in_no_error() {
     let long = format!("{}{KEY}", "x".repeat(290));
-    for protocol in BOTH {
+    for protocol in both() {
         for answer in [
             Answer::error(401, &format!("Incorrect API key provided: {KEY}.")),
             Answer::error(400, &long),
@@ -68,8 +67,8 @@ async fn the_key_is_in_no_error() {
 async fn an_error_is_one_short_line_whatever_the_provider_writes() {
     let page = format!("first\nsecond\r\n\u{1b}[31mred\0 {}", "long ".repeat(10_000));
     for answer in [Answer::text(400, &page), Answer::error(400, &page)] {
-        let provider = ScriptedProvider::start(Provider::OpenAi, [answer]).await;
-        let error = ask(&model(Provider::OpenAi, &provider)).await.unwrap_err().to_string();
+        let provider = ScriptedProvider::start(openai(), [answer]).await;
+        let error = ask(&model(openai(), &provider)).await.unwrap_err().to_string();
         assert!(error.len() < 500 && !error.chars().any(char::is_control), "{error}");
     }
 }

@@ -2,10 +2,9 @@
 
 use agent_core::ports::{Model, ModelError, ModelRequest};
 use agent_core::words::{Catalog, Finish, ToolSpec, Usage};
-use model_client::Provider;
 use serde_json::{Value, json};
 
-use crate::call::{BOTH, ask, model, request, retrying};
+use crate::call::{anthropic, ask, both, model, openai, request, retrying};
 use crate::provider::{Answer, Request, ScriptedProvider};
 
 const SCHEMA: &str = "JSON schema conversion failed: Unrecognized schema";
@@ -32,8 +31,8 @@ async fn a_refusal_that_names_a_tool_costs_that_tool_for_a_while_and_not_the_ser
     let tools = catalog("d");
     let mended = catalog("mended");
     for (protocol, words) in [
-        (Provider::OpenAi, "Invalid schema for function 'json_query': array schema missing items."),
-        (Provider::Anthropic, "tools.2.custom.input_schema: not supported"),
+        (openai(), "Invalid schema for function 'json_query': array schema missing items."),
+        (anthropic(), "tools.2.custom.input_schema: not supported"),
     ] {
         let refusal = Answer::error(400, words);
         let reply = Answer::reply(protocol, "3");
@@ -54,7 +53,7 @@ async fn a_refusal_that_names_a_tool_costs_that_tool_for_a_while_and_not_the_ser
 #[tokio::test]
 async fn a_refusal_that_names_no_tool_is_narrowed_down_and_what_that_cost_is_counted() {
     let tools = catalog("d");
-    for protocol in BOTH {
+    for protocol in both() {
         let (refusal, reply) = (Answer::error(400, SCHEMA), Answer::reply(protocol, "3"));
         // All; none; the first half; the third; the others.
         let script = [&refusal, &reply, &reply, &refusal, &reply].map(Clone::clone);
@@ -70,17 +69,17 @@ async fn a_refusal_that_names_no_tool_is_narrowed_down_and_what_that_cost_is_cou
     }
 }
 
-/// Some providers tell that the few tokens of a trial did not suffice as an error. It is no refusal and no answer.
+/// Some providers tell that the few tokens of a probe did not suffice as an error. It is no refusal and no answer.
 #[tokio::test]
-async fn a_trial_that_is_cut_off_with_an_error_is_not_the_answer() {
+async fn a_probe_that_is_cut_off_with_an_error_is_not_the_answer() {
     let tools = catalog("d");
     let cut = "Could not finish the message because max_tokens or model output limit was reached.";
     let (refusal, cut) = (Answer::error(400, SCHEMA), Answer::error(400, cut));
-    let reply = Answer::reply(Provider::OpenAi, "3");
+    let reply = Answer::reply(openai(), "3");
     // All; none; the first half; the third; the others.
     let script = [&refusal, &cut, &cut, &refusal, &reply].map(Clone::clone);
-    let provider = ScriptedProvider::start(Provider::OpenAi, script).await;
-    let model = model(Provider::OpenAi, &provider);
+    let provider = ScriptedProvider::start(openai(), script).await;
+    let model = model(openai(), &provider);
     let answer = model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap();
     assert_eq!((answer.content.as_str(), answer.finish), ("3", Finish::Done));
     assert_eq!(shown(&provider.requests()[4]), ["add", "calculate", "text_stats"]);
@@ -90,9 +89,9 @@ async fn a_trial_that_is_cut_off_with_an_error_is_not_the_answer() {
 async fn a_server_that_takes_no_tools_is_asked_without() {
     let tools = catalog("d");
     let refusal = Answer::error(400, "registry.ollama.ai/library/gemma does not support tools");
-    let reply = Answer::reply(Provider::OpenAi, "3");
-    let provider = ScriptedProvider::start(Provider::OpenAi, [refusal, reply.clone(), reply]).await;
-    let model = model(Provider::OpenAi, &provider);
+    let reply = Answer::reply(openai(), "3");
+    let provider = ScriptedProvider::start(openai(), [refusal, reply.clone(), reply]).await;
+    let model = model(openai(), &provider);
     for _ in 0..2 {
         model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap();
     }
@@ -101,7 +100,7 @@ async fn a_server_that_takes_no_tools_is_asked_without() {
 
 #[tokio::test]
 async fn a_refusal_that_is_not_about_the_tools_stays_one_and_teaches_nothing() {
-    for protocol in BOTH {
+    for protocol in both() {
         // It mentions a schema, but without tools it is refused as well.
         let script = [Answer::error(400, SCHEMA), Answer::error(400, SCHEMA), Answer::reply(protocol, "3")];
         let provider = ScriptedProvider::start(protocol, script).await;
@@ -116,9 +115,9 @@ async fn a_refusal_that_is_not_about_the_tools_stays_one_and_teaches_nothing() {
 #[tokio::test]
 async fn a_bound_of_the_moment_is_kept_for_one_request_only() {
     let refusal = Answer::error(400, "max_tokens: only 64 left right now");
-    let reply = Answer::reply(Provider::OpenAi, "3");
-    let provider = ScriptedProvider::start(Provider::OpenAi, [refusal, reply.clone(), reply]).await;
-    let model = model(Provider::OpenAi, &provider);
+    let reply = Answer::reply(openai(), "3");
+    let provider = ScriptedProvider::start(openai(), [refusal, reply.clone(), reply]).await;
+    let model = model(openai(), &provider);
     ask(&model).await.unwrap();
     ask(&model).await.unwrap();
     let sent: Vec<_> = provider.requests().iter().map(|sent| sent.body["max_tokens"].clone()).collect();
@@ -134,8 +133,8 @@ async fn a_filter_or_a_limit_that_is_told_as_an_error_is_a_reply() {
         (Answer::text(400, filtered), "The prompt was filtered.", Finish::ContentFilter),
         (Answer::error(400, cut), "", Finish::Length),
     ] {
-        let provider = ScriptedProvider::start(Provider::OpenAi, [answer]).await;
-        let reply = ask(&model(Provider::OpenAi, &provider)).await.unwrap();
+        let provider = ScriptedProvider::start(openai(), [answer]).await;
+        let reply = ask(&model(openai(), &provider)).await.unwrap();
         assert_eq!((reply.content.as_str(), reply.finish), (content, finish));
     }
 }
@@ -143,7 +142,7 @@ async fn a_filter_or_a_limit_that_is_told_as_an_error_is_a_reply() {
 #[tokio::test]
 async fn a_call_that_stands_in_the_text_is_made_unless_none_is_wanted() {
     use agent_core::ports::ToolChoice;
-    for protocol in BOTH {
+    for protocol in both() {
         let said = r#"Well. <tool_call>{"name":"add","arguments":{"a":1}}</tool_call>"#;
         let script = vec![Answer::reply(protocol, said); 2];
         let provider = ScriptedProvider::start(protocol, script).await;

@@ -2,15 +2,14 @@
 
 use agent_core::ports::{Model, ModelRequest, ToolChoice};
 use agent_core::words::{Catalog, Finish, Message, ModelReply, ToolCall, Usage};
-use model_client::Provider;
 use serde_json::{Value, json};
 
-use crate::call::{BOTH, ask, model, request};
+use crate::call::{anthropic, ask, both, model, openai, request};
 use crate::provider::{Answer, ScriptedProvider};
 
 #[tokio::test]
 async fn a_plain_reply_is_a_text_with_its_usage() {
-    for protocol in BOTH {
+    for protocol in both() {
         let provider = ScriptedProvider::start(protocol, [Answer::reply(protocol, "3")]).await;
         let expected = ModelReply {
             content: "3".into(),
@@ -28,7 +27,7 @@ async fn a_plain_reply_is_a_text_with_its_usage() {
 
 #[tokio::test]
 async fn a_first_question_needs_neither_tools_nor_history() {
-    for protocol in BOTH {
+    for protocol in both() {
         let provider = ScriptedProvider::start(protocol, [Answer::reply(protocol, "hi")]).await;
         let (messages, tools) = ([Message::User { content: "hi".into() }], Catalog::default());
         let request = ModelRequest { messages: &messages, tools: &tools, ..request() };
@@ -43,19 +42,19 @@ async fn one_call_and_several_are_read() {
         |id: &str, a: i32| ToolCall { id: id.into(), name: "add".into(), arguments: json!({ "a": a }) };
     for count in [1, 3] {
         let expected: Vec<_> = (0..count).map(|n| call(&format!("new_{n}"), n)).collect();
-        let openai = |call: &ToolCall| {
+        let openai_call = |call: &ToolCall| {
             let arguments = call.arguments.to_string();
             json!({"id": call.id, "type": "function", "function": {"name": "add", "arguments": arguments}})
         };
-        let anthropic = |call: &ToolCall| json!({"type": "tool_use", "id": call.id, "name": "add", "input": call.arguments});
+        let anthropic_call = |call: &ToolCall| json!({"type": "tool_use", "id": call.id, "name": "add", "input": call.arguments});
         for (protocol, body) in [
-            (Provider::OpenAi, {
-                let calls: Vec<_> = expected.iter().map(openai).collect();
+            (openai(), {
+                let calls: Vec<_> = expected.iter().map(openai_call).collect();
                 let message = json!({"role": "assistant", "content": null, "tool_calls": calls});
                 json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]})
             }),
-            (Provider::Anthropic, {
-                let calls: Vec<_> = expected.iter().map(anthropic).collect();
+            (anthropic(), {
+                let calls: Vec<_> = expected.iter().map(anthropic_call).collect();
                 json!({"content": calls, "stop_reason": "tool_use"})
             }),
         ] {
@@ -71,9 +70,9 @@ async fn arguments_that_cannot_be_read_are_kept_and_sent_back_unchanged() {
     let broken = "{\"a\": 1,";
     let calls = json!([{"id": "new", "function": {"name": "add", "arguments": broken}}]);
     let asking = json!({"choices": [{"message": {"tool_calls": calls}}]});
-    let script = [Answer::json(&asking), Answer::reply(Provider::OpenAi, "3")];
-    let provider = ScriptedProvider::start(Provider::OpenAi, script).await;
-    let model = model(Provider::OpenAi, &provider);
+    let script = [Answer::json(&asking), Answer::reply(openai(), "3")];
+    let provider = ScriptedProvider::start(openai(), script).await;
+    let model = model(openai(), &provider);
     let ModelReply { content, tool_calls, .. } = ask(&model).await.unwrap();
     assert_eq!(tool_calls[0].arguments, json!(broken));
     let mut messages = request().messages.to_vec();
@@ -87,8 +86,8 @@ async fn arguments_that_cannot_be_read_are_kept_and_sent_back_unchanged() {
 #[tokio::test]
 async fn a_reply_that_was_cut_at_the_limit_says_so() {
     for (protocol, body) in [
-        (Provider::OpenAi, json!({"choices": [{"message": {"content": "a"}, "finish_reason": "length"}]})),
-        (Provider::Anthropic, json!({"content": [], "stop_reason": "max_tokens"})),
+        (openai(), json!({"choices": [{"message": {"content": "a"}, "finish_reason": "length"}]})),
+        (anthropic(), json!({"content": [], "stop_reason": "max_tokens"})),
     ] {
         let provider = ScriptedProvider::start(protocol, [Answer::json(&body)]).await;
         assert_eq!(ask(&model(protocol, &provider)).await.unwrap().finish, Finish::Length);
@@ -97,9 +96,7 @@ async fn a_reply_that_was_cut_at_the_limit_says_so() {
 
 #[tokio::test]
 async fn a_call_that_is_to_end_in_words_shows_the_tools_and_forbids_them() {
-    for (protocol, none) in
-        [(Provider::OpenAi, json!("none")), (Provider::Anthropic, json!({ "type": "none" }))]
-    {
+    for (protocol, none) in [(openai(), json!("none")), (anthropic(), json!({ "type": "none" }))] {
         let script = vec![Answer::reply(protocol, "3"); 3];
         let provider = ScriptedProvider::start(protocol, script).await;
         let model = model(protocol, &provider);
@@ -118,7 +115,7 @@ async fn a_call_that_is_to_end_in_words_shows_the_tools_and_forbids_them() {
 
 #[tokio::test]
 async fn a_server_that_refuses_to_forbid_tools_is_not_shown_them_in_such_a_call() {
-    for protocol in BOTH {
+    for protocol in both() {
         let refusal = Answer::error(422, "tool_choice: Input should be 'auto' or 'any'");
         let script = [refusal].into_iter().chain(vec![Answer::reply(protocol, "3"); 3]);
         let provider = ScriptedProvider::start(protocol, script).await;
@@ -134,7 +131,7 @@ async fn a_server_that_refuses_to_forbid_tools_is_not_shown_them_in_such_a_call(
 
 #[tokio::test]
 async fn one_connection_serves_many_calls() {
-    for protocol in BOTH {
+    for protocol in both() {
         let script = vec![Answer::reply(protocol, "3"); 3];
         let provider = ScriptedProvider::start(protocol, script).await;
         let model = model(protocol, &provider);
@@ -149,13 +146,13 @@ async fn one_connection_serves_many_calls() {
 async fn a_reply_that_ends_with_its_connection_is_whole() {
     let body = json!({"choices": [{"message": {"content": "3"}}]});
     let script = [Answer::Raw(format!("HTTP/1.0 200 OK\r\n\r\n{body}"))];
-    let provider = ScriptedProvider::start(Provider::OpenAi, script).await;
-    assert_eq!(ask(&model(Provider::OpenAi, &provider)).await.unwrap().content, "3");
+    let provider = ScriptedProvider::start(openai(), script).await;
+    assert_eq!(ask(&model(openai(), &provider)).await.unwrap().content, "3");
 }
 
 #[tokio::test]
 async fn a_model_that_takes_no_temperature_is_asked_again_without_and_remembered() {
-    for protocol in BOTH {
+    for protocol in both() {
         let refusal = Answer::error(400, "`temperature` is deprecated for this model.");
         let script = [refusal, Answer::reply(protocol, "3"), Answer::reply(protocol, "4")];
         let provider = ScriptedProvider::start(protocol, script).await;
@@ -172,9 +169,9 @@ async fn a_model_that_takes_no_temperature_is_asked_again_without_and_remembered
 async fn a_server_that_wants_the_new_name_of_the_token_limit_gets_it() {
     let refusal = "Unsupported parameter: 'max_tokens' is not supported with this model. \
                    Use 'max_completion_tokens' instead.";
-    let script = [Answer::error(400, refusal), Answer::reply(Provider::OpenAi, "3")];
-    let provider = ScriptedProvider::start(Provider::OpenAi, script).await;
-    assert_eq!(ask(&model(Provider::OpenAi, &provider)).await.unwrap().content, "3");
+    let script = [Answer::error(400, refusal), Answer::reply(openai(), "3")];
+    let provider = ScriptedProvider::start(openai(), script).await;
+    assert_eq!(ask(&model(openai(), &provider)).await.unwrap().content, "3");
     assert_eq!(provider.requests()[1].body["max_completion_tokens"], 100);
 }
 
@@ -182,7 +179,7 @@ async fn a_server_that_wants_the_new_name_of_the_token_limit_gets_it() {
 async fn a_model_that_writes_less_is_asked_again_for_less_and_remembered() {
     for (protocol, refusal, most) in [
         (
-            Provider::OpenAi,
+            openai(),
             {
                 "max_tokens is too large: 20000. This model supports at most 16384 completion tokens, whereas you \
              provided 20000."
@@ -190,7 +187,7 @@ async fn a_model_that_writes_less_is_asked_again_for_less_and_remembered() {
             16_384,
         ),
         (
-            Provider::Anthropic,
+            anthropic(),
             {
                 "max_tokens: 20000 > 4096, which is the maximum allowed number of output tokens for \
              claude-3-haiku-20240307"

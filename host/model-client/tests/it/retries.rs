@@ -2,14 +2,14 @@
 //! or less often than its script is long.
 
 use agent_core::ports::{Model, ModelError};
-use model_client::{Fallback, Provider};
+use model_client::Fallback;
 
-use crate::call::{BOTH, ask, retrying};
+use crate::call::{anthropic, ask, both, openai, retrying};
 use crate::provider::{Answer, ScriptedProvider};
 
 #[tokio::test]
 async fn passing_faults_are_tried_four_times() {
-    for protocol in BOTH {
+    for protocol in both() {
         for status in [408, 409, 429, 500, 502, 503, 504, 529] {
             let provider = ScriptedProvider::start(protocol, vec![Answer::error(status, "no"); 4]).await;
             let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
@@ -22,7 +22,7 @@ async fn passing_faults_are_tried_four_times() {
 
 #[tokio::test]
 async fn refusals_are_tried_once() {
-    for protocol in BOTH {
+    for protocol in both() {
         for status in [400, 401, 402, 403, 404, 405, 413, 422, 451] {
             let provider = ScriptedProvider::start(protocol, [Answer::error(status, "no")]).await;
             let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
@@ -33,7 +33,7 @@ async fn refusals_are_tried_once() {
 
 #[tokio::test]
 async fn a_call_survives_three_faults_of_any_kind() {
-    for protocol in BOTH {
+    for protocol in both() {
         let half = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{";
         let script = [
             Answer::HangUp,
@@ -48,7 +48,7 @@ async fn a_call_survives_three_faults_of_any_kind() {
 
 #[tokio::test]
 async fn a_wish_to_wait_beyond_the_deadline_is_an_error_at_once() {
-    for protocol in BOTH {
+    for protocol in both() {
         let limited = Answer::error(429, "come back tomorrow").with("retry-after", "86400");
         let provider = ScriptedProvider::start(protocol, [limited]).await;
         let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
@@ -58,8 +58,7 @@ async fn a_wish_to_wait_beyond_the_deadline_is_an_error_at_once() {
 
 #[tokio::test]
 async fn the_second_provider_takes_the_conversation_over() {
-    for (first, second) in [(Provider::OpenAi, Provider::Anthropic), (Provider::Anthropic, Provider::OpenAi)]
-    {
+    for (first, second) in [(openai(), anthropic()), (anthropic(), openai())] {
         for trouble in [vec![Answer::error(500, "no"); 4], vec![Answer::error(401, "key revoked")]] {
             let primary = ScriptedProvider::start(first, trouble).await;
             let secondary = ScriptedProvider::start(second, [Answer::reply(second, "3")]).await;

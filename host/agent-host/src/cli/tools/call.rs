@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tool_host::{CallReport, Cost, Observer, SetReport};
 
 use super::{Exit, load, plain, print};
-use crate::config::{Env, Log, Tools};
+use crate::config::{Log, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
 
 /// What to call.
@@ -31,9 +31,9 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn run(arguments: &Arguments, lane: Handle) -> anyhow::Result<Exit> {
     let object = read_arguments(&arguments.arguments)?;
-    let config = Tools::from_vars(&Env)?;
+    let config = Tools::from_vars(&ProcessEnv)?;
     let meter = Arc::new(Meter::default());
-    let log = Log::from_vars(&Env)?;
+    let log = Log::from_vars(&ProcessEnv)?;
     let host = load(&config, lane, meter.clone()).await?;
     // From here on, so that it has what the call logs and not what was loaded; what could not be loaded is of interest.
     telemetry::install(&log, Destination::Command, None)?;

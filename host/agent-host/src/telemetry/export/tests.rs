@@ -1,12 +1,13 @@
 //! The exporter against collectors on a real socket. What it sends is looked at by the acceptance tests.
 
+use agent_core::secret::Secret;
 use opentelemetry::trace::{Tracer as _, TracerProvider as _};
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::config::{Headers, HttpUrl, Sampling, Secret};
+use crate::config::{Headers, HttpUrl, Sampling};
 
 /// A collector that gives each export the next of these answers, on a connection of its own; to be driven beside them.
 async fn collector(answers: &[&str]) -> (HttpUrl, impl Future<Output = ()>) {

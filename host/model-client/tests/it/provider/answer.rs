@@ -42,16 +42,17 @@ impl Answer {
 
     /// A reply that is nothing but `text`.
     pub(crate) fn reply(protocol: Provider, text: &str) -> Self {
-        Self::json(&match protocol {
-            Provider::OpenAi => json!({
+        Self::json(&match protocol.prefix() {
+            "openai" => json!({
                 "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
                 "usage": {"prompt_tokens": 3, "completion_tokens": 4},
             }),
-            Provider::Anthropic => json!({
+            "anthropic" => json!({
                 "content": [{"type": "text", "text": text}],
                 "stop_reason": "end_turn",
                 "usage": {"input_tokens": 3, "output_tokens": 4},
             }),
+            other => panic!("there is no reply of {other} here"),
         })
     }
 

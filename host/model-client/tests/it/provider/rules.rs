@@ -18,8 +18,8 @@ pub(super) fn violations(protocol: Provider, request: &Request) -> Vec<String> {
     violations.unless(headers("x-client-request-id") == Some("req-1"), "request id");
     violations.unless(body["model"] == "test-model", "model");
     let bearer = format!("Bearer {KEY}");
-    match protocol {
-        Provider::OpenAi => {
+    match protocol.prefix() {
+        "openai" => {
             violations.unless(request.line == "POST /v1/chat/completions", "request line");
             violations.unless(headers("authorization") == Some(&bearer), "authorization");
             violations.unless(headers("x-api-key").is_none(), "the other provider's key header");
@@ -30,7 +30,7 @@ pub(super) fn violations(protocol: Provider, request: &Request) -> Vec<String> {
             violations.tools(&body["tools"], "/function", "/parameters");
             violations.openai_messages(body["messages"].as_array().unwrap_or(&vec![]));
         }
-        Provider::Anthropic => {
+        "anthropic" => {
             violations.unless(request.line == "POST /v1/messages", "request line");
             violations.unless(headers("x-api-key") == Some(KEY), "x-api-key");
             violations.unless(headers("anthropic-version") == Some("2023-06-01"), "anthropic-version");
@@ -40,6 +40,7 @@ pub(super) fn violations(protocol: Provider, request: &Request) -> Vec<String> {
             violations.tools(&body["tools"], "", "/input_schema");
             violations.anthropic_messages(body["messages"].as_array().unwrap_or(&vec![]));
         }
+        other => panic!("there are no rules of {other} here"),
     }
     violations.0
 }

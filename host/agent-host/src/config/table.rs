@@ -1,0 +1,25 @@
+//! Every setting: the one table that the messages, the documentation and the order of both are made from. The settings
+//! themselves are declared by their concerns.
+
+use super::setting::Setting;
+use super::{agent, http, model, observe, service, stores, tools, tracing, variant_b};
+
+pub use super::tools::PLATFORM_FOLDERS;
+
+/// The concerns, in the order in which they are documented and reported.
+static CONCERNS: [&[&Setting]; 9] = [
+    service::SETTINGS,
+    http::SETTINGS,
+    variant_b::SETTINGS,
+    observe::SETTINGS,
+    tracing::SETTINGS,
+    model::SETTINGS,
+    agent::SETTINGS,
+    tools::SETTINGS,
+    stores::SETTINGS,
+];
+
+/// Every setting.
+pub fn all() -> impl Iterator<Item = &'static Setting> + Clone {
+    CONCERNS.iter().flat_map(|settings| settings.iter().copied())
+}

@@ -1,0 +1,139 @@
+//! The body of a provider's error. Servers that imitate a provider's protocol rarely imitate its errors, hence the
+//! many forms that are read.
+
+use serde_json::Value;
+
+use super::transport::ERROR_LIMIT;
+
+/// An error as the provider describes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ProviderError {
+    /// Its text, neither cut nor redacted: it may quote the key and the conversation.
+    pub(crate) message: String,
+    /// The status that a gateway passes on inside a body whose own status is 200.
+    pub(crate) status: Option<u16>,
+    /// The parameter it is about (`param`).
+    pub(crate) parameter: Option<String>,
+    /// Its `type`, and its `code` if that is a word, in lower case.
+    pub(crate) kinds: Vec<String>,
+}
+
+impl ProviderError {
+    /// The error in a body, if it holds one. A body longer than [`ERROR_LIMIT`] is not parsed: it is a reply, and a
+    /// tree of JSON values takes many times its size.
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
+        if body.len() > ERROR_LIMIT {
+            return None;
+        }
+        let body: Value = serde_json::from_slice(body).ok()?;
+        let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(&body);
+        let message = match error {
+            Value::String(text) => text.clone(),
+            _ => ["message", "detail", "msg"]
+                .iter()
+                .find_map(|key| error.get(key))
+                .map(|text| text.as_str().map_or_else(|| text.to_string(), str::to_owned))?,
+        };
+        let kind = error.get("type").and_then(Value::as_str).filter(|kind| !message.contains(kind));
+        Some(Self {
+            message: kind.map_or_else(|| message.clone(), |kind| format!("{kind}: {message}")),
+            status: error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok()),
+            parameter: error.get("param").and_then(Value::as_str).map(str::to_owned),
+            kinds: ["type", "code"]
+                .iter()
+                .filter_map(|key| error.get(key).and_then(Value::as_str))
+                .map(str::to_ascii_lowercase)
+                .collect(),
+        })
+    }
+
+    /// The status of an error in the body of a 200: the one it names, else that of its kind. `None` when it says
+    /// neither.
+    pub(crate) fn implied_status(&self) -> Option<u16> {
+        let is = |words: &[&str]| self.kinds.iter().any(|kind| words.iter().any(|word| kind.contains(word)));
+        if self.status.is_some_and(|status| (400..600).contains(&status)) {
+            self.status
+        } else if is(&["rate_limit", "too_many_requests"]) {
+            Some(429)
+        } else if is(&["invalid_request", "bad_request", "context_length"]) {
+            Some(400)
+        } else if is(&["authentication", "invalid_api_key"]) {
+            Some(401)
+        } else if is(&["permission", "insufficient_quota", "billing"]) {
+            Some(403)
+        } else if is(&["not_found"]) {
+            Some(404)
+        } else {
+            None
+        }
+    }
+
+    /// Whether a content filter refused the conversation (Azure answers 400 with this code).
+    pub(crate) fn is_content_filter(&self) -> bool {
+        let words = ["content_filter", "content_policy_violation", "responsibleaipolicyviolation"];
+        self.kinds.iter().any(|kind| words.contains(&kind.as_str()))
+    }
+
+    /// Whether this is a reply that reached its token limit: OpenAI's reasoning models report that as an error when
+    /// they wrote no word before.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        let text = self.message.to_ascii_lowercase();
+        text.contains("could not finish the message because max_tokens")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_come_in_many_forms() {
+        for (body, expected) in [
+            (r#"{"error":{"message":"no","type":"invalid","param":"temperature"}}"#, Some("invalid: no")),
+            (r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, {
+                Some("overloaded_error: Overloaded")
+            }),
+            (r#"{"error":"model not found"}"#, Some("model not found")),
+            (r#"{"object":"error","message":"too long","code":40303}"#, Some("too long")),
+            (r#"{"detail":[{"loc":["body"]}]}"#, Some(r#"[{"loc":["body"]}]"#)),
+            (r#"{"error":null,"message":"m"}"#, Some("m")),
+            (r#"{"choices":[]}"#, None),
+            ("<html>", None),
+            ("", None),
+        ] {
+            let message = ProviderError::parse(body.as_bytes()).map(|error| error.message);
+            assert_eq!(message.as_deref(), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_body_too_long_for_an_error_is_not_taken_apart() {
+        let body = |padding: usize| format!(r#"{{"error":"no"}}{}"#, " ".repeat(padding));
+        let longest = ERROR_LIMIT - body(0).len();
+        assert!(ProviderError::parse(body(longest).as_bytes()).is_some());
+        assert!(ProviderError::parse(body(longest + 1).as_bytes()).is_none());
+    }
+
+    #[test]
+    fn the_parameter_and_a_gateways_status_are_found() {
+        let body = br#"{"error":{"message":"busy","code":429,"param":"top_p"}}"#;
+        let error = ProviderError::parse(body).unwrap();
+        assert_eq!((error.status, error.parameter.as_deref()), (Some(429), Some("top_p")));
+    }
+
+    #[test]
+    fn the_kind_of_an_error_implies_a_status() {
+        for (body, status) in [
+            (r#"{"error":{"message":"m","code":502}}"#, Some(502)),
+            (r#"{"error":{"message":"m","code":7}}"#, None),
+            (r#"{"error":{"message":"m","code":"rate_limit_exceeded"}}"#, Some(429)),
+            (r#"{"error":{"message":"m","type":"invalid_request_error"}}"#, Some(400)),
+            (r#"{"error":{"message":"m","type":"authentication_error"}}"#, Some(401)),
+            (r#"{"error":{"message":"m","code":"model_not_found"}}"#, Some(404)),
+            (r#"{"error":{"message":"m","type":"overloaded_error"}}"#, None),
+            (r#"{"error":"overloaded"}"#, None),
+        ] {
+            assert_eq!(ProviderError::parse(body.as_bytes()).unwrap().implied_status(), status, "{body}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! One `POST` and its response, bounded in time and in size. Knows no JSON and no provider.
+
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use reqwest::{Client, Response, StatusCode};
+use tokio::time::{Instant, timeout_at};
+use tracing::Instrument as _;
+use url::Url;
+
+use super::client::{CONNECT_TIMEOUT, build_client, describe_causes};
+use super::client_span;
+use crate::connect_error::ConnectError;
+
+/// The largest reply that is read, in bytes. The longest ones that models can write are a few hundred KiB; a provider
+/// that sends without end must not fill the memory.
+const REPLY_LIMIT: usize = 16 << 20;
+
+/// The most bytes that are read of a response with an error status, and the longest body that is parsed as an error.
+pub(crate) const ERROR_LIMIT: usize = 64 << 10;
+
+/// The header OpenAI documents for ids that the caller makes. Anthropic ignores it. `X-Request-Id` stays the
+/// providers': both answer with one of their own.
+const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-client-request-id");
+
+/// A pool of connections to one endpoint, and the headers of every request.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    client: Client,
+    endpoint: Url,
+    headers: HeaderMap,
+}
+
+/// A response, whatever its status.
+#[derive(Debug)]
+pub(crate) struct HttpResponse {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Why there is no whole response.
+#[derive(Debug)]
+pub(crate) enum ExchangeError {
+    /// The deadline passed.
+    Timeout,
+    /// No connection, or one that broke. The text names the host and the cause.
+    Connection(String),
+    /// The provider sends more than a reply can be.
+    TooLarge,
+}
+
+impl Transport {
+    /// Connects to nothing yet.
+    pub(crate) fn new(endpoint: Url, mut headers: HeaderMap) -> Result<Self, ConnectError> {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(Self { client: build_client(&endpoint)?, endpoint, headers })
+    }
+
+    /// Posts `body` and reads the whole response, whatever its status, in a span of its own.
+    pub(crate) async fn post(
+        &self,
+        request_id: &str,
+        body: Vec<u8>,
+        deadline: Instant,
+    ) -> Result<HttpResponse, ExchangeError> {
+        if deadline <= Instant::now() {
+            return Err(ExchangeError::Timeout);
+        }
+        let span = client_span::begin(&self.endpoint);
+        let response = self.exchange(request_id, body, deadline).instrument(span.clone()).await;
+        match &response {
+            Ok(response) => client_span::record_status(&span, response.status.as_u16()),
+            Err(error) => client_span::record_error(&span, error.as_str()),
+        }
+        response
+    }
+
+    async fn exchange(
+        &self,
+        request_id: &str,
+        body: Vec<u8>,
+        deadline: Instant,
+    ) -> Result<HttpResponse, ExchangeError> {
+        let mut headers = self.headers.clone();
+        if let Ok(id) = HeaderValue::from_str(request_id) {
+            headers.insert(CLIENT_REQUEST_ID, id);
+        }
+        client_span::inject_context(&mut headers);
+        let sending = self.client.post(self.endpoint.clone()).headers(headers).body(body).send();
+        let mut response = match timeout_at(deadline, sending).await {
+            Ok(sent) => sent.map_err(|error| self.connection_error(error))?,
+            Err(_) => return Err(ExchangeError::Timeout),
+        };
+        let (status, headers) = (response.status(), response.headers().clone());
+        let mut body = Vec::new();
+        let limit = if status.is_success() { REPLY_LIMIT } else { ERROR_LIMIT };
+        let reading = self.read_body(&mut response, &mut body, limit);
+        let read = timeout_at(deadline, reading).await.unwrap_or(Err(ExchangeError::Timeout));
+        match read {
+            // The status says what happened; the text is only quoted, and half of it will do.
+            Err(_) if !status.is_success() => {}
+            whole => whole?,
+        }
+        Ok(HttpResponse { status, headers, body })
+    }
+
+    /// Appends the body of a response to `body` chunk by chunk, so that what came before an error is kept.
+    async fn read_body(
+        &self,
+        response: &mut Response,
+        body: &mut Vec<u8>,
+        limit: usize,
+    ) -> Result<(), ExchangeError> {
+        if response.content_length().is_some_and(|length| length > limit as u64) {
+            return Err(ExchangeError::TooLarge);
+        }
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.connection_error(error))? {
+            if body.len() + chunk.len() > limit {
+                return Err(ExchangeError::TooLarge);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(())
+    }
+
+    /// The address without path and query, which may hold a key, and the causes.
+    fn connection_error(&self, error: reqwest::Error) -> ExchangeError {
+        if error.is_connect() && error.is_timeout() {
+            let (host, limit) = (self.endpoint.authority(), CONNECT_TIMEOUT.as_millis());
+            return ExchangeError::Connection(format!("{host}: no connection within {limit} ms"));
+        }
+        let causes = describe_causes(&error.without_url());
+        ExchangeError::Connection(format!("{}: {causes}", self.endpoint.authority()))
+    }
+}
+
+impl HttpResponse {
+    /// Whether the end of the body was the end of the connection, so that a connection that broke and a complete body
+    /// look the same.
+    pub(crate) fn ends_with_the_connection(&self) -> bool {
+        !self.headers.contains_key(CONTENT_LENGTH) && !self.headers.contains_key(TRANSFER_ENCODING)
+    }
+
+    /// A header as text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+impl ExchangeError {
+    /// The value of `error.type` in traces.
+    fn as_str(&self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Connection(_) => "connection",
+            Self::TooLarge => "too_large",
+        }
+    }
+}

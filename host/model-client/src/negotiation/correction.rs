@@ -1,0 +1,284 @@
+//! What a refusal of a parameter says about the profile: a model that takes no temperature, the other name of the token
+//! limit, another bound of it.
+//!
+//! No list of models stays true for long, and a server behind another address may serve any of them. So the text of
+//! the refusal is read: it names the parameter, and the request is sent again without it, under its other name or with
+//! fewer tokens. A caller without a limit of its own is given all that its budget leaves, which is often more than the
+//! model's own bound. This is no retry: that would send the same request.
+
+use crate::http::provider_error::ProviderError;
+use crate::protocol::provider_profile::ProviderProfile;
+
+/// A parameter counts as named only among so many first characters of a refusal without a `param` field. Further on it
+/// may be a quotation of the conversation, and what a caller writes must not change how others are served.
+const NAMED_WITHIN: usize = 120;
+
+/// A bound counts only among so many first characters of a refusal, for the same reason.
+const BOUND_WITHIN: usize = 200;
+
+/// No server demands a higher limit of tokens than this.
+const HIGHEST_MINIMUM: u32 = 64;
+
+/// No model's bound is lower. A smaller number counts something else: a version, a position.
+const LOWEST_BOUND: u32 = 16;
+
+/// What a refused request held, as far as a refusal can be about it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SentParameters {
+    /// The most tokens that it asked for.
+    pub(crate) tokens: u32,
+    /// It had `tool_choice: none`.
+    pub(crate) forbids_calls: bool,
+}
+
+/// A profile that fits the refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Correction {
+    pub(crate) profile: ProviderProfile,
+    /// It holds for other requests too. A bound that follows from what is left of a quota does not.
+    pub(crate) lasting: bool,
+}
+
+/// The profile that a refused request should have been rendered with, if the refusal is about a parameter.
+///
+/// Each correction goes one way, and bounds only move towards each other, so that a sequence of them ends.
+pub(crate) fn correct(
+    profile: ProviderProfile,
+    refusal: &ProviderError,
+    sent: SentParameters,
+) -> Option<Correction> {
+    let about = |parameter: &str| match &refusal.parameter {
+        Some(named) => named == parameter,
+        None => refusal.message.find(parameter).is_some_and(|at| at < NAMED_WITHIN),
+    };
+    let message = refusal.message.to_ascii_lowercase();
+    let unsupported = ["support", "deprecated", "unrecognized", "not permitted", "not allowed"]
+        .iter()
+        .any(|word| message.contains(word));
+    let renamed = message.contains("max_completion_tokens");
+    let lasting = |profile| Some(Correction { profile, lasting: true });
+    if sent.forbids_calls && profile.tool_choice && about("tool_choice") {
+        lasting(ProviderProfile { tool_choice: false, ..profile })
+    } else if unsupported && profile.temperature && about("temperature") {
+        lasting(ProviderProfile { temperature: false, ..profile })
+    } else if unsupported && renamed && !profile.completion_tokens && about("max_tokens") {
+        lasting(ProviderProfile { completion_tokens: true, ..profile })
+    } else if about("max_tokens") || about("max_completion_tokens") {
+        if let Some(least) = minimum(&message, sent.tokens) {
+            return lasting(ProviderProfile { least_tokens: Some(least), ..profile });
+        }
+        let most_tokens = Some(maximum(&message, sent.tokens)?);
+        let profile = ProviderProfile { most_tokens, ..profile };
+        Some(Correction { profile, lasting: is_of_the_model(&message) })
+    } else {
+        None
+    }
+}
+
+/// Whether a bound is the model's own: the text says so, and names nothing that is used up.
+fn is_of_the_model(refusal: &str) -> bool {
+    let says = |words: &[&str]| words.iter().any(|word| refusal.contains(word));
+    let limit = ["maximum", "at most", "less than or equal", "valid range", "not in [", "this model", "<="];
+    let passing = [
+        " left",
+        "remaining",
+        "right now",
+        "currently",
+        "at the moment",
+        "available",
+        "quota",
+        "credit",
+        "afford",
+        "balance",
+        "budget",
+        "per minute",
+    ];
+    says(&limit) && !says(&passing)
+}
+
+/// The least limit of tokens that the server takes, if a refusal says that `sent` was less.
+fn minimum(refusal: &str, sent: u32) -> Option<u32> {
+    let small = ["below minimum", "minimum value", ">=", "at least", "greater than"];
+    let is_small = small.iter().any(|words| refusal.contains(words));
+    let numbers = numbers(refusal).filter(|number| (sent + 1..=HIGHEST_MINIMUM).contains(number));
+    if is_small && sent < HIGHEST_MINIMUM { numbers.min() } else { None }
+}
+
+/// The bound below `sent` that a refusal, in lower case, names: the largest number that can be one, because the others
+/// in such a text are `sent` itself or small.
+///
+/// `None` for a refusal that counts the conversation too: it is about that conversation's length.
+fn maximum(refusal: &str, sent: u32) -> Option<u32> {
+    let end = refusal.char_indices().nth(BOUND_WITHIN).map_or(refusal.len(), |(end, _)| end);
+    let beginning = &refusal[..end];
+    let about_the_conversation = ["context length", "context limit", "input length", "input token", "prompt"]
+        .iter()
+        .any(|words| beginning.contains(words));
+    numbers(beginning).filter(|number| !about_the_conversation && (LOWEST_BOUND..sent).contains(number)).max()
+}
+
+/// The whole numbers in a text. Digits within a name (`haiku-20240307`) are none.
+fn numbers(text: &str) -> impl Iterator<Item = u32> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.,".contains(c));
+    words.flat_map(|word| ungrouped(word.trim_matches(['.', ',', '-', '_'])))
+}
+
+/// The whole numbers in a word: one, perhaps with commas between its thousands, or several, separated by commas.
+fn ungrouped(word: &str) -> Vec<u32> {
+    let thousands = word.split(',').skip(1).all(|group| group.len() == 3);
+    let joined = if thousands { word.replace(',', "") } else { word.to_owned() };
+    joined.split(',').filter_map(|number| number.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn correction(
+        profile: ProviderProfile,
+        message: &str,
+        parameter: Option<&str>,
+        tokens: u32,
+    ) -> Option<Correction> {
+        let parameter = parameter.map(str::to_owned);
+        let refusal = ProviderError { message: message.into(), parameter, ..ProviderError::default() };
+        let sent = SentParameters { tokens: profile.tokens(tokens), forbids_calls: true };
+        correct(profile, &refusal, sent)
+    }
+
+    fn corrected(
+        profile: ProviderProfile,
+        message: &str,
+        parameter: Option<&str>,
+    ) -> Option<ProviderProfile> {
+        correction(profile, message, parameter, 20_000).map(|better| better.profile)
+    }
+
+    #[test]
+    fn only_a_bound_that_is_the_models_own_is_worth_remembering() {
+        for (message, bound, lasting) in [
+            ("max_tokens: 20000 > 4096, which is the maximum allowed number of output tokens", 4096, true),
+            ("max_tokens must be less than or equal to 8192", 8192, true),
+            ("max_tokens not in [1,8192]", 8192, true),
+            ("max_tokens: only 512 left right now", 512, false),
+            ("max_tokens: you can afford at most 512 with your credits", 512, false),
+            ("max_tokens: at most 900 remaining this minute", 900, false),
+            ("max_tokens: 20,000 is more than 16,384", 16_384, false),
+        ] {
+            let better = correction(ProviderProfile::OTHER, message, None, 20_000).unwrap();
+            assert_eq!((better.profile.most_tokens, better.lasting), (Some(bound), lasting), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_wants_to_write_more_is_let() {
+        let message =
+            "Invalid 'max_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.";
+        let better = correction(ProviderProfile::OTHER, message, None, 1).unwrap();
+        assert_eq!((better.profile.least_tokens, better.lasting), (Some(16), true));
+        assert_eq!([1, 16, 500].map(|wanted| better.profile.tokens(wanted)), [16, 16, 500]);
+        assert_eq!(correction(better.profile, message, None, 16), None);
+    }
+
+    #[test]
+    fn refusals_of_a_parameter_are_understood() {
+        let cold = Some(ProviderProfile { temperature: false, ..ProviderProfile::OTHER });
+        let renamed = Some(ProviderProfile { completion_tokens: true, ..ProviderProfile::OTHER });
+        let choosing = Some(ProviderProfile { tool_choice: false, ..ProviderProfile::OTHER });
+        let openai_temperature = "Unsupported value: 'temperature' does not support 0 with this model. \
+                                  Only the default (1) value is supported.";
+        let openai_tokens = "Unsupported parameter: 'max_tokens' is not supported with this model. \
+                             Use 'max_completion_tokens' instead.";
+        for (message, parameter, expected) in [
+            (openai_temperature, Some("temperature"), cold),
+            (openai_temperature, None, cold),
+            ("`temperature` is deprecated for this model.", None, cold),
+            (openai_tokens, Some("max_tokens"), renamed),
+            (openai_tokens, None, renamed),
+            ("tool_choice: only 'auto' is taken", None, choosing),
+            (
+                "Input tag 'none' found using 'type' does not match any of the expected tags",
+                Some("tool_choice"),
+                choosing,
+            ),
+            ("temperature: Input should be less than or equal to 1", None, None),
+            ("Invalid schema for function 'f': 'temperature' is not supported", Some("tools[0]"), None),
+            ("The model `x` does not exist", None, None),
+        ] {
+            assert_eq!(corrected(ProviderProfile::OTHER, message, parameter), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn the_bound_of_a_models_tokens_is_understood() {
+        let openai = "max_tokens is too large: 20000. This model supports at most 16384 completion tokens, \
+                      whereas you provided 20000.";
+        let anthropic = "invalid_request_error: max_tokens: 20000 > 4096, which is the maximum allowed \
+                         number of output tokens for claude-3-haiku-20240307";
+        let groq = "`max_completion_tokens` must be less than or equal to `8192`, the maximum value for \
+                    `max_completion_tokens` is less than the `context_window` for this model";
+        for (message, parameter, expected) in [
+            (openai, Some("max_tokens"), Some(16_384)),
+            (openai, Some("max_completion_tokens"), Some(16_384)),
+            (openai, None, Some(16_384)),
+            (openai, Some("messages"), None),
+            (anthropic, None, Some(4096)),
+            (groq, None, Some(8192)),
+            ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", None, Some(8192)),
+            ("max_tokens not in [1,8192]", None, Some(8192)),
+            ("max_tokens: Input should be less than or equal to 4096.", None, Some(4096)),
+            ("max_tokens: 20,000 is more than 16,384", None, Some(16_384)),
+            ("At most 4096.", Some("max_tokens"), Some(4096)),
+            ("max_tokens: 20000 is too large for gpt-4-0613", None, None),
+            ("max_tokens: 20000 is too large, see section 15", None, None),
+            ("max_tokens: 20000 < 32000, the least this model takes", None, None),
+            ("max_tokens: 99999999999999999999 is no number", None, None),
+        ] {
+            let expected =
+                expected.map(|most| ProviderProfile { most_tokens: Some(most), ..ProviderProfile::OTHER });
+            assert_eq!(corrected(ProviderProfile::OTHER, message, parameter), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_that_is_too_long_is_no_bound_for_others() {
+        for message in [
+            "'max_tokens' or 'max_completion_tokens' is too large: 20000. This model's maximum context length \
+             is 8192 tokens and your request has 150 input tokens (20000 > 8192 - 150).",
+            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input \
+             length or `max_tokens` and try again",
+        ] {
+            assert_eq!(corrected(ProviderProfile::OTHER, message, None), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn the_bound_only_ever_falls() {
+        let bounded = |most| ProviderProfile { most_tokens: Some(most), ..ProviderProfile::OTHER };
+        let refusal = "max_tokens must be between 16 and 4096";
+        assert_eq!(corrected(bounded(8192), refusal, None), Some(bounded(4096)));
+        assert_eq!(corrected(bounded(4096), refusal, None), Some(bounded(16)));
+        assert_eq!(corrected(bounded(16), refusal, None), None);
+        assert_eq!([1, 4096, 9000].map(|wanted| bounded(4096).tokens(wanted)), [1, 4096, 4096]);
+    }
+
+    #[test]
+    fn a_quotation_of_the_conversation_changes_nothing() {
+        let long = "x".repeat(NAMED_WITHIN);
+        for message in [
+            format!("refused: {long} temperature is deprecated"),
+            format!("refused: {long} max_tokens is at most 17"),
+            format!("max_tokens refused: {long} {long} at most 17"),
+        ] {
+            assert_eq!(corrected(ProviderProfile::OTHER, &message, None), None);
+        }
+    }
+
+    #[test]
+    fn what_was_corrected_once_is_not_corrected_again() {
+        let bare = ProviderProfile { temperature: false, ..ProviderProfile::OPENAI };
+        for message in ["temperature is not supported", "max_tokens unsupported, use max_completion_tokens"] {
+            assert_eq!(corrected(bare, message, None), None);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! One call, until the provider accepts the form of its request: with other parameters, or with fewer tools.
+//!
+//! This is no retry: each request differs from the one before. Nothing is kept for later calls before a request was
+//! accepted, so that no text which a refusal quotes can change how others are served.
+//!
+//! - [`correction`]: what a refusal of a parameter says. [`refused_tools`]: which tool a provider refuses.
+//! - [`profile_cache`]: what was learnt, for ten minutes.
+
+mod correction;
+pub(crate) mod profile_cache;
+mod refused_tools;
+
+use agent_core::ports::{ModelRequest, ToolChoice};
+use agent_core::words::{ModelReply, Usage};
+
+use crate::http::provider_error::ProviderError;
+use crate::protocol::provider_profile::ProviderProfile;
+use correction::SentParameters;
+use profile_cache::ProfileCache;
+use refused_tools::{Next, RefusedToolSearch};
+
+/// The most tokens of the reply to a request that is only sent to see whether its tools are accepted.
+pub(crate) const PROBE_TOKENS: u32 = 16;
+
+/// The state of one call.
+#[derive(Debug)]
+pub(crate) struct Negotiation<'a> {
+    pub(crate) request: ModelRequest<'a>,
+    /// What the next request is rendered with.
+    pub(crate) profile: ProviderProfile,
+    /// The profile as far as it holds for later calls, if this one has changed it.
+    learnt: Option<ProviderProfile>,
+    /// The token limit before one that holds for this call only.
+    lasting_most_tokens: Option<Option<u32>>,
+    /// Tools that the provider is known to refuse.
+    known_refused: Vec<String>,
+    search: Option<RefusedToolSearch<'a>>,
+    /// The text of the first refusal of a tool.
+    refusal: String,
+    /// Tokens of the replies to probes.
+    spent: Usage,
+}
+
+impl<'a> Negotiation<'a> {
+    /// Begins with what is known of the provider.
+    pub(crate) fn new(request: ModelRequest<'a>, cache: &ProfileCache) -> Self {
+        Self {
+            profile: cache.profile(),
+            learnt: None,
+            lasting_most_tokens: None,
+            known_refused: cache.refused(request.tools),
+            search: None,
+            refusal: String::new(),
+            spent: Usage::default(),
+            request,
+        }
+    }
+
+    /// Whether the next request shows this tool.
+    pub(crate) fn offers(&self, name: &str) -> bool {
+        if self.request.tool_choice == ToolChoice::None && !self.profile.tool_choice {
+            return false;
+        }
+        match &self.search {
+            Some(search) => search.offers(name),
+            None => !self.known_refused.iter().any(|known| known == name),
+        }
+    }
+
+    /// Whether the next request is a probe: only whether it is accepted matters, not its reply.
+    pub(crate) fn is_probe(&self) -> bool {
+        self.search.as_ref().is_some_and(RefusedToolSearch::is_probe)
+    }
+
+    /// The provider accepted. Gives the reply, unless another request has to be sent.
+    pub(crate) fn accepted(&mut self, reply: ModelReply) -> Option<ModelReply> {
+        if let Some(search) = &mut self.search
+            && search.after_acceptance() == Next::Send
+        {
+            self.spent = self.spent.plus(reply.usage.unwrap_or_default());
+            return None;
+        }
+        let usage = reply.usage.map(|usage| usage.plus(self.spent));
+        Some(ModelReply { usage, ..reply })
+    }
+
+    /// The provider refused. Whether there is another form to send.
+    pub(crate) fn refused(&mut self, refusal: &ProviderError) -> bool {
+        let forbids_calls = self.request.tool_choice == ToolChoice::None && self.shows_tools();
+        let sent = SentParameters { tokens: self.profile.tokens(self.request.max_tokens), forbids_calls };
+        if let Some(better) = correction::correct(self.profile, refusal, sent) {
+            if better.lasting {
+                self.learnt = Some(better.profile);
+            } else {
+                self.lasting_most_tokens.get_or_insert(self.profile.most_tokens);
+            }
+            self.profile = better.profile;
+            return true;
+        }
+        match &mut self.search {
+            Some(search) => search.after_refusal(refusal) == Next::Send,
+            None => {
+                self.search = RefusedToolSearch::begin(self.shown(), refusal);
+                self.refusal.clone_from(&refusal.message);
+                self.search.is_some()
+            }
+        }
+    }
+
+    /// The profile for later calls, if this one has found a better one.
+    pub(crate) fn learnt_profile(&self) -> Option<ProviderProfile> {
+        let learnt = self.learnt?;
+        let most_tokens = self.lasting_most_tokens.unwrap_or(learnt.most_tokens);
+        Some(ProviderProfile { most_tokens, ..learnt })
+    }
+
+    /// The tools that later requests should be sent without, if this call has found any.
+    pub(crate) fn refused_tools(&self) -> Vec<&'a str> {
+        self.search.as_ref().map(RefusedToolSearch::refused).unwrap_or_default()
+    }
+
+    /// The provider's text about them, not redacted.
+    pub(crate) fn refusal(&self) -> &str {
+        &self.refusal
+    }
+
+    fn shows_tools(&self) -> bool {
+        self.request.tools.tools().iter().any(|tool| self.offers(&tool.name))
+    }
+
+    fn shown(&self) -> Vec<&'a str> {
+        let names = self.request.tools.tools().iter().map(|tool| tool.name.as_str());
+        names.filter(|name| self.offers(name)).collect()
+    }
+}

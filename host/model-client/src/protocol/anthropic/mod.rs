@@ -1,0 +1,211 @@
+//! Anthropic Messages: a conversation as JSON, and a reply from JSON. No I/O.
+
+mod wire;
+
+use std::borrow::Cow;
+
+use agent_core::ports::ModelRequest;
+use agent_core::secret::Secret;
+use agent_core::words::{Finish, Message, ModelReply, ToolCall, Usage};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use url::Url;
+
+use super::provider_profile::ProviderProfile;
+use super::reply_limits::{cap_tokens, check_calls};
+use super::tool_call_ids::{CallIds, portable_id, portable_name};
+use super::{Prompt, Protocol, UnreadableReply};
+use crate::connect_error::ConnectError;
+use crate::http::auth_header::auth_header;
+use wire::{Block, ReplyBlock, Role, Turn};
+
+/// The version of the protocol that is spoken, sent in a header of that name.
+const VERSION: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
+
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// The highest temperature that Anthropic accepts. OpenAI's, and so those of requests, go up to 2.
+const HOTTEST: f64 = 1.0;
+
+/// Sent in place of a caller's text that is blank: a block of text may not be, and a conversation must begin with one.
+const NO_TEXT: &str = "(no text)";
+
+/// Anthropic Messages.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Anthropic;
+
+impl Protocol for Anthropic {
+    fn prefix(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn model_names(&self) -> &'static [&'static str] {
+        &["claude"]
+    }
+
+    fn default_base(&self) -> &'static str {
+        "https://api.anthropic.com"
+    }
+
+    fn endpoint_path(&self, base_path: &str) -> String {
+        if base_path.ends_with("/v1/messages") {
+            base_path.to_owned()
+        } else if base_path.ends_with("/v1") {
+            format!("{base_path}/messages")
+        } else {
+            format!("{base_path}/v1/messages")
+        }
+    }
+
+    fn headers(&self, key: &Secret) -> Result<HeaderMap, ConnectError> {
+        Ok(HeaderMap::from_iter([(API_KEY, auth_header("", key)?), VERSION]))
+    }
+
+    fn initial_profile(&self, _endpoint: &Url) -> ProviderProfile {
+        ProviderProfile::OTHER
+    }
+
+    fn render_tool(
+        &self,
+        name: &str,
+        description: &str,
+        input_schema: &Value,
+    ) -> serde_json::Result<Box<RawValue>> {
+        to_raw_value(&wire::Tool { name, description, input_schema })
+    }
+
+    fn render_request(&self, prompt: Prompt<'_>) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&request(prompt))
+    }
+
+    fn read_reply(
+        &self,
+        body: &[u8],
+        request: &ModelRequest<'_>,
+        model: &str,
+    ) -> Result<ModelReply, UnreadableReply> {
+        reply(body, request, model)
+    }
+}
+
+fn request(prompt: Prompt<'_>) -> wire::Request<'_> {
+    let tool_choice = prompt.forbids_calls().then_some(wire::ToolChoice::None);
+    let Prompt { model, request, tools, profile } = prompt;
+    wire::Request {
+        model,
+        max_tokens: profile.tokens(request.max_tokens),
+        temperature: profile.temperature.then_some(request.temperature.min(HOTTEST)),
+        tools,
+        tool_choice,
+        messages: turns(request.messages),
+    }
+}
+
+fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelReply, UnreadableReply> {
+    let response: wire::Response = serde_json::from_slice(body)?;
+    let finish = match response.stop_reason.as_deref() {
+        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
+        Some("refusal") => Finish::ContentFilter,
+        _ => Finish::Done,
+    };
+    let blocks = match response.content {
+        Some(blocks) => blocks,
+        None if finish == Finish::ContentFilter => Vec::new(),
+        None => return Err(UnreadableReply::empty("it holds no content")),
+    };
+    check_calls(blocks.iter().filter(|block| matches!(block, ReplyBlock::ToolUse { .. })).count())?;
+    let (mut content, mut tool_calls) = (String::new(), Vec::new());
+    let mut ids = CallIds::after(request.messages);
+    for block in blocks {
+        match block {
+            ReplyBlock::Text { text } => content.push_str(&text),
+            ReplyBlock::ToolUse { id, name, input } => {
+                let id = ids.claim(id);
+                tool_calls.push(match input {
+                    arguments @ Value::Object(_) => ToolCall { id, name, arguments },
+                    Value::Null => ToolCall::from_text(id, name, String::new()),
+                    other => ToolCall::from_text(id, name, other.to_string()),
+                });
+            }
+            ReplyBlock::Other => {}
+        }
+    }
+    if content.is_empty() && finish == Finish::ContentFilter {
+        content = response.stop_details.and_then(|details| details.explanation).unwrap_or_default();
+    }
+    Ok(ModelReply {
+        content,
+        tool_calls,
+        usage: response.usage.map(|usage| {
+            let cached = [usage.cache_creation_input_tokens, usage.cache_read_input_tokens];
+            let cached = cached.into_iter().flatten().fold(0, u64::saturating_add);
+            Usage {
+                input_tokens: cap_tokens(usage.input_tokens.saturating_add(cached)),
+                output_tokens: cap_tokens(usage.output_tokens),
+            }
+        }),
+        finish,
+        model: model.to_owned(),
+    })
+}
+
+/// The conversation as turns whose roles alternate: consecutive messages of one role, above all the answers to several
+/// tool calls, become one turn.
+fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
+    let mut turns: Vec<Turn<'_>> = Vec::new();
+    for message in messages {
+        let (role, blocks) = blocks(message);
+        match turns.last_mut() {
+            Some(last) if last.role == role => last.content.extend(blocks),
+            // A model may reply with nothing, but a request may not hold an empty turn.
+            _ if blocks.is_empty() => {}
+            _ => turns.push(Turn { role, content: blocks }),
+        }
+    }
+    turns
+}
+
+fn blocks(message: &Message) -> (Role, Vec<Block<'_>>) {
+    match message {
+        Message::User { content } => {
+            (Role::User, vec![Block::Text { text: not_blank(content).unwrap_or(NO_TEXT) }])
+        }
+        Message::Assistant { content, tool_calls } => {
+            let text = not_blank(content).map(|text| Block::Text { text });
+            let uses = tool_calls.iter().map(|call| Block::ToolUse {
+                id: sent_id(&call.id),
+                name: portable_name(&call.name),
+                input: sent_input(&call.arguments),
+            });
+            (Role::Assistant, text.into_iter().chain(uses).collect())
+        }
+        Message::Tool { tool_call_id, content, .. } => {
+            let result =
+                Block::ToolResult { tool_use_id: sent_id(tool_call_id), content: not_blank(content) };
+            (Role::User, vec![result])
+        }
+    }
+}
+
+/// The text, unless it is blank.
+fn not_blank(text: &str) -> Option<&str> {
+    (!text.trim().is_empty()).then_some(text)
+}
+
+fn sent_id(id: &str) -> Cow<'_, str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    portable_id(id, |id| !id.is_empty() && id.chars().all(fits))
+}
+
+/// Arguments as an object, which Anthropic requires, even when what the model wrote was none.
+fn sent_input(arguments: &Value) -> Cow<'_, Value> {
+    match arguments {
+        Value::Object(_) => Cow::Borrowed(arguments),
+        other => Cow::Owned(json!({ "_invalid": other })),
+    }
+}
+
+#[cfg(test)]
+mod tests;

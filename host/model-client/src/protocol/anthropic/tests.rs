@@ -1,0 +1,215 @@
+//! Tables of conversations and replies.
+
+use super::*;
+use crate::scripted;
+
+fn call(id: &str, arguments: Value) -> ToolCall {
+    ToolCall { id: id.into(), name: "add".into(), arguments }
+}
+
+fn tool(id: &str, content: &str) -> Message {
+    Message::Tool { tool_call_id: id.into(), name: "add".into(), content: content.into() }
+}
+
+fn rendered(request: &ModelRequest<'_>, profile: ProviderProfile) -> Value {
+    serde_json::to_value(super::request(Prompt { model: "m", request, tools: None, profile })).unwrap()
+}
+
+fn messages(messages: &[Message]) -> Value {
+    rendered(&ModelRequest { messages, ..scripted::request() }, ProviderProfile::OTHER)["messages"].take()
+}
+
+fn reply(body: &Value) -> ModelReply {
+    super::reply(body.to_string().as_bytes(), &scripted::request(), "anthropic/m").unwrap()
+}
+
+fn problem(body: &str) -> String {
+    super::reply(body.as_bytes(), &scripted::request(), "anthropic/m").unwrap_err().detail
+}
+
+#[test]
+fn several_answers_are_one_turn() {
+    let calls = vec![call("a", json!({"x": 1})), call("b", json!("{\"x\":"))];
+    let conversation = [
+        Message::User { content: "1+2?".into() },
+        Message::Assistant { content: "Well".into(), tool_calls: calls },
+        tool("a", "3"),
+        tool("b", "no JSON"),
+        Message::Assistant { content: "3".into(), tool_calls: vec![] },
+        Message::User { content: "Sure?".into() },
+    ];
+    assert_eq!(
+        messages(&conversation),
+        json!([
+            {"role": "user", "content": [{"type": "text", "text": "1+2?"}]},
+            {"role": "assistant", "content": [
+                {"type": "text", "text": "Well"},
+                {"type": "tool_use", "id": "a", "name": "add", "input": {"x": 1}},
+                {"type": "tool_use", "id": "b", "name": "add", "input": {"_invalid": "{\"x\":"}},
+            ]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "a", "content": "3"},
+                {"type": "tool_result", "tool_use_id": "b", "content": "no JSON"},
+            ]},
+            {"role": "assistant", "content": [{"type": "text", "text": "3"}]},
+            {"role": "user", "content": [{"type": "text", "text": "Sure?"}]},
+        ])
+    );
+}
+
+#[test]
+fn no_block_is_without_text_and_no_turn_without_blocks() {
+    let conversation = [
+        Message::User { content: " \n".into() },
+        Message::Assistant { content: " ".into(), tool_calls: vec![] },
+        Message::User { content: "Hello?".into() },
+        Message::Assistant { content: "\n".into(), tool_calls: vec![call("a", json!({}))] },
+        tool("a", ""),
+    ];
+    assert_eq!(
+        messages(&conversation),
+        json!([
+            {"role": "user", "content": [
+                {"type": "text", "text": "(no text)"}, {"type": "text", "text": "Hello?"},
+            ]},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "add", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]},
+        ])
+    );
+}
+
+#[test]
+fn ids_and_names_of_another_provider_are_made_acceptable() {
+    let odd = ToolCall { id: "call:1|é".into(), name: "functions.add".into(), arguments: json!({}) };
+    let sent = messages(&[
+        Message::Assistant { content: String::new(), tool_calls: vec![odd] },
+        tool("call:1|é", "3"),
+    ]);
+    let tool_use = &sent[0]["content"][0];
+    assert_eq!(tool_use["name"], "functions_add");
+    assert_eq!(tool_use["id"], sent[1]["content"][0]["tool_use_id"]);
+    assert!(tool_use["id"].as_str().unwrap().chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
+}
+
+#[test]
+fn parameters_are_within_bounds() {
+    let temperature = |temperature, profile| {
+        rendered(&ModelRequest { temperature, ..scripted::request() }, profile)["temperature"].take()
+    };
+    assert_eq!(temperature(0.0, ProviderProfile::OTHER), 0.0);
+    assert_eq!(temperature(0.7, ProviderProfile::OTHER), 0.7);
+    assert_eq!(temperature(2.0, ProviderProfile::OTHER), 1.0);
+    assert_eq!(
+        temperature(2.0, ProviderProfile { temperature: false, ..ProviderProfile::OTHER }),
+        Value::Null
+    );
+    let tokens = |most_tokens| {
+        rendered(&scripted::request(), ProviderProfile { most_tokens, ..ProviderProfile::OTHER })["max_tokens"].take()
+    };
+    assert_eq!([None, Some(64), Some(4096)].map(tokens), [100, 64, 100]);
+}
+
+#[test]
+fn tools_are_rendered() {
+    let schema = json!({"type": "object"});
+    let json: Value =
+        serde_json::from_str(Anthropic.render_tool("add", "Adds.", &schema).unwrap().get()).unwrap();
+    assert_eq!(json, json!({"name": "add", "description": "Adds.", "input_schema": schema}));
+}
+
+/// The table of replies: what is said, and why it ends there.
+#[test]
+fn every_reply_has_its_row() {
+    let text = |text: &str| json!([{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": text}]);
+    let explained = json!({"type": "refusal", "explanation": "It is dangerous."});
+    for (body, content, finish) in [
+        (json!({"content": text("hi"), "stop_reason": "end_turn"}), "hi", Finish::Done),
+        (json!({"content": text("hi"), "stop_reason": "stop_sequence"}), "hi", Finish::Done),
+        (json!({"content": text("hi"), "stop_reason": "pause_turn"}), "hi", Finish::Done),
+        (json!({"content": [], "stop_reason": "end_turn"}), "", Finish::Done),
+        (json!({"content": text("hi"), "stop_reason": "max_tokens"}), "hi", Finish::Length),
+        (json!({"content": text("I"), "stop_reason": "refusal"}), "I", Finish::ContentFilter),
+        (json!({"content": [], "stop_reason": "refusal"}), "", Finish::ContentFilter),
+        (json!({"content": null, "stop_reason": "refusal"}), "", Finish::ContentFilter),
+        (json!({"content": [], "stop_reason": "refusal", "stop_details": explained}), "It is dangerous.", {
+            Finish::ContentFilter
+        }),
+    ] {
+        let reply = reply(&body);
+        assert_eq!((reply.content.as_str(), reply.finish), (content, finish), "{body}");
+    }
+}
+
+#[test]
+fn a_reply_is_read() {
+    let body = json!({
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "s"},
+            {"type": "text", "text": "Let me "},
+            {"type": "text", "text": "see."},
+            {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"x": 1}},
+            {"type": "tool_use", "id": "toolu_1", "name": "add", "input": null},
+            {"type": "tool_use", "name": "add", "input": [1]},
+            {"type": "something_new", "x": [1]},
+        ],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 1, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 100,
+                  "output_tokens": 5},
+    });
+    let calls =
+        vec![call("toolu_1", json!({"x": 1})), call("call_2", json!({})), call("call_3", json!("[1]"))];
+    assert_eq!(
+        reply(&body),
+        ModelReply {
+            content: "Let me see.".into(),
+            tool_calls: calls,
+            usage: Some(Usage { input_tokens: 111, output_tokens: 5 }),
+            finish: Finish::Done,
+            model: "anthropic/m".into(),
+        }
+    );
+}
+
+#[test]
+fn finish_and_usage_are_read() {
+    for (stop, finish) in [
+        (json!("max_tokens"), Finish::Length),
+        (json!("model_context_window_exceeded"), Finish::Length),
+        (json!("end_turn"), Finish::Done),
+        (json!("refusal"), Finish::ContentFilter),
+        (json!(null), Finish::Done),
+    ] {
+        let reply =
+            reply(&json!({"content": [], "stop_reason": stop, "usage": {"cache_read_input_tokens": 1}}));
+        assert_eq!((reply.finish, reply.usage, reply.content.as_str()), (finish, None, ""));
+    }
+    let usage = json!({"input_tokens": 3, "cache_creation_input_tokens": null, "output_tokens": 4});
+    let counted = reply(&json!({"content": [], "usage": usage})).usage;
+    assert_eq!(counted, Some(Usage { input_tokens: 3, output_tokens: 4 }));
+}
+
+#[test]
+fn what_a_provider_counts_is_kept_plausible() {
+    let usage = json!({"input_tokens": 1, "cache_read_input_tokens": u64::MAX, "output_tokens": u64::MAX});
+    let reply = reply(&json!({"content": [], "usage": usage}));
+    assert_eq!(reply.usage, Some(Usage { input_tokens: 10_000_000, output_tokens: 10_000_000 }));
+}
+
+#[test]
+fn a_reply_holds_no_more_than_128_calls() {
+    let asking = |count| {
+        let mut blocks = vec![json!({"type": "tool_use", "name": "add"}); count];
+        // Other blocks do not count.
+        blocks.push(json!({"type": "text", "text": "a"}));
+        json!({ "content": blocks })
+    };
+    assert_eq!(reply(&asking(128)).tool_calls.len(), 128);
+    insta::assert_snapshot!(problem(&asking(129).to_string()), @"it holds more than 128 tool calls");
+}
+
+#[test]
+fn what_is_no_reply_is_named() {
+    insta::assert_snapshot!(problem("{}"), @"it holds no content");
+    insta::assert_snapshot!(problem("<html>"), @"it is not JSON: expected value at line 1 column 1");
+    insta::assert_snapshot!(problem(r#"{"content":[{"text":"a"}]}"#), @"it has not the shape of a reply: missing field `type` at line 1 column 24");
+}

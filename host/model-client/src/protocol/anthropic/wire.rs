@@ -1,0 +1,116 @@
+//! The JSON of Anthropic Messages: what is sent, and the part of what comes back that is read.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::protocol::lenient::lenient;
+
+/// The body of a request.
+#[derive(Debug, Serialize)]
+pub(super) struct Request<'a> {
+    pub(super) model: &'a str,
+    pub(super) max_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tools: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_choice: Option<ToolChoice>,
+    pub(super) messages: Vec<Turn<'a>>,
+}
+
+/// `{"type": "none"}`.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(super) enum ToolChoice {
+    None,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Turn<'a> {
+    pub(super) role: Role,
+    pub(super) content: Vec<Block<'a>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Role {
+    User,
+    Assistant,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Block<'a> {
+    Text {
+        text: &'a str,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        /// Always an object.
+        input: Cow<'a, Value>,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<&'a str>,
+    },
+}
+
+/// One entry of `tools`.
+#[derive(Debug, Serialize)]
+pub(super) struct Tool<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: &'a str,
+    pub(super) input_schema: &'a Value,
+}
+
+/// The body of a successful response.
+#[derive(Debug, Deserialize)]
+pub(super) struct Response {
+    pub(super) content: Option<Vec<ReplyBlock>>,
+    pub(super) stop_reason: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) stop_details: Option<StopDetails>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) usage: Option<Usage>,
+}
+
+/// Details of a refusal.
+#[derive(Debug, Deserialize)]
+pub(super) struct StopDetails {
+    pub(super) explanation: Option<String>,
+}
+
+/// A block of a reply.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ReplyBlock {
+    Text {
+        text: String,
+    },
+    ToolUse {
+        id: Option<String>,
+        name: String,
+        #[serde(default)]
+        input: Value,
+    },
+    /// Thinking, citations, tools that run at the provider: not read.
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Usage {
+    pub(super) input_tokens: u64,
+    /// Tokens written to the provider's prompt cache, not counted in `input_tokens`.
+    pub(super) cache_creation_input_tokens: Option<u64>,
+    /// Tokens read from that cache, not counted in `input_tokens`.
+    pub(super) cache_read_input_tokens: Option<u64>,
+    #[serde(default)]
+    pub(super) output_tokens: u64,
+}

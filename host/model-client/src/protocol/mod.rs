@@ -1,0 +1,123 @@
+//! Wire protocols of language-model providers: conversations to JSON, and replies from JSON. No I/O.
+//!
+//! [`Protocol`] is all that the rest of the crate knows of a provider. One folder per provider implements it, each with
+//! the JSON itself in its `wire.rs`; [`provider`] is the table of them. What the implementations share:
+//!
+//! - [`provider_profile`]: which parameters a model accepts.
+//! - [`tool_call_ids`]: ids and names of tool calls that every provider takes.
+//! - [`reply_limits`]: how many calls and tokens of a reply are believed. [`lenient`]: fields that may be malformed.
+//! - [`text_tool_calls`]: tool calls that a model wrote into its text.
+
+mod anthropic;
+mod lenient;
+mod openai;
+pub(crate) mod provider;
+pub(crate) mod provider_profile;
+mod reply_limits;
+pub(crate) mod text_tool_calls;
+mod tool_call_ids;
+
+use agent_core::ports::{ModelRequest, ToolChoice};
+use agent_core::secret::Secret;
+use agent_core::words::ModelReply;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use url::Url;
+
+use crate::connect_error::ConnectError;
+use provider_profile::ProviderProfile;
+
+/// How requests to one provider, and to the servers that imitate it, are written, and how their replies are read.
+pub(crate) trait Protocol: Send + Sync {
+    /// The word before the slash in `LLM_MODEL`.
+    fn prefix(&self) -> &'static str;
+
+    /// How the provider's own models are named: `LLM_MODEL` without a prefix is this provider's when it begins so.
+    fn model_names(&self) -> &'static [&'static str];
+
+    /// The provider's own base address.
+    fn default_base(&self) -> &'static str;
+
+    /// The path of the endpoint below the path of a base address, which has no slash at its end.
+    fn endpoint_path(&self, base_path: &str) -> String;
+
+    /// The headers for authentication and for the version of the protocol.
+    fn headers(&self, key: &Secret) -> Result<HeaderMap, ConnectError>;
+
+    /// What the server at this address is assumed to accept before it has refused anything.
+    fn initial_profile(&self, endpoint: &Url) -> ProviderProfile;
+
+    /// A tool as an entry of `tools` in a request, `parameters` being its normalised schema.
+    fn render_tool(
+        &self,
+        name: &str,
+        description: &str,
+        parameters: &Value,
+    ) -> serde_json::Result<Box<RawValue>>;
+
+    /// The body of a request.
+    fn render_request(&self, prompt: Prompt<'_>) -> serde_json::Result<Vec<u8>>;
+
+    /// The reply in the body of a successful response. `model` is what [`ModelReply::model`] is set to.
+    fn read_reply(
+        &self,
+        body: &[u8],
+        request: &ModelRequest<'_>,
+        model: &str,
+    ) -> Result<ModelReply, UnreadableReply>;
+}
+
+/// What a request is rendered from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Prompt<'a> {
+    /// The model's name as the provider knows it.
+    pub(crate) model: &'a str,
+    /// The conversation.
+    pub(crate) request: &'a ModelRequest<'a>,
+    /// The request's tools in the provider's form; absent when there are none.
+    pub(crate) tools: Option<&'a RawValue>,
+    /// Which parameters the model accepts, and how many tokens.
+    pub(crate) profile: ProviderProfile,
+}
+
+impl Prompt<'_> {
+    /// Whether the model is shown tools and told not to call any.
+    pub(crate) fn forbids_calls(&self) -> bool {
+        self.tools.is_some() && self.request.tool_choice == ToolChoice::None
+    }
+}
+
+/// Why the body of a successful response is no reply.
+#[derive(Debug)]
+pub(crate) struct UnreadableReply {
+    /// What is wrong with it.
+    pub(crate) detail: String,
+    /// It is the beginning of a JSON text: the connection may have broken.
+    pub(crate) truncated: bool,
+    /// It holds nothing, or not all of a reply: another try may bring one.
+    pub(crate) retryable: bool,
+}
+
+impl UnreadableReply {
+    /// A complete body that no reply can have. Another try would bring the same.
+    pub(crate) fn invalid(detail: &str) -> Self {
+        Self { detail: detail.to_owned(), truncated: false, retryable: false }
+    }
+
+    /// A complete body without a reply in it, which another try may bring.
+    pub(crate) fn empty(detail: &str) -> Self {
+        Self { detail: detail.to_owned(), truncated: false, retryable: true }
+    }
+}
+
+impl From<serde_json::Error> for UnreadableReply {
+    fn from(error: serde_json::Error) -> Self {
+        use serde_json::error::Category;
+        let detail = match error.classify() {
+            Category::Data => format!("it has not the shape of a reply: {error}"),
+            Category::Syntax | Category::Eof | Category::Io => format!("it is not JSON: {error}"),
+        };
+        Self { detail, truncated: error.is_eof(), retryable: error.is_eof() }
+    }
+}

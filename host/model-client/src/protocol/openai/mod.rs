@@ -1,0 +1,200 @@
+//! OpenAI chat completions: a conversation as JSON, and a reply from JSON. No I/O.
+
+mod wire;
+
+use std::borrow::Cow;
+
+use agent_core::ports::ModelRequest;
+use agent_core::secret::Secret;
+use agent_core::words::{Finish, Message, ModelReply, ToolCall, Usage};
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use url::Url;
+
+use super::provider_profile::ProviderProfile;
+use super::reply_limits::{cap_tokens, check_calls};
+use super::tool_call_ids::{CallIds, LONGEST_ID, portable_id, portable_name};
+use super::{Prompt, Protocol, UnreadableReply};
+use crate::connect_error::ConnectError;
+use crate::http::auth_header::auth_header;
+
+/// OpenAI chat completions: OpenAI itself and all the servers that imitate it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OpenAi;
+
+impl Protocol for OpenAi {
+    fn prefix(&self) -> &'static str {
+        "openai"
+    }
+
+    fn model_names(&self) -> &'static [&'static str] {
+        &["gpt", "o1", "o3", "o4", "chatgpt"]
+    }
+
+    fn default_base(&self) -> &'static str {
+        "https://api.openai.com/v1"
+    }
+
+    fn endpoint_path(&self, base_path: &str) -> String {
+        if base_path.ends_with("/chat/completions") {
+            base_path.to_owned()
+        } else if base_path.is_empty() {
+            "/v1/chat/completions".to_owned()
+        } else {
+            format!("{base_path}/chat/completions")
+        }
+    }
+
+    fn headers(&self, key: &Secret) -> Result<HeaderMap, ConnectError> {
+        Ok(HeaderMap::from_iter([(AUTHORIZATION, auth_header("Bearer ", key)?)]))
+    }
+
+    fn initial_profile(&self, endpoint: &Url) -> ProviderProfile {
+        if is_own_address(endpoint) { ProviderProfile::OPENAI } else { ProviderProfile::OTHER }
+    }
+
+    fn render_tool(
+        &self,
+        name: &str,
+        description: &str,
+        parameters: &Value,
+    ) -> serde_json::Result<Box<RawValue>> {
+        let function = wire::FunctionSpec { name, description, parameters };
+        to_raw_value(&wire::Tool { r#type: "function", function })
+    }
+
+    fn render_request(&self, prompt: Prompt<'_>) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&request(prompt))
+    }
+
+    fn read_reply(
+        &self,
+        body: &[u8],
+        request: &ModelRequest<'_>,
+        model: &str,
+    ) -> Result<ModelReply, UnreadableReply> {
+        reply(body, request, model)
+    }
+}
+
+/// Whether this is OpenAI itself, its regional addresses included, and not a server that imitates it.
+fn is_own_address(endpoint: &Url) -> bool {
+    let host = endpoint.host_str().unwrap_or_default();
+    host == "api.openai.com" || host.ends_with(".api.openai.com")
+}
+
+fn request(prompt: Prompt<'_>) -> wire::Request<'_> {
+    let tool_choice = prompt.forbids_calls().then_some("none");
+    let Prompt { model, request, tools, profile } = prompt;
+    let max_tokens = Some(profile.tokens(request.max_tokens));
+    wire::Request {
+        model,
+        messages: request.messages.iter().map(|one| message(one, profile)).collect(),
+        tools,
+        tool_choice,
+        max_tokens: max_tokens.filter(|_| !profile.completion_tokens),
+        max_completion_tokens: max_tokens.filter(|_| profile.completion_tokens),
+        temperature: profile.temperature.then_some(request.temperature),
+    }
+}
+
+fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelReply, UnreadableReply> {
+    let response: wire::Response = serde_json::from_slice(body)?;
+    let choice = response.choices.into_iter().flatten().next();
+    let choice = choice.ok_or_else(|| UnreadableReply::empty("it names no choice"))?;
+    let finish = finish(choice.finish_reason.as_deref().unwrap_or_default());
+    let message = match choice.message {
+        Some(message) => message,
+        None if finish == Finish::ContentFilter => wire::ReplyMessage::default(),
+        None => return Err(UnreadableReply::empty("its choice holds no message")),
+    };
+    let (content, refused) = message.content.map(text).unwrap_or_default();
+    let refusal = message.refusal.or(refused).filter(|refusal| content.is_empty() && !refusal.is_empty());
+    let mut calls = message.tool_calls.unwrap_or_default();
+    if let (true, Some(function)) = (calls.is_empty(), message.function_call) {
+        calls.push(wire::ReplyCall { id: None, function });
+    }
+    if choice.finish_reason.as_deref() == Some("error") && content.is_empty() && calls.is_empty() {
+        return Err(UnreadableReply::empty("its choice ended with an error"));
+    }
+    check_calls(calls.len())?;
+    let mut ids = CallIds::after(request.messages);
+    let tool_calls = calls.into_iter().map(|call| {
+        let id = ids.claim(call.id);
+        let wire::ReplyFunction { name, arguments } = call.function;
+        match arguments.unwrap_or_default() {
+            arguments @ Value::Object(_) => ToolCall { id, name, arguments },
+            Value::String(text) => ToolCall::from_text(id, name, text),
+            Value::Null => ToolCall::from_text(id, name, String::new()),
+            other => ToolCall::from_text(id, name, other.to_string()),
+        }
+    });
+    Ok(ModelReply {
+        tool_calls: tool_calls.collect(),
+        finish: if refusal.is_some() { Finish::ContentFilter } else { finish },
+        content: refusal.unwrap_or(content),
+        usage: response.usage.map(|usage| Usage {
+            input_tokens: cap_tokens(usage.prompt_tokens),
+            output_tokens: cap_tokens(usage.completion_tokens),
+        }),
+        model: model.to_owned(),
+    })
+}
+
+/// Why the model stopped: OpenAI's reasons, and those of servers with their own (Mistral, Gemini).
+fn finish(reason: &str) -> Finish {
+    match reason.to_ascii_lowercase().as_str() {
+        "length" | "max_tokens" | "model_length" => Finish::Length,
+        "content_filter" | "refusal" | "safety" | "recitation" | "blocklist" | "prohibited_content"
+        | "spii" => Finish::ContentFilter,
+        filtered if filtered.starts_with("content_filter") => Finish::ContentFilter,
+        _ => Finish::Done,
+    }
+}
+
+fn message(message: &Message, profile: ProviderProfile) -> wire::Message<'_> {
+    match message {
+        Message::User { content } => wire::Message::User { content },
+        Message::Assistant { content, tool_calls } => wire::Message::Assistant {
+            content: Some(content.as_str()).filter(|text| tool_calls.is_empty() || !text.is_empty()),
+            tool_calls: tool_calls.iter().map(|call| tool_call(call, profile)).collect(),
+        },
+        Message::Tool { tool_call_id, content, .. } => {
+            wire::Message::Tool { tool_call_id: sent_id(tool_call_id, profile), content }
+        }
+    }
+}
+
+fn tool_call(call: &ToolCall, profile: ProviderProfile) -> wire::ToolCall<'_> {
+    let (name, arguments) = (portable_name(&call.name), arguments_text(&call.arguments));
+    let function = wire::Function { name, arguments };
+    wire::ToolCall { id: sent_id(&call.id, profile), r#type: "function", function }
+}
+
+fn sent_id(id: &str, profile: ProviderProfile) -> Cow<'_, str> {
+    portable_id(id, |id| !profile.short_ids || id.len() <= LONGEST_ID)
+}
+
+/// Arguments as text. Those that were no JSON object are text already: the model is shown again what it wrote, and
+/// beside it the error that followed.
+fn arguments_text(arguments: &Value) -> Cow<'_, str> {
+    match arguments {
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
+    }
+}
+
+/// The text, and the text of a refusal if one of the parts is that.
+fn text(content: wire::Content) -> (String, Option<String>) {
+    match content {
+        wire::Content::Text(text) => (text, None),
+        wire::Content::Parts(parts) => {
+            let refusal = parts.iter().find_map(|part| part.refusal.clone());
+            (parts.into_iter().filter_map(|part| part.text).collect(), refusal)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+//! Tables of conversations and replies.
+
+use serde_json::json;
+
+use super::*;
+use crate::scripted;
+
+fn call(id: &str, arguments: Value) -> ToolCall {
+    ToolCall { id: id.into(), name: "add".into(), arguments }
+}
+
+fn rendered(messages: &[Message], profile: ProviderProfile) -> Value {
+    let request = ModelRequest { messages, ..scripted::request() };
+    serde_json::to_value(super::request(Prompt { model: "m", request: &request, tools: None, profile }))
+        .unwrap()
+}
+
+fn reply(body: &Value) -> ModelReply {
+    super::reply(body.to_string().as_bytes(), &scripted::request(), "openai/m").unwrap()
+}
+
+fn message(message: &Value) -> ModelReply {
+    reply(&json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
+}
+
+fn problem(body: &str) -> String {
+    super::reply(body.as_bytes(), &scripted::request(), "openai/m").unwrap_err().detail
+}
+
+#[test]
+fn a_conversation_is_rendered() {
+    let messages = [
+        Message::User { content: "1+2?".into() },
+        Message::Assistant {
+            content: String::new(),
+            tool_calls: vec![call("a", json!({"x": 1})), call("b", json!("{\"x\":"))],
+        },
+        Message::Tool { tool_call_id: "a".into(), name: "add".into(), content: "3".into() },
+        Message::Tool { tool_call_id: "b".into(), name: "add".into(), content: "no JSON".into() },
+        Message::Assistant { content: String::new(), tool_calls: vec![] },
+    ];
+    let function = |arguments: &str| json!({"name": "add", "arguments": arguments});
+    assert_eq!(
+        rendered(&messages, ProviderProfile::OTHER),
+        json!({
+            "model": "m",
+            "messages": [
+                {"role": "user", "content": "1+2?"},
+                {"role": "assistant", "content": null, "tool_calls": [
+                    {"id": "a", "type": "function", "function": function("{\"x\":1}")},
+                    {"id": "b", "type": "function", "function": function("{\"x\":")},
+                ]},
+                {"role": "tool", "tool_call_id": "a", "content": "3"},
+                {"role": "tool", "tool_call_id": "b", "content": "no JSON"},
+                {"role": "assistant", "content": ""},
+            ],
+            "max_tokens": 100,
+            "temperature": 0.0,
+        })
+    );
+}
+
+#[test]
+fn the_profile_decides_about_parameters_and_ids() {
+    let long = "x".repeat(41);
+    let messages = [
+        Message::Assistant { content: String::new(), tool_calls: vec![call(&long, json!({}))] },
+        Message::Tool { tool_call_id: long.clone(), name: "add".into(), content: "3".into() },
+    ];
+    let own = rendered(&messages, ProviderProfile { temperature: false, ..ProviderProfile::OPENAI });
+    assert_eq!(own["max_completion_tokens"], 100);
+    assert!(own.get("max_tokens").is_none() && own.get("temperature").is_none());
+    let sent = &own["messages"][0]["tool_calls"][0]["id"];
+    assert!(sent.as_str().unwrap().len() <= 40);
+    assert_eq!(*sent, own["messages"][1]["tool_call_id"]);
+    let capped =
+        |most| rendered(&messages, ProviderProfile { most_tokens: Some(most), ..ProviderProfile::OPENAI });
+    assert_eq!(capped(64)["max_completion_tokens"], 64);
+    assert_eq!(capped(4096)["max_completion_tokens"], 100);
+    let other = rendered(&messages, ProviderProfile::OTHER);
+    assert_eq!(other["messages"][0]["tool_calls"][0]["id"], long);
+}
+
+#[test]
+fn tools_are_rendered() {
+    let schema = json!({"type": "object"});
+    let tool = OpenAi.render_tool("add", "Adds.", &schema).unwrap();
+    let function = json!({"name": "add", "description": "Adds.", "parameters": schema});
+    let rendered: Value = serde_json::from_str(tool.get()).unwrap();
+    assert_eq!(rendered, json!({"type": "function", "function": function}));
+}
+
+#[test]
+fn text_is_read_wherever_it_stands() {
+    assert_eq!(message(&json!({"content": "hi"})).content, "hi");
+    assert_eq!(message(&json!({"content": null})).content, "");
+    assert_eq!(message(&json!({})).content, "");
+    assert_eq!(message(&json!({"content": null, "refusal": "I won't."})).content, "I won't.");
+    let refusal = message(&json!({"content": "", "refusal": "I won't."}));
+    assert_eq!((refusal.content.as_str(), refusal.finish), ("I won't.", Finish::ContentFilter));
+    let parts = json!([{"type": "thinking"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
+    assert_eq!(message(&json!({ "content": parts })).content, "ab");
+}
+
+#[test]
+fn calls_are_read_in_every_form() {
+    let asked =
+        |id: Value, arguments: Value| json!({"id": id, "function": {"name": "add", "arguments": arguments}});
+    let calls = json!([
+        asked(json!("a"), json!("{\"x\":1}")),
+        asked(json!("a"), json!("{\"x\":")),
+        asked(json!(null), json!({"x": 2})),
+        asked(json!(""), json!("")),
+        {"function": {"name": "add"}},
+        asked(json!("f"), json!([1])),
+    ]);
+    assert_eq!(
+        message(&json!({"content": null, "tool_calls": calls})).tool_calls,
+        [
+            call("a", json!({"x": 1})),
+            call("call_2", json!("{\"x\":")),
+            call("call_3", json!({"x": 2})),
+            call("call_4", json!({})),
+            call("call_5", json!({})),
+            call("f", json!("[1]")),
+        ]
+    );
+    assert_eq!(message(&json!({"content": "a", "tool_calls": null})).tool_calls, []);
+}
+
+/// The table of replies: what is said, and why it ends there.
+#[test]
+fn every_reply_has_its_row() {
+    let answer = |message: Value, finish: &str| {
+        reply(&json!({"choices": [{"message": message, "finish_reason": finish}]}))
+    };
+    let part = |text: &str| json!({"type": "text", "text": text});
+    for (message, finish, content, expected) in [
+        (json!({"content": "hi"}), "stop", "hi", Finish::Done),
+        (json!({"content": "hi", "reasoning_content": "hm", "reasoning": "hm"}), "stop", "hi", Finish::Done),
+        (json!({"content": null, "reasoning_content": "hm"}), "stop", "", Finish::Done),
+        (json!({"content": ""}), "stop", "", Finish::Done),
+        (
+            json!({"content": [{"type": "thinking", "thinking": []}, part("a"), part("b")]}),
+            "stop",
+            "ab",
+            Finish::Done,
+        ),
+        (json!({"content": "It was a d"}), "length", "It was a d", Finish::Length),
+        (json!({"content": "It was a d"}), "model_length", "It was a d", Finish::Length),
+        (json!({"content": null}), "content_filter", "", Finish::ContentFilter),
+        (json!(null), "content_filter", "", Finish::ContentFilter),
+        (json!({"content": "It was"}), "content_filter", "It was", Finish::ContentFilter),
+        (json!({"content": null}), "SAFETY", "", Finish::ContentFilter),
+        (json!({"content": null, "refusal": "I won't."}), "stop", "I won't.", Finish::ContentFilter),
+        (
+            json!({"content": [{"type": "refusal", "refusal": "I won't."}]}),
+            "stop",
+            "I won't.",
+            Finish::ContentFilter,
+        ),
+        (json!({"content": "hi", "refusal": null}), "stop", "hi", Finish::Done),
+        (json!({"content": "hi", "refusal": {"odd": 1}}), "stop", "hi", Finish::Done),
+        (json!({"content": "hi"}), "something_new", "hi", Finish::Done),
+    ] {
+        let reply = answer(message.clone(), finish);
+        assert_eq!((reply.content.as_str(), reply.finish), (content, expected), "{message} {finish}");
+        assert_eq!(reply.tool_calls, []);
+    }
+}
+
+#[test]
+fn the_form_of_a_call_before_there_was_a_list_is_read() {
+    let function = json!({"name": "add", "arguments": "{\"x\":1}"});
+    let legacy = message(&json!({"content": null, "function_call": function}));
+    assert_eq!(legacy.tool_calls, [call("call_1", json!({"x": 1}))]);
+    let both = json!({"tool_calls": [{"id": "a", "function": function}], "function_call": function});
+    assert_eq!(message(&both).tool_calls.len(), 1);
+    assert_eq!(message(&json!({"content": "a", "function_call": null})).tool_calls, []);
+}
+
+#[test]
+fn a_reply_that_holds_nothing_is_retryable() {
+    let retryable =
+        |body: &str| super::reply(body.as_bytes(), &scripted::request(), "openai/m").unwrap_err().retryable;
+    for body in [
+        "{}",
+        r#"{"choices":[]}"#,
+        r#"{"choices":null}"#,
+        r#"{"choices":[{"message":null}]}"#,
+        r#"{"choices":[{"message":{"content":""},"finish_reason":"error"}]}"#,
+        r#"{"choices":[{"message":{"content":"It was a da"#,
+    ] {
+        assert!(retryable(body), "{body}");
+    }
+    for body in
+        ["<html>", "[]", "null", r#"{"choices":7}"#, r#"{"choices":[{"message":{"content":{"a":1}}}]}"#]
+    {
+        assert!(!retryable(body), "{body}");
+    }
+}
+
+#[test]
+fn usage_and_finish_are_read() {
+    let body = |finish: Value, usage: Value| json!({"choices": [{"message": {"content": "a"}, "finish_reason": finish}], "usage": usage});
+    let full = reply(&body(json!("length"), json!({"prompt_tokens": 3, "completion_tokens": 4})));
+    assert_eq!(full.finish, Finish::Length);
+    assert_eq!(full.usage, Some(Usage { input_tokens: 3, output_tokens: 4 }));
+    assert_eq!(full.model, "openai/m");
+    for (finish, usage) in [
+        (json!("stop"), json!(null)),
+        (json!("tool_calls"), json!({})),
+        (json!(null), json!("many")),
+        (json!("stop"), json!({"prompt_tokens": -1})),
+    ] {
+        let reply = reply(&body(finish, usage));
+        assert_eq!((reply.finish, reply.usage), (Finish::Done, None));
+    }
+    assert_eq!(reply(&body(json!("content_filter"), json!(null))).finish, Finish::ContentFilter);
+}
+
+#[test]
+fn what_a_provider_counts_is_kept_plausible() {
+    let usage = json!({"prompt_tokens": u64::MAX, "completion_tokens": u64::MAX});
+    let reply = reply(&json!({"choices": [{"message": {"content": "a"}}], "usage": usage}));
+    assert_eq!(reply.usage, Some(Usage { input_tokens: 10_000_000, output_tokens: 10_000_000 }));
+}
+
+#[test]
+fn a_reply_holds_no_more_than_128_calls() {
+    let asking = |count| json!({"tool_calls": vec![json!({"function": {"name": "add"}}); count]});
+    assert_eq!(message(&asking(128)).tool_calls.len(), 128);
+    let body = json!({"choices": [{"message": asking(129)}]}).to_string();
+    insta::assert_snapshot!(problem(&body), @"it holds more than 128 tool calls");
+}
+
+#[test]
+fn what_is_no_reply_is_named() {
+    insta::assert_snapshot!(problem(r#"{"choices":[]}"#), @"it names no choice");
+    insta::assert_snapshot!(problem(r#"{"choices":null}"#), @"it names no choice");
+    insta::assert_snapshot!(problem("{}"), @"it names no choice");
+    insta::assert_snapshot!(problem(r#"{"choices":[{"text":"a"}]}"#), @"its choice holds no message");
+    insta::assert_snapshot!(problem("<html>"), @"it is not JSON: expected value at line 1 column 1");
+    insta::assert_snapshot!(problem(""), @"it is not JSON: EOF while parsing a value at line 1 column 0");
+    insta::assert_snapshot!(problem(r#"{"choices":7}"#), @"it has not the shape of a reply: invalid type: integer `7`, expected a sequence at line 1 column 12");
+}
+
+#[test]
+fn the_own_address_is_recognized() {
+    let own = |url: &str| is_own_address(&Url::parse(url).unwrap());
+    assert!(own("https://api.openai.com/v1") && own("https://eu.api.openai.com/v1"));
+    assert!(!own("https://notapi.openai.com/v1") && !own("http://api.openai.com.example/v1"));
+}

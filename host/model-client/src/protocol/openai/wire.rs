@@ -1,0 +1,135 @@
+//! The JSON of chat completions: what is sent, and the part of what comes back that is read. A field is optional here
+//! if some server leaves it out.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::protocol::lenient::lenient;
+
+/// The body of a request.
+#[derive(Debug, Serialize)]
+pub(super) struct Request<'a> {
+    pub(super) model: &'a str,
+    pub(super) messages: Vec<Message<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tools: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) temperature: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub(super) enum Message<'a> {
+    User {
+        content: &'a str,
+    },
+    Assistant {
+        /// Null beside tool calls when there is no text.
+        content: Option<&'a str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<ToolCall<'a>>,
+    },
+    Tool {
+        tool_call_id: Cow<'a, str>,
+        content: &'a str,
+    },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ToolCall<'a> {
+    pub(super) id: Cow<'a, str>,
+    pub(super) r#type: &'static str,
+    pub(super) function: Function<'a>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Function<'a> {
+    pub(super) name: Cow<'a, str>,
+    /// JSON as text.
+    pub(super) arguments: Cow<'a, str>,
+}
+
+/// One entry of `tools`.
+#[derive(Debug, Serialize)]
+pub(super) struct Tool<'a> {
+    pub(super) r#type: &'static str,
+    pub(super) function: FunctionSpec<'a>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct FunctionSpec<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: &'a str,
+    pub(super) parameters: &'a Value,
+}
+
+/// The body of a successful response.
+#[derive(Debug, Deserialize)]
+pub(super) struct Response {
+    pub(super) choices: Option<Vec<Choice>>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) usage: Option<Usage>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Choice {
+    pub(super) message: Option<ReplyMessage>,
+    pub(super) finish_reason: Option<String>,
+}
+
+/// The model's message. Its reasoning (`reasoning`, `reasoning_content`) is not read.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ReplyMessage {
+    pub(super) content: Option<Content>,
+    /// Stands in for the content when the model declines to answer.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) refusal: Option<String>,
+    pub(super) tool_calls: Option<Vec<ReplyCall>>,
+    /// The deprecated form of a single call; some servers have no other.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) function_call: Option<ReplyFunction>,
+}
+
+/// Text, or parts of which some are text (reasoning models of other makers).
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Content {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Part {
+    pub(super) text: Option<String>,
+    pub(super) refusal: Option<String>,
+}
+
+/// A tool call.
+#[derive(Debug, Deserialize)]
+pub(super) struct ReplyCall {
+    pub(super) id: Option<String>,
+    pub(super) function: ReplyFunction,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ReplyFunction {
+    pub(super) name: String,
+    /// JSON as text. Some servers send the JSON itself.
+    pub(super) arguments: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Usage {
+    pub(super) prompt_tokens: u64,
+    #[serde(default)]
+    pub(super) completion_tokens: u64,
+}

@@ -1,0 +1,39 @@
+//! What a provider accepts in a request: which parameters, under which names, and how many tokens of a reply.
+
+/// The parameters that not every model accepts, and the bounds of a reply's tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProviderProfile {
+    /// The model takes a temperature. Reasoning models refuse any.
+    pub(crate) temperature: bool,
+    /// The parameter for the most tokens is `max_completion_tokens`, not `max_tokens`.
+    pub(crate) completion_tokens: bool,
+    /// Ids of tool calls must be short. Elsewhere they are sent back unchanged, however long: some gateways keep a
+    /// model's state in them.
+    pub(crate) short_ids: bool,
+    /// The most tokens of a reply that a request may ask for, once the model has refused more.
+    pub(crate) most_tokens: Option<u32>,
+    /// The fewest tokens of a reply that a request may ask for, once the server has refused fewer.
+    pub(crate) least_tokens: Option<u32>,
+    /// The server takes `tool_choice: none`. To one that does not, such requests are sent without tools.
+    pub(crate) tool_choice: bool,
+}
+
+impl ProviderProfile {
+    /// OpenAI itself: its own servers know nothing but the new name of the token limit.
+    pub(crate) const OPENAI: Self = Self {
+        temperature: true,
+        completion_tokens: true,
+        short_ids: true,
+        most_tokens: None,
+        least_tokens: None,
+        tool_choice: true,
+    };
+    /// Everybody else: the many servers that imitate OpenAI all know the old name of the token limit.
+    pub(crate) const OTHER: Self = Self { completion_tokens: false, short_ids: false, ..Self::OPENAI };
+
+    /// The most tokens that a request asks for when its caller wants `wanted`.
+    pub(crate) fn tokens(self, wanted: u32) -> u32 {
+        let bounded = self.most_tokens.map_or(wanted, |most| most.min(wanted));
+        self.least_tokens.map_or(bounded, |least| least.max(bounded))
+    }
+}

@@ -1,0 +1,151 @@
+//! The tools of a catalog in the form of a provider, cached by the catalog's digest.
+//!
+//! They are the same in every call of every run until a tool is swapped, and often most of the body, so they are
+//! rendered once per catalog instead of once per request.
+
+use std::sync::Arc;
+
+use agent_core::words::Catalog;
+use arc_swap::ArcSwap;
+use serde_json::value::{RawValue, to_raw_value};
+use tracing::warn;
+
+use crate::protocol::Protocol;
+use crate::schema;
+
+/// How many catalogs are cached. Runs keep the tools they started with, so that for a while after a swap two are in use;
+/// more only when tools are swapped faster than runs end.
+const CAPACITY: usize = 4;
+
+/// The most tools that a provider is shown: OpenAI refuses a longer list.
+const MOST_TOOLS: usize = 128;
+
+/// The rendered tools of the catalogs used last, the newest first.
+#[derive(Debug, Default)]
+pub(crate) struct RenderedToolsCache {
+    recent: ArcSwap<Vec<Arc<RenderedTools>>>,
+}
+
+/// The tools of one catalog.
+#[derive(Debug)]
+pub(crate) struct RenderedTools {
+    digest: String,
+    /// Each tool by itself, with its name.
+    each: Vec<(String, Box<RawValue>)>,
+    /// The whole list.
+    all: Arc<RawValue>,
+}
+
+impl RenderedToolsCache {
+    /// The tools of a catalog as requests of that protocol show them. One cache belongs to one protocol.
+    pub(crate) fn get(
+        &self,
+        tools: &Catalog,
+        protocol: &dyn Protocol,
+    ) -> serde_json::Result<Arc<RenderedTools>> {
+        if let Some(known) = self.recent.load().iter().find(|known| known.digest == tools.digest()) {
+            return Ok(Arc::clone(known));
+        }
+        // Two requests may render the same catalog at once. That costs a millisecond, once per swap; a lock would
+        // cost every request.
+        let new = Arc::new(RenderedTools::new(tools, protocol)?);
+        self.recent.rcu(|recent| {
+            let others = recent.iter().filter(|known| known.digest != new.digest);
+            std::iter::once(&new).chain(others).take(CAPACITY).cloned().collect::<Vec<_>>()
+        });
+        Ok(new)
+    }
+}
+
+impl RenderedTools {
+    fn new(tools: &Catalog, protocol: &dyn Protocol) -> serde_json::Result<Self> {
+        if tools.tools().len() > MOST_TOOLS {
+            let left_out = tools.tools().len() - MOST_TOOLS;
+            warn!(left_out, "a provider takes 128 tools: those that come last by name are not shown to it");
+        }
+        let mut each = Vec::new();
+        for tool in tools.tools().iter().take(MOST_TOOLS) {
+            let description = schema::cut(&tool.description);
+            let parameters = schema::portable(&tool.input_schema);
+            each.push((tool.name.clone(), protocol.render_tool(&tool.name, &description, &parameters)?));
+        }
+        let all = to_raw_value(&each.iter().map(|(_, tool)| tool).collect::<Vec<_>>())?.into();
+        Ok(Self { digest: tools.digest().to_owned(), each, all })
+    }
+
+    /// The list of the tools for which `offers` is true; `None` when there are none, because providers refuse an empty
+    /// list.
+    pub(crate) fn list(&self, offers: impl Fn(&str) -> bool) -> serde_json::Result<Option<Arc<RawValue>>> {
+        let shown: Vec<_> = self.each.iter().filter(|(name, _)| offers(name)).map(|(_, tool)| tool).collect();
+        match shown.len() {
+            0 => Ok(None),
+            all if all == self.each.len() => Ok(Some(Arc::clone(&self.all))),
+            _ => Ok(Some(to_raw_value(&shown)?.into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::words::ToolSpec;
+    use serde_json::json;
+
+    use super::*;
+    use crate::protocol::provider::Provider;
+
+    fn catalog(digest: &str, count: usize) -> Catalog {
+        let tool = |n: usize| ToolSpec {
+            name: format!("t{n:03}"),
+            description: "d".repeat(2_000),
+            input_schema: json!({ "type": "object", "properties": { "x": { "description": "any" } } }),
+            is_repeatable: true,
+        };
+        Catalog::new((0..count).map(tool).collect(), digest.into())
+    }
+
+    fn openai() -> &'static dyn Protocol {
+        Provider::with_prefix("openai").unwrap().protocol()
+    }
+
+    fn anthropic() -> &'static dyn Protocol {
+        Provider::with_prefix("anthropic").unwrap().protocol()
+    }
+
+    fn names(list: Option<Arc<RawValue>>) -> Vec<String> {
+        let Some(list) = list else { return Vec::new() };
+        let tools: Vec<serde_json::Value> = serde_json::from_str(list.get()).unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn tools_are_rendered_once_per_catalog() {
+        let cache = RenderedToolsCache::default();
+        let get = |digest: &str| cache.get(&catalog(digest, 2), anthropic()).unwrap();
+        let (old, new) = (get("old"), get("new"));
+        assert!(Arc::ptr_eq(&old, &get("old")) && Arc::ptr_eq(&new, &get("new")));
+        for digest in ["a", "b", "c", "d"] {
+            get(digest);
+        }
+        assert_eq!(cache.recent.load().len(), CAPACITY);
+    }
+
+    #[test]
+    fn the_list_holds_what_is_offered_in_a_form_that_is_taken() {
+        let tools = RenderedToolsCache::default().get(&catalog("d", 3), anthropic()).unwrap();
+        assert_eq!(names(tools.list(|_| true).unwrap()), ["t000", "t001", "t002"]);
+        assert_eq!(names(tools.list(|name| name != "t001").unwrap()), ["t000", "t002"]);
+        assert!(tools.list(|_| false).unwrap().is_none());
+        let all = tools.list(|_| true).unwrap().unwrap();
+        let first: serde_json::Value = serde_json::from_str::<Vec<_>>(all.get()).unwrap().swap_remove(0);
+        assert_eq!(first["description"].as_str().unwrap().chars().count(), 1024);
+        assert!(first["input_schema"]["properties"]["x"]["type"].is_array());
+    }
+
+    #[test]
+    fn no_more_tools_are_shown_than_a_provider_takes() {
+        let tools = RenderedToolsCache::default().get(&catalog("d", 130), openai()).unwrap();
+        assert_eq!(tools.each.len(), 128);
+        let none = RenderedToolsCache::default().get(&Catalog::default(), openai()).unwrap();
+        assert!(none.list(|_| true).unwrap().is_none());
+    }
+}
