@@ -10,9 +10,9 @@
 //! What does not belong here: routes, health reports, and what else there is to close.
 
 mod accept;
+mod answers;
 mod connection;
 mod connections;
-mod half_close;
 pub mod lambda;
 mod refused;
 mod signal;
