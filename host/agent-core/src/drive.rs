@@ -15,10 +15,10 @@ use uuid::Uuid;
 use crate::gen_ai;
 use crate::ports::queue::ATTEMPTS;
 use crate::ports::{
-    Journal, JournalError, Model, ModelError, ModelRequest, ToolChoice, ToolRequest, ToolReturn, ToolSet,
+    Journal, JournalError, Model, ModelError, ModelRequest, ToolChoice, ToolRequest, ToolSet,
 };
-use crate::result::AgentResult;
-use crate::run::{Event, ModelCall, OpenCall, Run, Step, Task, UnexpectedEvent, attempts_without_progress};
+use crate::run::{ModelCall, OpenCall, Run, Step, UnexpectedEvent, attempts_without_progress};
+use crate::words::{AgentResult, Event, Task, ToolReturn};
 
 /// Most tool calls of one reply that run at once, so that one run takes a bounded share of the sandboxes that all runs
 /// have together.

@@ -9,11 +9,9 @@ use tracing::field::{Empty, display};
 use tracing::{Span, debug_span};
 
 use crate::drive::DriveError;
-use crate::message::{Message, ToolCall};
-use crate::ports::{ModelError, ModelReply, ModelRequest, ToolReturn};
-use crate::result::{AgentResult, ToolOutcome};
-use crate::run::Task;
+use crate::ports::{ModelError, ModelRequest};
 use crate::trace;
+use crate::words::{AgentResult, Message, ModelReply, Task, ToolCall, ToolOutcome, ToolReturn};
 
 /// The span of a run. `model` is the model's name, `provider/model`.
 pub(crate) fn invoke_agent(task: &Task) -> Span {

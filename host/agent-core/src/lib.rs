@@ -1,13 +1,13 @@
 //! The words, the ports and the pure agent run that the rest of agent-host is built around.
 //!
-//! - [`message`], [`catalog`], [`result`]: the words everybody uses.
+//! - [`words`]: plain data, below everything else: messages, replies, tools, events, jobs, results.
 //! - [`run`]: the agent loop as a value. No async, no clock, no I/O.
 //! - [`drive`]: carries a run's steps out with a model and a tool set, journaling as it goes.
 //! - [`ports`]: one trait and its error per file: what the core needs from the outside.
-//! - [`invoke`]: the one entry to an agent run, and the wrappers around it.
+//! - [`policy`]: the one entry to an agent run, and the wrappers around it.
 //! - [`health`]: runs probes side by side and collects a report.
 //! - [`circuit`]: a circuit breaker as a value, and one that many calls pass through.
-//! - [`record`]: how the histories of runs get to their store.
+//! - [`journal`]: how the journals of runs get to their store.
 //! - [`rates`]: rate windows that go on counting when their store fails.
 //! - [`jobs`]: what callers do with jobs, and the worker that works them off.
 //! - [`observe`]: what the core tells whoever counts.
@@ -17,22 +17,20 @@
 //! What does not belong here: HTTP, WebAssembly, databases, environment variables, status codes.
 
 mod backoff;
-pub mod catalog;
-pub mod chain;
 pub mod circuit;
 pub mod drive;
+pub mod error_chain;
 mod gen_ai;
 pub mod health;
-pub mod invoke;
 pub mod jobs;
-pub mod message;
+pub mod journal;
 pub mod observe;
 mod outage;
+pub mod policy;
 pub mod ports;
 pub mod rates;
-pub mod record;
-pub mod result;
 pub mod run;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod trace;
+pub mod words;

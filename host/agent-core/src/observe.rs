@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::ports::JobStatus;
+use crate::words::JobStatus;
 
 /// Is told what happens. Called on the way of requests, so it has to be quick.
 pub trait Observer: Send + Sync {

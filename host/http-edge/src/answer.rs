@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use agent_core::chain::Chain;
+use agent_core::error_chain::ErrorChain;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE};
@@ -87,7 +87,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Chain(&*self.0).fmt(f)
+        ErrorChain(&*self.0).fmt(f)
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use agent_core::invoke::Invoke;
 use agent_core::jobs::Jobs;
+use agent_core::policy::Invoke;
 use agent_core::ports::{Cluster, Probe, RateWindows, ResultCache, Toolbox};
 
 use crate::origins::{Hosts, Origins};

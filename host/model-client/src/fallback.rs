@@ -1,7 +1,8 @@
 //! A second provider for when the first one fails.
 
 use agent_core::circuit::{DEFAULT_MIN_VOLUME, SharedCircuit, Turn, Verdict};
-use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest};
+use agent_core::ports::{Model, ModelError, ModelRequest};
+use agent_core::words::ModelReply;
 use async_trait::async_trait;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};

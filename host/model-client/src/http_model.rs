@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{Finish, Model, ModelError, ModelReply, ModelRequest};
+use agent_core::ports::{Model, ModelError, ModelRequest};
+use agent_core::words::{Finish, ModelReply};
 use async_trait::async_trait;
 use reqwest::StatusCode;
 use tokio::time::Instant;

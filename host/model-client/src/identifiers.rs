@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use agent_core::message::Message;
+use agent_core::words::Message;
 
 /// The longest id of a tool call that OpenAI takes.
 pub(crate) const LONGEST_ID: usize = 40;
@@ -76,7 +76,7 @@ pub(crate) fn portable_name(name: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::message::ToolCall;
+    use agent_core::words::ToolCall;
     use serde_json::json;
 
     use super::*;

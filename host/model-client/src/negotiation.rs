@@ -2,8 +2,8 @@
 //!
 //! This is no retry: each request differs from the one before, and nothing is remembered before one was accepted.
 
-use agent_core::message::Usage;
-use agent_core::ports::{ModelReply, ModelRequest, ToolChoice};
+use agent_core::ports::{ModelRequest, ToolChoice};
+use agent_core::words::{ModelReply, Usage};
 
 use crate::complaint::Complaint;
 use crate::profile::Profile;

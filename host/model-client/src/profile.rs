@@ -4,7 +4,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use agent_core::catalog::{Catalog, ToolSpec};
+use agent_core::words::{Catalog, ToolSpec};
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
 

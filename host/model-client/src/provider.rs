@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use agent_core::ports::{ModelReply, ModelRequest, ToolChoice};
+use agent_core::ports::{ModelRequest, ToolChoice};
+use agent_core::words::ModelReply;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::observe::{Observer, Unobserved};
-use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest};
+use agent_core::ports::{Model, ModelError, ModelRequest};
+use agent_core::words::ModelReply;
 use async_trait::async_trait;
 use tokio::time::{Instant, sleep};
 use tracing::debug;

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent_core::catalog::Catalog;
-use agent_core::ports::{Finish, Model, ModelError, ModelReply, ModelRequest, ToolChoice};
+use agent_core::ports::{Model, ModelError, ModelRequest, ToolChoice};
+use agent_core::words::{Catalog, Finish, ModelReply};
 use async_trait::async_trait;
 use tokio::time::Instant;
 

@@ -12,9 +12,8 @@
 //! | Llama 3.2 | the bare object of the line above, alone |
 //! | Mistral | `[TOOL_CALLS][{"name": …, "arguments": {…}}, …]`, newer: `[TOOL_CALLS]NAME[ARGS]{…}` |
 
-use agent_core::catalog::Catalog;
-use agent_core::message::ToolCall;
-use agent_core::ports::{Finish, ModelReply, ModelRequest, ToolChoice};
+use agent_core::ports::{ModelRequest, ToolChoice};
+use agent_core::words::{Catalog, Finish, ModelReply, ToolCall};
 use serde_json::{Deserializer, Map, Value};
 
 use crate::bounds;
@@ -211,7 +210,7 @@ fn call_of(value: &Value, tools: &Catalog) -> Option<Call> {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::catalog::ToolSpec;
+    use agent_core::words::ToolSpec;
     use serde_json::json;
 
     use super::*;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use agent_core::catalog::Catalog;
+use agent_core::words::Catalog;
 use arc_swap::ArcSwap;
 use serde_json::value::{RawValue, to_raw_value};
 use tracing::warn;
@@ -80,7 +80,7 @@ impl Rendered {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::catalog::ToolSpec;
+    use agent_core::words::ToolSpec;
     use serde_json::json;
 
     use super::*;

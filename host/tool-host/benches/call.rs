@@ -20,8 +20,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::message::ToolCall;
 use agent_core::ports::{ToolRequest, ToolSet, Toolbox};
+use agent_core::words::ToolCall;
 use serde_json::json;
 use tool_host::{Compiler, Config, Limits, NoObserver, ToolHost};
 use wasmtime::component::{Component, HasSelf, Linker};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::ports::{ToolRequest, ToolReturn};
-use agent_core::result::{ToolOutcome, ToolReceipt};
+use agent_core::ports::ToolRequest;
+use agent_core::words::{ToolOutcome, ToolReceipt, ToolReturn};
 use wasmtime::Store;
 
 use crate::bindings::exports::agent::tool::tool::Output;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::catalog::ToolSpec;
+use agent_core::words::ToolSpec;
 use serde_json::Value;
 
 use crate::bindings::exports::agent::tool::tool::ToolDef;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::result::ToolOutcome;
+use agent_core::words::ToolOutcome;
 use wasmtime::{Store, Trap, WasmBacktrace};
 
 use crate::bindings::exports::agent::tool::tool::Failure;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::ports::ToolFault;
-use agent_core::result::ToolOutcome;
+use agent_core::words::ToolOutcome;
 use serde::Serialize;
 use serde_json::Value;
 

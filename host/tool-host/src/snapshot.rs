@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use agent_core::catalog::Catalog;
-use agent_core::ports::{ToolRequest, ToolReturn, ToolSet};
-use agent_core::result::{ToolOutcome, ToolReceipt};
+use agent_core::ports::{ToolRequest, ToolSet};
+use agent_core::words::{Catalog, ToolOutcome, ToolReceipt, ToolReturn};
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 

@@ -9,10 +9,8 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::*;
-use crate::catalog::Catalog;
-use crate::message::Options;
-use crate::run::Limits;
 use crate::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, says};
+use crate::words::{Catalog, Limits, Options};
 
 /// Tools that take as many milliseconds as their argument `ms` says, or for ever when it says nothing.
 struct SlowTools {
@@ -62,7 +60,7 @@ fn driver<'a>(model: &'a ScriptedModel, tools: &'a SlowTools, journal: &'a TestJ
     Driver { request_id: "req-1", deadline, model, tools, journal, stop: None, cancel: None }
 }
 
-fn script() -> [Result<crate::ports::ModelReply, ModelError>; 3] {
+fn script() -> [Result<crate::words::ModelReply, ModelError>; 3] {
     let wait = |id, ms: u64| (id, "wait", json!({"ms": ms}));
     [
         Ok(asks_for(&[wait("1", 30), ("2", "nope", json!({})), wait("3", 10), wait("4", 20)])),

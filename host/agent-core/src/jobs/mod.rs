@@ -1,8 +1,8 @@
 //! Jobs: what callers do with them, and the worker that works them off.
 
-mod board;
-mod end;
+mod disposition;
 mod provider;
+mod signals;
 mod spans;
 #[cfg(test)]
 mod tests;
@@ -15,11 +15,12 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-pub use worker::{Worker, Workshop};
+pub use worker::{Worker, WorkerContext};
 
-use self::board::Board;
+use self::signals::JobSignals;
 use crate::backoff::Backoff;
-use crate::ports::{Cancelling, Job, JobData, JobPage, JobQueue, QueueError, Wanted};
+use crate::ports::{JobQueue, QueueError};
+use crate::words::{CancelOutcome, Job, JobData, JobPage, JobQuery};
 
 /// How many jobs a process works on at once (interface, Limits, "Queue worker concurrency").
 pub const WORKERS: usize = 5;
@@ -34,7 +35,7 @@ const LAST_LOOK: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub struct Jobs {
     queue: Arc<dyn JobQueue>,
-    board: Board,
+    signals: JobSignals,
     /// Nobody is made to wait any more once this is cancelled.
     stopping: CancellationToken,
 }
@@ -42,7 +43,7 @@ pub struct Jobs {
 impl Jobs {
     /// The jobs of that queue.
     pub fn new(queue: Arc<dyn JobQueue>) -> Self {
-        Self { queue, board: Board::default(), stopping: CancellationToken::new() }
+        Self { queue, signals: JobSignals::default(), stopping: CancellationToken::new() }
     }
 
     /// The same jobs, and from when `stopping` is cancelled whoever waits for one is told how it stands.
@@ -60,7 +61,7 @@ impl Jobs {
     pub async fn read(&self, user_id: &str, job_id: &str, wait: Duration) -> Result<Option<Job>, QueueError> {
         let until = Instant::now() + wait;
         // Watched before it is read, so that nothing happens in between.
-        let mut watcher = self.board.watch(job_id);
+        let mut watcher = self.signals.subscribe(job_id);
         let Some(mut job) = self.queue.read(job_id).await?.filter(|job| job.user_id == user_id) else {
             return Ok(None);
         };
@@ -87,22 +88,22 @@ impl Jobs {
     }
 
     /// Some of a user's jobs, the newest first.
-    pub async fn list(&self, wanted: &Wanted<'_>) -> Result<JobPage, QueueError> {
+    pub async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError> {
         self.queue.list(wanted).await
     }
 
     /// Cancels a job of this user. A run of it in this process is stopped at once; one elsewhere within about
     /// a second. The status says `cancelled` when nothing runs any more.
-    pub async fn cancel(&self, user_id: &str, job_id: &str) -> Result<Cancelling, QueueError> {
+    pub async fn cancel(&self, user_id: &str, job_id: &str) -> Result<CancelOutcome, QueueError> {
         match self.queue.read(job_id).await? {
             Some(job) if job.user_id == user_id => {}
-            Some(_) | None => return Ok(Cancelling::Unknown),
+            Some(_) | None => return Ok(CancelOutcome::Unknown),
         }
         let cancelling = self.queue.cancel(job_id).await?;
         match cancelling {
-            Cancelling::Asked => self.board.cancel(job_id),
-            Cancelling::Done => self.board.tell(job_id),
-            Cancelling::HadEnded | Cancelling::Refused | Cancelling::Unknown => {}
+            CancelOutcome::Asked => self.signals.cancel(job_id),
+            CancelOutcome::Done => self.signals.notify(job_id),
+            CancelOutcome::HadEnded | CancelOutcome::Refused | CancelOutcome::Unknown => {}
         }
         Ok(cancelling)
     }

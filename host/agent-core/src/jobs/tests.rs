@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::circuit::{DEFAULT_MIN_VOLUME, SharedCircuit};
 use crate::drive::DriveError;
-use crate::invoke::{Admission, Breaker, Invoke, InvokeError};
 use crate::observe::{AttemptOutcome, Observer};
-use crate::ports::JobStatus;
+use crate::policy::{Admission, Breaker, Invoke, InvokeError};
 use crate::ports::queue::{ATTEMPTS, LEASE};
 use crate::testing::{ScriptedInvoke, TestQueue, TestRuns};
+use crate::words::JobStatus;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -47,7 +47,7 @@ fn bench_on(queue: &Arc<TestQueue>, runs: &Arc<TestRuns>, agent: impl Invoke + '
     let (noted, admission) = (Arc::new(Noted::default()), Admission::new(10));
     let jobs = Jobs::new(queue.clone());
     let circuit = SharedCircuit::new(DEFAULT_MIN_VOLUME);
-    let shop = Workshop {
+    let context = WorkerContext {
         name: "host-1".into(),
         admission: admission.clone(),
         agent: Arc::new(Breaker::new(agent, circuit.clone())),
@@ -55,7 +55,7 @@ fn bench_on(queue: &Arc<TestQueue>, runs: &Arc<TestRuns>, agent: impl Invoke + '
         journal: runs.clone(),
         observer: noted.clone(),
     };
-    let worker = Worker::new(&jobs, shop);
+    let worker = Worker::new(&jobs, context);
     let (queue, runs, stopping) = (queue.clone(), runs.clone(), CancellationToken::new());
     Bench { queue, runs, noted, admission, circuit, jobs, worker, stopping }
 }
@@ -170,13 +170,13 @@ async fn a_job_cancelled_here_has_stopped_before_its_status_says_so() {
     let cancel = async {
         moments(1).await;
         assert_eq!(agent.under_way(), 1);
-        assert_eq!(bench.jobs.cancel("u2", &job_id).await, Ok(Cancelling::Unknown));
+        assert_eq!(bench.jobs.cancel("u2", &job_id).await, Ok(CancelOutcome::Unknown));
         let start = Instant::now();
-        assert_eq!(bench.jobs.cancel("u1", &job_id).await, Ok(Cancelling::Asked));
+        assert_eq!(bench.jobs.cancel("u1", &job_id).await, Ok(CancelOutcome::Asked));
         let job = bench.ended(&job_id).await;
         assert_eq!(start.elapsed(), Duration::ZERO, "at once");
         assert_eq!((job.status, agent.under_way()), (JobStatus::Cancelled, 0));
-        assert_eq!(bench.jobs.cancel("u1", &job_id).await, Ok(Cancelling::HadEnded));
+        assert_eq!(bench.jobs.cancel("u1", &job_id).await, Ok(CancelOutcome::HadEnded));
     };
     bench.work_while(cancel).await;
     assert_eq!(bench.noted(), [AttemptOutcome::Cancelled]);
@@ -191,7 +191,7 @@ async fn a_job_cancelled_elsewhere_stops_within_about_a_second() {
     let cancel = async {
         moments(10).await;
         let start = Instant::now();
-        assert_eq!(elsewhere.cancel("u1", &job_id).await, Ok(Cancelling::Asked));
+        assert_eq!(elsewhere.cancel("u1", &job_id).await, Ok(CancelOutcome::Asked));
         let job = elsewhere.read("u1", &job_id, Duration::from_secs(60)).await.unwrap().unwrap();
         assert_eq!((job.status, agent.under_way()), (JobStatus::Cancelled, 0));
         assert!(start.elapsed() <= SECOND * 3 / 2 + SECOND / 10, "{:?}", start.elapsed());

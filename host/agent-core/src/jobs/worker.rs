@@ -1,6 +1,6 @@
 //! Works jobs off: takes one, holds its lease while its run is driven, and tells the queue how that ended.
 //!
-//! What does not belong here: what an end means for the job (`end.rs`), and how a run is taken up again
+//! What does not belong here: what an end means for the job (`disposition.rs`), and how a run is taken up again
 //! (`drive.rs`).
 
 use std::panic::AssertUnwindSafe;
@@ -13,21 +13,22 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error_span, info, warn};
 
 use super::Jobs;
-use super::board::Board;
-use super::end::{End, Provider, Settlement};
+use super::disposition::{Disposition, End, Provider};
 use super::provider::{Leave, MOST_HAND_BACKS, ProviderGate, delay};
+use super::signals::JobSignals;
 use super::spans;
 use crate::backoff::Backoff;
-use crate::chain::Chain;
 use crate::circuit::SharedCircuit;
 use crate::drive::DriveError;
-use crate::invoke::{Admission, Answer, Ask, Invoke, InvokeError};
+use crate::error_chain::ErrorChain;
 use crate::observe::{AttemptOutcome, Observer};
 use crate::outage::Outage;
+use crate::policy::{Admission, Answer, Ask, Invoke, InvokeError};
 use crate::ports::queue::LEASE;
-use crate::ports::{AttemptEnd, Claim, JobData, JobQueue, Journal, QueueError, Renewal};
-use crate::run::{Event, attempts_without_progress, hand_backs_without_progress};
+use crate::ports::{AttemptEnd, Claim, JobQueue, Journal, QueueError, Renewal};
+use crate::run::{attempts_without_progress, hand_backs_without_progress};
 use crate::trace;
+use crate::words::{Event, JobData};
 
 /// How long the queue is asked to wait for a job. A worker that is told to stop waits no longer than that.
 const TAKE_PATIENCE: Duration = Duration::from_secs(1);
@@ -53,7 +54,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
 
 /// What a worker works with.
-pub struct Workshop {
+pub struct WorkerContext {
     /// Names this process; unique among those that live.
     pub name: String,
     /// The places for runs, shared with requests.
@@ -71,18 +72,18 @@ pub struct Workshop {
 /// Works off the jobs of a queue.
 pub struct Worker {
     queue: Arc<dyn JobQueue>,
-    board: Board,
-    shop: Workshop,
+    signals: JobSignals,
+    context: WorkerContext,
     provider: ProviderGate,
     outage: Outage,
 }
 
 impl Worker {
     /// A worker for these jobs. Callers of the same [`Jobs`] learn at once what it does.
-    pub fn new(jobs: &Jobs, shop: Workshop) -> Self {
-        let provider = ProviderGate::new(shop.circuit.clone());
-        let (queue, board) = (jobs.queue.clone(), jobs.board.clone());
-        Self { queue, board, shop, provider, outage: Outage::default() }
+    pub fn new(jobs: &Jobs, context: WorkerContext) -> Self {
+        let provider = ProviderGate::new(context.circuit.clone());
+        let (queue, signals) = (jobs.queue.clone(), jobs.signals.clone());
+        Self { queue, signals, context, provider, outage: Outage::default() }
     }
 
     /// One job after the other until `stopping`. Then the run under way stops at its next step boundary, or is
@@ -94,7 +95,7 @@ impl Worker {
             // place is given away meanwhile waits for another. Whoever waited longer has had theirs.
             let leave = async {
                 let leave = self.provider.leave().await;
-                self.shop.admission.vacancy().await;
+                self.context.admission.vacancy().await;
                 leave
             };
             let leave = tokio::select! {
@@ -132,7 +133,7 @@ impl Worker {
     /// just have given a job away.
     async fn take(&self, stopping: &CancellationToken) -> Result<Option<Claim>, QueueError> {
         let claim = tokio::select! {
-            claim = self.queue.take(&self.shop.name, TAKE_PATIENCE) => claim?,
+            claim = self.queue.claim(&self.context.name, TAKE_PATIENCE) => claim?,
             () = after(stopping, TAKE_PATIENCE * 2) => return Ok(None),
         };
         self.queue_works();
@@ -146,8 +147,8 @@ impl Worker {
             Ok(data) => self.run(claim, data, stopping).await,
             Err(problem) => End::Unreadable(problem.clone()),
         };
-        let mut settlement = end.settle();
-        let spared = match settlement.provider {
+        let mut disposition = end.disposition();
+        let spared = match disposition.provider {
             Provider::Answered => {
                 self.provider.answered();
                 false
@@ -157,28 +158,29 @@ impl Worker {
         };
         // The next trial need not wait until the queue was told of this one.
         drop(leave);
-        if settlement.is_excused {
+        if disposition.is_excused {
             let hand_backs = self.excuse(&claim.run_id).await;
             if spared && hand_backs < MOST_HAND_BACKS {
-                let asked = settlement.provider.retry_after();
-                settlement = settlement.handed_back(delay(self.provider.remaining().max(asked), hand_backs));
+                let asked = disposition.provider.retry_after();
+                disposition =
+                    disposition.handed_back(delay(self.provider.remaining().max(asked), hand_backs));
             }
         }
-        if let Some(attempt_end) = &settlement.end
+        if let Some(attempt_end) = &disposition.end
             && !self.finish(claim, attempt_end, stopping).await
         {
-            settlement.outcome = AttemptOutcome::Lost;
+            disposition.outcome = AttemptOutcome::Lost;
         }
-        self.board.tell(&claim.job_id);
-        spans::processed(settlement.outcome);
-        report(claim, &end, &settlement);
-        self.shop.observer.attempt_ended(settlement.outcome, began.elapsed());
-        !settlement.pause
+        self.signals.notify(&claim.job_id);
+        spans::processed(disposition.outcome);
+        report(claim, &end, &disposition);
+        self.context.observer.attempt_ended(disposition.outcome, began.elapsed());
+        !disposition.pause
     }
 
     /// Drives the run. When this returns, nothing of it goes on.
     async fn run(&self, claim: &Claim, data: &JobData, stopping: &CancellationToken) -> End {
-        let running = self.board.begin(&claim.job_id);
+        let running = self.signals.begin(&claim.job_id);
         let cancel = CancellationToken::new();
         // A run that panics must not take the worker with it.
         let run = AssertUnwindSafe(self.invoke(claim, data, stopping, &cancel)).catch_unwind();
@@ -210,7 +212,7 @@ impl Worker {
             biased;
             () = stopping.cancelled() => return Err(DriveError::Stopped.into()),
             () = cancel.cancelled() => return Err(DriveError::Stopped.into()),
-            place = self.shop.admission.enter() => place,
+            place = self.context.admission.enter() => place,
         };
         let ask = Ask {
             run_id: claim.run_id.clone(),
@@ -220,7 +222,7 @@ impl Worker {
             cancel: Some(cancel.clone()),
             ..Ask::new(claim.job_id.clone(), data.query.clone())
         };
-        self.shop.agent.invoke(ask).await
+        self.context.agent.invoke(ask).await
     }
 
     /// Renews the lease until the job is not ours any more.
@@ -254,9 +256,9 @@ impl Worker {
     /// often that was noted before without any progress since.
     async fn excuse(&self, run_id: &str) -> u32 {
         let note = async {
-            let events = self.shop.journal.read(run_id).await?;
+            let events = self.context.journal.read(run_id).await?;
             if attempts_without_progress(&events) > 0 {
-                self.shop.journal.append(run_id, events.len() as u64, &Event::HandedBack).await?;
+                self.context.journal.append(run_id, events.len() as u64, &Event::HandedBack).await?;
             }
             Ok::<_, crate::ports::JournalError>(hand_backs_without_progress(&events))
         };
@@ -310,15 +312,15 @@ async fn after(stopping: &CancellationToken, grace: Duration) {
 }
 
 /// One line per attempt (interface, Events): whose job it was, never what was asked.
-fn report(claim: &Claim, end: &End, settlement: &Settlement) {
+fn report(claim: &Claim, end: &End, disposition: &Disposition) {
     let Claim { job_id, run_id, .. } = claim;
     let user_id = claim.data.as_ref().map_or("", |data| data.user_id.as_str());
     let attempts = claim.attempts_made + 1;
-    match (settlement.outcome, &settlement.end) {
+    match (disposition.outcome, &disposition.end) {
         (AttemptOutcome::Completed, _) => info!(job_id, run_id, user_id, attempts, "job completed"),
         (AttemptOutcome::Failed, Some(AttemptEnd::Failed { error, retry })) => {
             let error = match end {
-                End::Ran(Err(error)) => Chain(error).to_string(),
+                End::Ran(Err(error)) => ErrorChain(error).to_string(),
                 _ => error.clone(),
             };
             warn!(job_id, run_id, user_id, attempts, retry, error, "job failed");
@@ -326,7 +328,7 @@ fn report(claim: &Claim, end: &End, settlement: &Settlement) {
         (AttemptOutcome::Cancelled, _) => info!(job_id, run_id, user_id, attempts, "job cancelled"),
         (AttemptOutcome::HandedBack, _) => {
             let error = match end {
-                End::Ran(Err(error)) => Chain(error).to_string(),
+                End::Ran(Err(error)) => ErrorChain(error).to_string(),
                 _ => "its step took too long".to_owned(),
             };
             info!(job_id, run_id, user_id, attempts, error, "job handed back");
@@ -339,12 +341,12 @@ fn report(claim: &Claim, end: &End, settlement: &Settlement) {
 
 impl std::fmt::Debug for Worker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Worker").field("name", &self.shop.name).finish_non_exhaustive()
+        f.debug_struct("Worker").field("name", &self.context.name).finish_non_exhaustive()
     }
 }
 
-impl std::fmt::Debug for Workshop {
+impl std::fmt::Debug for WorkerContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Workshop").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("WorkerContext").field("name", &self.name).finish_non_exhaustive()
     }
 }

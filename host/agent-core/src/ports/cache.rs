@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::result::AgentResult;
+use crate::words::AgentResult;
 
 /// Keeps results under keys.
 #[async_trait]

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::run::Event;
+use crate::words::Event;
 
 /// Stores the events of runs. A run is whatever its events say when they are folded.
 #[async_trait]

@@ -15,12 +15,9 @@ pub mod toolbox;
 pub use cache::{CacheError, ResultCache};
 pub use cluster::{Cluster, ClusterAnswer, ClusterError, Forwarded};
 pub use journal::{Journal, JournalError};
-pub use model::{Finish, Model, ModelError, ModelReply, ModelRequest, ToolChoice};
+pub use model::{Model, ModelError, ModelRequest, ToolChoice};
 pub use probe::{Probe, ProbeError};
-pub use queue::{
-    AttemptEnd, Cancelling, Claim, Depth, Job, JobData, JobPage, JobQueue, JobStatus, QueueError, Renewal,
-    Wanted,
-};
+pub use queue::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
-pub use runs::{RunOutcome, RunRecord, RunStore};
-pub use toolbox::{Preparing, ToolFault, ToolRequest, ToolReturn, ToolSet, Toolbox};
+pub use runs::RunStore;
+pub use toolbox::{Preparing, ToolFault, ToolRequest, ToolSet, Toolbox};

@@ -1,16 +1,16 @@
 //! The queue of jobs: agent runs that nobody waits for on a connection.
 //!
-//! A job is taken by one worker at a time under a lease that the worker renews. When it stops renewing,
+//! A job is claimed by one worker at a time under a lease that the worker renews (its heartbeat). When it stops renewing,
 //! because it died or lost the store, the job is given to another one, which goes on where the journal ends.
 
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::trace::TraceContext;
+use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery};
 
 /// Name of the queue (interface, Variant B, rule 4).
 pub const QUEUE: &str = "agent-tasks";
@@ -29,14 +29,14 @@ pub const FIRST_BACKOFF: Duration = Duration::from_secs(2);
 /// (decisions, "A killed worker"), and finding it takes a little as well.
 pub const LEASE: Duration = Duration::from_secs(6);
 
-/// How long a lease may go without being renewed before a successor at the same place takes the worker for dead:
+/// How long a lease may go without a heartbeat before a successor at the same address takes the worker for dead (stalled):
 /// longer than between two renewals, and within the 2 s after a restart (decisions, "A killed worker").
-pub fn missed(lease: Duration) -> Duration {
+pub fn stalled_after(lease: Duration) -> Duration {
     lease / 4
 }
 
-/// The place in a worker's name, with the separator.
-pub fn place_of(worker: &str) -> &str {
+/// The address in a worker's name `address#incarnation`, with the separator.
+pub fn address_of(worker: &str) -> &str {
     let end = worker.find('#').map_or(worker.len(), |separator| separator + 1);
     worker.get(..end).unwrap_or(worker)
 }
@@ -52,23 +52,23 @@ pub trait JobQueue: Send + Sync {
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError>;
 
     /// A user's jobs, the newest first. A cursor that this queue did not give is [`QueueError::BadCursor`].
-    async fn list(&self, wanted: &Wanted<'_>) -> Result<JobPage, QueueError>;
+    async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError>;
 
     /// Cancels a job that is not being worked on, or asks whoever works on it to stop: its next
     /// [`Self::renew`] says so.
-    async fn cancel(&self, job_id: &str) -> Result<Cancelling, QueueError>;
+    async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError>;
 
     /// How many jobs there are.
     async fn depth(&self) -> Result<Depth, QueueError>;
 
-    /// Takes the next job, waiting up to `patience` for one. Jobs whose lease has run out are among them.
-    /// `worker` names this process, `place#incarnation`: where it runs, and something that no other process has.
-    async fn take(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError>;
+    /// Claims the next job under a lease, waiting up to `patience` for one. Jobs whose lease has expired are among them.
+    /// `worker` names this process, `address#incarnation`: where it runs, and something that no other process has.
+    async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError>;
 
-    /// Gives back what other workers at the place of `worker` held and have not renewed for [`missed`] of a lease:
+    /// Gives back what other workers at the address of `worker` held and have not renewed for [`stalled_after`]:
     /// its predecessor, which was killed. One that lives renews more often, so that it keeps its jobs also when it
     /// is still ending, or when two machines go by one name. Says how many jobs there were.
-    async fn recover(&self, worker: &str) -> Result<u64, QueueError>;
+    async fn reclaim(&self, worker: &str) -> Result<u64, QueueError>;
 
     /// Makes the lease last [`LEASE`] from now.
     async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError>;
@@ -81,142 +81,12 @@ pub trait JobQueue: Send + Sync {
     async fn close(&self);
 }
 
-/// What a job is to do: the payload on the queue (interface, "Async job submission").
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct JobData {
-    /// The text to process.
-    pub query: String,
-    /// Whose job it is. A token's numeric `id` is written as its decimal text.
-    pub user_id: String,
-}
-
-/// A job as clients read it.
-#[derive(Debug, Clone)]
-pub struct Job {
-    /// Given by the queue.
-    pub id: String,
-    /// Whose job it is.
-    pub user_id: String,
-    /// Where it stands.
-    pub status: JobStatus,
-    /// The agent's result as JSON, once completed.
-    pub result: Option<Box<RawValue>>,
-    /// Why it failed, or failed the last time. Safe to show to its owner.
-    pub error: Option<String>,
-    /// Attempts that have ended.
-    pub attempts_made: u32,
-    /// When it was added.
-    pub created_at: SystemTime,
-    /// When its last attempt began.
-    pub started_at: Option<SystemTime>,
-    /// When it ended for good.
-    pub finished_at: Option<SystemTime>,
-}
-
-/// Where a job stands (decisions, "Reading a job").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum JobStatus {
-    /// Waiting for a worker.
-    Waiting,
-    /// Being worked on.
-    Active,
-    /// Waiting until its next attempt is due.
-    Delayed,
-    /// It has a result.
-    Completed,
-    /// It has none and will not be tried again.
-    Failed,
-    /// Its owner did not want it any more, and nothing works on it.
-    Cancelled,
-}
-
-impl JobStatus {
-    /// All of them, in the order a job may go through them.
-    pub const ALL: [Self; 6] =
-        [Self::Waiting, Self::Active, Self::Delayed, Self::Completed, Self::Failed, Self::Cancelled];
-
-    /// The status as it stands in JSON, in stores and in metric labels.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Active => "active",
-            Self::Delayed => "delayed",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// The status of that name.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
-    }
-
-    /// Whether nothing will happen to the job any more.
-    pub fn has_ended(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
-    }
-}
-
-/// Which jobs to list.
-#[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
-    /// Whose.
-    pub user_id: &'a str,
-    /// Only those that stand there.
-    pub status: Option<JobStatus>,
-    /// How many at most; at least 1.
-    pub limit: usize,
-    /// [`JobPage::next_cursor`] of the page before.
-    pub cursor: Option<&'a str>,
-}
-
-/// Some of a user's jobs.
-#[derive(Debug, Clone)]
-pub struct JobPage {
-    /// The jobs, the newest first.
-    pub jobs: Vec<Job>,
-    /// Where to go on; absent when there are no more.
-    pub next_cursor: Option<String>,
-}
-
-/// What became of a wish to cancel a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cancelling {
-    /// It was not being worked on and is cancelled now.
-    Done,
-    /// Whoever works on it has been asked to stop.
-    Asked,
-    /// It had ended before.
-    HadEnded,
-    /// Nothing was changed: somebody else's worker holds it, who cannot be told, or it is the next iteration of a
-    /// scheduler.
-    Refused,
-    /// There is no such job.
-    Unknown,
-}
-
-/// How many jobs there are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Depth {
-    /// Waiting for a worker.
-    pub waiting: u64,
-    /// Being worked on.
-    pub active: u64,
-    /// Waiting until their next attempt is due.
-    pub delayed: u64,
-    /// For how long the one that has waited longest has waited.
-    pub oldest_waiting: Option<Duration>,
-}
-
 /// A job that a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// Id of the job.
     pub job_id: String,
-    /// Proves to the queue that the job is held; differs for every taking.
+    /// Proves to the queue that the job is held; differs for every claim.
     pub token: String,
     /// Id of its run: the same for every attempt of this job, and of no other job ever, also when the queue
     /// was emptied and counts its ids from 1 again.
@@ -246,7 +116,7 @@ pub enum Renewal {
 }
 
 impl AttemptEnd {
-    /// The worker goes away, or its stores did: anybody may take the job.
+    /// The worker goes away, or its stores did: anybody may claim the job.
     pub const HANDED_BACK: Self = Self::HandedBack { delay: Duration::ZERO };
 }
 
@@ -268,7 +138,7 @@ pub enum AttemptEnd {
     /// It was not about the job: no attempt is counted, and the job goes back to the front of the queue, or with a
     /// delay behind those that wait by then.
     HandedBack {
-        /// How long nobody may take it; zero when anybody may at once.
+        /// How long nobody may claim it; zero when anybody may at once.
         delay: Duration,
     },
 }

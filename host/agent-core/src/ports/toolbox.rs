@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::catalog::Catalog;
-use crate::message::ToolCall;
-use crate::result::ToolReceipt;
+use crate::words::{Catalog, ToolCall, ToolReturn};
 
 /// Where a run gets its tools from.
 pub trait Toolbox: Send + Sync {
@@ -44,15 +42,6 @@ pub struct ToolRequest<'a> {
     pub call: &'a ToolCall,
     /// When the caller stops waiting. The tool's own limit may be shorter.
     pub deadline: Instant,
-}
-
-/// The answer to one tool call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolReturn {
-    /// What the model is told.
-    pub content: String,
-    /// What it came to.
-    pub receipt: ToolReceipt,
 }
 
 /// What is still being loaded.

@@ -3,7 +3,7 @@
 //! Nobody but the provider can count tokens exactly, and only afterwards. So what a call will read is taken
 //! from what the provider counted for the previous call, and only the text added since is estimated.
 
-use crate::message::{Message, ToolCall, Usage};
+use crate::words::{BYTES_PER_TOKEN, Message, ToolCall, Usage, prompt_tokens};
 
 /// The reply that a run keeps room for, so that it can end in words (decisions, "A run at its last affordable
 /// model call").
@@ -11,9 +11,6 @@ const CLOSING_REPLY_TOKENS: u64 = 256;
 
 /// A reply shorter than this can hold no answer, and some providers refuse to be asked for one.
 pub(crate) const LEAST_REPLY_TOKENS: u64 = 16;
-
-/// Bytes of UTF-8 per token, on the low side for English text and JSON so that estimates err upwards.
-const BYTES_PER_TOKEN: u64 = 3;
 
 /// Tokens that providers add around every message.
 const TOKENS_PER_MESSAGE: u64 = 4;
@@ -28,11 +25,6 @@ pub(crate) fn reply_allowance(budget: u64, used: u64, input: u64, wanted: Option
     }
     let room = u32::try_from(room).unwrap_or(u32::MAX);
     Some(wanted.map_or(room, |wanted| wanted.min(room)))
-}
-
-/// About how many tokens the tools cost.
-pub(crate) fn tool_tokens(bytes: u64) -> u64 {
-    bytes / BYTES_PER_TOKEN
 }
 
 /// Whether a call that reads `input` tokens is the last affordable one: after a reply of 256 tokens the next call,
@@ -55,7 +47,7 @@ pub(crate) fn estimate_answer(name: &str, content: &str) -> u64 {
 
 /// About how many tokens the first call reads: the tools and the caller's text.
 pub(crate) fn estimate_first_input(tool_bytes: u64, messages: &[Message]) -> u64 {
-    tool_tokens(tool_bytes) + estimate_messages(messages)
+    prompt_tokens(tool_bytes) + estimate_messages(messages)
 }
 
 /// About how many tokens the next call reads: what the last one read and wrote, and what came after it.

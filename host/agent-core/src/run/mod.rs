@@ -13,7 +13,7 @@
 //! journal folds to the same history with whatever tools are loaded when it is read.
 
 mod budget;
-mod event;
+mod progress;
 mod refusal;
 mod repeats;
 mod room;
@@ -22,16 +22,12 @@ mod tests;
 
 use std::sync::Arc;
 
-pub(crate) use budget::tool_tokens;
-pub use event::{
-    DEFAULT_TOKEN_BUDGET, Event, Limit, Limits, MAX_ITERATIONS, Task, attempts_without_progress,
-    hand_backs_without_progress,
-};
+pub use progress::{attempts_without_progress, hand_backs_without_progress};
 
-use crate::catalog::Catalog;
-use crate::message::{Message, ToolCall, Usage};
-use crate::ports::{Finish, ModelReply, ToolReturn};
-use crate::result::{AgentResult, StopReason, ToolReceipt};
+use crate::words::{
+    AgentResult, Catalog, Event, Finish, Limit, Message, ModelReply, StopReason, Task, ToolCall, ToolReceipt,
+    ToolReturn, Usage,
+};
 use repeats::Repeats;
 
 /// What to do next.

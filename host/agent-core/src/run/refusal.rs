@@ -2,10 +2,7 @@
 //! read: each one says what to do instead.
 
 use super::budget;
-use crate::catalog::Catalog;
-use crate::message::ToolCall;
-use crate::ports::ToolReturn;
-use crate::result::{ToolOutcome, ToolReceipt};
+use crate::words::{Catalog, ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
 
 /// Most calls of one reply that are made. Nobody asks for more in earnest; a model that writes the same call over
 /// and over does, and each of them costs a sandbox, a line in the journal and tokens to read its answer.

@@ -3,9 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use crate::message::ToolCall;
-use crate::ports::ToolReturn;
-use crate::result::ToolOutcome;
+use crate::words::{ToolCall, ToolOutcome, ToolReturn};
 
 /// The calls of the last reply, each with what equal calls were answered in the replies right before it. A reply
 /// without a call ends that call's row.

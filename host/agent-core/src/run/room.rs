@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use super::{Limit, Limits, ModelCall, Run, Step, Waiting, budget, refusal};
-use crate::message::ToolCall;
-use crate::ports::ToolReturn;
-use crate::result::StopReason;
+use super::{ModelCall, Run, Step, Waiting, budget, refusal};
+use crate::words::{Limit, Limits, StopReason, ToolCall, ToolReturn};
 
 impl Run {
     /// What the model is told of a tool's answer to an open call: itself, or how much shorter it has to be for the

@@ -8,10 +8,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::catalog::ToolSpec;
-use crate::message::Options;
-use crate::result::ToolOutcome;
 use crate::testing::{asks_for, check_conversation, says};
+use crate::words::{Limits, Options, ToolOutcome, ToolSpec};
 
 fn catalog() -> Arc<Catalog> {
     let spec = |name: &str| ToolSpec {

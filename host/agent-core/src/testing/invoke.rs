@@ -8,9 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::lock;
-use crate::invoke::{Answer, Ask, Invoke, InvokeError};
-use crate::message::{Message, Usage};
-use crate::result::{AgentResult, StopReason};
+use crate::policy::{Answer, Ask, Invoke, InvokeError};
+use crate::words::{AgentResult, Message, StopReason, Usage};
 
 /// Does one scripted thing after the other, and the last one for ever. Clones are the same agent.
 #[derive(Debug, Clone, Default)]

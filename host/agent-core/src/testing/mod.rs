@@ -14,14 +14,14 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use crate::catalog::{Catalog, ToolSpec};
-use crate::message::{Message, ToolCall, Usage};
 use crate::ports::{
-    Finish, Journal, JournalError, Model, ModelError, ModelReply, ModelRequest, Preparing, ToolChoice,
-    ToolFault, ToolRequest, ToolReturn, ToolSet, Toolbox,
+    Journal, JournalError, Model, ModelError, ModelRequest, Preparing, ToolChoice, ToolFault, ToolRequest,
+    ToolSet, Toolbox,
 };
-use crate::result::{ToolOutcome, ToolReceipt};
-use crate::run::Event;
+use crate::words::{
+    Catalog, Event, Finish, Message, ModelReply, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, ToolSpec,
+    Usage,
+};
 
 /// A reply that is only text.
 pub fn says(text: &str) -> ModelReply {

@@ -11,11 +11,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::lock;
 use super::stores::Switch;
 use crate::ports::queue::{ATTEMPTS, LEASE};
-use crate::ports::{
-    AttemptEnd, Cancelling, Claim, Depth, Job, JobData, JobPage, JobQueue, JobStatus, QueueError, Renewal,
-    Wanted,
-};
+use crate::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
 use crate::trace::{self, TraceContext};
+use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus};
 
 /// A queue that forgets nothing, without delays between attempts and without cursors.
 #[derive(Debug, Default)]
@@ -142,26 +140,26 @@ impl JobQueue for TestQueue {
         Ok(lock(&self.jobs).get(&number(job_id)).map(|entry| entry.job.clone()))
     }
 
-    async fn list(&self, wanted: &Wanted<'_>) -> Result<JobPage, QueueError> {
+    async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError> {
         self.check().await?;
         let jobs = lock(&self.jobs);
         let mine = jobs.values().rev().filter(|entry| entry.job.user_id == wanted.user_id);
         Ok(JobPage { jobs: mine.map(|entry| entry.job.clone()).collect(), next_cursor: None })
     }
 
-    async fn cancel(&self, job_id: &str) -> Result<Cancelling, QueueError> {
+    async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
         self.check().await?;
         let mut jobs = lock(&self.jobs);
-        let Some(entry) = jobs.get_mut(&number(job_id)) else { return Ok(Cancelling::Unknown) };
+        let Some(entry) = jobs.get_mut(&number(job_id)) else { return Ok(CancelOutcome::Unknown) };
         if entry.job.status.has_ended() {
-            return Ok(Cancelling::HadEnded);
+            return Ok(CancelOutcome::HadEnded);
         }
         if entry.lease.is_some() {
             entry.cancel_asked = true;
-            return Ok(Cancelling::Asked);
+            return Ok(CancelOutcome::Asked);
         }
         entry.job.status = JobStatus::Cancelled;
-        Ok(Cancelling::Done)
+        Ok(CancelOutcome::Done)
     }
 
     async fn depth(&self) -> Result<Depth, QueueError> {
@@ -174,7 +172,7 @@ impl JobQueue for TestQueue {
         })
     }
 
-    async fn take(&self, _worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
+    async fn claim(&self, _worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
         let until = Instant::now() + patience;
         loop {
             self.check().await?;
@@ -190,7 +188,7 @@ impl JobQueue for TestQueue {
         }
     }
 
-    async fn recover(&self, _worker: &str) -> Result<u64, QueueError> {
+    async fn reclaim(&self, _worker: &str) -> Result<u64, QueueError> {
         self.check().await.map(|()| 0)
     }
 

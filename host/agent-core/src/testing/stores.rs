@@ -9,10 +9,9 @@ use async_trait::async_trait;
 
 use super::lock;
 use crate::ports::{
-    CacheError, Hits, Journal, JournalError, RateError, RateWindows, ResultCache, RunRecord, RunStore, Window,
+    CacheError, Hits, Journal, JournalError, RateError, RateWindows, ResultCache, RunStore, Window,
 };
-use crate::result::AgentResult;
-use crate::run::Event;
+use crate::words::{AgentResult, Event, RunRecord};
 
 /// Whether a store works, fails or does not answer. Clones are the same switch.
 #[derive(Debug, Clone, Default)]

@@ -31,7 +31,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use agent_core::circuit::SharedCircuit;
-use agent_core::invoke::Admission;
+use agent_core::policy::Admission;
 use agent_core::ports::{Model, RateWindows};
 use prometheus::{Registry, TextEncoder};
 use tokio::runtime::Handle;

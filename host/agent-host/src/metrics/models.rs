@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use agent_core::circuit::SharedCircuit;
-use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest};
+use agent_core::ports::{Model, ModelError, ModelRequest};
+use agent_core::words::ModelReply;
 use async_trait::async_trait;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;

@@ -1,9 +1,9 @@
 //! What runs came to, and why: what an alert needs.
 
 use agent_core::drive::DriveError;
-use agent_core::invoke::{Answer, Ask, Invoke, InvokeError};
+use agent_core::policy::{Answer, Ask, Invoke, InvokeError};
 use agent_core::ports::ModelError;
-use agent_core::result::StopReason;
+use agent_core::words::StopReason;
 use async_trait::async_trait;
 use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
 

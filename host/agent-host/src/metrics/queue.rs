@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use agent_core::ports::{Depth, JobQueue};
+use agent_core::ports::JobQueue;
+use agent_core::words::Depth;
 use prometheus::core::Collector;
 
 use super::family::{Kind, Readings, Series};

@@ -4,11 +4,10 @@ mod outcomes;
 
 use std::time::{Duration, Instant};
 
-use agent_core::catalog::Catalog;
-use agent_core::invoke::{Answer, Ask, Invoke, InvokeError};
-use agent_core::ports::{ModelError, ModelReply, ModelRequest, ToolChoice, ToolFault};
-use agent_core::result::ToolOutcome;
+use agent_core::policy::{Answer, Ask, Invoke, InvokeError};
+use agent_core::ports::{ModelError, ModelRequest, ToolChoice, ToolFault};
 use agent_core::testing::{ScriptedModel, says};
+use agent_core::words::{Catalog, ModelReply, ToolOutcome};
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use tool_host::{CallReport, Cost};

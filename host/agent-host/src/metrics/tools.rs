@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use agent_core::ports::ToolFault;
-use agent_core::result::ToolOutcome;
+use agent_core::words::ToolOutcome;
 use arc_swap::ArcSwap;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;

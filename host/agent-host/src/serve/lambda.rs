@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use agent_core::record::Behind;
+use agent_core::journal::WriteBehind;
 use axum::Router;
 use axum::body::{self, Body};
 use axum::extract::ConnectInfo;
@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 use tower::layer::layer_fn;
 
 use super::{Outcome, Signal};
-use crate::telemetry::export::Flusher;
+use crate::telemetry::export::SpanFlusher;
 
 /// How long an answer waits for its run to be recorded: a store that is down must not cost the answer.
 const RECORDING: Duration = Duration::from_secs(2);
@@ -88,9 +88,9 @@ pub async fn run(
 #[derive(Debug, Clone)]
 pub struct LeftBehind {
     /// Runs that wait to be recorded; absent when none are.
-    pub recording: Option<Behind>,
+    pub recording: Option<WriteBehind>,
     /// Spans that wait for their export; absent when none are recorded.
-    pub spans: Option<Flusher>,
+    pub spans: Option<SpanFlusher>,
 }
 
 impl LeftBehind {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use agent_core::chain::Chain;
+use agent_core::error_chain::ErrorChain;
 use bytes::Bytes;
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTraceServiceRequest, ExportTraceServiceResponse,
@@ -117,14 +117,14 @@ pub struct Exporter {
     in_hand: usize,
     flushes: Receiver<oneshot::Sender<()>>,
     /// Keeps `flushes` open.
-    flusher: Flusher,
+    flusher: SpanFlusher,
 }
 
 /// Asks an [`Exporter`] to export at once what waits. Clones ask the same one.
 #[derive(Debug, Clone)]
-pub struct Flusher(Sender<oneshot::Sender<()>>);
+pub struct SpanFlusher(Sender<oneshot::Sender<()>>);
 
-impl Flusher {
+impl SpanFlusher {
     /// Waits until every span that ended before was exported or lost, which takes as long as the collector does, and
     /// for ever if the exporter does not run. Dropping the future costs nothing but the wait.
     pub async fn flush(&self) {
@@ -173,7 +173,7 @@ pub(super) fn new(config: &config::Tracing, resource: &Resource) -> anyhow::Resu
         outage: None,
         in_hand: 0,
         flushes,
-        flusher: Flusher(flusher),
+        flusher: SpanFlusher(flusher),
     };
     Ok((Queue { sender, counts }, exporter))
 }
@@ -203,7 +203,7 @@ impl Exporter {
     }
 
     /// For whoever cannot wait for a batch to fill up.
-    pub fn flusher(&self) -> Flusher {
+    pub fn flusher(&self) -> SpanFlusher {
         self.flusher.clone()
     }
 
@@ -357,7 +357,7 @@ impl Exporter {
         self.count_lost(count);
         if self.outage.is_none() {
             tracing::warn!(
-                error = %Chain(error),
+                error = %ErrorChain(error),
                 "traces cannot be exported: spans are lost until the collector takes them"
             );
         }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::jobs::{WORKERS, Worker};
-use agent_core::ports::queue::{LEASE, missed};
+use agent_core::journal::Flusher;
+use agent_core::ports::queue::{LEASE, stalled_after};
 use agent_core::ports::{JobQueue, RunStore};
-use agent_core::record::Drain;
 use backends::Writer;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
@@ -40,7 +40,7 @@ pub struct Background {
 pub(super) struct Recording {
     pub(super) store: Arc<dyn RunStore>,
     pub(super) writer: Writer,
-    pub(super) drain: Drain,
+    pub(super) drain: Flusher,
 }
 
 /// How jobs are worked off.
@@ -207,10 +207,10 @@ impl Running {
 /// Gives back what a predecessor held when it was killed: as soon as it is clear that nobody renews its leases,
 /// and as soon as the queue can be asked.
 async fn recover(queue: Arc<dyn JobQueue>, worker: String) {
-    let until = Instant::now() + missed(LEASE) + RECOVERY_PAUSE;
+    let until = Instant::now() + stalled_after(LEASE) + RECOVERY_PAUSE;
     loop {
         let last = Instant::now() >= until;
-        match queue.recover(&worker).await {
+        match queue.reclaim(&worker).await {
             Ok(0) if last => return,
             Ok(0) => {}
             Ok(jobs) => {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use agent_core::circuit::SharedCircuit;
-use agent_core::invoke::{Admission, Admitted, Agent, Breaker, Cached, Deadline, Invoke, Recorded};
-use agent_core::jobs::Workshop;
+use agent_core::jobs::WorkerContext;
+use agent_core::journal::{RetryingJournal, WriteBehind};
+use agent_core::policy::{Admission, Admitted, Agent, Breaker, Cached, Deadline, Invoke, Recorded};
 use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Toolbox};
-use agent_core::record::{Behind, Patient};
-use agent_core::run::{Limits, MAX_ITERATIONS};
+use agent_core::words::{Limits, MAX_ITERATIONS};
 
 use crate::config;
 use crate::metrics::{Judged, Metrics};
@@ -19,7 +19,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) toolbox: Arc<dyn Toolbox>,
     /// Records runs behind their answers; absent when there is no store.
-    pub(crate) behind: Option<Behind>,
+    pub(crate) behind: Option<WriteBehind>,
     /// The journal of runs that are not recorded.
     pub(crate) unrecorded: Arc<dyn Journal>,
     /// Checks the model.
@@ -47,13 +47,13 @@ impl Parts<'_> {
 
     /// What the queue's worker works with. Its jobs share the places and the circuit: the worker claims none while
     /// that is open, and what a job finds out about the provider is known to requests.
-    pub(crate) fn for_jobs(&self, name: String, store: Arc<dyn RunStore>) -> Workshop {
+    pub(crate) fn for_jobs(&self, name: String, store: Arc<dyn RunStore>) -> WorkerContext {
         // In the store before the next step, so that another worker can go on.
-        let journal: Arc<dyn Journal> = Arc::new(Patient::new(store));
+        let journal: Arc<dyn Journal> = Arc::new(RetryingJournal::new(store));
         let agent = self.recorded(self.agent(journal.clone()));
         let (admission, circuit) = (self.admission.clone(), self.circuit.clone());
         let agent = Arc::new(self.metrics.judged(Breaker::new(agent, circuit.clone())));
-        Workshop { name, admission, agent, circuit, journal, observer: self.metrics.service() }
+        WorkerContext { name, admission, agent, circuit, journal, observer: self.metrics.service() }
     }
 
     /// The run of a request and what every request passes on the way to it.

@@ -13,9 +13,9 @@ mod variant_b;
 use std::sync::Arc;
 
 use agent_core::circuit::SharedCircuit;
-use agent_core::invoke::Admission;
+use agent_core::journal::{Backlog, WriteBehind};
+use agent_core::policy::Admission;
 use agent_core::ports::Probe;
-use agent_core::record::{Behind, Bounds};
 use axum::Router;
 use backends::memory::MemoryJournal;
 use backends::sql::SqlPool;
@@ -51,7 +51,7 @@ pub struct Service {
     /// Where connections are counted.
     pub http_metrics: Arc<HttpMetrics>,
     /// Runs that are recorded behind their answers, if runs are recorded.
-    pub recording: Option<Behind>,
+    pub recording: Option<WriteBehind>,
 }
 
 /// How the process is known to others.
@@ -181,9 +181,9 @@ async fn prepare(database: Option<&SqlPool>, schema: &Schema) -> Result<Option<M
 }
 
 /// Where runs are recorded, if anywhere, and how they get there.
-fn record(runs: Option<Runs>, metrics: &Metrics) -> (Option<Recording>, Option<Behind>) {
+fn record(runs: Option<Runs>, metrics: &Metrics) -> (Option<Recording>, Option<WriteBehind>) {
     let Some(Runs { store, writer }) = runs else { return (None, None) };
-    let (behind, drain) = Behind::new(store.clone(), Bounds::default(), metrics.service());
+    let (behind, drain) = WriteBehind::new(store.clone(), Backlog::default(), metrics.service());
     (Some(Recording { store, writer, drain }), Some(behind))
 }
 

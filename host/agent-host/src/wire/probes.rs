@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::catalog::Catalog;
 use agent_core::health::{CachedProbe, Checks};
-use agent_core::message::Message;
-use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest, Probe, ProbeError, ToolChoice};
+use agent_core::ports::{Model, ModelError, ModelRequest, Probe, ProbeError, ToolChoice};
+use agent_core::words::{Catalog, Message, ModelReply};
 use async_trait::async_trait;
 use backends::mongo::{MongoProbe, MongoStore};
 use backends::sql::{SqlPool, SqlProbe};

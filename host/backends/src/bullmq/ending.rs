@@ -1,6 +1,7 @@
 //! Leases and how they end.
 
-use agent_core::ports::{AttemptEnd, Cancelling, Claim, QueueError, Renewal};
+use agent_core::ports::{AttemptEnd, Claim, QueueError, Renewal};
+use agent_core::words::CancelOutcome;
 use redis::ScriptInvocation;
 
 use super::official::{End, Holder};
@@ -79,17 +80,17 @@ impl Store {
     }
 
     /// Cancels a job for its owner.
-    pub(super) async fn cancel(&self, job_id: &str) -> Result<Cancelling, QueueError> {
+    pub(super) async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
         let outcome: String = self.run(&self.ours.cancel(job_id, None, now())).await?;
         Ok(match &*outcome {
             "done" => {
                 self.remove(job_id).await;
-                Cancelling::Done
+                CancelOutcome::Done
             }
-            "asked" => Cancelling::Asked,
-            "ended" => Cancelling::HadEnded,
-            "refused" => Cancelling::Refused,
-            _ => Cancelling::Unknown,
+            "asked" => CancelOutcome::Asked,
+            "ended" => CancelOutcome::HadEnded,
+            "refused" => CancelOutcome::Refused,
+            _ => CancelOutcome::Unknown,
         })
     }
 

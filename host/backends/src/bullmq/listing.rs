@@ -1,6 +1,7 @@
 //! Reading jobs: by their ids, and a user's, the newest first.
 
-use agent_core::ports::{Job, JobPage, QueueError, Wanted};
+use agent_core::ports::QueueError;
+use agent_core::words::{Job, JobPage, JobQuery};
 
 use super::official::KEPT_FOR;
 use super::ours::user_key;
@@ -42,7 +43,7 @@ impl Store {
             .map_err(store_error)
     }
 
-    pub(super) async fn list(&self, wanted: &Wanted<'_>) -> Result<JobPage, QueueError> {
+    pub(super) async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError> {
         let key = user_key(wanted.user_id);
         let mut after = wanted.cursor.map(Place::parse).transpose()?;
         let (mut found, mut gone) = (Vec::new(), Vec::new());

@@ -49,9 +49,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::queue::{LEASE, QUEUE};
-use agent_core::ports::{
-    AttemptEnd, Cancelling, Claim, Depth, Job, JobData, JobPage, JobQueue, QueueError, Renewal, Wanted,
-};
+use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
+use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery};
 use async_trait::async_trait;
 use bullmq::QueueKeys;
 use redis::{FromRedisValue, ScriptInvocation};
@@ -129,11 +128,11 @@ impl JobQueue for BullQueue {
         Ok(self.store.read_all(&[job_id]).await?.pop().flatten())
     }
 
-    async fn list(&self, wanted: &Wanted<'_>) -> Result<JobPage, QueueError> {
+    async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError> {
         self.store.list(wanted).await
     }
 
-    async fn cancel(&self, job_id: &str) -> Result<Cancelling, QueueError> {
+    async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
         self.store.cancel(job_id).await
     }
 
@@ -144,11 +143,11 @@ impl JobQueue for BullQueue {
         Ok(Depth { waiting, active, delayed, oldest_waiting })
     }
 
-    async fn take(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
+    async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
         taking::take(&self.store, &self.turn, worker, patience).await
     }
 
-    async fn recover(&self, worker: &str) -> Result<u64, QueueError> {
+    async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
         self.store.run(&self.store.ours.give_back(Some(worker))).await
     }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use agent_core::ports::Claim;
-use agent_core::ports::queue::{QUEUE, missed, place_of};
+use agent_core::ports::queue::{QUEUE, address_of, stalled_after};
 use bullmq::QueueKeys;
 use redis::{Script, ScriptInvocation};
 
@@ -94,8 +94,8 @@ impl Ours {
         }
         give_back.key(keys.marker()).key(keys.events());
         let worker = worker.unwrap_or_default();
-        give_back.arg(keys.key_prefix()).arg(worker).arg(place_of(worker));
-        give_back.arg(millis(self.lease - missed(self.lease)));
+        give_back.arg(keys.key_prefix()).arg(worker).arg(address_of(worker));
+        give_back.arg(millis(self.lease - stalled_after(self.lease)));
         give_back
     }
 

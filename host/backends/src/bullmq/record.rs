@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::ports::{Claim, Job, JobData, JobStatus};
+use agent_core::ports::Claim;
+use agent_core::words::{Job, JobData, JobStatus};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::cache::NAMESPACE;
 use agent_core::ports::{CacheError, ResultCache};
-use agent_core::result::AgentResult;
+use agent_core::words::AgentResult;
 use async_trait::async_trait;
 use moka::Expiry;
 use moka::future::Cache;

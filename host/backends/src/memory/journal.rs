@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use agent_core::ports::{Journal, JournalError};
-use agent_core::run::Event;
+use agent_core::words::Event;
 use async_trait::async_trait;
 
 /// Keeps the histories of the last runs and forgets the oldest.

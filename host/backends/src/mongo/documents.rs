@@ -1,7 +1,7 @@
 //! What stands in the collections.
 
-use agent_core::ports::{JournalError, RunOutcome, RunRecord};
-use agent_core::run::Event;
+use agent_core::ports::JournalError;
+use agent_core::words::{Event, RunOutcome, RunRecord};
 use mongodb::bson::{DateTime, Document, doc};
 use serde::{Deserialize, Serialize};
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::{Journal, JournalError, RunRecord, RunStore};
-use agent_core::run::Event;
+use agent_core::ports::{Journal, JournalError, RunStore};
+use agent_core::words::{Event, RunRecord};
 use async_trait::async_trait;
 use futures::TryStreamExt as _;
 use mongodb::bson::doc;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_core::ports::cache::NAMESPACE;
 use agent_core::ports::{CacheError, ResultCache};
-use agent_core::result::AgentResult;
+use agent_core::words::AgentResult;
 use async_trait::async_trait;
 
 use super::{Failure, Redis};

@@ -126,8 +126,8 @@ fn is_locked(error: &sqlx::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use agent_core::ports::{Journal as _, JournalError};
-    use agent_core::run::Event;
     use agent_core::testing::says;
+    use agent_core::words::Event;
     use test_servers::Task;
 
     use super::*;

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::queue::{ATTEMPTS, QUEUE, missed};
-use agent_core::ports::{
-    AttemptEnd, Cancelling, Claim, JobData, JobQueue as _, JobStatus, QueueError, Renewal, Wanted,
-};
+use agent_core::ports::queue::{ATTEMPTS, QUEUE, stalled_after};
+use agent_core::ports::{AttemptEnd, Claim, JobQueue as _, QueueError, Renewal};
+use agent_core::words::{CancelOutcome, JobData, JobQuery, JobStatus};
 use backends::bullmq::BullQueue;
 use bullmq::options::RedisConnectionOptions;
 use bullmq::{Job, Queue, QueueOptions, Worker, WorkerOptions};
@@ -52,7 +51,7 @@ fn data(query: &str) -> JobData {
 }
 
 async fn take(queue: &BullQueue) -> Claim {
-    queue.take("worker", PATIENCE).await.unwrap().expect("a job to take")
+    queue.claim("worker", PATIENCE).await.unwrap().expect("a job to take")
 }
 
 fn completed(json: &str) -> AttemptEnd {
@@ -75,7 +74,7 @@ async fn a_job_of_another_producer_is_worked_off_and_listed() {
     let seen = producer.get_job(added.id()).await.unwrap().unwrap();
     assert_eq!(seen.returnvalue(), r#"{"output":"3"}"#);
     assert_eq!((seen.attempts_made(), seen.processed_by()), (1, Some("worker")));
-    let listed = queue.list(&Wanted { user_id: "5", status: None, limit: 1, cursor: None }).await.unwrap();
+    let listed = queue.list(&JobQuery { user_id: "5", status: None, limit: 1, cursor: None }).await.unwrap();
     assert_eq!(listed.jobs[0].id, added.id());
 }
 
@@ -133,7 +132,7 @@ async fn a_paused_queue_gives_nothing_until_it_goes_on() {
     let producer = official(&server).await;
     producer.pause().await.unwrap();
     let id = queue.add(&data("q")).await.unwrap();
-    assert_eq!(queue.take("worker", Duration::ZERO).await.unwrap(), None);
+    assert_eq!(queue.claim("worker", Duration::ZERO).await.unwrap(), None);
     assert_eq!(status(&queue, &id).await, JobStatus::Waiting);
     assert_eq!(queue.depth().await.unwrap().waiting, 1);
     producer.resume().await.unwrap();
@@ -172,11 +171,11 @@ async fn a_lease_that_ran_out_is_taken_up_again_while_nobody_else_has_the_job() 
 async fn a_wish_to_cancel_outlives_the_worker() {
     let (_server, queue) = start().await;
     let id = queue.add(&data("q")).await.unwrap();
-    queue.take("here#1", PATIENCE).await.unwrap().expect("a job to take");
-    assert_eq!(queue.cancel(&id).await.unwrap(), Cancelling::Asked);
-    tokio::time::sleep(missed(LEASE)).await;
-    assert_eq!(queue.recover("here#2").await.unwrap(), 1);
-    assert_eq!(queue.take("worker", Duration::ZERO).await.unwrap(), None);
+    queue.claim("here#1", PATIENCE).await.unwrap().expect("a job to take");
+    assert_eq!(queue.cancel(&id).await.unwrap(), CancelOutcome::Asked);
+    tokio::time::sleep(stalled_after(LEASE)).await;
+    assert_eq!(queue.reclaim("here#2").await.unwrap(), 1);
+    assert_eq!(queue.claim("worker", Duration::ZERO).await.unwrap(), None);
     assert_eq!(status(&queue, &id).await, JobStatus::Cancelled);
 }
 
@@ -204,7 +203,7 @@ async fn a_job_is_not_lost_with_a_caller_who_does_not_wait_for_it() {
     let (_server, queue) = start().await;
     for polls in 0..40 {
         let id = queue.add(&data("q")).await.unwrap();
-        let mut taking = Box::pin(queue.take("impatient", PATIENCE));
+        let mut taking = Box::pin(queue.claim("impatient", PATIENCE));
         let mut claim = None;
         for _ in 0..polls {
             tokio::select! {
@@ -216,7 +215,7 @@ async fn a_job_is_not_lost_with_a_caller_who_does_not_wait_for_it() {
         drop(taking);
         let claim = match claim {
             Some(claim) => claim,
-            None => queue.take("worker", LEASE / 2).await.unwrap().expect("it is still there"),
+            None => queue.claim("worker", LEASE / 2).await.unwrap().expect("it is still there"),
         };
         assert_eq!(claim.job_id, id);
         queue.finish(&claim, &completed("1")).await.unwrap();
@@ -228,7 +227,7 @@ async fn what_was_taken_for_nobody_goes_back_when_the_queue_closes() {
     let (server, queue) = start().await;
     let peer = BullQueue::new(&backends::redis::Redis::open(&server.url()).unwrap());
     let id = queue.add(&data("q")).await.unwrap();
-    let mut taking = Box::pin(queue.take("worker", PATIENCE));
+    let mut taking = Box::pin(queue.claim("worker", PATIENCE));
     // Until Redis has given the job out. Should it be in our hands by then, there is nothing to be tested.
     while status(&peer, &id).await == JobStatus::Waiting {
         if futures::poll!(&mut taking).is_ready() {
@@ -237,7 +236,7 @@ async fn what_was_taken_for_nobody_goes_back_when_the_queue_closes() {
     }
     drop(taking);
     queue.close().await;
-    assert_eq!(peer.take("peer", Duration::ZERO).await.unwrap().expect("given back").job_id, id);
+    assert_eq!(peer.claim("peer", Duration::ZERO).await.unwrap().expect("given back").job_id, id);
 }
 
 #[tokio::test]
@@ -264,17 +263,17 @@ async fn a_queue_whose_redis_is_away_fails_and_works_again_when_it_is_back() {
     let queue = BullQueue::open_with_lease(&server.url(), LEASE).unwrap();
     for _ in 0..2 {
         queue.add(&data("q")).await.unwrap_err();
-        queue.take("worker", PATIENCE).await.unwrap_err();
+        queue.claim("worker", PATIENCE).await.unwrap_err();
     }
     server.resume().await;
     let id = eventually("the queue to take jobs", async || queue.add(&data("q")).await.ok()).await;
     let claim = eventually("the queue to give jobs", async || {
-        queue.take("worker", Duration::ZERO).await.ok().flatten()
+        queue.claim("worker", Duration::ZERO).await.ok().flatten()
     })
     .await;
     assert_eq!(claim.job_id, id);
     // The next outage comes while somebody waits for a job.
-    let mut waiting = Box::pin(queue.take("worker", PATIENCE));
+    let mut waiting = Box::pin(queue.claim("worker", PATIENCE));
     assert!(futures::poll!(&mut waiting).is_pending());
     server.pause().await;
     within("the outage to be noticed", waiting).await.unwrap_err();
@@ -301,10 +300,10 @@ async fn a_frozen_redis_is_an_error_and_not_a_wait_for_ever() {
     for _ in 0..2 {
         assert!(matches!(queue.read(&id).await.unwrap_err(), QueueError::Store { .. }));
     }
-    within("taking to fail", queue.take("worker", PATIENCE)).await.unwrap_err();
+    within("taking to fail", queue.claim("worker", PATIENCE)).await.unwrap_err();
     server.thaw();
     eventually("the queue to give the job", async || {
-        queue.take("worker", Duration::ZERO).await.ok().flatten()
+        queue.claim("worker", Duration::ZERO).await.ok().flatten()
     })
     .await;
 }
@@ -324,7 +323,7 @@ async fn a_repeatable_job_of_bullmq_5_is_worked_on_and_none_follows() {
         .unwrap();
     let claim = take(&queue).await;
     queue.finish(&claim, &completed("1")).await.unwrap();
-    assert_eq!(queue.depth().await.unwrap(), agent_core::ports::Depth::default());
+    assert_eq!(queue.depth().await.unwrap(), agent_core::words::Depth::default());
 }
 
 #[tokio::test]
@@ -346,7 +345,7 @@ async fn the_next_iteration_of_a_scheduler_is_no_job_that_can_be_cancelled() {
         .query_async(&mut redis)
         .await
         .unwrap();
-    assert_eq!(queue.cancel(&delayed[0]).await, Ok(Cancelling::Refused));
+    assert_eq!(queue.cancel(&delayed[0]).await, Ok(CancelOutcome::Refused));
     assert_eq!(queue.depth().await.unwrap().delayed, 1);
 }
 
@@ -370,7 +369,7 @@ async fn a_wish_to_cancel_is_about_one_attempt() {
     let (server, queue) = start().await;
     let id = queue.add(&data("q")).await.unwrap();
     let claim = take(&queue).await;
-    assert_eq!(queue.cancel(&id).await, Ok(Cancelling::Asked));
+    assert_eq!(queue.cancel(&id).await, Ok(CancelOutcome::Asked));
     assert_eq!(queue.renew(&claim).await, Ok(Renewal::Cancelled));
     // Somebody else counts another attempt: what is done now is not what was meant.
     let mut redis = connect(&server).await;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use agent_core::ports::{Journal as _, JournalError, Probe as _, RunOutcome, RunRecord, RunStore as _};
-use agent_core::run::Event;
+use agent_core::ports::{Journal as _, JournalError, Probe as _, RunStore as _};
 use agent_core::testing::{asks_for, says};
+use agent_core::words::{Event, RunOutcome, RunRecord};
 use backends::mongo::{MongoRuns, MongoStore};
 use futures::future::join_all;
 use serde_json::{Value, json};

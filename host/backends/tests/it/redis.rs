@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use agent_core::ports::{JobData, JobQueue as _};
+use agent_core::ports::JobQueue as _;
 use agent_core::ports::{Probe as _, RateWindows as _, ResultCache as _, Window, WindowKind};
+use agent_core::words::JobData;
 use backends::bullmq::BullQueue;
 use backends::memory::MemoryCache;
 use backends::redis::{Redis, RedisCache, RedisProbe, RedisWindows};

@@ -1,8 +1,8 @@
 //! Group commit: how many commits there are, and who hears what of them.
 
-use agent_core::ports::{JobData, JobQueue as _, Journal as _, JournalError, RunStore as _};
-use agent_core::run::Event;
+use agent_core::ports::{JobQueue as _, Journal as _, JournalError, RunStore as _};
 use agent_core::testing::says;
+use agent_core::words::{Event, JobData};
 use backends::sql::{SqlPool, SqlQueue, SqlRuns};
 use futures::FutureExt as _;
 use futures::future::join_all;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{AttemptEnd, JobData, JobQueue, JobStatus, Journal as _, QueueError, Renewal};
-use agent_core::run::Event;
+use agent_core::ports::{AttemptEnd, JobQueue, Journal as _, QueueError, Renewal};
+use agent_core::words::{Event, JobData, JobStatus};
 use backends::sql::{SqlPool, SqlQueue};
 use futures::future::join_all;
 use serde_json::value::RawValue;
@@ -47,7 +47,7 @@ async fn add_and_take(database: &Database) {
             Task::begin(async move {
                 let mut ids = Vec::new();
                 for _ in 0..50 * EACH / 5 {
-                    let claim = queue.take(&format!("worker {taker}"), PATIENCE).await.unwrap().unwrap();
+                    let claim = queue.claim(&format!("worker {taker}"), PATIENCE).await.unwrap().unwrap();
                     runs.append(&claim.run_id, 0, &Event::Cancelled).await.unwrap();
                     assert_eq!(queue.renew(&claim).await.unwrap(), Renewal::Held);
                     queue.finish(&claim, &completed()).await.unwrap();
@@ -73,7 +73,7 @@ async fn a_job_that_kills_every_worker_fails_in_the_end() {
         let (short_lived, _adding) = SqlQueue::new(database.pool());
         let short_lived = short_lived.with_lease(Duration::from_millis(10));
         let mut taken = 0;
-        while short_lived.take("doomed#1", Duration::from_secs(1)).await.unwrap().is_some() {
+        while short_lived.claim("doomed#1", Duration::from_secs(1)).await.unwrap().is_some() {
             taken += 1;
             assert!(taken <= 100, "it goes on for ever");
         }
@@ -90,10 +90,10 @@ async fn an_unwanted_job_of_a_dead_worker_is_not_begun_again() {
     for database in [Database::sqlite(), Database::postgres().await] {
         let (queue, _adding) = open_queue_of(&database).await;
         let unwanted = queue.add(&job("unwanted")).await.unwrap();
-        queue.take("dead", PATIENCE).await.unwrap().unwrap();
+        queue.claim("dead", PATIENCE).await.unwrap().unwrap();
         queue.cancel(&unwanted).await.unwrap();
         eventually("the lease to end", async || {
-            assert_eq!(queue.take("alive", Duration::ZERO).await.unwrap(), None);
+            assert_eq!(queue.claim("alive", Duration::ZERO).await.unwrap(), None);
             let job = queue.read(&unwanted).await.unwrap().unwrap();
             (job.status == JobStatus::Cancelled).then(|| assert!(job.finished_at.is_some()))
         })
@@ -109,12 +109,12 @@ async fn the_queue_outlives_the_database() {
     let (queue, adding) = SqlQueue::new(pool);
     let _adding = Task::begin(adding.run());
     let id = queue.add(&job("kept")).await.unwrap();
-    let claim = queue.take("worker", PATIENCE).await.unwrap().unwrap();
+    let claim = queue.claim("worker", PATIENCE).await.unwrap().unwrap();
     server.pause().await;
     let errors = [
         queue.add(&job("lost")).await.unwrap_err(),
         queue.read(&id).await.unwrap_err(),
-        queue.take("worker", Duration::ZERO).await.unwrap_err(),
+        queue.claim("worker", Duration::ZERO).await.unwrap_err(),
         queue.finish(&claim, &completed()).await.unwrap_err(),
     ];
     for error in errors {
@@ -135,7 +135,7 @@ async fn the_journal_of_a_job_survives_it() {
     let (queue, _adding) = open_queue_of(&database).await;
     let (runs, _writing) = open_runs_of(&database).await;
     queue.add(&job("2 + 3")).await.unwrap();
-    let claim = queue.take("worker", PATIENCE).await.unwrap().unwrap();
+    let claim = queue.claim("worker", PATIENCE).await.unwrap().unwrap();
     runs.append(&claim.run_id, 0, &Event::Cancelled).await.unwrap();
     queue.finish(&claim, &completed()).await.unwrap();
     database.execute("DELETE FROM jobs").await;

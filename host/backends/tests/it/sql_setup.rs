@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use agent_core::ports::{JobData, JobQueue as _, Journal as _, JournalError};
-use agent_core::run::Event;
+use agent_core::ports::{JobQueue as _, Journal as _, JournalError};
+use agent_core::words::{Event, JobData};
 use backends::sql::{SetupError, SqlPool, SqlQueue, SqlRuns};
 use futures::future::join_all;
 use sqlx::{Connection as _, SqliteConnection};
@@ -110,7 +110,7 @@ async fn check_read_only(pool: SqlPool) {
     let _adding = Task::begin(adding.run());
     let error = queue.add(&JobData { query: "2 + 3".into(), user_id: "u1".into() }).await.unwrap_err();
     assert!(error.to_string().contains("the database is read-only"), "{error}");
-    let error = queue.take("worker", Duration::ZERO).await.unwrap_err();
+    let error = queue.claim("worker", Duration::ZERO).await.unwrap_err();
     assert!(error.to_string().contains("the database is read-only"), "{error}");
 }
 

@@ -1,6 +1,6 @@
 //! Variant A's error table: what a client is told of what goes wrong.
 
-use agent_core::invoke::InvokeError;
+use agent_core::policy::InvokeError;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_core::invoke::Ask;
-use agent_core::result::AgentResult;
+use agent_core::policy::Ask;
+use agent_core::words::AgentResult;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;

@@ -1,8 +1,7 @@
 //! `POST /api/agent`: `{query, options?}` in, the agent's result out.
 
-use agent_core::invoke::{Answer, Ask, InvokeError};
-use agent_core::message::Options;
-use agent_core::result::AgentResult;
+use agent_core::policy::{Answer, Ask, InvokeError};
+use agent_core::words::{AgentResult, Options};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;

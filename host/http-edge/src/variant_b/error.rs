@@ -11,9 +11,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::chain::Chain;
 use agent_core::drive::DriveError;
-use agent_core::invoke::InvokeError;
+use agent_core::error_chain::ErrorChain;
+use agent_core::policy::InvokeError;
 use agent_core::ports::{CacheError, ClusterError, ModelError, QueueError};
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -185,7 +185,7 @@ impl Error {
     fn internal(&self, production: bool) -> Told<'_> {
         let text = match production {
             true => answer::INTERNAL_ERROR.into(),
-            false => Chain(self).to_string().into(),
+            false => ErrorChain(self).to_string().into(),
         };
         Told::new(StatusCode::INTERNAL_SERVER_ERROR, Words::Text(text))
     }

@@ -1,8 +1,8 @@
 //! `POST /api/gateway`: `{query, priority}` in. What is urgent goes to the dedicated cluster, if there is one,
 //! and everything else is answered here.
 
-use agent_core::message::Options;
 use agent_core::ports::{Cluster, ClusterAnswer, ClusterError, Forwarded};
+use agent_core::words::Options;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

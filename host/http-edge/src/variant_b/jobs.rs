@@ -1,7 +1,7 @@
 //! `/api/agent/jobs`: reading, listing and cancelling one's own jobs. What belongs to somebody else does not
 //! exist (decisions, "Reading a job").
 
-use agent_core::ports::{Cancelling, Job, JobPage, JobStatus, Wanted};
+use agent_core::words::{CancelOutcome, Job, JobPage, JobQuery, JobStatus};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
@@ -41,7 +41,7 @@ pub(super) async fn list_jobs(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Error> {
     let listing = parameters::read_listing(query.as_deref())?;
-    let wanted = Wanted {
+    let wanted = JobQuery {
         user_id: caller.id(),
         status: listing.status,
         limit: listing.limit,
@@ -60,12 +60,12 @@ pub(super) async fn cancel_job(
 ) -> Result<Response, Error> {
     let job_id = accept(job_id)?;
     match edge.variant.jobs.cancel(caller.id(), &job_id).await? {
-        Cancelling::Done | Cancelling::Asked => {
+        CancelOutcome::Done | CancelOutcome::Asked => {
             Ok(answer::json(StatusCode::ACCEPTED, &Accepted { job_id: &job_id }))
         }
-        Cancelling::HadEnded => Err(Error::JobHadEnded),
-        Cancelling::Refused => Err(Error::JobOutOfReach),
-        Cancelling::Unknown => Err(Error::UnknownJob),
+        CancelOutcome::HadEnded => Err(Error::JobHadEnded),
+        CancelOutcome::Refused => Err(Error::JobOutOfReach),
+        CancelOutcome::Unknown => Err(Error::UnknownJob),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use agent_core::ports::JobStatus;
+use agent_core::words::JobStatus;
 
 use super::issue::{Issue, Issues, Path};
 

@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::message::Options;
+use agent_core::words::Options;
 use serde_json::{Map, Value};
 
 use super::error::Error;

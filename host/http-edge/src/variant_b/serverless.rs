@@ -1,7 +1,7 @@
 //! `POST /api/serverless`: what a function of a cloud would do. `{query}` in, the agent's result out, and the
 //! message of whatever goes wrong with the agent (interface, Variant B, rule 5).
 
-use agent_core::message::Options;
+use agent_core::words::Options;
 use axum::extract::State;
 use axum::response::Response;
 

@@ -1,6 +1,6 @@
 //! `POST /api/agent/async`: `{query}` in, the id of a job out.
 
-use agent_core::ports::JobData;
+use agent_core::words::JobData;
 use axum::extract::State;
 use axum::response::Response;
 use http::header::LOCATION;

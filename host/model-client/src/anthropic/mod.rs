@@ -4,8 +4,8 @@ mod wire;
 
 use std::borrow::Cow;
 
-use agent_core::message::{Message, ToolCall, Usage};
-use agent_core::ports::{Finish, ModelReply, ModelRequest};
+use agent_core::ports::ModelRequest;
+use agent_core::words::{Finish, Message, ModelReply, ToolCall, Usage};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 

@@ -3,9 +3,8 @@
 
 mod rules;
 
-use agent_core::catalog::{Catalog, ToolSpec};
-use agent_core::message::{Message, ToolCall, Usage};
-use agent_core::ports::{Finish, Model, ModelError, ModelReply, ModelRequest};
+use agent_core::ports::{Model, ModelError, ModelRequest};
+use agent_core::words::{Catalog, Finish, Message, ModelReply, ToolCall, ToolSpec, Usage};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 

@@ -3,9 +3,8 @@
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use agent_core::catalog::{Catalog, ToolSpec};
-use agent_core::message::{Message, ToolCall};
-use agent_core::ports::{Model, ModelError, ModelReply, ModelRequest, ToolChoice};
+use agent_core::ports::{Model, ModelError, ModelRequest, ToolChoice};
+use agent_core::words::{Catalog, Message, ModelReply, ToolCall, ToolSpec};
 use model_client::{ApiKey, HttpModel, Provider, ProviderSettings, Retry, Schedule, connect};
 use serde_json::json;
 use url::Url;

@@ -1,8 +1,7 @@
 //! Providers that refuse a tool, or the conversation.
 
-use agent_core::catalog::{Catalog, ToolSpec};
-use agent_core::message::Usage;
-use agent_core::ports::{Finish, Model, ModelError, ModelRequest};
+use agent_core::ports::{Model, ModelError, ModelRequest};
+use agent_core::words::{Catalog, Finish, ToolSpec, Usage};
 use model_client::Provider;
 use serde_json::{Value, json};
 

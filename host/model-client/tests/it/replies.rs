@@ -1,8 +1,7 @@
 //! What a well-behaved provider says, and what it is sent.
 
-use agent_core::catalog::Catalog;
-use agent_core::message::{Message, ToolCall, Usage};
-use agent_core::ports::{Finish, Model, ModelReply, ModelRequest, ToolChoice};
+use agent_core::ports::{Model, ModelRequest, ToolChoice};
+use agent_core::words::{Catalog, Finish, Message, ModelReply, ToolCall, Usage};
 use model_client::Provider;
 use serde_json::{Value, json};
 

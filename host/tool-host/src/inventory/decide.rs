@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::catalog::prompt_tokens;
+use agent_core::words::prompt_tokens;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use agent_core::message::ToolCall;
-use agent_core::ports::{ToolRequest, ToolReturn, ToolSet, Toolbox};
-use agent_core::result::ToolOutcome;
+use agent_core::ports::{ToolRequest, ToolSet, Toolbox};
+use agent_core::words::{ToolCall, ToolOutcome, ToolReturn};
 use serde_json::json;
 use tool_host::Limits;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::Toolbox;
-use agent_core::result::ToolOutcome;
+use agent_core::words::ToolOutcome;
 use serde_json::json;
 use tool_host::{Limits, ToolHost};
 

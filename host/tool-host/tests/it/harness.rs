@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use agent_core::message::ToolCall;
-use agent_core::ports::{Preparing, ToolFault, ToolRequest, ToolReturn, ToolSet, Toolbox};
-use agent_core::result::ToolOutcome;
+use agent_core::ports::{Preparing, ToolFault, ToolRequest, ToolSet, Toolbox};
+use agent_core::words::{ToolCall, ToolOutcome, ToolReturn};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Handle;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use agent_core::ports::Toolbox;
-use agent_core::result::ToolOutcome;
+use agent_core::words::ToolOutcome;
 use futures::future::join_all;
 use serde_json::json;
 use tool_host::Limits;

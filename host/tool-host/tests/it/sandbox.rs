@@ -3,9 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use agent_core::message::ToolCall;
 use agent_core::ports::{ToolRequest, Toolbox};
-use agent_core::result::ToolOutcome;
+use agent_core::words::{ToolCall, ToolOutcome};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tool_host::Limits;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent_core::result::ToolOutcome;
+use agent_core::words::ToolOutcome;
 use serde_json::json;
 use tool_host::Limits;
 use wit_component::{ComponentEncoder, StringEncoding};

@@ -1,7 +1,7 @@
 //! Components that import WASI, as the standard libraries of several languages do: they get a WASI that grants
 //! nothing.
 
-use agent_core::result::ToolOutcome;
+use agent_core::words::ToolOutcome;
 use serde_json::json;
 
 use crate::harness::{Host, limits};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::ports::ToolChoice;
-use crate::result::{StopReason, ToolOutcome};
+use crate::words::{StopReason, ToolOutcome};
 
 use super::*;
 
@@ -80,7 +80,7 @@ async fn what_is_journaled_of_an_answer_that_is_too_long_is_what_the_model_reads
     let Some(Event::ToolReturned { answer, .. }) = events.iter().find(first) else { panic!("{events:?}") };
     assert!(answer.content.contains("Ask for less"), "{}", answer.content);
     let asked = model.asked();
-    let crate::message::Message::Tool { content, .. } = &asked[1][2] else { panic!() };
+    let crate::words::Message::Tool { content, .. } = &asked[1][2] else { panic!() };
     assert_eq!(*content, answer.content);
 }
 
@@ -111,7 +111,7 @@ async fn a_run_that_is_cancelled_drops_its_model_call() {
         fn name(&self) -> &'static str {
             "test/silent"
         }
-        async fn complete(&self, _: ModelRequest<'_>) -> Result<crate::ports::ModelReply, ModelError> {
+        async fn complete(&self, _: ModelRequest<'_>) -> Result<crate::words::ModelReply, ModelError> {
             std::future::pending().await
         }
     }

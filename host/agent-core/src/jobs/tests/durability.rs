@@ -3,25 +3,24 @@
 use serde_json::json;
 
 use super::*;
-use crate::invoke::{Agent, Answer, Ask, Recorded};
+use crate::journal::{Backlog, RetryingJournal, WriteBehind};
 use crate::observe::Unobserved;
-use crate::ports::{Journal, JournalError, ModelError, RunOutcome};
-use crate::record::{Behind, Bounds, Patient};
-use crate::result::StopReason;
-use crate::run::{Event, Limits};
+use crate::policy::{Agent, Answer, Ask, Recorded};
+use crate::ports::{Journal, JournalError, ModelError};
 use crate::testing::{EchoTools, ScriptedModel, asks_for, says};
+use crate::words::{Event, Limits, RunOutcome, StopReason};
 
 /// An agent on a scripted model whose runs are journaled in `runs`.
 fn agent(runs: &Arc<TestRuns>, model: &Arc<ScriptedModel>) -> Agent {
     Agent {
         model: model.clone(),
         toolbox: Arc::new(EchoTools::new(&["echo"])),
-        journal: Arc::new(Patient::new(runs.clone())),
+        journal: Arc::new(RetryingJournal::new(runs.clone())),
         limits: Limits::default(),
     }
 }
 
-fn script() -> [Result<crate::ports::ModelReply, ModelError>; 3] {
+fn script() -> [Result<crate::words::ModelReply, ModelError>; 3] {
     [
         Ok(asks_for(&[("1", "echo", json!({"n": 1})), ("2", "echo", json!({"n": 2}))])),
         Ok(asks_for(&[("3", "echo", json!({"n": 3}))])),
@@ -173,7 +172,7 @@ async fn a_cancelled_job_leaves_a_record_of_what_it_cost_and_a_journal_that_says
     let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
     let model = Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))]))]));
     let hanging = Agent { toolbox: Arc::new(EchoTools::new(&["echo"]).hanging()), ..agent(&runs, &model) };
-    let (behind, drain) = Behind::new(runs.clone(), Bounds::default(), Arc::new(Unobserved));
+    let (behind, drain) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
     let bench = bench_on(&queue, &runs, Recorded::new(hanging, behind));
     let job_id = bench.submit().await;
     let cancel = async {

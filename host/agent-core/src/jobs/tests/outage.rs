@@ -7,11 +7,11 @@ use futures::future::join_all;
 
 use super::*;
 use crate::circuit::{RESET_TIMEOUT, Verdict};
-use crate::invoke::{Agent, Deadline};
-use crate::ports::{Model, ModelError, ModelReply, ModelRequest};
-use crate::record::Patient;
-use crate::run::Limits;
+use crate::journal::RetryingJournal;
+use crate::policy::{Agent, Deadline};
+use crate::ports::{Model, ModelError, ModelRequest};
 use crate::testing::{EchoTools, says};
+use crate::words::{Limits, ModelReply};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -42,7 +42,7 @@ impl Model for Away {
 
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
-        let crate::message::Message::User { content } = &request.messages[0] else { panic!() };
+        let crate::words::Message::User { content } = &request.messages[0] else { panic!() };
         if self.poison.is_some_and(|poison| content == poison) {
             std::future::pending::<()>().await;
         }
@@ -67,7 +67,7 @@ fn away(lasts: Duration, way: Way, poison: Option<&'static str>) -> (Arc<Away>, 
     let agent = Agent {
         model: model.clone(),
         toolbox: Arc::new(EchoTools::new(&[])),
-        journal: Arc::new(Patient::new(runs.clone())),
+        journal: Arc::new(RetryingJournal::new(runs.clone())),
         limits: Limits::default(),
     };
     (model, bench_on(&Arc::default(), &runs, Deadline::new(agent, LIMIT)))

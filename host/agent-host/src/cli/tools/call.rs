@@ -4,9 +4,8 @@ use std::io::{self, Read as _, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use agent_core::message::ToolCall;
-use agent_core::ports::{ToolFault, ToolRequest, ToolReturn, Toolbox as _};
-use agent_core::result::ToolOutcome;
+use agent_core::ports::{ToolFault, ToolRequest, Toolbox as _};
+use agent_core::words::{ToolCall, ToolOutcome, ToolReturn};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Map, Value};

@@ -2,8 +2,8 @@
 
 use agent_core::circuit::Verdict;
 use agent_core::drive::DriveError;
-use agent_core::result::StopReason;
 use agent_core::testing::ScriptedInvoke;
+use agent_core::words::StopReason;
 
 use super::*;
 

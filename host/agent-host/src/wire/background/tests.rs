@@ -3,8 +3,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use agent_core::ports::queue::{AttemptEnd, Cancelling, Claim, Job, JobData, JobPage, Renewal, Wanted};
-use agent_core::ports::{Depth, QueueError};
+use agent_core::ports::QueueError;
+use agent_core::ports::queue::{AttemptEnd, Claim, Renewal};
+use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery};
 use async_trait::async_trait;
 use backends::sql::SetupError;
 
@@ -69,7 +70,7 @@ struct LeftQueue {
 
 #[async_trait]
 impl JobQueue for LeftQueue {
-    async fn recover(&self, worker: &str) -> Result<u64, QueueError> {
+    async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
         assert_eq!(worker, "this one");
         assert!(self.asked.swap(true, Ordering::Relaxed), "the recovery fell");
         Ok(u64::from(!self.given.swap(true, Ordering::Relaxed)))
@@ -83,11 +84,11 @@ impl JobQueue for LeftQueue {
         unreachable!()
     }
 
-    async fn list(&self, _: &Wanted<'_>) -> Result<JobPage, QueueError> {
+    async fn list(&self, _: &JobQuery<'_>) -> Result<JobPage, QueueError> {
         unreachable!()
     }
 
-    async fn cancel(&self, _: &str) -> Result<Cancelling, QueueError> {
+    async fn cancel(&self, _: &str) -> Result<CancelOutcome, QueueError> {
         unreachable!()
     }
 
@@ -95,7 +96,7 @@ impl JobQueue for LeftQueue {
         unreachable!()
     }
 
-    async fn take(&self, _: &str, _: Duration) -> Result<Option<Claim>, QueueError> {
+    async fn claim(&self, _: &str, _: Duration) -> Result<Option<Claim>, QueueError> {
         unreachable!()
     }
 

@@ -1,7 +1,7 @@
 //! Jobs on their way into the table, many in one commit.
 
-use agent_core::ports::JobData;
 use agent_core::trace;
+use agent_core::words::JobData;
 use sqlx::PgPool;
 use uuid::Uuid;
 

@@ -7,11 +7,9 @@ mod statements;
 
 use std::time::Duration;
 
-use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE, missed, place_of};
-use agent_core::ports::{
-    AttemptEnd, Cancelling, Claim, Depth, Job, JobData, JobPage, JobQueue, JobStatus, QueueError, Renewal,
-    Wanted,
-};
+use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE, address_of, stalled_after};
+use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
+use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus};
 use async_trait::async_trait;
 use futures::TryFutureExt as _;
 use tokio::sync::Notify;
@@ -102,7 +100,7 @@ impl JobQueue for SqlQueue {
         row.map(JobRow::into_job).transpose()
     }
 
-    async fn list(&self, wanted: &Wanted<'_>) -> Result<JobPage, QueueError> {
+    async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError> {
         let before = wanted.cursor.map_or(Ok(BEFORE_ALL), parse_cursor)?;
         // One more than fits says whether there is another page.
         let most = i64::try_from(wanted.limit).unwrap_or(i64::MAX).saturating_add(1);
@@ -117,16 +115,16 @@ impl JobQueue for SqlQueue {
         Ok(JobPage { jobs: rows.into_iter().map(JobRow::into_job).collect::<Result<_, _>>()?, next_cursor })
     }
 
-    async fn cancel(&self, job_id: &str) -> Result<Cancelling, QueueError> {
+    async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
         let statuses: Vec<String> = writing!(&self.pool, db => {
             sqlx::query_scalar(statements::CANCEL).bind(escape(job_id)).fetch_all(db)
         })
         .map_err(failed)?;
         Ok(match statuses.first() {
-            Some(status) if status == JobStatus::Cancelled.as_str() => Cancelling::Done,
-            Some(_active) => Cancelling::Asked,
-            None if self.read(job_id).await?.is_some() => Cancelling::HadEnded,
-            None => Cancelling::Unknown,
+            Some(status) if status == JobStatus::Cancelled.as_str() => CancelOutcome::Done,
+            Some(_active) => CancelOutcome::Asked,
+            None if self.read(job_id).await?.is_some() => CancelOutcome::HadEnded,
+            None => CancelOutcome::Unknown,
         })
     }
 
@@ -137,7 +135,7 @@ impl JobQueue for SqlQueue {
     }
 
     /// A taking that is dropped half-way may leave a job to nobody until its lease ends.
-    async fn take(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
+    async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
         let deadline = Instant::now() + patience;
         loop {
             let added = self.added.notified();
@@ -152,12 +150,12 @@ impl JobQueue for SqlQueue {
         }
     }
 
-    async fn recover(&self, worker: &str) -> Result<u64, QueueError> {
+    async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
         let recovered = writing!(&self.pool, db => {
             let query = sqlx::query(statements::RECOVER)
-                .bind(escape(place_of(worker)))
+                .bind(escape(address_of(worker)))
                 .bind(escape(worker))
-                .bind(ms(self.lease - missed(self.lease)))
+                .bind(ms(self.lease - stalled_after(self.lease)))
                 .execute(db);
             query.map_ok(|done| done.rows_affected())
         })

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use agent_core::ports::{Claim, Depth, Job, JobData, JobStatus, QueueError};
+use agent_core::ports::{Claim, QueueError};
 use agent_core::trace::TraceContext;
+use agent_core::words::{Depth, Job, JobData, JobStatus};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 

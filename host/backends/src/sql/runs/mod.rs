@@ -4,8 +4,8 @@ mod entry;
 
 use std::sync::Arc;
 
-use agent_core::ports::{Journal, JournalError, RunRecord, RunStore};
-use agent_core::run::Event;
+use agent_core::ports::{Journal, JournalError, RunStore};
+use agent_core::words::{Event, RunRecord};
 use async_trait::async_trait;
 use uuid::Uuid;
 

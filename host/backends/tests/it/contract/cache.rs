@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::message::{Message, Usage};
 use agent_core::ports::ResultCache;
-use agent_core::result::{AgentResult, StopReason};
+use agent_core::words::{AgentResult, Message, StopReason, Usage};
 use test_servers::eventually;
 
 use super::text::NASTY;

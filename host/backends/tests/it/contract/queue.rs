@@ -10,7 +10,8 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{AttemptEnd, Claim, Job, JobData, JobQueue, JobStatus, Wanted};
+use agent_core::ports::{AttemptEnd, Claim, JobQueue};
+use agent_core::words::{Job, JobData, JobQuery, JobStatus};
 use serde_json::value::RawValue;
 use test_servers::PATIENCE;
 
@@ -90,7 +91,7 @@ async fn add(bench: &Bench, query: &str) -> String {
 
 /// The next job, which there is or soon will be.
 async fn take(queue: &dyn JobQueue, worker: &str) -> Claim {
-    queue.take(worker, PATIENCE).await.unwrap().expect("a job to take")
+    queue.claim(worker, PATIENCE).await.unwrap().expect("a job to take")
 }
 
 async fn read(bench: &Bench, id: &str) -> Job {
@@ -103,7 +104,7 @@ async fn status(bench: &Bench, id: &str) -> JobStatus {
 
 /// Nothing can be taken now.
 async fn assert_nothing_to_take(bench: &Bench) {
-    assert_eq!(bench.queue.take("nobody", Duration::ZERO).await.unwrap(), None);
+    assert_eq!(bench.queue.claim("nobody", Duration::ZERO).await.unwrap(), None);
 }
 
 fn completed(json: &str) -> AttemptEnd {
@@ -114,6 +115,6 @@ fn failed(error: &str, retry: bool) -> AttemptEnd {
     AttemptEnd::Failed { error: error.into(), retry }
 }
 
-fn wanted(user: &str) -> Wanted<'_> {
-    Wanted { user_id: user, status: None, limit: 20, cursor: None }
+fn wanted(user: &str) -> JobQuery<'_> {
+    JobQuery { user_id: user, status: None, limit: 20, cursor: None }
 }

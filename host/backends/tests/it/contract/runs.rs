@@ -4,11 +4,12 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::message::{Options, Usage};
-use agent_core::ports::{JournalError, RunOutcome, RunRecord, RunStore, ToolReturn};
-use agent_core::result::{StopReason, ToolOutcome, ToolReceipt};
-use agent_core::run::{Event, Limits, Task};
+use agent_core::ports::{JournalError, RunStore};
 use agent_core::testing::{asks_for, says};
+use agent_core::words::{
+    Event, Limits, Options, RunOutcome, RunRecord, StopReason, Task, ToolOutcome, ToolReceipt, ToolReturn,
+    Usage,
+};
 use futures::future::join_all;
 use serde_json::json;
 

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::invoke::{Answer, Ask, Invoke, InvokeError};
-use agent_core::message::{Message, Usage};
+use agent_core::policy::{Answer, Ask, Invoke, InvokeError};
 use agent_core::ports::{Probe, ProbeError};
-use agent_core::result::{AgentResult, StopReason};
+use agent_core::words::{AgentResult, Message, StopReason, Usage};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 

@@ -8,10 +8,10 @@ mod variant_b;
 
 use std::sync::Arc;
 
-use agent_core::invoke::{Agent, Invoke};
-use agent_core::ports::{ModelError, ModelReply};
-use agent_core::run::Limits;
+use agent_core::policy::{Agent, Invoke};
+use agent_core::ports::ModelError;
 use agent_core::testing::{EchoTools, ScriptedModel, TestJournal};
+use agent_core::words::{Limits, ModelReply};
 use axum::Router;
 use axum::body::Body;
 use http::Request;

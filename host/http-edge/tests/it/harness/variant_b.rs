@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
-use agent_core::invoke::Invoke;
 use agent_core::jobs::Jobs;
+use agent_core::policy::Invoke;
 use agent_core::ports::{JobQueue, RateWindows, ResultCache};
 use axum::body::Body;
 use http::Request;

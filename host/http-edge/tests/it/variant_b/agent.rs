@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::invoke::{Answer, Ask, Invoke, InvokeError};
-use agent_core::message::Options;
+use agent_core::policy::{Answer, Ask, Invoke, InvokeError};
+use agent_core::words::Options;
 use async_trait::async_trait;
 use http::StatusCode;
 use insta::assert_snapshot;

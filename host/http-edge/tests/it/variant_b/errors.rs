@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::drive::DriveError;
-use agent_core::invoke::{Answer, Ask, Invoke, InvokeError};
+use agent_core::policy::{Answer, Ask, Invoke, InvokeError};
 use agent_core::ports::ModelError;
 use async_trait::async_trait;
 use http::StatusCode;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::ports::JobStatus;
+use agent_core::words::JobStatus;
 use axum::body::Body;
 use http::StatusCode;
 use insta::assert_snapshot;

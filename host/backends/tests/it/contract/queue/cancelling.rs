@@ -1,12 +1,13 @@
 //! Jobs that their owners do not want any more.
 
-use agent_core::ports::{AttemptEnd, Cancelling, JobStatus, Renewal};
+use agent_core::ports::{AttemptEnd, Renewal};
+use agent_core::words::{CancelOutcome, JobStatus};
 
 use super::{Bench, add, assert_nothing_to_take, completed, failed, read, status, take};
 
 pub(crate) async fn a_waiting_job_is_cancelled_at_once(bench: &Bench) {
     let id = add(bench, "unwanted").await;
-    assert_eq!(bench.peer.cancel(&id).await.unwrap(), Cancelling::Done);
+    assert_eq!(bench.peer.cancel(&id).await.unwrap(), CancelOutcome::Done);
     let job = read(bench, &id).await;
     assert_eq!(job.status, JobStatus::Cancelled);
     assert!(job.finished_at.is_some() && job.result.is_none());
@@ -17,14 +18,14 @@ pub(crate) async fn a_delayed_job_is_cancelled_at_once(bench: &Bench) {
     let id = add(bench, "unwanted").await;
     let claim = take(&*bench.queue, "worker").await;
     bench.queue.finish(&claim, &failed("not yet", true)).await.unwrap();
-    assert_eq!(bench.queue.cancel(&id).await.unwrap(), Cancelling::Done);
+    assert_eq!(bench.queue.cancel(&id).await.unwrap(), CancelOutcome::Done);
     assert_eq!(status(bench, &id).await, JobStatus::Cancelled);
     // Whatever is taken from now on, it is not that job.
     let other = add(bench, "wanted").await;
     let claim = take(&*bench.queue, "worker").await;
     assert_eq!(claim.job_id, other);
     bench.queue.finish(&claim, &completed("1")).await.unwrap();
-    let late = bench.queue.take("worker", 2 * agent_core::ports::queue::FIRST_BACKOFF).await.unwrap();
+    let late = bench.queue.claim("worker", 2 * agent_core::ports::queue::FIRST_BACKOFF).await.unwrap();
     assert_eq!(late, None);
 }
 
@@ -33,7 +34,7 @@ pub(crate) async fn whoever_works_on_a_job_is_asked_to_stop(bench: &Bench) {
     let claim = take(&*bench.queue, "worker").await;
     assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Held);
     for _ in 0..2 {
-        assert_eq!(bench.peer.cancel(&id).await.unwrap(), Cancelling::Asked);
+        assert_eq!(bench.peer.cancel(&id).await.unwrap(), CancelOutcome::Asked);
         assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Cancelled);
         assert_eq!(status(bench, &id).await, JobStatus::Active, "something still works on it");
     }
@@ -50,14 +51,14 @@ pub(crate) async fn a_job_that_has_ended_cannot_be_cancelled(bench: &Bench) {
         let claim = take(&*bench.queue, "worker").await;
         bench.queue.finish(&claim, &end).await.unwrap();
         let before = status(bench, &id).await;
-        assert_eq!(bench.queue.cancel(&id).await.unwrap(), Cancelling::HadEnded);
+        assert_eq!(bench.queue.cancel(&id).await.unwrap(), CancelOutcome::HadEnded);
         assert_eq!(status(bench, &id).await, before);
     }
     let id = add(bench, "job").await;
     bench.queue.cancel(&id).await.unwrap();
-    assert_eq!(bench.queue.cancel(&id).await.unwrap(), Cancelling::HadEnded);
+    assert_eq!(bench.queue.cancel(&id).await.unwrap(), CancelOutcome::HadEnded);
     for unknown in ["none", "", "\0", "🦀"] {
-        assert_eq!(bench.queue.cancel(unknown).await.unwrap(), Cancelling::Unknown);
+        assert_eq!(bench.queue.cancel(unknown).await.unwrap(), CancelOutcome::Unknown);
     }
 }
 
@@ -66,7 +67,7 @@ pub(crate) async fn a_cancelled_job_is_not_handed_to_anybody_else(bench: &Bench)
     for end in [AttemptEnd::HANDED_BACK, failed("not yet", true)] {
         let id = add(bench, "unwanted").await;
         let claim = take(&*bench.queue, "worker").await;
-        assert_eq!(bench.queue.cancel(&id).await.unwrap(), Cancelling::Asked);
+        assert_eq!(bench.queue.cancel(&id).await.unwrap(), CancelOutcome::Asked);
         bench.queue.finish(&claim, &end).await.unwrap();
         assert_eq!(status(bench, &id).await, JobStatus::Cancelled, "{end:?}");
         assert_nothing_to_take(bench).await;
@@ -76,7 +77,7 @@ pub(crate) async fn a_cancelled_job_is_not_handed_to_anybody_else(bench: &Bench)
 pub(crate) async fn a_result_that_came_before_the_stop_is_kept(bench: &Bench) {
     let id = add(bench, "unwanted").await;
     let claim = take(&*bench.queue, "worker").await;
-    assert_eq!(bench.queue.cancel(&id).await.unwrap(), Cancelling::Asked);
+    assert_eq!(bench.queue.cancel(&id).await.unwrap(), CancelOutcome::Asked);
     bench.queue.finish(&claim, &completed("1")).await.unwrap();
     assert_eq!(status(bench, &id).await, JobStatus::Completed);
 }

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF};
-use agent_core::ports::{AttemptEnd, JobStatus, QueueError, Renewal};
+use agent_core::ports::{AttemptEnd, QueueError, Renewal};
+use agent_core::words::JobStatus;
 
 use super::{Bench, add, assert_nothing_to_take, completed, failed, read, status, take};
 

@@ -1,7 +1,8 @@
 //! Workers that die, and those that only seem to.
 
-use agent_core::ports::queue::missed;
-use agent_core::ports::{AttemptEnd, JobStatus, QueueError, Renewal};
+use agent_core::ports::queue::stalled_after;
+use agent_core::ports::{AttemptEnd, QueueError, Renewal};
+use agent_core::words::JobStatus;
 use futures::FutureExt as _;
 use tokio::time::{Instant, interval, sleep};
 
@@ -10,7 +11,7 @@ use super::{Bench, add, assert_nothing_to_take, completed, failed, read, status,
 pub(crate) async fn a_renewed_lease_lasts(bench: &Bench) {
     add(bench, "long work").await;
     let claim = take(&*bench.queue, "worker").await;
-    let mut taking = Box::pin(bench.peer.take("another", 3 * bench.lease));
+    let mut taking = Box::pin(bench.peer.claim("another", 3 * bench.lease));
     let until = Instant::now() + 2 * bench.lease;
     let mut ticks = interval(bench.lease / 4);
     while Instant::now() < until {
@@ -57,15 +58,15 @@ pub(crate) async fn a_restarted_worker_gives_its_predecessors_jobs_back_soon(ben
     let own = take(&*bench.queue, "here:1#c").await;
     let living = take(&*bench.queue, "here:1#d").await;
     // A lease that was renewed a moment ago belongs to somebody who lives.
-    assert_eq!(bench.peer.recover("here:1#c").await.unwrap(), 0);
-    sleep(missed(bench.lease)).await;
+    assert_eq!(bench.peer.reclaim("here:1#c").await.unwrap(), 0);
+    sleep(stalled_after(bench.lease)).await;
     assert_eq!(bench.queue.renew(&living).await.unwrap(), Renewal::Held);
-    assert_eq!(bench.peer.recover("here:1#c").await.unwrap(), 2);
-    assert_eq!(bench.peer.recover("here:1#c").await.unwrap(), 0);
+    assert_eq!(bench.peer.reclaim("here:1#c").await.unwrap(), 2);
+    assert_eq!(bench.peer.reclaim("here:1#c").await.unwrap(), 0);
     let mut again = Vec::new();
     for claim in dead {
         assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Lost);
-        let claim = bench.queue.take("here:1#c", std::time::Duration::ZERO).await.unwrap();
+        let claim = bench.queue.claim("here:1#c", std::time::Duration::ZERO).await.unwrap();
         again.push(claim.expect("given back").job_id);
     }
     again.sort();

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{Depth, JobStatus, QueueError, Wanted};
+use agent_core::ports::QueueError;
+use agent_core::words::{Depth, JobQuery, JobStatus};
 use test_servers::eventually;
 
 use super::{Bench, add, completed, data, failed, read, take, wanted};
@@ -59,7 +60,7 @@ pub(crate) async fn jobs_are_listed_newest_first_page_by_page(bench: &Bench) {
     }
     ids.reverse();
     for limit in [1, 3, 7, 100] {
-        assert_eq!(list_all(bench, Wanted { limit, ..wanted("u1") }).await, ids, "in pages of {limit}");
+        assert_eq!(list_all(bench, JobQuery { limit, ..wanted("u1") }).await, ids, "in pages of {limit}");
     }
     assert_eq!(list_all(bench, wanted("u2")).await, [""; 0]);
 }
@@ -94,7 +95,7 @@ pub(crate) async fn a_list_may_want_one_status(bench: &Bench) {
     // First of all, before its time comes.
     expected.insert(0, (JobStatus::Delayed, delayed));
     for (status, id) in expected {
-        let wanted = Wanted { status: Some(status), limit: 1, ..wanted("u1") };
+        let wanted = JobQuery { status: Some(status), limit: 1, ..wanted("u1") };
         assert_eq!(list_all(bench, wanted).await, [id], "{status:?}");
     }
 }
@@ -102,11 +103,11 @@ pub(crate) async fn a_list_may_want_one_status(bench: &Bench) {
 pub(crate) async fn a_page_stays_where_it_is_while_jobs_are_added(bench: &Bench) {
     let first = add(bench, "first").await;
     let second = add(bench, "second").await;
-    let page = bench.queue.list(&Wanted { limit: 1, ..wanted("u1") }).await.unwrap();
+    let page = bench.queue.list(&JobQuery { limit: 1, ..wanted("u1") }).await.unwrap();
     assert_eq!(page.jobs[0].id, second);
     add(bench, "third").await;
     let cursor = page.next_cursor.expect("there is more");
-    let page = bench.peer.list(&Wanted { cursor: Some(&cursor), ..wanted("u1") }).await.unwrap();
+    let page = bench.peer.list(&JobQuery { cursor: Some(&cursor), ..wanted("u1") }).await.unwrap();
     assert_eq!(page.jobs.iter().map(|job| &job.id).collect::<Vec<_>>(), [&first]);
     assert_eq!(page.next_cursor, None);
 }
@@ -114,7 +115,7 @@ pub(crate) async fn a_page_stays_where_it_is_while_jobs_are_added(bench: &Bench)
 pub(crate) async fn a_foreign_cursor_is_refused(bench: &Bench) {
     add(bench, "job").await;
     for cursor in ["", "no cursor", "-1", "🦀", "\0", "' OR 1=1 --", &"9".repeat(5_000)] {
-        let wanted = Wanted { cursor: Some(cursor), ..wanted("u1") };
+        let wanted = JobQuery { cursor: Some(cursor), ..wanted("u1") };
         assert_eq!(bench.queue.list(&wanted).await.unwrap_err(), QueueError::BadCursor, "{cursor:?}");
     }
 }
@@ -156,10 +157,10 @@ pub(crate) async fn depth_says_how_long_the_oldest_has_waited(bench: &Bench) {
 }
 
 /// The ids of all pages.
-async fn list_all(bench: &Bench, wanted: Wanted<'_>) -> Vec<String> {
+async fn list_all(bench: &Bench, wanted: JobQuery<'_>) -> Vec<String> {
     let (mut ids, mut cursor, mut cursors) = (Vec::new(), None::<String>, HashSet::new());
     loop {
-        let page = bench.queue.list(&Wanted { cursor: cursor.as_deref(), ..wanted }).await.unwrap();
+        let page = bench.queue.list(&JobQuery { cursor: cursor.as_deref(), ..wanted }).await.unwrap();
         assert!(page.jobs.len() <= wanted.limit);
         ids.extend(page.jobs.into_iter().map(|job| job.id));
         let Some(next) = page.next_cursor else { return ids };

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{JobQueue, JobStatus};
+use agent_core::ports::JobQueue;
+use agent_core::words::JobStatus;
 use futures::FutureExt as _;
 use futures::future::join_all;
 use test_servers::{PATIENCE, Task, eventually};
@@ -27,7 +28,7 @@ pub(crate) async fn jobs_are_taken_in_the_order_they_were_added(bench: &Bench) {
 
 pub(crate) async fn an_empty_queue_gives_nothing(bench: &Bench) {
     for patience in [Duration::ZERO, Duration::from_millis(20)] {
-        assert_eq!(bench.queue.take("worker", patience).await.unwrap(), None);
+        assert_eq!(bench.queue.claim("worker", patience).await.unwrap(), None);
     }
 }
 
@@ -63,7 +64,7 @@ pub(crate) async fn each_job_is_taken_by_one_of_many(bench: &Bench) {
 
 pub(crate) async fn one_that_stops_waiting_takes_nothing_along(bench: &Bench) {
     for _ in 0..5 {
-        let waiting = bench.queue.take("impatient", PATIENCE);
+        let waiting = bench.queue.claim("impatient", PATIENCE);
         assert!(waiting.now_or_never().is_none());
     }
     let id = add(bench, "job").await;

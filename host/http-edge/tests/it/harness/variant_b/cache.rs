@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_core::ports::{CacheError, ResultCache};
-use agent_core::result::AgentResult;
+use agent_core::words::AgentResult;
 use async_trait::async_trait;
 
 #[derive(Default)]

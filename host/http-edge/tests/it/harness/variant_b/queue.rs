@@ -3,10 +3,8 @@
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{
-    AttemptEnd, Cancelling, Claim, Depth, Job, JobData, JobPage, JobQueue, JobStatus, QueueError, Renewal,
-    Wanted,
-};
+use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
+use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus};
 use async_trait::async_trait;
 
 #[derive(Default)]
@@ -71,7 +69,7 @@ impl JobQueue for Queue {
     }
 
     /// The cursor is the id of the last job of the page.
-    async fn list(&self, wanted: &Wanted<'_>) -> Result<JobPage, QueueError> {
+    async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError> {
         self.check()?;
         let before = match wanted.cursor {
             Some(cursor) => cursor.parse().map_err(|_| QueueError::BadCursor)?,
@@ -92,18 +90,18 @@ impl JobQueue for Queue {
         Ok(JobPage { jobs, next_cursor })
     }
 
-    async fn cancel(&self, job_id: &str) -> Result<Cancelling, QueueError> {
+    async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
         self.check()?;
         let mut jobs = self.jobs.lock().unwrap();
         let Some((job, _)) = jobs.iter_mut().find(|(job, _)| job.id == job_id) else {
-            return Ok(Cancelling::Unknown);
+            return Ok(CancelOutcome::Unknown);
         };
         match job.status {
-            status if status.has_ended() => Ok(Cancelling::HadEnded),
-            JobStatus::Active => Ok(Cancelling::Asked),
+            status if status.has_ended() => Ok(CancelOutcome::HadEnded),
+            JobStatus::Active => Ok(CancelOutcome::Asked),
             _ => {
                 job.status = JobStatus::Cancelled;
-                Ok(Cancelling::Done)
+                Ok(CancelOutcome::Done)
             }
         }
     }
@@ -112,11 +110,11 @@ impl JobQueue for Queue {
         panic!("the edge does not ask for the depth")
     }
 
-    async fn take(&self, _worker: &str, _patience: Duration) -> Result<Option<Claim>, QueueError> {
+    async fn claim(&self, _worker: &str, _patience: Duration) -> Result<Option<Claim>, QueueError> {
         panic!("the edge works on no jobs")
     }
 
-    async fn recover(&self, _worker: &str) -> Result<u64, QueueError> {
+    async fn reclaim(&self, _worker: &str) -> Result<u64, QueueError> {
         panic!("the edge works on no jobs")
     }
 

@@ -13,13 +13,13 @@ use futures::FutureExt;
 use tokio::time::timeout;
 use tracing::{Instrument, info, warn};
 
-use super::flights::Flights;
+use super::single_flight::SingleFlight;
 use super::{Answer, Ask, Invoke, InvokeError};
 use crate::drive::DriveError;
 use crate::observe::{CacheUse, Observer};
 use crate::outage::Outage;
 use crate::ports::{CacheError, ResultCache, Toolbox};
-use crate::result::StopReason;
+use crate::words::StopReason;
 
 /// For how long a result is kept (interface, Limits, "Cache time-to-live").
 pub const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct Cached<I> {
     shared: Arc<Parts<I>>,
-    flights: Flights<Outcome>,
+    flights: SingleFlight<Outcome>,
 }
 
 /// What a flight needs of the wrapper, which it may outlive.
@@ -63,7 +63,7 @@ impl<I: Invoke + 'static> Cached<I> {
     ) -> Self {
         let outage = Outage::default();
         let shared = Arc::new(Parts { inner, cache, toolbox, model, observer, outage });
-        Self { shared, flights: Flights::default() }
+        Self { shared, flights: SingleFlight::default() }
     }
 }
 

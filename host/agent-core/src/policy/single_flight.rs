@@ -11,10 +11,10 @@ use futures::future::{BoxFuture, Shared};
 /// What is under way, by key. A flight is driven by those who wait for it: it goes on as long as one of them
 /// does, and is dropped with the last.
 #[derive(Debug)]
-pub(super) struct Flights<T: Clone>(Arc<Mutex<Board<T>>>);
+pub(super) struct SingleFlight<T: Clone>(Arc<Mutex<Registry<T>>>);
 
 #[derive(Debug)]
-struct Board<T: Clone> {
+struct Registry<T: Clone> {
     flights: HashMap<String, Flight<T>>,
     begun: u64,
 }
@@ -22,40 +22,40 @@ struct Board<T: Clone> {
 #[derive(Debug)]
 struct Flight<T: Clone> {
     number: u64,
-    passengers: usize,
+    followers: usize,
     work: Shared<BoxFuture<'static, T>>,
 }
 
-impl<T: Clone> Default for Flights<T> {
+impl<T: Clone> Default for SingleFlight<T> {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Board { flights: HashMap::new(), begun: 0 })))
+        Self(Arc::new(Mutex::new(Registry { flights: HashMap::new(), begun: 0 })))
     }
 }
 
-impl<T: Clone> Flights<T> {
+impl<T: Clone> SingleFlight<T> {
     /// Joins what is under way for that key, or begins it. Says whether it was joined.
     pub(super) fn join_or_begin(
         &self,
         key: &str,
         begin: impl FnOnce() -> BoxFuture<'static, T>,
-    ) -> (Passenger<T>, bool) {
-        let mut board = lock(&self.0);
-        let under_way = board.flights.get_mut(key).filter(|flight| flight.work.peek().is_none());
+    ) -> (Follower<T>, bool) {
+        let mut registry = lock(&self.0);
+        let under_way = registry.flights.get_mut(key).filter(|flight| flight.work.peek().is_none());
         let joined = under_way.is_some();
         let (number, work) = if let Some(flight) = under_way {
-            flight.passengers += 1;
+            flight.followers += 1;
             (flight.number, flight.work.clone())
         } else {
-            // One that has landed may still have passengers who did not look yet. It is not theirs to give
+            // One that has landed may still have followers who did not look yet. It is not theirs to give
             // away: what it says was true for those who asked with them.
             let work = begin().shared();
-            board.begun += 1;
-            let number = board.begun;
-            board.flights.insert(key.to_owned(), Flight { number, passengers: 1, work: work.clone() });
+            registry.begun += 1;
+            let number = registry.begun;
+            registry.flights.insert(key.to_owned(), Flight { number, followers: 1, work: work.clone() });
             (number, work)
         };
-        let passenger = Passenger { board: self.0.clone(), key: key.to_owned(), number, work };
-        (passenger, joined)
+        let follower = Follower { registry: self.0.clone(), key: key.to_owned(), number, work };
+        (follower, joined)
     }
 
     #[cfg(test)]
@@ -65,14 +65,14 @@ impl<T: Clone> Flights<T> {
 }
 
 /// Somebody who waits for a flight.
-pub(super) struct Passenger<T: Clone> {
-    board: Arc<Mutex<Board<T>>>,
+pub(super) struct Follower<T: Clone> {
+    registry: Arc<Mutex<Registry<T>>>,
     key: String,
     number: u64,
     work: Shared<BoxFuture<'static, T>>,
 }
 
-impl<T: Clone> Future for Passenger<T> {
+impl<T: Clone> Future for Follower<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
@@ -80,24 +80,24 @@ impl<T: Clone> Future for Passenger<T> {
     }
 }
 
-impl<T: Clone> Drop for Passenger<T> {
+impl<T: Clone> Drop for Follower<T> {
     fn drop(&mut self) {
-        let mut board = lock(&self.board);
-        let Some(flight) = board.flights.get_mut(&self.key) else { return };
+        let mut registry = lock(&self.registry);
+        let Some(flight) = registry.flights.get_mut(&self.key) else { return };
         if flight.number != self.number {
             return;
         }
-        flight.passengers -= 1;
-        if flight.passengers == 0 {
-            let flight = board.flights.remove(&self.key);
+        flight.followers -= 1;
+        if flight.followers == 0 {
+            let flight = registry.flights.remove(&self.key);
             // What is dropped with the work may take a while, and is nobody's business under the lock.
-            drop(board);
+            drop(registry);
             drop(flight);
         }
     }
 }
 
 /// Held for a few instructions, never across an await.
-fn lock<T: Clone>(board: &Mutex<Board<T>>) -> MutexGuard<'_, Board<T>> {
-    board.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T: Clone>(registry: &Mutex<Registry<T>>) -> MutexGuard<'_, Registry<T>> {
+    registry.lock().unwrap_or_else(PoisonError::into_inner)
 }

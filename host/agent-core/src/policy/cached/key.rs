@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-use crate::message::Options;
 use crate::ports::cache::NAMESPACE;
+use crate::words::Options;
 
 /// `agent:` and the hex SHA-256 of everything that an answer depends on (decisions, "Cache key").
 pub(super) fn of(query: &str, options: &Options, model: &str, tools: &str) -> String {

@@ -10,7 +10,7 @@ use super::{Answer, Ask, Invoke, InvokeError};
 use crate::drive::{DriveError, Driver};
 use crate::gen_ai;
 use crate::ports::{Journal, Model, Toolbox};
-use crate::run::{Limits, Task};
+use crate::words::{Limits, Task};
 
 /// How long a run may take when nobody set a deadline: long enough to be none.
 const NO_DEADLINE: Duration = Duration::from_hours(24);

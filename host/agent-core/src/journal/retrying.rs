@@ -10,7 +10,7 @@ use tracing::{debug, info, warn};
 use crate::backoff::Backoff;
 use crate::outage::Outage;
 use crate::ports::{Journal, JournalError};
-use crate::run::Event;
+use crate::words::Event;
 
 /// How long a store may fail before the run is given up. A worker holds its job all the while.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -19,12 +19,12 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Tries again for up to 15 s while the store fails. A paid reply of the model is worth waiting for.
-pub struct Patient {
+pub struct RetryingJournal {
     journal: Arc<dyn Journal>,
     outage: Outage,
 }
 
-impl Patient {
+impl RetryingJournal {
     /// Writes to and reads from `journal`.
     pub fn new(journal: Arc<dyn Journal>) -> Self {
         Self { journal, outage: Outage::default() }
@@ -86,7 +86,7 @@ impl Patient {
 }
 
 #[async_trait]
-impl Journal for Patient {
+impl Journal for RetryingJournal {
     async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
         self.persist(|is_first| self.append_again(run_id, sequence, event, is_first)).await
     }
@@ -96,9 +96,9 @@ impl Journal for Patient {
     }
 }
 
-impl std::fmt::Debug for Patient {
+impl std::fmt::Debug for RetryingJournal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Patient").finish_non_exhaustive()
+        f.debug_struct("RetryingJournal").finish_non_exhaustive()
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_store_that_fails_for_a_while_loses_nothing() {
         let runs = Arc::new(TestRuns::default());
-        let patient = Patient::new(runs.clone());
+        let patient = RetryingJournal::new(runs.clone());
         runs.switch.fail(true);
         let back = async {
             sleep(Duration::from_secs(10)).await;
@@ -149,7 +149,7 @@ mod tests {
     async fn a_store_that_stays_away_or_hangs_is_given_up_in_the_end() {
         for breaks in [crate::testing::Switch::fail, crate::testing::Switch::hang] {
             let runs = Arc::new(TestRuns::default());
-            let patient = Patient::new(runs.clone());
+            let patient = RetryingJournal::new(runs.clone());
             breaks(&runs.switch, true);
             let start = Instant::now();
             let error = patient.append("run_1", 0, &Event::Cancelled).await.unwrap_err();
@@ -161,7 +161,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_append_that_was_carried_out_although_it_failed_is_no_conflict() {
-        let patient = Patient::new(Arc::new(Ambiguous::default()));
+        let patient = RetryingJournal::new(Arc::new(Ambiguous::default()));
         patient.append("run_1", 0, &Event::TakenUp { by: "me".into() }).await.unwrap();
         patient.append("run_1", 1, &Event::Cancelled).await.unwrap();
         assert_eq!(patient.read("run_1").await.unwrap().len(), 2);
@@ -173,7 +173,7 @@ mod tests {
         runs.append("run_1", 0, &Event::TakenUp { by: "somebody".into() }).await.unwrap();
         let start = Instant::now();
         let mine = Event::TakenUp { by: "me".into() };
-        let error = Patient::new(runs.clone()).append("run_1", 0, &mine).await.unwrap_err();
+        let error = RetryingJournal::new(runs.clone()).append("run_1", 0, &mine).await.unwrap_err();
         assert!(matches!(error, JournalError::Conflict { .. }), "{error}");
         assert_eq!(start.elapsed(), Duration::ZERO);
     }

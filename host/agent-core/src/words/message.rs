@@ -1,4 +1,4 @@
-//! What is said in a run: messages, tool calls and the options of the caller.
+//! What is said in a run: messages and the tool calls in them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -67,44 +67,6 @@ fn is_shallow(value: &Value, levels: u32) -> bool {
         Value::Array(parts) => parts.iter().all(|part| is_shallow(part, below)),
         Value::Object(members) => members.values().all(|part| is_shallow(part, below)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
-    }
-}
-
-/// What a caller may ask of every model call of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Options {
-    /// Most tokens one reply may have. Absent: the provider's own limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u32>,
-    /// Sampling temperature, 0 to 2. Absent: 0 (interface, Limits, "Model call").
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f64>,
-}
-
-/// Tokens that model calls were billed for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Usage {
-    /// Tokens read by the model.
-    pub input_tokens: u64,
-    /// Tokens written by the model.
-    pub output_tokens: u64,
-}
-
-impl Usage {
-    /// Both kinds together.
-    pub fn total(self) -> u64 {
-        self.input_tokens.saturating_add(self.output_tokens)
-    }
-
-    /// The usage of two calls together.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
-            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
-        }
     }
 }
 

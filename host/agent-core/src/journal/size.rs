@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use crate::message::ToolCall;
-use crate::run::Event;
+use crate::words::{Event, ToolCall};
 
 /// What an event weighs besides its texts.
 const BASE: usize = 200;

@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use futures::FutureExt;
 
 use super::*;
-use crate::ports::RunOutcome;
 use crate::testing::TestRuns;
+use crate::words::RunOutcome;
 
 #[derive(Default)]
 struct Lost(AtomicU64);
@@ -21,13 +21,13 @@ impl Observer for Lost {
 struct Bench {
     store: Arc<TestRuns>,
     lost: Arc<Lost>,
-    behind: Behind,
-    drain: Drain,
+    behind: WriteBehind,
+    drain: Flusher,
 }
 
-fn bench(bounds: Bounds) -> Bench {
+fn bench(bounds: Backlog) -> Bench {
     let (store, lost) = (Arc::new(TestRuns::default()), Arc::new(Lost::default()));
-    let (behind, drain) = Behind::new(store.clone(), bounds, lost.clone());
+    let (behind, drain) = WriteBehind::new(store.clone(), bounds, lost.clone());
     Bench { store, lost, behind, drain }
 }
 
@@ -69,7 +69,7 @@ fn record(run_id: &str) -> RunRecord {
 
 #[tokio::test(start_paused = true)]
 async fn runs_are_written_in_order_with_their_records_also_those_queued_at_the_end() {
-    let bench = bench(Bounds::default());
+    let bench = bench(Backlog::default());
     for number in 0..200 {
         bench.run(&format!("run_{number}"));
     }
@@ -81,7 +81,7 @@ async fn runs_are_written_in_order_with_their_records_also_those_queued_at_the_e
 
 #[tokio::test(start_paused = true)]
 async fn runs_that_end_later_wake_the_drain() {
-    let Bench { store, lost, behind, drain } = bench(Bounds::default());
+    let Bench { store, lost, behind, drain } = bench(Backlog::default());
     let stopping = CancellationToken::new();
     let requests = async {
         for number in 0..10 {
@@ -99,7 +99,7 @@ async fn runs_that_end_later_wake_the_drain() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_comes_back_gets_everything() {
-    let bench = bench(Bounds::default());
+    let bench = bench(Backlog::default());
     bench.store.switch.fail(true);
     bench.run("run_1");
     let (store, stopping) = (bench.store.clone(), CancellationToken::new());
@@ -114,7 +114,7 @@ async fn a_store_that_comes_back_gets_everything() {
 
 #[tokio::test(start_paused = true)]
 async fn what_does_not_fit_is_dropped_by_whole_runs_and_counted() {
-    let bench = bench(Bounds { runs: 3, ..Bounds::default() });
+    let bench = bench(Backlog { runs: 3, ..Backlog::default() });
     for number in 0..5 {
         bench.run(&format!("run_{number}"));
     }
@@ -125,7 +125,7 @@ async fn what_does_not_fit_is_dropped_by_whole_runs_and_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_too_big_for_the_queue_has_a_record_and_no_journal() {
-    let bench = bench(Bounds { bytes: 500, ..Bounds::default() });
+    let bench = bench(Backlog { bytes: 500, ..Backlog::default() });
     bench.run("run_1");
     assert_eq!(bench.lost(), 1);
     let (store, _) = bench.drain().await;
@@ -135,12 +135,12 @@ async fn a_run_too_big_for_the_queue_has_a_record_and_no_journal() {
 #[tokio::test(start_paused = true)]
 async fn a_run_is_counted_as_lost_once() {
     // Its journal did not fit, and then there is no place for its record either.
-    let full = bench(Bounds { runs: 0, bytes: 500 });
+    let full = bench(Backlog { runs: 0, bytes: 500 });
     full.run("run_1");
     assert_eq!(full.lost(), 1);
 
     // Nor does the store take its record.
-    let failing = bench(Bounds { bytes: 500, ..Bounds::default() });
+    let failing = bench(Backlog { bytes: 500, ..Backlog::default() });
     failing.store.switch.fail(true);
     failing.run("run_1");
     let (lost, stopping) = (failing.lost.clone(), CancellationToken::new());
@@ -152,7 +152,7 @@ async fn a_run_is_counted_as_lost_once() {
     assert_eq!(lost.0.load(Ordering::SeqCst), 1);
 
     // Or the process ends first.
-    let hanging = bench(Bounds { bytes: 500, ..Bounds::default() });
+    let hanging = bench(Backlog { bytes: 500, ..Backlog::default() });
     hanging.store.switch.hang(true);
     hanging.run("run_1");
     hanging.run("run_2");
@@ -164,7 +164,7 @@ async fn a_run_is_counted_as_lost_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_stays_away_does_not_hold_up_the_end_of_the_process() {
-    let bench = bench(Bounds::default());
+    let bench = bench(Backlog::default());
     bench.store.switch.hang(true);
     for number in 0..100 {
         bench.run(&format!("run_{number}"));
@@ -179,7 +179,7 @@ async fn a_store_that_stays_away_does_not_hold_up_the_end_of_the_process() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_is_down_for_long_loses_runs_and_the_drain_goes_on() {
-    let bench = bench(Bounds::default());
+    let bench = bench(Backlog::default());
     bench.store.switch.fail(true);
     bench.run("run_1");
     let (store, lost, behind) = (bench.store.clone(), bench.lost.clone(), bench.behind.clone());
@@ -197,7 +197,7 @@ async fn a_store_that_is_down_for_long_loses_runs_and_the_drain_goes_on() {
 
 #[tokio::test]
 async fn a_forgotten_run_is_not_written() {
-    let bench = bench(Bounds::default());
+    let bench = bench(Backlog::default());
     bench.behind.append("run_1", 0, &Event::Cancelled).await.unwrap();
     bench.behind.forget("run_1");
     let (store, _) = bench.drain().await;
@@ -206,7 +206,7 @@ async fn a_forgotten_run_is_not_written() {
 
 #[tokio::test]
 async fn whoever_waits_for_what_has_ended_goes_on_when_it_is_written() {
-    let bench = bench(Bounds::default());
+    let bench = bench(Backlog::default());
     bench.behind.written().now_or_never().expect("nothing is waited for when there is nothing");
     bench.run("a");
     bench.run("b");

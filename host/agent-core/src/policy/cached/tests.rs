@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::message::Options;
 use crate::testing::{EchoTools, ScriptedInvoke, TestCache};
+use crate::words::Options;
 
 #[derive(Default)]
 struct Noted(Mutex<Vec<CacheUse>>);

@@ -7,8 +7,8 @@ mod agent;
 mod breaker;
 mod cached;
 mod deadline;
-mod flights;
 mod recorded;
+mod single_flight;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +25,7 @@ pub use deadline::Deadline;
 pub use recorded::Recorded;
 
 use crate::drive::DriveError;
-use crate::message::Options;
-use crate::result::AgentResult;
+use crate::words::{AgentResult, Options};
 
 /// Answers a caller's text with an agent run, or with something around one.
 #[async_trait]

@@ -3,7 +3,7 @@
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::message::{Message, Usage};
+use super::{Message, ToolReceipt, Usage};
 
 /// The agent's result. Variant A wraps it in `{"result": …}`, Variant B returns it bare.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,72 +69,6 @@ impl StopReason {
             Self::MaxTokens => "max_tokens",
             Self::ContentFilter => "content_filter",
             Self::EmptyReply => "empty_reply",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-/// What one tool call came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolReceipt {
-    /// The tool's name, as the model wrote it.
-    pub name: String,
-    /// `component@sha256:…` of the code that ran; absent when none did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub component: Option<String>,
-    /// How long the call took in the host, in milliseconds.
-    pub duration_ms: f64,
-    /// How it ended.
-    pub outcome: ToolOutcome,
-}
-
-/// How a tool call ended. Everything but [`Ok`](Self::Ok) is told to the model as an error text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolOutcome {
-    /// The tool returned a value.
-    Ok,
-    /// The tool itself reported a failure.
-    Failed,
-    /// The arguments were not a JSON object or did not match the tool's schema; nothing ran.
-    InvalidArguments,
-    /// No tool of that name is loaded; nothing ran.
-    UnknownTool,
-    /// The run did not make the call: it ended before, made it twice already for the same answer, or there were too
-    /// many calls in one reply. Nothing ran.
-    NotRun,
-    /// The deadline passed and the tool was interrupted.
-    TimedOut,
-    /// The tool crashed.
-    Trapped,
-    /// The tool wanted more memory, tables or instances than it may have.
-    MemoryLimit,
-    /// The tool returned more bytes than it may, or more than the run's token budget had room for.
-    OutputLimit,
-    /// The tool returned something that is not JSON or does not match its own schema.
-    InvalidOutput,
-    /// The host could not run the tool; its log says why.
-    HostError,
-    /// Whoever asked for the call went away before it ended. Only counted: there is nobody left to answer.
-    Cancelled,
-}
-
-impl ToolOutcome {
-    /// The outcome as it stands in JSON and in metric labels.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Failed => "failed",
-            Self::InvalidArguments => "invalid_arguments",
-            Self::UnknownTool => "unknown_tool",
-            Self::NotRun => "not_run",
-            Self::TimedOut => "timed_out",
-            Self::Trapped => "trapped",
-            Self::MemoryLimit => "memory_limit",
-            Self::OutputLimit => "output_limit",
-            Self::InvalidOutput => "invalid_output",
-            Self::HostError => "host_error",
             Self::Cancelled => "cancelled",
         }
     }

@@ -20,9 +20,12 @@ impl ToolSpec {
     }
 }
 
+/// Bytes of UTF-8 per token, on the low side for English text and JSON so that estimates err upwards.
+pub(crate) const BYTES_PER_TOKEN: u64 = 3;
+
 /// About how many tokens a model reads in that many bytes of tools.
 pub fn prompt_tokens(bytes: u64) -> u64 {
-    crate::run::tool_tokens(bytes)
+    bytes / BYTES_PER_TOKEN
 }
 
 /// An immutable, sorted set of tools. Two catalogs with the same digest are the same.

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// What the worker and the callers of one process tell each other. Clones are the same board.
+/// What the worker and the callers of one process tell each other. Clones are the same signals.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Board(Arc<Mutex<Entries>>);
+pub(super) struct JobSignals(Arc<Mutex<Entries>>);
 
 #[derive(Debug, Default)]
 struct Entries {
@@ -19,7 +19,7 @@ struct Entries {
 /// A job that is being worked on here, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Running {
-    board: Board,
+    signals: JobSignals,
     job_id: String,
     cancel: CancellationToken,
 }
@@ -27,17 +27,17 @@ pub(super) struct Running {
 /// Somebody who waits for a job.
 #[derive(Debug)]
 pub(super) struct Watcher {
-    board: Board,
+    signals: JobSignals,
     job_id: String,
     attempts: watch::Receiver<()>,
 }
 
-impl Board {
+impl JobSignals {
     /// An attempt at a job begins.
     pub(super) fn begin(&self, job_id: &str) -> Running {
         let cancel = CancellationToken::new();
         self.lock().running.insert(job_id.to_owned(), cancel.clone());
-        Running { board: self.clone(), job_id: job_id.to_owned(), cancel }
+        Running { signals: self.clone(), job_id: job_id.to_owned(), cancel }
     }
 
     /// Stops the attempt at a job, if there is one here.
@@ -48,15 +48,15 @@ impl Board {
     }
 
     /// Watches a job from now on.
-    pub(super) fn watch(&self, job_id: &str) -> Watcher {
+    pub(super) fn subscribe(&self, job_id: &str) -> Watcher {
         let mut entries = self.lock();
         let sender = entries.watched.entry(job_id.to_owned()).or_insert_with(|| watch::channel(()).0);
         let attempts = sender.subscribe();
-        Watcher { board: self.clone(), job_id: job_id.to_owned(), attempts }
+        Watcher { signals: self.clone(), job_id: job_id.to_owned(), attempts }
     }
 
     /// Something about a job has changed in the queue.
-    pub(super) fn tell(&self, job_id: &str) {
+    pub(super) fn notify(&self, job_id: &str) {
         if let Some(sender) = self.lock().watched.get(job_id) {
             let _ = sender.send(());
         }
@@ -77,7 +77,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let mut entries = self.board.lock();
+        let mut entries = self.signals.lock();
         // When the lease was lost, another slot of this process may have begun the next attempt.
         if entries.running.get(&self.job_id) == Some(&self.cancel) {
             entries.running.remove(&self.job_id);
@@ -95,7 +95,7 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        let mut entries = self.board.lock();
+        let mut entries = self.signals.lock();
         // This one is still subscribed.
         if entries.watched.get(&self.job_id).is_some_and(|sender| sender.receiver_count() <= 1) {
             entries.watched.remove(&self.job_id);
@@ -111,31 +111,31 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_left_on_the_board_when_everybody_is_gone() {
-        let board = Board::default();
-        let (running, first, second) = (board.begin("1"), board.watch("1"), board.watch("1"));
+        let signals = JobSignals::default();
+        let (running, first, second) = (signals.begin("1"), signals.subscribe("1"), signals.subscribe("1"));
         drop(first);
-        assert_eq!(board.lock().watched.len(), 1);
+        assert_eq!(signals.lock().watched.len(), 1);
         drop((running, second));
-        assert!(board.lock().watched.is_empty() && board.lock().running.is_empty());
+        assert!(signals.lock().watched.is_empty() && signals.lock().running.is_empty());
     }
 
     #[tokio::test]
     async fn a_change_between_two_looks_is_not_missed() {
-        let board = Board::default();
-        let mut watcher = board.watch("1");
+        let signals = JobSignals::default();
+        let mut watcher = signals.subscribe("1");
         assert!(watcher.changed().now_or_never().is_none());
-        board.tell("1");
-        board.tell("2");
+        signals.notify("1");
+        signals.notify("2");
         assert!(watcher.changed().now_or_never().is_some());
         assert!(watcher.changed().now_or_never().is_none());
     }
 
     #[tokio::test]
     async fn the_end_of_an_old_attempt_leaves_the_new_one_on_the_board() {
-        let board = Board::default();
-        let (old, new) = (board.begin("1"), board.begin("1"));
+        let signals = JobSignals::default();
+        let (old, new) = (signals.begin("1"), signals.begin("1"));
         drop(old);
-        board.cancel("1");
+        signals.cancel("1");
         assert!(new.cancelled().now_or_never().is_some());
     }
 }

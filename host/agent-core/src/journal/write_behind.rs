@@ -16,12 +16,12 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::weight;
+use super::size;
 use crate::backoff::Backoff;
 use crate::observe::Observer;
 use crate::outage::Outage;
-use crate::ports::{Journal, JournalError, RunRecord, RunStore};
-use crate::run::Event;
+use crate::ports::{Journal, JournalError, RunStore};
+use crate::words::{Event, RunRecord};
 
 /// Runs that are written at once, so that a store which groups its commits has something to group.
 const AT_ONCE: usize = 64;
@@ -35,14 +35,14 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(5);
 
 /// How much may wait for the store.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct Backlog {
     /// Most runs that have ended.
     pub runs: usize,
     /// About how many bytes, those of runs under way included.
     pub bytes: usize,
 }
 
-impl Default for Bounds {
+impl Default for Backlog {
     fn default() -> Self {
         Self { runs: 10_000, bytes: 64 << 20 }
     }
@@ -55,15 +55,15 @@ impl Default for Bounds {
 /// fit costs whole journals. A run whose journal was dropped keeps its record, which says what it cost. Either way
 /// the run is counted as lost, and once.
 #[derive(Clone)]
-pub struct Behind(Arc<Queue>);
+pub struct WriteBehind(Arc<Queue>);
 
 /// What carries the queue to the store. Exactly one is made for each queue.
 #[derive(Debug)]
-pub struct Drain(Arc<Queue>);
+pub struct Flusher(Arc<Queue>);
 
 struct Queue {
     store: Arc<dyn RunStore>,
-    bounds: Bounds,
+    bounds: Backlog,
     observer: Arc<dyn Observer>,
     /// While runs are lost.
     losing: Outage,
@@ -102,9 +102,9 @@ struct EndedRun {
     spilled: bool,
 }
 
-impl Behind {
+impl WriteBehind {
     /// An empty queue before `store`, and what has to run for it to get there.
-    pub fn new(store: Arc<dyn RunStore>, bounds: Bounds, observer: Arc<dyn Observer>) -> (Self, Drain) {
+    pub fn new(store: Arc<dyn RunStore>, bounds: Backlog, observer: Arc<dyn Observer>) -> (Self, Flusher) {
         let queue = Arc::new(Queue {
             store,
             bounds,
@@ -115,7 +115,7 @@ impl Behind {
             arrived: Notify::new(),
             done: Notify::new(),
         });
-        (Self(queue.clone()), Drain(queue))
+        (Self(queue.clone()), Flusher(queue))
     }
 
     /// The run has ended: its record, and what is in its journal, may be written.
@@ -164,9 +164,9 @@ impl Behind {
 }
 
 #[async_trait]
-impl Journal for Behind {
+impl Journal for WriteBehind {
     async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
-        let bytes = weight::of(event);
+        let bytes = size::of(event);
         let mut guard = self.0.lock();
         let held = &mut *guard;
         if !held.open.contains_key(run_id) {
@@ -198,7 +198,7 @@ impl Journal for Behind {
     }
 }
 
-impl Drain {
+impl Flusher {
     /// Writes what is queued until `stopping`, and then what is left for up to 5 s. It is to be stopped after
     /// everything that records runs.
     pub async fn run(&self, stopping: CancellationToken) {
@@ -337,7 +337,7 @@ impl Queue {
     }
 }
 
-impl std::fmt::Debug for Behind {
+impl std::fmt::Debug for WriteBehind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }

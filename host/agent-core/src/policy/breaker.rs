@@ -10,7 +10,7 @@ use super::{Answer, Ask, Invoke, InvokeError};
 use crate::circuit::{SharedCircuit, Turn, Verdict};
 use crate::drive::DriveError;
 use crate::ports::ModelError;
-use crate::result::StopReason;
+use crate::words::StopReason;
 
 /// Passes requests through a circuit (interface, Errors, rule 2). The deadline belongs inside, so that runs
 /// that take too long count as failures. So do runs that panic: whoever comes next would fare no better.
@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
     use crate::circuit::{CircuitState, DEFAULT_MIN_VOLUME, RESET_TIMEOUT, Turns};
-    use crate::invoke::Deadline;
+    use crate::policy::Deadline;
     use crate::testing::ScriptedInvoke;
 
     fn ask() -> Ask {

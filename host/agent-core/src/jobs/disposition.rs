@@ -6,10 +6,10 @@ use serde_json::value::to_raw_value;
 
 use super::provider::Fault;
 use crate::drive::DriveError;
-use crate::invoke::{Answer, InvokeError};
 use crate::observe::AttemptOutcome;
+use crate::policy::{Answer, InvokeError};
 use crate::ports::{AttemptEnd, JournalError, ModelError};
-use crate::result::StopReason;
+use crate::words::StopReason;
 
 /// How an attempt ended, on the worker's side.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) enum End {
 
 /// What is to be done about it.
 #[derive(Debug)]
-pub(super) struct Settlement {
+pub(super) struct Disposition {
     /// What the queue is told; nothing when the job is somebody else's.
     pub(super) end: Option<AttemptEnd>,
     pub(super) outcome: AttemptOutcome,
@@ -45,7 +45,7 @@ pub(super) struct Settlement {
 pub(super) enum Provider {
     /// It answered.
     Answered,
-    /// It failed. While it fails everybody the job is handed back instead, see [`Settlement::handed_back`].
+    /// It failed. While it fails everybody the job is handed back instead, see [`Disposition::handed_back`].
     Failed(Fault),
     /// Nothing.
     Unknown,
@@ -61,7 +61,7 @@ impl Provider {
     }
 }
 
-impl Settlement {
+impl Disposition {
     /// Gives the job back without an attempt, for the provider's sake. The run let go of in good order stays noted.
     pub(super) fn handed_back(self, delay: Duration) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Settlement {
 }
 
 impl End {
-    pub(super) fn settle(&self) -> Settlement {
+    pub(super) fn disposition(&self) -> Disposition {
         match self {
             Self::Ran(Ok(answer)) => completed(answer),
             Self::Ran(Err(error)) => failed(error),
@@ -86,12 +86,12 @@ impl End {
     }
 }
 
-fn completed(answer: &Answer) -> Settlement {
+fn completed(answer: &Answer) -> Disposition {
     if answer.result.stop_reason == StopReason::Cancelled {
         return cancelled();
     }
     match to_raw_value(&*answer.result) {
-        Ok(result) => Settlement {
+        Ok(result) => Disposition {
             end: Some(AttemptEnd::Completed(result)),
             outcome: AttemptOutcome::Completed,
             is_excused: false,
@@ -107,11 +107,11 @@ const UNAVAILABLE: &str = "Service temporarily unavailable";
 const RATE_LIMITED: &str = "Rate limit exceeded";
 
 /// The texts are those that a request would have been answered with (interface, Errors), and hold no more.
-fn failed(error: &InvokeError) -> Settlement {
+fn failed(error: &InvokeError) -> Disposition {
     match error {
         // Nothing was tried: three attempts would be used up before a circuit closes.
         InvokeError::Busy { .. } | InvokeError::CircuitOpen { .. } => {
-            Settlement { pause: true, ..handed_back() }
+            Disposition { pause: true, ..handed_back() }
         }
         InvokeError::TimedOut { .. } => provider_failed(Fault::Unwell(None)),
         InvokeError::Run(error) => match error {
@@ -125,7 +125,7 @@ fn failed(error: &InvokeError) -> Settlement {
             }
             // The same request would come to the same end.
             DriveError::Model(ModelError::Refused { .. } | ModelError::Malformed { .. }) => {
-                Settlement { provider: Provider::Answered, ..end_failed(INTERNAL.to_owned(), false) }
+                Disposition { provider: Provider::Answered, ..end_failed(INTERNAL.to_owned(), false) }
             }
             DriveError::Driver(_) => end_failed(INTERNAL.to_owned(), false),
             DriveError::Panicked => end_failed(INTERNAL.to_owned(), true),
@@ -133,7 +133,7 @@ fn failed(error: &InvokeError) -> Settlement {
             DriveError::Stopped => handed_back(),
             DriveError::Journal(JournalError::Store { .. }) => {
                 // Not excused: a run whose events the store refuses would be paid for again and again.
-                Settlement { is_excused: false, pause: true, ..handed_back() }
+                Disposition { is_excused: false, pause: true, ..handed_back() }
             }
             DriveError::Journal(JournalError::Conflict { .. }) => lost(),
         },
@@ -141,16 +141,16 @@ fn failed(error: &InvokeError) -> Settlement {
 }
 
 /// What a job comes to whose provider failed, if it has to pay for that.
-fn provider_failed(fault: Fault) -> Settlement {
+fn provider_failed(fault: Fault) -> Disposition {
     let error = match fault {
         Fault::RateLimited(_) => RATE_LIMITED,
         Fault::Unreachable | Fault::Unwell(_) => UNAVAILABLE,
     };
-    Settlement { provider: Provider::Failed(fault), ..end_failed(error.to_owned(), true) }
+    Disposition { provider: Provider::Failed(fault), ..end_failed(error.to_owned(), true) }
 }
 
-fn end_failed(error: String, retry: bool) -> Settlement {
-    Settlement {
+fn end_failed(error: String, retry: bool) -> Disposition {
+    Disposition {
         end: Some(AttemptEnd::Failed { error, retry }),
         outcome: AttemptOutcome::Failed,
         is_excused: retry,
@@ -159,8 +159,8 @@ fn end_failed(error: String, retry: bool) -> Settlement {
     }
 }
 
-fn cancelled() -> Settlement {
-    Settlement {
+fn cancelled() -> Disposition {
+    Disposition {
         end: Some(AttemptEnd::Cancelled),
         outcome: AttemptOutcome::Cancelled,
         is_excused: false,
@@ -169,8 +169,8 @@ fn cancelled() -> Settlement {
     }
 }
 
-fn handed_back() -> Settlement {
-    Settlement {
+fn handed_back() -> Disposition {
+    Disposition {
         end: Some(AttemptEnd::HANDED_BACK),
         outcome: AttemptOutcome::HandedBack,
         is_excused: true,
@@ -179,8 +179,8 @@ fn handed_back() -> Settlement {
     }
 }
 
-fn lost() -> Settlement {
-    Settlement {
+fn lost() -> Disposition {
+    Disposition {
         end: None,
         outcome: AttemptOutcome::Lost,
         is_excused: false,
@@ -222,10 +222,12 @@ mod tests {
                 false,
             ),
         ] {
-            let settlement = End::Ran(Err(error)).settle();
-            let Some(AttemptEnd::Failed { error, retry }) = &settlement.end else { panic!("{settlement:?}") };
+            let disposition = End::Ran(Err(error)).disposition();
+            let Some(AttemptEnd::Failed { error, retry }) = &disposition.end else {
+                panic!("{disposition:?}")
+            };
             assert_eq!((error.as_str(), *retry), (text, retried));
-            assert_eq!(settlement.is_excused, retried, "{error}");
+            assert_eq!(disposition.is_excused, retried, "{error}");
         }
     }
 
@@ -239,19 +241,19 @@ mod tests {
             (DriveError::Journal(store).into(), false, true),
             (DriveError::Stopped.into(), true, false),
         ] {
-            let settlement = End::Ran(Err(error)).settle();
+            let disposition = End::Ran(Err(error)).disposition();
             assert!(
-                matches!(settlement.end, Some(AttemptEnd::HandedBack { delay: Duration::ZERO })),
-                "{settlement:?}"
+                matches!(disposition.end, Some(AttemptEnd::HandedBack { delay: Duration::ZERO })),
+                "{disposition:?}"
             );
-            assert_eq!((settlement.is_excused, settlement.pause), (is_excused, pause), "{settlement:?}");
+            assert_eq!((disposition.is_excused, disposition.pause), (is_excused, pause), "{disposition:?}");
         }
     }
 
     #[test]
     fn a_job_that_somebody_else_drives_is_left_alone() {
         let conflict = JournalError::Conflict { run_id: "run_1".into(), sequence: 3 };
-        let settlement = End::Ran(Err(DriveError::Journal(conflict).into())).settle();
-        assert!(settlement.end.is_none() && settlement.outcome == AttemptOutcome::Lost);
+        let disposition = End::Ran(Err(DriveError::Journal(conflict).into())).disposition();
+        assert!(disposition.end.is_none() && disposition.outcome == AttemptOutcome::Lost);
     }
 }

@@ -6,22 +6,23 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Ask, Invoke, InvokeError};
-use crate::chain::Chain;
 use crate::drive::DriveError;
-use crate::ports::{JournalError, RunOutcome, RunRecord};
-use crate::record::Behind;
+use crate::error_chain::ErrorChain;
+use crate::journal::WriteBehind;
+use crate::ports::JournalError;
+use crate::words::{RunOutcome, RunRecord};
 
 /// Records how each run ended, also when it failed or nobody waited for it any more. What began no run, an
 /// answer from the cache or a request that was turned away, leaves no record.
 #[derive(Debug)]
 pub struct Recorded<I> {
     inner: I,
-    behind: Behind,
+    behind: WriteBehind,
 }
 
 impl<I> Recorded<I> {
     /// Records go to `behind`. The runs of requests have their journal there as well.
-    pub fn new(inner: I, behind: Behind) -> Self {
+    pub fn new(inner: I, behind: WriteBehind) -> Self {
         Self { inner, behind }
     }
 }
@@ -52,7 +53,7 @@ fn outcome(answer: &Result<Answer, InvokeError>) -> Option<RunOutcome> {
             model: result.model.clone(),
         }),
         Err(error @ (InvokeError::Run(_) | InvokeError::TimedOut { .. })) => {
-            Some(RunOutcome::Failed { error: Chain(error).to_string() })
+            Some(RunOutcome::Failed { error: ErrorChain(error).to_string() })
         }
     }
 }
@@ -62,11 +63,11 @@ fn outcome(answer: &Result<Answer, InvokeError>) -> Option<RunOutcome> {
 struct Entry {
     record: Option<RunRecord>,
     cancel: Option<CancellationToken>,
-    behind: Behind,
+    behind: WriteBehind,
 }
 
 impl Entry {
-    fn begin(ask: &Ask, behind: Behind) -> Self {
+    fn begin(ask: &Ask, behind: WriteBehind) -> Self {
         let now = SystemTime::now();
         let record = RunRecord {
             id: ask.run_id.clone(),
@@ -119,21 +120,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::invoke::Agent;
+    use crate::journal::{Backlog, Flusher};
     use crate::observe::Unobserved;
+    use crate::policy::Agent;
     use crate::ports::ModelError;
-    use crate::record::{Bounds, Drain};
-    use crate::result::StopReason;
-    use crate::run::Limits;
     use crate::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, asks_for, says};
+    use crate::words::{Limits, StopReason};
 
-    fn behind() -> (Arc<TestRuns>, Behind, Drain) {
+    fn behind() -> (Arc<TestRuns>, WriteBehind, Flusher) {
         let store = Arc::new(TestRuns::default());
-        let (behind, drain) = Behind::new(store.clone(), Bounds::default(), Arc::new(Unobserved));
+        let (behind, drain) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
         (store, behind, drain)
     }
 
-    async fn flush(drain: Drain) {
+    async fn flush(drain: Flusher) {
         let stopping = CancellationToken::new();
         stopping.cancel();
         drain.run(stopping).await;

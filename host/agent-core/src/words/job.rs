@@ -1,0 +1,136 @@
+//! Jobs, as callers add, read, list and cancel them.
+
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// What a job is to do: the payload on the queue (interface, "Async job submission").
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobData {
+    /// The text to process.
+    pub query: String,
+    /// Whose job it is. A token's numeric `id` is written as its decimal text.
+    pub user_id: String,
+}
+
+/// A job as clients read it.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Given by the queue.
+    pub id: String,
+    /// Whose job it is.
+    pub user_id: String,
+    /// Where it stands.
+    pub status: JobStatus,
+    /// The agent's result as JSON, once completed.
+    pub result: Option<Box<RawValue>>,
+    /// Why it failed, or failed the last time. Safe to show to its owner.
+    pub error: Option<String>,
+    /// Attempts that have ended.
+    pub attempts_made: u32,
+    /// When it was added.
+    pub created_at: SystemTime,
+    /// When its last attempt began.
+    pub started_at: Option<SystemTime>,
+    /// When it ended for good.
+    pub finished_at: Option<SystemTime>,
+}
+
+/// Where a job stands (decisions, "Reading a job").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobStatus {
+    /// Waiting for a worker.
+    Waiting,
+    /// Being worked on.
+    Active,
+    /// Waiting until its next attempt is due.
+    Delayed,
+    /// It has a result.
+    Completed,
+    /// It has none and will not be tried again.
+    Failed,
+    /// Its owner did not want it any more, and nothing works on it.
+    Cancelled,
+}
+
+impl JobStatus {
+    /// All of them, in the order a job may go through them.
+    pub const ALL: [Self; 6] =
+        [Self::Waiting, Self::Active, Self::Delayed, Self::Completed, Self::Failed, Self::Cancelled];
+
+    /// The status as it stands in JSON, in stores and in metric labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Active => "active",
+            Self::Delayed => "delayed",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The status of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
+    /// Whether nothing will happen to the job any more.
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// Which jobs to list.
+#[derive(Debug, Clone, Copy)]
+pub struct JobQuery<'a> {
+    /// Whose.
+    pub user_id: &'a str,
+    /// Only those that stand there.
+    pub status: Option<JobStatus>,
+    /// How many at most; at least 1.
+    pub limit: usize,
+    /// [`JobPage::next_cursor`] of the page before.
+    pub cursor: Option<&'a str>,
+}
+
+/// Some of a user's jobs.
+#[derive(Debug, Clone)]
+pub struct JobPage {
+    /// The jobs, the newest first.
+    pub jobs: Vec<Job>,
+    /// Where to go on; absent when there are no more.
+    pub next_cursor: Option<String>,
+}
+
+/// What became of a wish to cancel a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelOutcome {
+    /// It was not being worked on and is cancelled now.
+    Done,
+    /// Whoever works on it has been asked to stop.
+    Asked,
+    /// It had ended before.
+    HadEnded,
+    /// Nothing was changed: somebody else's worker holds it, who cannot be told, or it is the next iteration of a
+    /// scheduler.
+    Refused,
+    /// There is no such job.
+    Unknown,
+}
+
+/// How many jobs there are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// Waiting for a worker.
+    pub waiting: u64,
+    /// Being worked on.
+    pub active: u64,
+    /// Waiting until their next attempt is due.
+    pub delayed: u64,
+    /// For how long the one that has waited longest has waited.
+    pub oldest_waiting: Option<Duration>,
+}

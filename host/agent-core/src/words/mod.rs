@@ -1,0 +1,28 @@
+//! The vocabulary: plain data that everybody uses, below the ports and the run.
+//!
+//! Nothing here has behaviour beyond reading itself, and nothing here imports anything else of the core. What is
+//! written to journals and records keeps its JSON form for ever: new fields are optional, and a new kind of
+//! [`Event`] raises the journal's version.
+
+mod catalog;
+mod event;
+mod job;
+mod message;
+mod record;
+mod reply;
+mod result;
+mod task;
+mod tool;
+mod usage;
+
+pub(crate) use catalog::BYTES_PER_TOKEN;
+pub use catalog::{Catalog, ToolSpec, prompt_tokens};
+pub use event::Event;
+pub use job::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus};
+pub use message::{Message, ToolCall};
+pub use record::{RunOutcome, RunRecord};
+pub use reply::{Finish, ModelReply};
+pub use result::{AgentResult, StopReason};
+pub use task::{DEFAULT_TOKEN_BUDGET, Limit, Limits, MAX_ITERATIONS, Options, Task};
+pub use tool::{ToolOutcome, ToolReceipt, ToolReturn};
+pub use usage::Usage;

@@ -1,0 +1,73 @@
+//! What a run is to do, and what it may use up.
+
+use serde::{Deserialize, Serialize};
+
+use super::StopReason;
+
+/// Most model calls of one run (interface, Limits, "Agent iterations").
+pub const MAX_ITERATIONS: u32 = 10;
+
+/// Default of `TOKEN_BUDGET_PER_REQUEST` (interface, Limits).
+pub const DEFAULT_TOKEN_BUDGET: u64 = 10_000;
+
+/// What a run may use up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Most model calls.
+    pub iterations: u32,
+    /// Most tokens of all model calls together.
+    pub tokens: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { iterations: MAX_ITERATIONS, tokens: DEFAULT_TOKEN_BUDGET }
+    }
+}
+
+/// One of the two [`Limits`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// [`Limits::iterations`].
+    Iterations,
+    /// [`Limits::tokens`].
+    Tokens,
+}
+
+impl Limit {
+    /// Why a run ended that this limit ended.
+    pub fn stop_reason(self) -> StopReason {
+        match self {
+            Self::Iterations => StopReason::MaxIterations,
+            Self::Tokens => StopReason::TokenBudget,
+        }
+    }
+}
+
+/// What a run is to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// Id of the run, `run_…`.
+    pub id: String,
+    /// The caller's text; it becomes the one user message.
+    pub input: String,
+    /// The caller's wishes for every model call.
+    pub options: Options,
+    /// What the run may use up.
+    pub limits: Limits,
+    /// `provider/model` that is asked; stands in the result when no reply came to say better.
+    pub model: String,
+}
+
+/// What a caller may ask of every model call of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Options {
+    /// Most tokens one reply may have. Absent: the provider's own limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Sampling temperature, 0 to 2. Absent: 0 (interface, Limits, "Model call").
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+}
