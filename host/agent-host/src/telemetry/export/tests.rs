@@ -23,6 +23,8 @@ struct Setting {
 }
 
 async fn setting() -> Setting {
+    // There is one TLS backend in this process; only a second call could fail.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let permits = Arc::new(tokio::sync::Semaphore::new(0));
@@ -37,7 +39,8 @@ async fn setting() -> Setting {
     };
     let mut serving = JoinSet::new();
     serving.spawn(async move { axum::serve(listener, router).await.unwrap() });
-    let vars = [("TRACING_API_KEY", "key"), ("OTEL_EXPORTER_OTLP_ENDPOINT", &*endpoint)];
+    let vars =
+        [("LLM_API_KEY", "key"), ("TRACING_API_KEY", "key"), ("OTEL_EXPORTER_OTLP_ENDPOINT", &*endpoint)];
     let vars = vars.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let config = Config::from_vars(&std::collections::BTreeMap::from(vars)).unwrap();
     let resource = Resource::builder_empty().build();
