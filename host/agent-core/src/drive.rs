@@ -15,10 +15,10 @@ use uuid::Uuid;
 use crate::gen_ai;
 use crate::ports::queue::ATTEMPTS;
 use crate::ports::{
-    Journal, JournalError, Model, ModelError, ModelRequest, ToolChoice, ToolRequest, ToolSet,
+    Epoch, Journal, JournalError, Model, ModelError, ModelRequest, ToolChoice, ToolRequest, ToolSet,
 };
 use crate::run::{ModelCall, OpenCall, Run, Step, UnexpectedEvent, attempts_without_progress};
-use crate::words::{AgentResult, Event, Task, ToolReturn};
+use crate::words::{AgentResult, Event, Grants, Principal, Task, ToolReturn};
 
 /// Most tool calls of one reply that run at once, so that one run takes a bounded share of the sandboxes that all runs
 /// have together.
@@ -37,6 +37,8 @@ pub struct Driver<'a> {
     pub tools: &'a dyn ToolSet,
     /// Where the run's history goes.
     pub journal: &'a dyn Journal,
+    /// The claim under which it is written.
+    pub epoch: Epoch,
     /// Tells the run to stop before its next step; absent where nobody ever will.
     pub stop: Option<&'a CancellationToken>,
     /// Says that nobody wants the run any more: what is under way is dropped at once, and the journal says that it
@@ -75,7 +77,7 @@ impl Driver<'_> {
     pub async fn start(&self, task: Task) -> Result<AgentResult, DriveError> {
         let catalog = self.tools.catalog();
         let started = Event::Started { task: task.clone(), tools: catalog.digest().to_owned() };
-        self.journal.append(&task.id, 0, &started).await.map_err(DriveError::Journal)?;
+        self.journal.append(&task.id, self.epoch, 0, &[started]).await.map_err(DriveError::Journal)?;
         let (run, step) = Run::start(task, catalog.clone());
         self.go_on(Journaled { run, next: 1 }, step).await
     }
@@ -128,7 +130,12 @@ impl Driver<'_> {
 
     /// Journals an event, then lets the run take note of it.
     async fn note(&self, run: &mut Journaled, event: Event) -> Result<Step, DriveError> {
-        self.journal.append(run.run.id(), run.next, &event).await.map_err(DriveError::Journal)?;
+        let events = [event];
+        self.journal
+            .append(run.run.id(), self.epoch, run.next, &events)
+            .await
+            .map_err(DriveError::Journal)?;
+        let [event] = events;
         run.next += 1;
         run.run.on(event).map_err(DriveError::Driver)
     }
@@ -152,12 +159,23 @@ impl Driver<'_> {
     /// Up to 16 calls at once. Each answer is journaled as soon as it is there, so that no call that was answered
     /// is ever made again; the calls go on while that is written.
     async fn call_tools(&self, run: &mut Journaled, calls: Vec<OpenCall>) -> Result<Step, DriveError> {
+        let once = |open: &&OpenCall| open.refusal.is_none() && !open.is_repeatable;
+        let indexes: Vec<_> = calls.iter().filter(once).map(|open| open.index).collect();
+        if !indexes.is_empty() {
+            self.note(run, Event::ToolsStarted { indexes }).await?;
+        }
+        let on_behalf = OnBehalf {
+            run_id: run.run.id().to_owned(),
+            principal: run.run.principal().clone(),
+            grants: run.run.grants().clone(),
+            attempt: run.run.attempt(),
+        };
         let turns = Semaphore::new(CALLS_AT_ONCE);
         let (sender, mut answered) = mpsc::unbounded_channel();
         let call_all = async {
             let sender = sender;
             let mut answers: FuturesUnordered<_> =
-                calls.iter().map(|open| self.answer(open, &turns)).collect();
+                calls.iter().map(|open| self.answer(open, &on_behalf, &turns)).collect();
             while let Some(Some(answer)) = self.unless_cancelled(answers.next()).await {
                 // Nobody listens only once the journal has failed, which ends this future as well.
                 let _ = sender.send(answer);
@@ -177,18 +195,36 @@ impl Driver<'_> {
     }
 
     /// Answers a call, with a tool once it is its turn.
-    async fn answer(&self, open: &OpenCall, turns: &Semaphore) -> (usize, ToolReturn) {
+    async fn answer(&self, open: &OpenCall, run: &OnBehalf, turns: &Semaphore) -> (usize, ToolReturn) {
         if let Some(refusal) = &open.refusal {
             return (open.index, refusal.clone());
         }
         // The semaphore is never closed, so there always is a permit.
         let _turn = turns.acquire().await;
-        let request = ToolRequest { request_id: self.request_id, call: &open.call, deadline: self.deadline };
+        let request = ToolRequest {
+            request_id: self.request_id,
+            run_id: &run.run_id,
+            call_id: &open.id,
+            attempt: run.attempt,
+            principal: &run.principal,
+            grants: &run.grants,
+            call: &open.call,
+            deadline: self.deadline,
+        };
         let span = gen_ai::execute_tool(&open.call);
         let answer = self.tools.call(request).instrument(span.clone()).await;
         gen_ai::tool_ended(&span, &answer);
         (open.index, answer)
     }
+}
+
+/// What the tools of a run are told about it. A copy, because the run itself takes note of answers while other calls
+/// are under way.
+struct OnBehalf {
+    run_id: String,
+    principal: Principal,
+    grants: Grants,
+    attempt: u32,
 }
 
 /// A run and the number of its next event in the journal.

@@ -2,6 +2,7 @@
 //!
 //! - [`words`]: plain data, below everything else: messages, replies, tools, events, jobs, results.
 //! - [`run`]: the agent loop as a value. No async, no clock, no I/O.
+//! - [`runs`]: a run's life: one owner task, any number of readers.
 //! - [`drive`]: carries a run's steps out with a model and a tool set, journaling as it goes.
 //! - [`ports`]: one trait and its error per file: what the core needs from the outside.
 //! - [`policy`]: the one entry to an agent run, and the wrappers around it.
@@ -30,6 +31,7 @@ pub mod policy;
 pub mod ports;
 pub mod rates;
 pub mod run;
+pub mod runs;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod trace;

@@ -223,6 +223,12 @@ impl Tasks {
     }
 }
 
+impl agent_core::ports::Spawn for Tasks {
+    fn spawn(&self, name: &'static str, work: futures::future::BoxFuture<'static, ()>) {
+        Self::spawn(self, name, work);
+    }
+}
+
 impl Group {
     fn running(&self) -> MutexGuard<'_, BTreeMap<&'static str, usize>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)

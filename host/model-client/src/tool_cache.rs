@@ -90,6 +90,7 @@ mod tests {
             name: format!("t{n:03}"),
             description: "d".repeat(2_000),
             input_schema: json!({ "type": "object", "properties": { "x": { "description": "any" } } }),
+            is_repeatable: true,
         };
         Catalog::new((0..count).map(tool).collect(), digest.into())
     }

@@ -85,7 +85,7 @@ async fn call_host(set: &dyn ToolSet) {
         arguments: json!({"expression": "2*(3+4)-1/4"}),
     };
     let deadline = Instant::now() + Duration::from_secs(30);
-    let request = ToolRequest { request_id: "0196f0f0-0000-7000-8000-000000000000", call: &call, deadline };
+    let request = ToolRequest::outside_of_runs("0196f0f0-0000-7000-8000-000000000000", &call, deadline);
     let returned = set.call(request).await;
     assert_eq!(returned.receipt.outcome.as_str(), "ok", "{}", returned.content);
     black_box(returned);

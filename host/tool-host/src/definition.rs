@@ -75,7 +75,12 @@ impl Definition {
         let oddities = check_hints(&described.hints)?;
         let timeout = read_timeout(&described.hints)?;
         let input_schema = arguments.text.clone();
-        let spec = ToolSpec { name: described.name, description, input_schema };
+        let spec = ToolSpec {
+            name: described.name,
+            description,
+            input_schema,
+            is_repeatable: is_repeatable(&described.hints),
+        };
         let run_time = MeanTime::default();
         Ok(Self { spec, hints: described.hints, timeout, run_time, oddities, arguments, output })
     }
@@ -171,6 +176,11 @@ fn check_hints(hints: &[(String, String)]) -> Result<Vec<String>, String> {
         }
     }
     Ok(oddities)
+}
+
+/// Whether a call whose answer was lost may be made again.
+fn is_repeatable(hints: &[(String, String)]) -> bool {
+    hints.iter().any(|(key, value)| matches!(key.as_str(), "read-only" | "idempotent") && value == "true")
 }
 
 /// The known hint that an unknown one differs from by its punctuation, its case or a letter or two.

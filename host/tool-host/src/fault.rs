@@ -156,6 +156,7 @@ impl Fault {
             | ToolOutcome::InvalidArguments
             | ToolOutcome::UnknownTool
             | ToolOutcome::Cancelled
+            | ToolOutcome::Interrupted
             | ToolOutcome::NotRun => {
                 tracing::debug!(request_id, component, tool = name, outcome, reason, "tool call failed");
             }

@@ -52,12 +52,14 @@ fn task() -> Task {
         options: Options::default(),
         limits: Limits::default(),
         model: "test/scripted".into(),
+        principal: Principal::user("u1"),
+        grants: Grants::default(),
     }
 }
 
 fn driver<'a>(model: &'a ScriptedModel, tools: &'a SlowTools, journal: &'a TestJournal) -> Driver<'a> {
     let deadline = Instant::now() + Duration::from_secs(60);
-    Driver { request_id: "req-1", deadline, model, tools, journal, stop: None, cancel: None }
+    Driver { request_id: "req-1", deadline, model, tools, journal, epoch: Epoch(1), stop: None, cancel: None }
 }
 
 fn script() -> [Result<crate::words::ModelReply, ModelError>; 3] {
@@ -81,7 +83,7 @@ fn names(events: &[Event]) -> Vec<String> {
 async fn journal_of(events: &[Event]) -> TestJournal {
     let journal = TestJournal::default();
     for (sequence, event) in (0..).zip(events) {
-        journal.append("run_1", sequence, event).await.unwrap();
+        journal.append("run_1", Epoch(1), sequence, std::slice::from_ref(event)).await.unwrap();
     }
     journal
 }
@@ -201,7 +203,7 @@ async fn a_run_that_stopped_its_worker_three_times_without_progress_is_not_tried
     assert_eq!(error.to_string(), "the run stopped its worker 3 times without making progress");
     // Handed back in good order, it is.
     let sequence = journal.events().len() as u64;
-    journal.append("run_1", sequence, &Event::HandedBack).await.unwrap();
+    journal.append("run_1", Epoch(1), sequence, &[Event::HandedBack]).await.unwrap();
     assert!(tokio::time::timeout(moment, driver.resume(journal.events())).await.is_err());
     assert_eq!(tools.called().len(), 5);
 }

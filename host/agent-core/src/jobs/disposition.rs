@@ -102,6 +102,9 @@ fn completed(answer: &Answer) -> Disposition {
     }
 }
 
+/// How long a job whose journal a newer program wrote is left for one.
+const NEWER_JOURNAL_DELAY: Duration = Duration::from_secs(5);
+
 const INTERNAL: &str = "Internal server error";
 const UNAVAILABLE: &str = "Service temporarily unavailable";
 const RATE_LIMITED: &str = "Rate limit exceeded";
@@ -135,7 +138,14 @@ fn failed(error: &InvokeError) -> Disposition {
                 // Not excused: a run whose events the store refuses would be paid for again and again.
                 Disposition { is_excused: false, pause: true, ..handed_back() }
             }
-            DriveError::Journal(JournalError::Conflict { .. }) => lost(),
+            DriveError::Journal(JournalError::Conflict { .. } | JournalError::Fenced { .. }) => lost(),
+            // Nothing is wrong with the job: a newer process reads what this one cannot. The delay leaves it time to
+            // claim the job before this one does again.
+            DriveError::Journal(JournalError::Newer { .. }) => Disposition {
+                end: Some(AttemptEnd::HandedBack { delay: NEWER_JOURNAL_DELAY }),
+                is_excused: false,
+                ..handed_back()
+            },
         },
     }
 }

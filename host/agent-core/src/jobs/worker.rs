@@ -28,7 +28,7 @@ use crate::ports::queue::LEASE;
 use crate::ports::{AttemptEnd, Claim, JobQueue, Journal, QueueError, Renewal};
 use crate::run::{attempts_without_progress, hand_backs_without_progress};
 use crate::trace;
-use crate::words::{Event, JobData};
+use crate::words::{Event, JobData, Principal};
 
 /// How long the queue is asked to wait for a job. A worker that is told to stop waits no longer than that.
 const TAKE_PATIENCE: Duration = Duration::from_secs(1);
@@ -159,7 +159,7 @@ impl Worker {
         // The next trial need not wait until the queue was told of this one.
         drop(leave);
         if disposition.is_excused {
-            let hand_backs = self.excuse(&claim.run_id).await;
+            let hand_backs = self.excuse(claim).await;
             if spared && hand_backs < MOST_HAND_BACKS {
                 let asked = disposition.provider.retry_after();
                 disposition =
@@ -216,7 +216,8 @@ impl Worker {
         };
         let ask = Ask {
             run_id: claim.run_id.clone(),
-            user_id: Some(data.user_id.clone()),
+            principal: Principal::user(&data.user_id),
+            epoch: claim.epoch,
             job_id: Some(claim.job_id.clone()),
             stop: Some(stopping.clone()),
             cancel: Some(cancel.clone()),
@@ -254,11 +255,12 @@ impl Worker {
     /// Notes in the journal that the attempt ended in good order, so that it does not count among those that
     /// killed their worker. When that fails it does count, which harms only who meets with it three times. Says how
     /// often that was noted before without any progress since.
-    async fn excuse(&self, run_id: &str) -> u32 {
+    async fn excuse(&self, claim: &Claim) -> u32 {
         let note = async {
-            let events = self.context.journal.read(run_id).await?;
+            let events = self.context.journal.read(&claim.run_id, 0).await?;
             if attempts_without_progress(&events) > 0 {
-                self.context.journal.append(run_id, events.len() as u64, &Event::HandedBack).await?;
+                let end = events.len() as u64;
+                self.context.journal.append(&claim.run_id, claim.epoch, end, &[Event::HandedBack]).await?;
             }
             Ok::<_, crate::ports::JournalError>(hand_backs_without_progress(&events))
         };

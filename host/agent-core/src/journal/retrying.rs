@@ -9,7 +9,7 @@ use tracing::{debug, info, warn};
 
 use crate::backoff::Backoff;
 use crate::outage::Outage;
-use crate::ports::{Journal, JournalError};
+use crate::ports::{Epoch, Journal, JournalError};
 use crate::words::Event;
 
 /// How long a store may fail before the run is given up. A worker holds its job all the while.
@@ -30,37 +30,16 @@ impl RetryingJournal {
         Self { journal, outage: Outage::default() }
     }
 
-    /// Whether the event with that number is ours: an append that failed may have been carried out.
-    async fn is_there(&self, run_id: &str, sequence: u64, event: &Event) -> Result<bool, JournalError> {
-        let events = self.journal.read(run_id).await?;
-        Ok(usize::try_from(sequence).ok().and_then(|place| events.get(place)) == Some(event))
-    }
-
-    async fn append_again(
-        &self,
-        run_id: &str,
-        sequence: u64,
-        event: &Event,
-        is_first: bool,
-    ) -> Result<(), JournalError> {
-        let conflict = match self.journal.append(run_id, sequence, event).await {
-            Err(conflict @ JournalError::Conflict { .. }) if !is_first => conflict,
-            other => return other,
-        };
-        if self.is_there(run_id, sequence, event).await? { Ok(()) } else { Err(conflict) }
-    }
-
-    /// Tries until it works, time is up or trying again would not help. `attempt` is told whether it is the
-    /// first one.
-    async fn persist<T, F>(&self, attempt: impl Fn(bool) -> F) -> Result<T, JournalError>
+    /// Tries until it works, time is up or trying again would not help. An append that seemed to fail may have been
+    /// carried out; repeated, it is known for the same one.
+    async fn persist<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, JournalError>
     where
         F: Future<Output = Result<T, JournalError>>,
     {
         let until = Instant::now() + PATIENCE;
         let mut backoff = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
-        let mut is_first = true;
         loop {
-            let error = match timeout_at(until, attempt(is_first)).await {
+            let error = match timeout_at(until, attempt()).await {
                 Ok(Err(error @ JournalError::Store { .. })) => error,
                 Ok(other) => {
                     if let Some(lasted) = self.outage.ends() {
@@ -70,7 +49,6 @@ impl RetryingJournal {
                 }
                 Err(_elapsed) => JournalError::Store { detail: "no answer in time".into() },
             };
-            is_first = false;
             if self.outage.begins() {
                 warn!(%error, "runs wait for their journal");
             } else {
@@ -87,12 +65,18 @@ impl RetryingJournal {
 
 #[async_trait]
 impl Journal for RetryingJournal {
-    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
-        self.persist(|is_first| self.append_again(run_id, sequence, event, is_first)).await
+    async fn append(
+        &self,
+        run_id: &str,
+        epoch: Epoch,
+        first: u64,
+        events: &[Event],
+    ) -> Result<(), JournalError> {
+        self.persist(|| self.journal.append(run_id, epoch, first, events)).await
     }
 
-    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
-        self.persist(|_| self.journal.read(run_id)).await
+    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+        self.persist(|| self.journal.read(run_id, from)).await
     }
 }
 
@@ -118,16 +102,22 @@ mod tests {
 
     #[async_trait]
     impl Journal for Ambiguous {
-        async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
-            self.runs.append(run_id, sequence, event).await?;
+        async fn append(
+            &self,
+            run_id: &str,
+            epoch: Epoch,
+            first: u64,
+            events: &[Event],
+        ) -> Result<(), JournalError> {
+            self.runs.append(run_id, epoch, first, events).await?;
             if self.lied.swap(true, Ordering::SeqCst) {
                 return Ok(());
             }
             Err(JournalError::Store { detail: "connection reset".into() })
         }
 
-        async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
-            self.runs.read(run_id).await
+        async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+            self.runs.read(run_id, from).await
         }
     }
 
@@ -140,9 +130,9 @@ mod tests {
             sleep(Duration::from_secs(10)).await;
             runs.switch.fail(false);
         };
-        let (appended, ()) = tokio::join!(patient.append("run_1", 0, &Event::Cancelled), back);
+        let (appended, ()) = tokio::join!(patient.append("run_1", Epoch(1), 0, &[Event::Cancelled]), back);
         assert_eq!(appended, Ok(()));
-        assert_eq!(patient.read("run_1").await, Ok(vec![Event::Cancelled]));
+        assert_eq!(patient.read("run_1", 0).await, Ok(vec![Event::Cancelled]));
     }
 
     #[tokio::test(start_paused = true)]
@@ -152,7 +142,7 @@ mod tests {
             let patient = RetryingJournal::new(runs.clone());
             breaks(&runs.switch, true);
             let start = Instant::now();
-            let error = patient.append("run_1", 0, &Event::Cancelled).await.unwrap_err();
+            let error = patient.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await.unwrap_err();
             assert!(matches!(error, JournalError::Store { .. }), "{error}");
             let waited = start.elapsed();
             assert!(waited <= PATIENCE + LAST_PAUSE && waited >= PATIENCE - LAST_PAUSE, "{waited:?}");
@@ -162,18 +152,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_append_that_was_carried_out_although_it_failed_is_no_conflict() {
         let patient = RetryingJournal::new(Arc::new(Ambiguous::default()));
-        patient.append("run_1", 0, &Event::TakenUp { by: "me".into() }).await.unwrap();
-        patient.append("run_1", 1, &Event::Cancelled).await.unwrap();
-        assert_eq!(patient.read("run_1").await.unwrap().len(), 2);
+        patient.append("run_1", Epoch(1), 0, &[Event::TakenUp { by: "me".into() }]).await.unwrap();
+        patient.append("run_1", Epoch(1), 1, &[Event::Cancelled]).await.unwrap();
+        assert_eq!(patient.read("run_1", 0).await.unwrap().len(), 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_event_of_somebody_else_is_a_conflict_at_once() {
         let runs = Arc::new(TestRuns::default());
-        runs.append("run_1", 0, &Event::TakenUp { by: "somebody".into() }).await.unwrap();
+        runs.append("run_1", Epoch(1), 0, &[Event::TakenUp { by: "somebody".into() }]).await.unwrap();
         let start = Instant::now();
         let mine = Event::TakenUp { by: "me".into() };
-        let error = RetryingJournal::new(runs.clone()).append("run_1", 0, &mine).await.unwrap_err();
+        let error =
+            RetryingJournal::new(runs.clone()).append("run_1", Epoch(1), 0, &[mine]).await.unwrap_err();
         assert!(matches!(error, JournalError::Conflict { .. }), "{error}");
         assert_eq!(start.elapsed(), Duration::ZERO);
     }

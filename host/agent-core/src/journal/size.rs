@@ -15,6 +15,7 @@ pub(super) fn of(event: &Event) -> usize {
             reply.content.len() + reply.tool_calls.iter().map(of_call).sum::<usize>()
         }
         Event::ToolReturned { answer, .. } => answer.content.len(),
+        Event::ToolsStarted { indexes } => size_of_val(indexes.as_slice()),
         Event::TakenUp { by } => by.len(),
         Event::Cancelled | Event::HandedBack => 0,
     };

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::future::try_join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
@@ -20,7 +19,7 @@ use super::size;
 use crate::backoff::Backoff;
 use crate::observe::Observer;
 use crate::outage::Outage;
-use crate::ports::{Journal, JournalError, RunStore};
+use crate::ports::{Epoch, Journal, JournalError, RunStore};
 use crate::words::{Event, RunRecord};
 
 /// Runs that are written at once, so that a store which groups its commits has something to group.
@@ -79,7 +78,9 @@ struct Queue {
 #[derive(Default)]
 struct Held {
     open: HashMap<String, OpenRun>,
-    ended: VecDeque<EndedRun>,
+    ended: VecDeque<Arc<EndedRun>>,
+    /// Those that have ended and are not in the store yet, for their readers.
+    unwritten: HashMap<String, Arc<EndedRun>>,
     /// Those that the drain has taken and not finished.
     writing: usize,
     bytes: usize,
@@ -122,13 +123,14 @@ impl WriteBehind {
     pub fn end(&self, record: RunRecord) {
         let mut held = self.0.lock();
         let OpenRun { events, bytes, spilled } = held.open.remove(&record.id).unwrap_or_default();
-        let run = EndedRun { record, events, bytes, spilled };
+        let run = Arc::new(EndedRun { record, events, bytes, spilled });
         if held.ended.len() >= self.0.bounds.runs {
             held.bytes -= bytes;
             drop(held);
             self.0.lose(&run);
             return;
         }
+        held.unwritten.insert(run.record.id.clone(), run.clone());
         held.ended.push_back(run);
         drop(held);
         self.0.arrived.notify_one();
@@ -165,8 +167,14 @@ impl WriteBehind {
 
 #[async_trait]
 impl Journal for WriteBehind {
-    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
-        let bytes = size::of(event);
+    async fn append(
+        &self,
+        run_id: &str,
+        _epoch: Epoch,
+        first: u64,
+        events: &[Event],
+    ) -> Result<(), JournalError> {
+        let bytes = events.iter().map(size::of).sum::<usize>();
         let mut guard = self.0.lock();
         let held = &mut *guard;
         if !held.open.contains_key(run_id) {
@@ -176,8 +184,8 @@ impl Journal for WriteBehind {
         if run.spilled {
             return Ok(());
         }
-        if run.events.len() as u64 != sequence {
-            return Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence });
+        if run.events.len() as u64 != first {
+            return Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence: first });
         }
         if held.bytes + bytes > self.0.bounds.bytes {
             held.bytes -= run.bytes;
@@ -186,15 +194,25 @@ impl Journal for WriteBehind {
             self.0.lose_one();
             return Ok(());
         }
-        run.events.push(event.clone());
+        run.events.extend_from_slice(events);
         run.bytes += bytes;
         held.bytes += bytes;
         Ok(())
     }
 
-    /// What the store has of it by now.
-    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
-        self.0.store.read(run_id).await
+    /// What is queued of a run, or what the store has of it.
+    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+        let queued = {
+            let held = self.0.lock();
+            let open = held.open.get(run_id).map(|run| &run.events);
+            let events = open.or_else(|| held.unwritten.get(run_id).map(|run| &run.events));
+            let from = usize::try_from(from).unwrap_or(usize::MAX);
+            events.map(|events| events.get(from..).unwrap_or_default().to_vec())
+        };
+        match queued {
+            Some(events) => Ok(events),
+            None => self.0.store.read(run_id, from).await,
+        }
     }
 }
 
@@ -238,7 +256,7 @@ impl Flusher {
         }
     }
 
-    async fn write(&self, run: EndedRun) {
+    async fn write(&self, run: Arc<EndedRun>) {
         let mut writing = Writing { queue: &self.0, run: &run, is_written: false };
         if self.write_within(&run).await.is_ok() {
             writing.is_written = true;
@@ -249,9 +267,9 @@ impl Flusher {
 
     async fn write_within(&self, run: &EndedRun) -> Result<(), JournalError> {
         let store = &self.0.store;
-        // All at once, so that a store which groups its commits makes one of them.
-        let append = |(sequence, event)| self.persist(move || store.append(&run.record.id, sequence, event));
-        try_join_all((0..).zip(&run.events).map(append)).await?;
+        if !run.events.is_empty() {
+            self.persist(|| store.append(&run.record.id, Epoch::UNCLAIMED, 0, &run.events)).await?;
+        }
         // Last, so that a run which has a record has its whole journal, or none of it when it spilled.
         self.persist(|| store.save(&run.record)).await
     }
@@ -296,6 +314,7 @@ impl Drop for Writing<'_> {
     fn drop(&mut self) {
         let mut held = self.queue.lock();
         held.writing -= 1;
+        held.unwritten.remove(&self.run.record.id);
         held.bytes -= self.run.bytes;
         drop(held);
         if !self.is_written {
@@ -309,7 +328,7 @@ impl Queue {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self) -> Option<EndedRun> {
+    fn take(&self) -> Option<Arc<EndedRun>> {
         let mut held = self.lock();
         let run = held.ended.pop_front()?;
         held.writing += 1;

@@ -37,6 +37,8 @@ impl Invoke for Agent {
             options: ask.options,
             limits: self.limits,
             model: self.model.name().to_owned(),
+            principal: ask.principal,
+            grants: ask.grants,
         };
         let driver = Driver {
             request_id: &ask.request_id,
@@ -44,12 +46,13 @@ impl Invoke for Agent {
             model: &*self.model,
             tools: &*tools,
             journal: &*self.journal,
+            epoch: ask.epoch,
             stop: ask.stop.as_ref(),
             cancel: ask.cancel.as_ref(),
         };
         // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it.
         let history = match &ask.job_id {
-            Some(_) => self.journal.read(&task.id).await.map_err(DriveError::Journal)?,
+            Some(_) => self.journal.read(&task.id, 0).await.map_err(DriveError::Journal)?,
             None => Vec::new(),
         };
         let span = gen_ai::invoke_agent(&task);

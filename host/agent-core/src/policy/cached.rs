@@ -71,7 +71,7 @@ impl<I: Invoke + 'static> Cached<I> {
 impl<I: Invoke + 'static> Invoke for Cached<I> {
     async fn invoke(&self, ask: Ask) -> Outcome {
         let tools = self.shared.tools();
-        let key = key::of(&ask.input, &ask.options, &self.shared.model, &tools);
+        let key = key::of(&ask.input, &ask.options, &self.shared.model, &tools, &ask.grants.digest());
         let (flight, joined) = self.flights.join_or_begin(&key, || {
             let (parts, key) = (self.shared.clone(), key.clone());
             // Whoever of the callers drives it, its log lines are those of the request that began it.

@@ -25,7 +25,8 @@ pub use deadline::Deadline;
 pub use recorded::Recorded;
 
 use crate::drive::DriveError;
-use crate::words::{AgentResult, Options};
+use crate::ports::Epoch;
+use crate::words::{AgentResult, Grants, Options, Principal};
 
 /// Answers a caller's text with an agent run, or with something around one.
 #[async_trait]
@@ -48,8 +49,10 @@ pub struct Ask {
     pub request_id: String,
     /// Id of the run that it takes, `run_…`.
     pub run_id: String,
-    /// Who asks; absent where callers are not known.
-    pub user_id: Option<String>,
+    /// Who asks.
+    pub principal: Principal,
+    /// What the run may do.
+    pub grants: Grants,
     /// The caller's text.
     pub input: String,
     /// The caller's wishes for every model call.
@@ -58,6 +61,8 @@ pub struct Ask {
     pub deadline: Option<std::time::Instant>,
     /// The job that is worked off, whose run may have begun before; absent for a request.
     pub job_id: Option<String>,
+    /// The claim under which the run's journal is written.
+    pub epoch: Epoch,
     /// Tells the run to stop before its next step; absent where nobody ever will.
     pub stop: Option<CancellationToken>,
     /// Says that nobody wants the run any more: it stops wherever it is and ends as cancelled, with what it had come
@@ -71,11 +76,13 @@ impl Ask {
         Self {
             request_id,
             run_id: format!("run_{}", Uuid::now_v7().simple()),
-            user_id: None,
+            principal: Principal::default(),
+            grants: Grants::default(),
             input,
             options: Options::default(),
             deadline: None,
             job_id: None,
+            epoch: Epoch::UNCLAIMED,
             stop: None,
             cancel: None,
         }

@@ -44,7 +44,12 @@ fn outcome(answer: &Result<Answer, InvokeError>) -> Option<RunOutcome> {
         | Err(
             InvokeError::Busy { .. }
             | InvokeError::CircuitOpen { .. }
-            | InvokeError::Run(DriveError::Stopped | DriveError::Journal(JournalError::Conflict { .. })),
+            | InvokeError::Run(
+                DriveError::Stopped
+                | DriveError::Journal(
+                    JournalError::Conflict { .. } | JournalError::Fenced { .. } | JournalError::Newer { .. },
+                ),
+            ),
         ) => None,
         Ok(Answer { result, .. }) => Some(RunOutcome::Ended {
             stop_reason: result.stop_reason,
@@ -72,7 +77,7 @@ impl Entry {
         let record = RunRecord {
             id: ask.run_id.clone(),
             request_id: ask.request_id.clone(),
-            user_id: ask.user_id.clone(),
+            user_id: ask.principal.user_id.clone(),
             job_id: ask.job_id.clone(),
             started_at: now,
             finished_at: now,
@@ -125,7 +130,7 @@ mod tests {
     use crate::policy::Agent;
     use crate::ports::ModelError;
     use crate::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, asks_for, says};
-    use crate::words::{Limits, StopReason};
+    use crate::words::{Limits, Principal, StopReason};
 
     fn behind() -> (Arc<TestRuns>, WriteBehind, Flusher) {
         let store = Arc::new(TestRuns::default());
@@ -140,7 +145,7 @@ mod tests {
     }
 
     fn ask() -> Ask {
-        Ask { user_id: Some("u1".into()), ..Ask::new("req-1".into(), "hi".into()) }
+        Ask { principal: Principal::user("u1"), ..Ask::new("req-1".into(), "hi".into()) }
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,18 +1,70 @@
-//! The history of runs: an append-only list of events per run.
+//! The journal of runs: a versioned, fenced, append-only log of events per run.
+//!
+//! Versioned: events are stored as [`crate::journal::encode`] writes them, and one that this process is too old to
+//! understand is [`JournalError::Newer`]. Fenced: whoever writes says its [`Epoch`], and a writer that somebody else
+//! has replaced is refused, however late its append arrives.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::time::{Instant, sleep_until};
 
+use crate::backoff::Backoff;
 use crate::words::Event;
+
+/// How often a journal is polled that others may write to: soon at first, then less and less often.
+const FIRST_POLL: Duration = Duration::from_millis(50);
+const LAST_POLL: Duration = Duration::from_millis(500);
+
+/// The fencing token of a run's writer: the number of the claim under which it writes. Given by the queue, it grows
+/// with every claim of a job for as long as the job exists, whatever becomes of the queue's counters of attempts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// The epoch of a request's run: nobody ever claims it, so it has one writer.
+    pub const UNCLAIMED: Self = Self(0);
+}
 
 /// Stores the events of runs. A run is whatever its events say when they are folded.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// Appends the event with that number, counted from 0 within the run. When this returns, the event is
-    /// as safe as the store makes it.
-    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError>;
+    /// Appends `events` with the numbers `first`, `first + 1` and so on, counted from 0 within the run: all of them or
+    /// none. When this returns, they are as safe as the store makes them.
+    ///
+    /// Refused with [`JournalError::Fenced`] when the run has events of a higher epoch, whatever is appended, and else
+    /// with [`JournalError::Conflict`] when one of the numbers is taken. An event that is there already under the same
+    /// number, written in the same epoch and with the same content, is the caller's own: an append whose answer was
+    /// lost may be repeated.
+    ///
+    /// Not cancellation-safe: dropped, it may have been carried out or not.
+    async fn append(
+        &self,
+        run_id: &str,
+        epoch: Epoch,
+        first: u64,
+        events: &[Event],
+    ) -> Result<(), JournalError>;
 
-    /// Every event of a run in order; empty when the run is unknown.
-    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError>;
+    /// The events of a run from number `from` on, in order; empty when there are none (yet).
+    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError>;
+
+    /// Like [`Self::read`], but waits up to `patience` for an event with number `from`, whichever replica writes it.
+    /// Cancellation-safe.
+    ///
+    /// This implementation polls; a store that can be told of appends does better.
+    async fn tail(&self, run_id: &str, from: u64, patience: Duration) -> Result<Vec<Event>, JournalError> {
+        let until = Instant::now() + patience;
+        let mut polls = Backoff::new(FIRST_POLL, LAST_POLL);
+        loop {
+            let events = self.read(run_id, from).await?;
+            let now = Instant::now();
+            if !events.is_empty() || now >= until {
+                return Ok(events);
+            }
+            sleep_until(until.min(now + polls.next())).await;
+        }
+    }
 }
 
 /// Why a journal could not be written or read.
@@ -31,5 +83,26 @@ pub enum JournalError {
         run_id: String,
         /// The number both wanted.
         sequence: u64,
+    },
+    /// Somebody has claimed the run since: the writer was replaced.
+    #[error("run {run_id} was taken over by a later claim")]
+    Fenced {
+        /// The run.
+        run_id: String,
+    },
+    /// An event was written by a newer version of this program.
+    #[error(
+        "event {sequence} of run {run_id} has version {version}, and this program reads up to version {known}: \
+         a newer agent-host must go on with the run"
+    )]
+    Newer {
+        /// The run.
+        run_id: String,
+        /// The event's number.
+        sequence: u64,
+        /// The event's version.
+        version: u32,
+        /// The highest version that this program reads.
+        known: u32,
     },
 }

@@ -10,14 +10,16 @@ pub mod probe;
 pub mod queue;
 pub mod rates;
 pub mod runs;
+pub mod spawn;
 pub mod toolbox;
 
 pub use cache::{CacheError, ResultCache};
 pub use cluster::{Cluster, ClusterAnswer, ClusterError, Forwarded};
-pub use journal::{Journal, JournalError};
+pub use journal::{Epoch, Journal, JournalError};
 pub use model::{Model, ModelError, ModelRequest, ToolChoice};
 pub use probe::{Probe, ProbeError};
 pub use queue::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
 pub use runs::RunStore;
+pub use spawn::Spawn;
 pub use toolbox::{Preparing, ToolFault, ToolRequest, ToolSet, Toolbox};

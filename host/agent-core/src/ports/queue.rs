@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use super::journal::Epoch;
 use crate::trace::TraceContext;
 use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery};
 
@@ -88,6 +89,8 @@ pub struct Claim {
     pub job_id: String,
     /// Proves to the queue that the job is held; differs for every claim.
     pub token: String,
+    /// Number of this claim: higher than that of any earlier claim of the job, also when attempts are counted anew.
+    pub epoch: Epoch,
     /// Id of its run: the same for every attempt of this job, and of no other job ever, also when the queue
     /// was emptied and counts its ids from 1 again.
     pub run_id: String,

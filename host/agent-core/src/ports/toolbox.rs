@@ -6,7 +6,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use serde::Serialize;
 
-use crate::words::{Catalog, ToolCall, ToolReturn};
+use crate::words::{Catalog, Grants, Principal, ToolCall, ToolReturn};
 
 /// Where a run gets its tools from.
 pub trait Toolbox: Send + Sync {
@@ -38,10 +38,37 @@ pub trait ToolSet: Send + Sync {
 pub struct ToolRequest<'a> {
     /// The HTTP request or job on whose behalf the call is made.
     pub request_id: &'a str,
+    /// The run that makes it, `run_…`.
+    pub run_id: &'a str,
+    /// Names this call of this run, and stays the same over retries and resumes and on every replica: an idempotency
+    /// key. [`ToolCall::id`] is the model's and is unique within one reply only.
+    pub call_id: &'a str,
+    /// Which attempt at the run makes it, from 1.
+    pub attempt: u32,
+    /// On whose behalf. Components are told an opaque id at most.
+    pub principal: &'a Principal,
+    /// What the run may do.
+    pub grants: &'a Grants,
     /// What the model asked for; the arguments are a JSON object.
     pub call: &'a ToolCall,
     /// When the caller stops waiting. The tool's own limit may be shorter.
     pub deadline: Instant,
+}
+
+impl<'a> ToolRequest<'a> {
+    /// A call on behalf of nobody that belongs to no run, as the command line makes it.
+    pub fn outside_of_runs(request_id: &'a str, call: &'a ToolCall, deadline: Instant) -> Self {
+        Self {
+            request_id,
+            run_id: "",
+            call_id: &call.id,
+            attempt: 1,
+            principal: const { &Principal { user_id: None } },
+            grants: Grants::none(),
+            call,
+            deadline,
+        }
+    }
 }
 
 /// What is still being loaded.

@@ -20,13 +20,14 @@ mod room;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use progress::{attempts_without_progress, hand_backs_without_progress};
 
 use crate::words::{
-    AgentResult, Catalog, Event, Finish, Limit, Message, ModelReply, StopReason, Task, ToolCall, ToolReceipt,
-    ToolReturn, Usage,
+    AgentResult, Catalog, Event, Finish, Grants, Limit, Message, ModelReply, Principal, StopReason, Task,
+    ToolCall, ToolReceipt, ToolReturn, Usage,
 };
 use repeats::Repeats;
 
@@ -67,11 +68,16 @@ impl ModelCall {
 pub struct OpenCall {
     /// Its place in the reply, counted from 0.
     pub index: usize,
+    /// Names the call within all runs: `run_….<model call>.<index>`. The same whenever the run is taken up.
+    pub id: String,
     /// What the model asked for.
     pub call: Arc<ToolCall>,
     /// The answer, when it is known without calling a tool: there is none of that name, the arguments are not a
     /// JSON object, there are too many calls, or it would be the third time in a row for nothing.
     pub refusal: Option<ToolReturn>,
+    /// Whether the call may be made again when its answer is lost. Of one that may not, [`Event::ToolsStarted`] has
+    /// to be journaled before it is made.
+    pub is_repeatable: bool,
 }
 
 /// An event that does not answer the step the run waits for, or a journal that does not begin a run.
@@ -97,6 +103,12 @@ pub struct Run {
     model: String,
     receipts: Vec<ToolReceipt>,
     repeats: Repeats,
+    /// How often the run was taken up.
+    resumes: u32,
+    /// Calls of the last reply that were begun and must not be begun twice, by index.
+    started: BTreeSet<usize>,
+    /// Those of them whose worker died: whether they had an effect is not known.
+    interrupted: BTreeSet<usize>,
     waiting: Waiting,
 }
 
@@ -152,6 +164,21 @@ impl Run {
         &self.task.id
     }
 
+    /// On whose behalf it is made.
+    pub fn principal(&self) -> &Principal {
+        &self.task.principal
+    }
+
+    /// What it may do.
+    pub fn grants(&self) -> &Grants {
+        &self.task.grants
+    }
+
+    /// Which attempt at it this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.resumes.saturating_add(1)
+    }
+
     /// The conversation so far.
     pub fn messages(&self) -> &[Message] {
         &self.messages
@@ -174,13 +201,23 @@ impl Run {
             last_was_empty: false,
             receipts: Vec::new(),
             repeats: Repeats::default(),
+            resumes: 0,
+            started: BTreeSet::new(),
+            interrupted: BTreeSet::new(),
             waiting: Waiting::Model,
         }
     }
 
     fn take_note(&mut self, event: Event) -> Result<(), UnexpectedEvent> {
-        if let Event::TakenUp { .. } | Event::HandedBack = event {
-            return Ok(());
+        match event {
+            Event::TakenUp { .. } => {
+                self.resumes += 1;
+                self.interrupted.append(&mut self.started);
+                return Ok(());
+            }
+            Event::HandedBack => return Ok(()),
+            Event::ToolsStarted { indexes } => return self.on_start(indexes),
+            _ => {}
         }
         match (std::mem::replace(&mut self.waiting, Waiting::Over), event) {
             (Waiting::Model, Event::ModelReplied { reply, input_tokens, last_by }) => {
@@ -215,8 +252,10 @@ impl Run {
         let open = calls.iter().enumerate().filter(|(_, (_, answer))| answer.is_none());
         open.map(|(index, (call, _))| OpenCall {
             index,
+            id: format!("{}.{}.{index}", self.task.id, self.iterations),
             call: call.clone(),
             refusal: self.refuse(index, call),
+            is_repeatable: self.catalog.get(&call.name).is_some_and(|tool| tool.is_repeatable),
         })
         .collect()
     }
@@ -225,6 +264,8 @@ impl Run {
         let is_empty = reply.content.trim().is_empty() && reply.tool_calls.is_empty();
         let is_asked_again = is_empty && reply.finish == Finish::Done && !self.last_was_empty;
         self.iterations += 1;
+        self.started.clear();
+        self.interrupted.clear();
         self.last_was_empty = is_empty;
         self.model = reply.model;
         let calls: Calls = reply.tool_calls.iter().cloned().map(|call| (Arc::new(call), None)).collect();
@@ -270,6 +311,16 @@ impl Run {
         Waiting::Nothing(reason)
     }
 
+    fn on_start(&mut self, indexes: Vec<usize>) -> Result<(), UnexpectedEvent> {
+        let Waiting::Tools(calls) = &self.waiting else { return Err(self.unexpected("waits for no tools")) };
+        let is_open = |index: &usize| matches!(calls.get(*index), Some((_, None)));
+        if !indexes.iter().all(is_open) {
+            return Err(self.unexpected("waits for other tools"));
+        }
+        self.started.extend(indexes);
+        Ok(())
+    }
+
     fn on_return(
         &mut self,
         mut calls: Calls,
@@ -299,6 +350,9 @@ impl Run {
 
     /// The answer to a call that is not made.
     fn refuse(&self, index: usize, call: &ToolCall) -> Option<ToolReturn> {
+        if self.interrupted.contains(&index) {
+            return Some(refusal::interrupted(call));
+        }
         refusal::refuse(&self.catalog, index, call)
             .or_else(|| self.repeats.is_pointless(call).then(|| refusal::remind(call)))
     }

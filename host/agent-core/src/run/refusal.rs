@@ -50,6 +50,14 @@ pub(super) fn remind(call: &ToolCall) -> ToolReturn {
     )
 }
 
+/// The answer to a call that was under way when its worker died and must not be made twice.
+pub(super) fn interrupted(call: &ToolCall) -> ToolReturn {
+    let text = "Error: the call was interrupted, and it is not known whether it had an effect. It was not made again, \
+                because this tool may not be called twice for one purpose. Find out by other means, or say in your reply \
+                that the outcome is unknown.";
+    without_running(call, text.to_owned(), ToolOutcome::Interrupted)
+}
+
 /// The answer to a call that is not made.
 pub(super) fn not_run(call: &ToolCall, why: &str) -> ToolReturn {
     without_running(call, format!("Error: not run, because {why}."), ToolOutcome::NotRun)

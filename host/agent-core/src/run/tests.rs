@@ -16,6 +16,7 @@ fn catalog() -> Arc<Catalog> {
         name: name.into(),
         description: String::new(),
         input_schema: json!({"type": "object"}),
+        is_repeatable: true,
     };
     Arc::new(Catalog::new(vec![spec("echo"), spec("add")], "sha256:test".into()))
 }
@@ -27,6 +28,8 @@ fn task(limits: Limits) -> Task {
         options: Options::default(),
         limits,
         model: "test/configured".into(),
+        principal: Principal::default(),
+        grants: Grants::default(),
     }
 }
 
@@ -181,6 +184,7 @@ fn a_journal_folds_to_the_same_history_when_other_tools_are_loaded() {
         name: name.into(),
         description: "a".repeat(100_000),
         input_schema: json!({"type": "object"}),
+        is_repeatable: true,
     };
     let swapped = || Arc::new(Catalog::new(vec![spec("new")], "sha256:swapped".into()));
     let (_, step) = Run::resume(journal.clone(), swapped()).unwrap();

@@ -15,8 +15,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::ports::{
-    Journal, JournalError, Model, ModelError, ModelRequest, Preparing, ToolChoice, ToolFault, ToolRequest,
-    ToolSet, Toolbox,
+    Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, Spawn, ToolChoice, ToolFault,
+    ToolRequest, ToolSet, Toolbox,
 };
 use crate::words::{
     Catalog, Event, Finish, Message, ModelReply, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, ToolSpec,
@@ -131,6 +131,7 @@ impl EchoTools {
             name: (*name).into(),
             description: "Echoes its arguments.".into(),
             input_schema: json!({"type": "object"}),
+            is_repeatable: true,
         };
         let catalog = Catalog::new(names.iter().map(spec).collect(), digest.into());
         Self { catalog: Arc::new(catalog), faults: vec![], preparing: Preparing::default(), hang: false }
@@ -215,20 +216,37 @@ impl TestJournal {
 
 #[async_trait]
 impl Journal for TestJournal {
-    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
-        if self.fail_at == Some(sequence) {
+    async fn append(
+        &self,
+        run_id: &str,
+        _epoch: Epoch,
+        first: u64,
+        appended: &[Event],
+    ) -> Result<(), JournalError> {
+        if self.fail_at.is_some_and(|number| (first..first + appended.len() as u64).contains(&number)) {
             return Err(JournalError::Store { detail: "the disk is full".into() });
         }
         let mut events = lock(&self.events);
-        if events.len() as u64 != sequence {
-            return Err(JournalError::Conflict { run_id: run_id.into(), sequence });
+        if events.len() as u64 != first {
+            return Err(JournalError::Conflict { run_id: run_id.into(), sequence: first });
         }
-        events.push(event.clone());
+        events.extend_from_slice(appended);
         Ok(())
     }
 
-    async fn read(&self, _run_id: &str) -> Result<Vec<Event>, JournalError> {
-        Ok(self.events())
+    async fn read(&self, _run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+        Ok(self.events().into_iter().skip(usize::try_from(from).unwrap_or(usize::MAX)).collect())
+    }
+}
+
+/// Spawns on the runtime of the test.
+#[derive(Debug, Clone, Copy)]
+pub struct TokioSpawn;
+
+impl Spawn for TokioSpawn {
+    #[expect(clippy::disallowed_methods, reason = "tests have no group of tasks")]
+    fn spawn(&self, _name: &'static str, work: futures::future::BoxFuture<'static, ()>) {
+        drop(tokio::spawn(work));
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::lock;
 use super::stores::Switch;
 use crate::ports::queue::{ATTEMPTS, LEASE};
-use crate::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
+use crate::ports::{AttemptEnd, Claim, Epoch, JobQueue, QueueError, Renewal};
 use crate::trace::{self, TraceContext};
 use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus};
 
@@ -109,6 +109,7 @@ impl TestQueue {
         Some(Claim {
             job_id: entry.job.id.clone(),
             token,
+            epoch: Epoch(*taken),
             run_id: format!("run_job_{}", entry.job.id),
             data: entry.data.clone(),
             attempts_made: entry.job.attempts_made,

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use super::lock;
 use crate::ports::{
-    CacheError, Hits, Journal, JournalError, RateError, RateWindows, ResultCache, RunStore, Window,
+    CacheError, Epoch, Hits, Journal, JournalError, RateError, RateWindows, ResultCache, RunStore, Window,
 };
 use crate::words::{AgentResult, Event, RunRecord};
 
@@ -46,14 +46,15 @@ impl Switch {
 pub struct TestRuns {
     /// Breaks it.
     pub switch: Switch,
-    journals: Mutex<HashMap<String, Vec<Event>>>,
+    journals: Mutex<HashMap<String, Vec<(Epoch, Event)>>>,
     records: Mutex<HashMap<String, RunRecord>>,
 }
 
 impl TestRuns {
     /// What was appended to a run.
     pub fn events(&self, run_id: &str) -> Vec<Event> {
-        lock(&self.journals).get(run_id).cloned().unwrap_or_default()
+        let journals = lock(&self.journals);
+        journals.get(run_id).into_iter().flatten().map(|(_, event)| event.clone()).collect()
     }
 
     /// All records.
@@ -73,20 +74,32 @@ impl TestRuns {
 
 #[async_trait]
 impl Journal for TestRuns {
-    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
+    async fn append(
+        &self,
+        run_id: &str,
+        epoch: Epoch,
+        first: u64,
+        events: &[Event],
+    ) -> Result<(), JournalError> {
         self.check().await?;
         let mut journals = lock(&self.journals);
-        let events = journals.entry(run_id.to_owned()).or_default();
-        if events.len() as u64 != sequence {
-            return Err(JournalError::Conflict { run_id: run_id.into(), sequence });
+        let journal = journals.entry(run_id.to_owned()).or_default();
+        if journal.last().is_some_and(|(highest, _)| *highest > epoch) {
+            return Err(JournalError::Fenced { run_id: run_id.into() });
         }
-        events.push(event.clone());
+        for (sequence, event) in (first..).zip(events) {
+            match journal.get(usize::try_from(sequence).unwrap()) {
+                None if journal.len() as u64 == sequence => journal.push((epoch, event.clone())),
+                Some(kept) if *kept == (epoch, event.clone()) => {}
+                None | Some(_) => return Err(JournalError::Conflict { run_id: run_id.into(), sequence }),
+            }
+        }
         Ok(())
     }
 
-    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
         self.check().await?;
-        Ok(self.events(run_id))
+        Ok(self.events(run_id).split_off(usize::try_from(from).unwrap().min(self.events(run_id).len())))
     }
 }
 

@@ -11,6 +11,8 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the arguments; its root is an object.
     pub input_schema: Value,
+    /// Whether a call whose answer was lost may be made again: the tool says that it is read-only or idempotent.
+    pub is_repeatable: bool,
 }
 
 impl ToolSpec {

@@ -29,6 +29,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last_by: Option<Limit>,
     },
+    /// Calls of [`crate::run::Step::CallTools`] are about to be made that must not be made twice: their tools are
+    /// neither read-only nor idempotent. Written before the tools are called, so that whoever takes the run up knows
+    /// that the calls may have been made.
+    ToolsStarted {
+        /// Which calls of the reply, counted from 0.
+        indexes: Vec<usize>,
+    },
     /// One call of [`crate::run::Step::CallTools`] was answered. The answers of one reply come in any order.
     ToolReturned {
         /// Which call of the reply, counted from 0.

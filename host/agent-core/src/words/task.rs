@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::StopReason;
+use super::{Grants, Principal, StopReason};
 
 /// Most model calls of one run (interface, Limits, "Agent iterations").
 pub const MAX_ITERATIONS: u32 = 10;
@@ -58,6 +58,12 @@ pub struct Task {
     pub limits: Limits,
     /// `provider/model` that is asked; stands in the result when no reply came to say better.
     pub model: String,
+    /// On whose behalf.
+    #[serde(default, skip_serializing_if = "Principal::is_anonymous")]
+    pub principal: Principal,
+    /// What the run may do, fixed when it began.
+    #[serde(default, skip_serializing_if = "Grants::is_empty")]
+    pub grants: Grants,
 }
 
 /// What a caller may ask of every model call of a run.

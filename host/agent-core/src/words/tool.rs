@@ -38,6 +38,9 @@ pub enum ToolOutcome {
     InvalidArguments,
     /// No tool of that name is loaded; nothing ran.
     UnknownTool,
+    /// The call was under way when its worker died, and its tool is neither read-only nor idempotent: whether it had
+    /// an effect is not known, and it is not made again.
+    Interrupted,
     /// The run did not make the call: it ended before, made it twice already for the same answer, or there were too
     /// many calls in one reply. Nothing ran.
     NotRun,
@@ -65,6 +68,7 @@ impl ToolOutcome {
             Self::Failed => "failed",
             Self::InvalidArguments => "invalid_arguments",
             Self::UnknownTool => "unknown_tool",
+            Self::Interrupted => "interrupted",
             Self::NotRun => "not_run",
             Self::TimedOut => "timed_out",
             Self::Trapped => "trapped",

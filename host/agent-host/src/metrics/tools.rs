@@ -37,11 +37,12 @@ const MEMORY_BYTES: [f64; 9] = [
 ];
 
 /// In the order of their declaration: an outcome is its own index.
-const OUTCOMES: [ToolOutcome; 12] = [
+const OUTCOMES: [ToolOutcome; 13] = [
     ToolOutcome::Ok,
     ToolOutcome::Failed,
     ToolOutcome::InvalidArguments,
     ToolOutcome::UnknownTool,
+    ToolOutcome::Interrupted,
     ToolOutcome::NotRun,
     ToolOutcome::TimedOut,
     ToolOutcome::Trapped,

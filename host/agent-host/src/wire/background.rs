@@ -30,6 +30,8 @@ pub struct Background {
     /// Makes the model's health checks.
     pub(super) checks: BoxFuture<'static, ()>,
     pub(super) migration: Option<Migration>,
+    /// The owners of requests' runs.
+    pub(super) runs: Tasks,
     pub(super) recording: Option<Recording>,
     pub(super) jobbing: Option<Jobbing>,
     pub(super) database: Option<SqlPool>,
@@ -56,6 +58,7 @@ pub(super) struct Jobbing {
 
 /// What was started, to be ended in its order.
 pub struct Running {
+    runs: Tasks,
     /// What can be dropped wherever it stands.
     others: Tasks,
     workers: Tasks,
@@ -76,6 +79,7 @@ impl Background {
     /// that is frozen between requests must not hold jobs: it goes `without_workers`.
     pub fn start(self, stopping: &CancellationToken, without_workers: bool) -> Running {
         let mut running = Running {
+            runs: self.runs,
             others: Tasks::new(),
             workers: Tasks::new(),
             drain: Tasks::new(),
@@ -183,6 +187,9 @@ impl Starting<'_> {
 impl Running {
     /// Ends everything: nobody asks any more when this is called.
     pub async fn close(self) {
+        // A run whose caller is gone has been told to end and may not have been polled since.
+        self.runs.abort();
+        self.runs.finished().await;
         // They were told to stop when the service was; now their jobs are handed back.
         self.workers.finished().await;
         self.others.abort();

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use agent_core::circuit::SharedCircuit;
 use agent_core::jobs::WorkerContext;
-use agent_core::journal::{RetryingJournal, WriteBehind};
+use agent_core::journal::{NotifyingJournal, RetryingJournal, WriteBehind};
 use agent_core::policy::{Admission, Admitted, Agent, Breaker, Cached, Deadline, Invoke, Recorded};
-use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Toolbox};
+use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
+use agent_core::runs::Runs;
 use agent_core::words::{Limits, MAX_ITERATIONS};
 
 use crate::config;
-use crate::metrics::{Judged, Metrics};
+use crate::metrics::Metrics;
 
 /// What every stack is built from.
 pub(crate) struct Parts<'a> {
@@ -26,8 +27,10 @@ pub(crate) struct Parts<'a> {
     pub(crate) llm: Arc<dyn Probe>,
     /// One for the agent, whoever asks it.
     pub(crate) circuit: SharedCircuit,
-    /// The places of requests and jobs.
+    /// The permits of requests and jobs.
     pub(crate) admission: Admission,
+    /// Begins the owner tasks of runs.
+    pub(crate) spawn: Arc<dyn Spawn>,
 }
 
 impl Parts<'_> {
@@ -56,22 +59,23 @@ impl Parts<'_> {
         WorkerContext { name, admission, agent, circuit, journal, observer: self.metrics.service() }
     }
 
-    /// The run of a request and what every request passes on the way to it.
-    fn guarded(&self) -> Judged<Breaker<Admitted<Arc<dyn Invoke>>>> {
-        // A place for each run, shared with the queue's worker.
-        let admitted = Admitted::new(self.for_request(), self.admission.clone(), self.config.admission_wait);
-        // Outside the admission: while the circuit is open nobody has to wait to hear so.
-        let guarded = Breaker::new(admitted, self.circuit.clone());
-        // Counts those that are turned away as well.
-        self.metrics.judged(guarded)
-    }
-
-    fn for_request(&self) -> Arc<dyn Invoke> {
-        let journal = match &self.behind {
+    /// The runs of requests. What every request passes on the way to one belongs to the run, which its owner task
+    /// carries through; the request is a reader of it.
+    fn guarded(&self) -> Runs {
+        let journal: Arc<dyn Journal> = match &self.behind {
             Some(behind) => Arc::new(behind.clone()),
             None => self.unrecorded.clone(),
         };
-        self.recorded(self.agent(journal))
+        // Whoever reads the events of a run is woken by each of them.
+        let journal: Arc<dyn Journal> = Arc::new(NotifyingJournal::new(journal));
+        let run = self.recorded(self.agent(journal.clone()));
+        // A permit for each run, shared with the queue's worker.
+        let admitted = Admitted::new(run, self.admission.clone(), self.config.admission_wait);
+        // Outside the admission: while the circuit is open nobody has to wait to hear so.
+        let guarded = Breaker::new(admitted, self.circuit.clone());
+        // Counts those that are turned away as well.
+        let judged = Arc::new(self.metrics.judged(guarded));
+        Runs::new(judged, journal, self.spawn.clone())
     }
 
     /// Inside the metrics, so that a run that took too long is counted with the time it took.

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
 use crate::metrics::{HttpMetrics, Metrics};
-use crate::tasks::Supervisor;
+use crate::tasks::{Supervisor, Tasks};
 use background::Recording;
 use invoke::Parts;
 use migration::{Migration, Schema};
@@ -123,6 +123,7 @@ pub async fn build(
     let (recording, behind) = record(stores.runs, &metrics);
     let (circuit, admission) = bulkheads(&config.agent, &metrics)?;
     let (llm, checks) = probes::llm(models.checked, &config.models);
+    let runs = Tasks::new();
     let parts = Parts {
         config: &config.agent,
         metrics: &metrics,
@@ -133,6 +134,7 @@ pub async fn build(
         llm: Arc::new(llm),
         circuit,
         admission,
+        spawn: Arc::new(runs.clone()),
     };
 
     let database = stores.database.as_ref().map(|pool| probes::database(pool, stores.mongo.as_ref()));
@@ -154,7 +156,8 @@ pub async fn build(
     let router = http_edge::router(Edge { a, b, ..edge(&config.http, metrics, readiness, hosts) });
     let (database, mongo) = (stores.database, stores.mongo);
     let checks = checks.run().boxed();
-    let background = Background { supervisor, tools, checks, migration, recording, jobbing, database, mongo };
+    let background =
+        Background { supervisor, tools, checks, migration, runs, recording, jobbing, database, mongo };
     Ok(Service { router, background, http_metrics, recording: behind })
 }
 

@@ -9,13 +9,14 @@ use bullmq::QueueKeys;
 use redis::{Script, ScriptInvocation};
 
 use super::official::{KEPT_FOR, millis};
-use super::record::{FIELDS, to_millis};
+use super::record::{CLAIMS, FIELDS, to_millis};
 
 /// The scripts, and the keys they are given.
 pub(super) struct Ours {
     keys: QueueKeys,
     lease: Duration,
     cancel: Script,
+    claimed: Script,
     depth: Script,
     give_back: Script,
     read: Script,
@@ -57,6 +58,7 @@ impl Ours {
             keys,
             lease,
             cancel: Script::new(include_str!("scripts/cancel.lua")),
+            claimed: Script::new(include_str!("scripts/claimed.lua")),
             depth: Script::new(include_str!("scripts/depth.lua")),
             give_back: Script::new(include_str!("scripts/give_back.lua")),
             read: Script::new(include_str!("scripts/read.lua")),
@@ -82,6 +84,13 @@ impl Ours {
         cancel.arg(job_id).arg(token).arg(now).arg(KEPT_FOR.as_secs()).arg(WISH_KEPT_FOR.as_secs());
         cancel.arg(&FIELDS);
         cancel
+    }
+
+    /// Numbers the claim of a job that was just taken. Answers that number, and the attempt that is not wanted any more.
+    pub(super) fn claimed(&self, job_id: &str) -> ScriptInvocation<'_> {
+        let mut claimed = self.claimed.prepare_invoke();
+        claimed.key(self.keys.job_key(job_id)).key(wish_key(job_id)).arg(CLAIMS);
+        claimed
     }
 
     /// Puts the jobs of a worker's dead predecessors back to the queue, or all whose lease has run out. Answers

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::ports::Claim;
+use agent_core::ports::{Claim, Epoch};
 use agent_core::words::{Job, JobData, JobStatus};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Number, Value};
@@ -19,6 +19,9 @@ pub(super) const FIELDS: [&str; 7] =
 
 /// How many runs of a job have ended for good, in its hash. Written together with each such end.
 pub(super) const RUNS: &str = "agentHostRuns";
+
+/// How often a job was claimed, in its hash: the epoch of its claim.
+pub(super) const CLAIMS: &str = "agentHostClaims";
 
 /// One job, as `read.lua` answers it: where it stands, and [`FIELDS`].
 pub(super) type Record = (String, Vec<Option<Vec<u8>>>);
@@ -65,6 +68,7 @@ pub(super) fn read_claim(
         created_at: from_millis(created.parse().unwrap_or(0)),
         trace: field("opts").and_then(trace_metadata::read),
         leased_at,
+        epoch: Epoch::UNCLAIMED,
         job_id,
         token,
     }

@@ -8,14 +8,14 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{AttemptEnd, Claim, QueueError};
+use agent_core::ports::{AttemptEnd, Claim, Epoch, QueueError};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use redis::Value;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::ours::{attempt_of, new_token, wish_key};
+use super::ours::{attempt_of, new_token};
 use super::record::{read_claim, text, to_millis};
 use super::{ANSWER_TIMEOUT, Store, broken, now, store_error};
 
@@ -110,11 +110,15 @@ async fn look(store: Arc<Store>, worker: String, check: bool) -> Result<Look, Qu
             Ok(taken) => taken,
             Err(wait) => return Ok(Look::Nothing(wait)),
         };
-        let claim = read_claim(job_id, token, &hash, leased_at);
+        let mut claim = read_claim(job_id, token, &hash, leased_at);
         // A claim whose next iteration cannot be added is given up: the job is taken again when its lease has run out,
         // and a schedule never ends by an outage.
         store.schedule_next(&claim.job_id, &hash).await?;
-        if !store.is_wanted(&claim).await {
+        // Without its number nothing may be written in the claim's name, so it is given up as well.
+        let (epoch, wish): (u64, Option<String>) = store.run(&store.ours.claimed(&claim.job_id)).await?;
+        claim.epoch = Epoch(epoch);
+        store.list_for_owner(&claim).await;
+        if wish == Some(attempt_of(&claim)) {
             store.finish(&claim, &AttemptEnd::Cancelled).await?;
             continue;
         }
@@ -168,20 +172,13 @@ async fn wait_for_marker(store: Arc<Store>, longest: Duration) -> Result<(), Que
 }
 
 impl Store {
-    /// Whether nobody wishes to cancel a job that was just taken; lists it for its owner as well, who may have
-    /// had it added by Node. The job is held whatever Redis says to that.
-    async fn is_wanted(&self, claim: &Claim) -> bool {
-        let wish = wish_key(&claim.job_id);
-        let ask = |mut redis| {
-            let wish = &wish;
-            async move { redis::cmd("GET").arg(wish).query_async::<Option<String>>(&mut redis).await }
-        };
+    /// Lists a job that was just claimed for its owner: Node may have added it. The job is held whatever Redis says.
+    async fn list_for_owner(&self, claim: &Claim) {
         if let Ok(data) = &claim.data {
             let created = to_millis(claim.created_at);
             if let Err(error) = self.list_for(&data.user_id, &claim.job_id, created).await {
                 tracing::debug!(job_id = claim.job_id, error = %error, "a job is missing in its owner's list");
             }
         }
-        self.redis.ask(ask).await.ok().flatten() != Some(attempt_of(claim))
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use agent_core::ports::{Journal, JournalError};
+use agent_core::journal::{decode, encode};
+use agent_core::ports::{Epoch, Journal, JournalError};
 use agent_core::words::Event;
 use async_trait::async_trait;
 
@@ -18,7 +19,7 @@ pub struct MemoryJournal {
 #[derive(Debug, Default)]
 struct Runs {
     /// Each event as JSON: what it takes is then known, and the same as in any other store.
-    events: HashMap<String, Vec<Box<[u8]>>>,
+    events: HashMap<String, Vec<Box<str>>>,
     /// Oldest first.
     order: VecDeque<String>,
     bytes: usize,
@@ -37,28 +38,36 @@ impl MemoryJournal {
 
 #[async_trait]
 impl Journal for MemoryJournal {
-    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
-        let event = serde_json::to_vec(event).map_err(store_error)?.into_boxed_slice();
+    /// Its runs are those of requests, which nobody claims: the epoch is not looked at.
+    async fn append(
+        &self,
+        run_id: &str,
+        _epoch: Epoch,
+        first: u64,
+        events: &[Event],
+    ) -> Result<(), JournalError> {
+        let encoded: Vec<_> = events.iter().map(encode).collect::<Result<_, _>>()?;
         let mut runs = self.runs();
-        if sequence == 0 && !runs.events.contains_key(run_id) {
+        if first == 0 && !runs.events.contains_key(run_id) {
             runs.order.push_back(run_id.to_owned());
             runs.events.insert(run_id.to_owned(), Vec::new());
         }
         // A run that was forgotten while it went on is not taken up again in its middle.
-        let Some(events) = runs.events.get_mut(run_id) else { return Ok(()) };
-        if events.len() as u64 != sequence {
-            return Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence });
+        let Some(kept) = runs.events.get_mut(run_id) else { return Ok(()) };
+        if kept.len() as u64 != first {
+            return Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence: first });
         }
-        let bytes = event.len();
-        events.push(event);
+        let bytes = encoded.iter().map(String::len).sum::<usize>();
+        kept.extend(encoded.into_iter().map(String::into_boxed_str));
         runs.bytes += bytes;
         runs.forget_oldest(self.most_bytes);
         Ok(())
     }
 
-    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
         let events = self.runs().events.get(run_id).cloned().unwrap_or_default();
-        events.iter().map(|event| serde_json::from_slice(event).map_err(store_error)).collect()
+        let events = (0..).zip(&events).filter(|(sequence, _)| *sequence >= from);
+        events.map(|(sequence, event)| decode(run_id, sequence, event)).collect()
     }
 }
 
@@ -72,11 +81,6 @@ impl Runs {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
-fn store_error(error: serde_json::Error) -> JournalError {
-    JournalError::Store { detail: error.to_string() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,31 +89,31 @@ mod tests {
     async fn a_run_is_read_as_it_was_appended() {
         let journal = MemoryJournal::new(1 << 20);
         for sequence in 0..3 {
-            journal.append("run_1", sequence, &Event::Cancelled).await.unwrap();
+            journal.append("run_1", Epoch(1), sequence, &[Event::Cancelled]).await.unwrap();
         }
-        assert_eq!(journal.read("run_1").await.unwrap(), vec![Event::Cancelled; 3]);
-        assert_eq!(journal.read("run_2").await.unwrap(), vec![]);
+        assert_eq!(journal.read("run_1", 0).await.unwrap(), vec![Event::Cancelled; 3]);
+        assert_eq!(journal.read("run_2", 0).await.unwrap(), vec![]);
     }
 
     #[tokio::test]
     async fn an_event_number_is_taken_once() {
         let journal = MemoryJournal::new(1 << 20);
-        journal.append("run_1", 0, &Event::Cancelled).await.unwrap();
+        journal.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
         for wrong in [0, 2] {
-            let error = journal.append("run_1", wrong, &Event::Cancelled).await.unwrap_err();
+            let error = journal.append("run_1", Epoch(1), wrong, &[Event::Cancelled]).await.unwrap_err();
             assert!(matches!(error, JournalError::Conflict { sequence, .. } if sequence == wrong));
         }
     }
 
     #[tokio::test]
     async fn the_oldest_runs_are_forgotten_and_stay_so() {
-        let one = serde_json::to_vec(&Event::Cancelled).unwrap().len();
+        let one = encode(&Event::Cancelled).unwrap().len();
         let journal = MemoryJournal::new(2 * one);
         for run in ["run_1", "run_2", "run_3"] {
-            journal.append(run, 0, &Event::Cancelled).await.unwrap();
+            journal.append(run, Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
         }
-        journal.append("run_1", 1, &Event::Cancelled).await.unwrap();
-        assert_eq!(journal.read("run_1").await.unwrap(), vec![]);
-        assert_eq!(journal.read("run_3").await.unwrap().len(), 1);
+        journal.append("run_1", Epoch(1), 1, &[Event::Cancelled]).await.unwrap();
+        assert_eq!(journal.read("run_1", 0).await.unwrap(), vec![]);
+        assert_eq!(journal.read("run_3", 0).await.unwrap().len(), 1);
     }
 }

@@ -1,6 +1,7 @@
 //! What stands in the collections.
 
-use agent_core::ports::JournalError;
+use agent_core::journal::{decode, encode};
+use agent_core::ports::{Epoch, JournalError};
 use agent_core::words::{Event, RunOutcome, RunRecord};
 use mongodb::bson::{DateTime, Document, doc};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,9 @@ const FRAME_BYTES: usize = 256;
 pub(super) struct EventDocument {
     #[serde(rename = "_id")]
     id: EventId,
+    /// The claim under which it was written; absent in what older versions wrote.
+    #[serde(default)]
+    epoch: i64,
     /// As JSON text, which holds what documents do not: keys with any character in them, numbers of any size.
     event: String,
 }
@@ -38,12 +42,17 @@ impl Weigh for EventDocument {
 }
 
 impl EventDocument {
-    pub(super) fn new(run_id: &str, sequence: u64, event: &Event) -> Result<Self, JournalError> {
+    pub(super) fn new(
+        run_id: &str,
+        epoch: Epoch,
+        sequence: u64,
+        event: &Event,
+    ) -> Result<Self, JournalError> {
         let sequence =
             i64::try_from(sequence).map_err(|_too_big| store_error("no run has that many events"))?;
-        let event = serde_json::to_string(event)
-            .map_err(|error| store_error(format!("the event cannot be written: {error}")))?;
-        let this = Self { id: EventId { run: run_id.to_owned(), sequence }, event };
+        let epoch =
+            i64::try_from(epoch.0).map_err(|_too_big| store_error("the job was claimed too often"))?;
+        let this = Self { id: EventId { run: run_id.to_owned(), sequence }, epoch, event: encode(event)? };
         let bytes = this.bytes();
         if bytes > MOST_BYTES {
             return Err(store_error(format!(
@@ -58,20 +67,35 @@ impl EventDocument {
         doc! { "_id": { "run": &self.id.run, "sequence": self.id.sequence } }
     }
 
+    /// What finds an event of a later claim of its run.
+    pub(super) fn later_claim(&self) -> Document {
+        let mut later = events_of(&self.id.run, 0);
+        later.insert("epoch", doc! { "$gt": self.epoch });
+        later
+    }
+
+    /// Whether its run may have been claimed by others: that of a request is not.
+    pub(super) fn is_claimed(&self) -> bool {
+        self.epoch != 0
+    }
+
+    pub(super) fn fenced(&self) -> JournalError {
+        JournalError::Fenced { run_id: self.id.run.clone() }
+    }
+
     pub(super) fn conflict(&self) -> JournalError {
         JournalError::Conflict { run_id: self.id.run.clone(), sequence: self.id.sequence.unsigned_abs() }
     }
 
     pub(super) fn event(&self) -> Result<Event, JournalError> {
-        serde_json::from_str(&self.event)
-            .map_err(|error| store_error(format!("event {} cannot be read: {error}", self.id.sequence)))
+        decode(&self.id.run, self.id.sequence.unsigned_abs(), &self.event)
     }
 }
 
-/// What finds every event of a run.
-pub(super) fn events_of(run_id: &str) -> Document {
+/// What finds the events of a run from that number on.
+pub(super) fn events_of(run_id: &str, from: u64) -> Document {
     doc! { "_id": {
-        "$gte": { "run": run_id, "sequence": 0_i64 },
+        "$gte": { "run": run_id, "sequence": i64::try_from(from).unwrap_or(i64::MAX) },
         "$lte": { "run": run_id, "sequence": i64::MAX },
     } }
 }

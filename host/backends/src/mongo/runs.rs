@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::{Journal, JournalError, RunStore};
+use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
 use agent_core::words::{Event, RunRecord};
 use async_trait::async_trait;
 use futures::TryStreamExt as _;
@@ -11,7 +11,7 @@ use mongodb::{Collection, Database};
 
 use super::documents::{EventDocument, RecordDocument, events_of};
 use super::fault::{answer, store_error};
-use super::writer::{Appended, BOUNDS, MongoWriter};
+use super::writer::{Append, Appended, BOUNDS, MongoWriter};
 use crate::Writer;
 use crate::batch::{Ended, Waiters, gather};
 
@@ -20,7 +20,7 @@ use crate::batch::{Ended, Waiters, gather};
 pub struct MongoRuns {
     events: Collection<EventDocument>,
     records: Collection<RecordDocument>,
-    appends: Waiters<EventDocument, Appended>,
+    appends: Waiters<Append, Appended>,
 }
 
 /// The runs of a database, and the writer of their events.
@@ -38,15 +38,26 @@ pub(super) fn open(database: &Database) -> (MongoRuns, Writer) {
 
 #[async_trait]
 impl Journal for MongoRuns {
-    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
-        let document = EventDocument::new(run_id, sequence, event)?;
+    async fn append(
+        &self,
+        run_id: &str,
+        epoch: Epoch,
+        first: u64,
+        events: &[Event],
+    ) -> Result<(), JournalError> {
+        let documents = (0..).zip(events).map(|(index, event)| {
+            let sequence = first.checked_add(index).unwrap_or(u64::MAX);
+            EventDocument::new(run_id, epoch, sequence, event)
+        });
+        let mut documents = documents.collect::<Result<Vec<_>, _>>()?.into_iter();
+        let Some(first) = documents.next() else { return Ok(()) };
         let ended = |Ended| Err(store_error("its writer broke off or has ended"));
-        self.appends.write(document).await.unwrap_or_else(ended)
+        self.appends.write(Append { first, rest: documents.collect() }).await.unwrap_or_else(ended)
     }
 
-    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
         let reading = async {
-            let found = self.events.find(events_of(run_id)).sort(doc! { "_id": 1 }).await?;
+            let found = self.events.find(events_of(run_id, from)).sort(doc! { "_id": 1 }).await?;
             found.try_collect::<Vec<_>>().await
         };
         answer(reading).await?.iter().map(EventDocument::event).collect()

@@ -10,25 +10,39 @@ use mongodb::error::{ErrorKind, InsertManyError};
 
 use super::documents::EventDocument;
 use super::fault::{Fault, answer, refusal, store_error};
-use crate::batch::{Batches, Bounds};
+use crate::batch::{Batches, Bounds, Weigh};
 
 pub(super) const BOUNDS: Bounds = Bounds { waiting: 256, writes: 256, bytes: 8 << 20 };
 
 /// Code of a document whose place is taken.
 const DUPLICATE_KEY: i32 = 11_000;
 
-/// What came of an event.
+/// Consecutive events of a run. The first one decides about all of them: journals have no gaps, so where its place was
+/// free the others' are.
+#[derive(Debug)]
+pub(super) struct Append {
+    pub(super) first: EventDocument,
+    pub(super) rest: Vec<EventDocument>,
+}
+
+impl Weigh for Append {
+    fn bytes(&self) -> usize {
+        self.first.bytes() + self.rest.iter().map(EventDocument::bytes).sum::<usize>()
+    }
+}
+
+/// What came of an append.
 pub(super) type Appended = Result<(), JournalError>;
 
 /// Writes what the runs append.
 #[derive(Debug)]
 pub(super) struct MongoWriter {
     events: Collection<EventDocument>,
-    appends: Batches<EventDocument, Appended>,
+    appends: Batches<Append, Appended>,
 }
 
 impl MongoWriter {
-    pub(super) fn new(events: Collection<EventDocument>, appends: Batches<EventDocument, Appended>) -> Self {
+    pub(super) fn new(events: Collection<EventDocument>, appends: Batches<Append, Appended>) -> Self {
         Self { events, appends }
     }
 
@@ -42,19 +56,58 @@ impl MongoWriter {
     }
 
     /// Writes them and says of each, in their order, what became of it.
-    async fn write(&self, documents: &[EventDocument]) -> Vec<Appended> {
+    async fn write(&self, appends: &[Append]) -> Vec<Appended> {
+        let firsts: Vec<_> = appends.iter().map(|append| &append.first).collect();
+        let mut outcomes = join_all(firsts.iter().map(|first| self.check_epoch(first))).await;
+        self.insert(&firsts, &mut outcomes).await;
+        // Also of appends that are repeated: what was broken off between the two may lack the rest.
+        for (index, outcome) in outcomes.iter_mut().enumerate() {
+            let rest: Vec<_> = appends.get(index).into_iter().flat_map(|append| &append.rest).collect();
+            if outcome.is_ok() && !rest.is_empty() {
+                let mut written = vec![Ok(()); rest.len()];
+                self.insert(&rest, &mut written).await;
+                *outcome = written.into_iter().collect();
+            }
+        }
+        outcomes
+    }
+
+    /// Refuses a writer that was replaced by a later claim.
+    async fn check_epoch(&self, document: &EventDocument) -> Appended {
+        if !document.is_claimed() {
+            return Ok(());
+        }
+        match answer(self.events.find_one(document.later_claim()).into_future()).await? {
+            None => Ok(()),
+            Some(_later) => Err(document.fenced()),
+        }
+    }
+
+    /// Inserts those whose outcome is good so far, and says what became of them.
+    async fn insert(&self, documents: &[&EventDocument], outcomes: &mut [Appended]) {
+        let good = documents.iter().zip(outcomes.iter_mut()).filter(|(_, outcome)| outcome.is_ok());
+        let (documents, places): (Vec<_>, Vec<_>) =
+            good.map(|(document, outcome)| (*document, outcome)).unzip();
+        if documents.is_empty() {
+            return;
+        }
         // Unordered, so that one that cannot be written does not hold up those behind it.
-        match answer(self.events.insert_many(documents).ordered(false).into_future()).await {
-            Ok(_inserted) => vec![Ok(()); documents.len()],
+        let inserted =
+            answer(self.events.insert_many(documents.iter().copied()).ordered(false).into_future()).await;
+        let written = match inserted {
+            Ok(_inserted) => return,
             Err(fault) => match partial(&fault) {
-                Some(refused) => self.sort_out(documents, refused).await,
+                Some(refused) => self.sort_out(&documents, refused).await,
                 None => vec![Err(fault.into()); documents.len()],
             },
+        };
+        for (place, outcome) in places.into_iter().zip(written) {
+            *place = outcome;
         }
     }
 
     /// After a write that failed in part: who was refused, and why.
-    async fn sort_out(&self, documents: &[EventDocument], refused: &InsertManyError) -> Vec<Appended> {
+    async fn sort_out(&self, documents: &[&EventDocument], refused: &InsertManyError) -> Vec<Appended> {
         let refused = refused.write_errors.iter().flatten();
         let codes: HashMap<_, _> = refused.map(|error| (error.index, error.code)).collect();
         let sorted_out =

@@ -7,7 +7,7 @@ use super::failure::describe;
 use super::{SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 3] = [
     (
         1,
         "runs and jobs",
@@ -19,6 +19,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 2] = [
         "traces of jobs",
         include_str!("../../migrations/postgres/0002_traces_of_jobs.sql"),
         include_str!("../../migrations/sqlite/0002_traces_of_jobs.sql"),
+    ),
+    (
+        3,
+        "journal epochs",
+        include_str!("../../migrations/postgres/0003_journal_epochs.sql"),
+        include_str!("../../migrations/sqlite/0003_journal_epochs.sql"),
     ),
 ];
 

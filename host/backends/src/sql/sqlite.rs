@@ -125,7 +125,7 @@ fn is_locked(error: &sqlx::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::ports::{Journal as _, JournalError};
+    use agent_core::ports::{Epoch, Journal as _, JournalError};
     use agent_core::testing::says;
     use agent_core::words::Event;
     use test_servers::Task;
@@ -166,21 +166,25 @@ mod tests {
         let writing = Task::begin(writing.run());
         let mut written = 0;
         let error = loop {
-            match runs.append("run_1", written, &event).await {
+            match runs.append("run_1", Epoch(1), written, std::slice::from_ref(&event)).await {
                 Ok(()) => written += 1,
                 Err(error) => break error,
             }
         };
         assert_eq!(error, JournalError::Store { detail: "the disk is full (code 13)".into() });
-        assert_eq!(runs.append("run_1", written, &event).await, Err(error), "as often as it is tried");
+        assert_eq!(
+            runs.append("run_1", Epoch(1), written, std::slice::from_ref(&event)).await,
+            Err(error),
+            "as often as it is tried"
+        );
         assert!(written > 0);
         let SqlPool::Sqlite(pools) = &pool else { unreachable!() };
         let make_room = sqlx::query("DELETE FROM run_events WHERE sequence > 0");
         make_room.execute(pools.writer()).await.unwrap();
         for sequence in 1..written {
-            runs.append("run_1", sequence, &event).await.unwrap();
+            runs.append("run_1", Epoch(1), sequence, std::slice::from_ref(&event)).await.unwrap();
         }
-        assert_eq!(runs.read("run_1").await.unwrap().len() as u64, written);
+        assert_eq!(runs.read("run_1", 0).await.unwrap().len() as u64, written);
         drop(runs);
         writing.ended().await;
         pool.close().await;
@@ -188,8 +192,8 @@ mod tests {
         let pool = SqlPool::Sqlite(Sqlite::new(file));
         let (runs, writing) = SqlRuns::new(pool.clone());
         let _writing = Task::begin(writing.run());
-        runs.append("run_1", written, &event).await.unwrap();
-        assert_eq!(runs.read("run_1").await.unwrap().len() as u64, written + 1, "with room again");
+        runs.append("run_1", Epoch(1), written, std::slice::from_ref(&event)).await.unwrap();
+        assert_eq!(runs.read("run_1", 0).await.unwrap().len() as u64, written + 1, "with room again");
         let SqlPool::Sqlite(pools) = pool else { unreachable!() };
         let check = sqlx::query_scalar::<_, String>("PRAGMA integrity_check");
         assert_eq!(check.fetch_one(pools.readers()).await.unwrap(), "ok");

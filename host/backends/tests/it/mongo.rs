@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use agent_core::ports::{Journal as _, JournalError, Probe as _, RunStore as _};
+use agent_core::ports::{Epoch, Journal as _, JournalError, Probe as _, RunStore as _};
 use agent_core::testing::{asks_for, says};
 use agent_core::words::{Event, RunOutcome, RunRecord};
 use backends::mongo::{MongoRuns, MongoStore};
@@ -77,8 +77,8 @@ async fn events_hold_what_documents_cannot() {
         ("run_nothing", Value::Null),
     ] {
         let event = Event::from(asks_for(&[("call_1", "add", arguments)]));
-        bench.runs.append(run, 0, &event).await.unwrap();
-        assert_eq!(bench.runs.read(run).await.unwrap(), [event], "{run}");
+        bench.runs.append(run, Epoch(1), 0, std::slice::from_ref(&event)).await.unwrap();
+        assert_eq!(bench.runs.read(run, 0).await.unwrap(), [event], "{run}");
     }
 }
 
@@ -87,29 +87,32 @@ async fn an_event_that_no_document_can_hold_is_refused_and_holds_up_no_other() {
     let bench = open_runs().await;
     let event = reply(&"x".repeat(16 * 1024 * 1024));
     let small = reply("small");
-    let (big, small) =
-        tokio::join!(bench.runs.append("run_big", 0, &event), bench.runs.append("run_1", 0, &small));
+    let (big, small) = tokio::join!(
+        bench.runs.append("run_big", Epoch(1), 0, std::slice::from_ref(&event)),
+        bench.runs.append("run_1", Epoch(1), 0, std::slice::from_ref(&small))
+    );
     let Err(JournalError::Store { detail }) = big else { panic!("{big:?}") };
     assert!(detail.contains("16777216 in one document"), "{detail}");
     assert_eq!(small, Ok(()));
     let text = "x".repeat(15 * 1024 * 1024);
-    bench.runs.append("run_big", 0, &reply(&text)).await.unwrap();
-    assert_eq!(bench.runs.read("run_big").await.unwrap(), [reply(&text)]);
-    let number = bench.runs.append("run_1", u64::MAX, &Event::Cancelled).await;
+    bench.runs.append("run_big", Epoch(1), 0, &[reply(&text)]).await.unwrap();
+    assert_eq!(bench.runs.read("run_big", 0).await.unwrap(), [reply(&text)]);
+    let number = bench.runs.append("run_1", Epoch(1), u64::MAX, &[Event::Cancelled]).await;
     assert!(is_store_error(&number), "{number:?}");
 }
 
 #[tokio::test]
 async fn one_conflict_among_many_appends_fails_alone() {
     let Bench { runs, peer, _guard } = open_runs().await;
-    peer.append("run_50", 0, &reply("taken")).await.unwrap();
+    peer.append("run_50", Epoch(1), 0, &[reply("taken")]).await.unwrap();
     let ids: Vec<_> = (0..100).map(|run| format!("run_{run}")).collect();
     let event = reply("mine");
-    let answers = join_all(ids.iter().map(|id| runs.append(id, 0, &event))).await;
+    let answers =
+        join_all(ids.iter().map(|id| runs.append(id, Epoch(1), 0, std::slice::from_ref(&event)))).await;
     let failed: Vec<_> = answers.into_iter().filter_map(Result::err).collect();
     assert_eq!(failed, [JournalError::Conflict { run_id: "run_50".into(), sequence: 0 }]);
     for id in ids.iter().filter(|id| *id != "run_50") {
-        assert_eq!(runs.read(id).await.unwrap().len(), 1, "{id}");
+        assert_eq!(runs.read(id, 0).await.unwrap().len(), 1, "{id}");
     }
 }
 
@@ -118,7 +121,10 @@ async fn ten_replicas_may_begin_at_once_on_an_empty_server() {
     let server = Mongo::start().await;
     let replicas = join_all((0..10).map(async |_| Replica::open(&server.url()).await)).await;
     let events: Vec<_> = (0..10).map(|replica| reply(&format!("replica {replica}"))).collect();
-    let appends = replicas.iter().zip(&events).map(|(replica, event)| replica.runs.append("run_1", 0, event));
+    let appends = replicas
+        .iter()
+        .zip(&events)
+        .map(|(replica, event)| replica.runs.append("run_1", Epoch(1), 0, std::slice::from_ref(event)));
     let (answers, saved) = tokio::join!(
         join_all(appends),
         join_all(replicas.iter().map(async |replica| { replica.runs.save(&record("run_1")).await }))
@@ -131,12 +137,15 @@ async fn ten_replicas_may_begin_at_once_on_an_empty_server() {
 async fn a_server_that_is_killed_fails_what_needs_it_and_comes_back_with_everything() {
     let mut server = Mongo::start().await;
     let replica = Replica::open(&server.url()).await;
-    replica.runs.append("run_1", 0, &reply("before")).await.unwrap();
+    replica.runs.append("run_1", Epoch(1), 0, &[reply("before")]).await.unwrap();
     replica.runs.save(&record("run_1")).await.unwrap();
     server.pause().await;
     let probe = replica.store.probe();
     let lost = reply("lost");
-    let (appended, read) = tokio::join!(replica.runs.append("run_1", 1, &lost), replica.runs.read("run_1"));
+    let (appended, read) = tokio::join!(
+        replica.runs.append("run_1", Epoch(1), 1, std::slice::from_ref(&lost)),
+        replica.runs.read("run_1", 0)
+    );
     assert!(is_store_error(&appended) && is_store_error(&read), "{appended:?} {read:?}");
     let record = record("run_1");
     let (saved, found) = tokio::join!(replica.runs.save(&record), replica.runs.find("run_1"));
@@ -145,8 +154,8 @@ async fn a_server_that_is_killed_fails_what_needs_it_and_comes_back_with_everyth
     assert!(!error.0.contains(&server.address().port().to_string()), "{error}");
     server.resume().await;
     eventually("the server to be noticed", async || probe.check().await.ok()).await;
-    replica.runs.append("run_1", 1, &reply("after")).await.unwrap();
-    assert_eq!(replica.runs.read("run_1").await.unwrap(), [reply("before"), reply("after")]);
+    replica.runs.append("run_1", Epoch(1), 1, &[reply("after")]).await.unwrap();
+    assert_eq!(replica.runs.read("run_1", 0).await.unwrap(), [reply("before"), reply("after")]);
     assert_eq!(replica.runs.find("run_1").await.unwrap(), Some(record));
 }
 
@@ -155,10 +164,10 @@ async fn a_server_that_is_down_when_the_service_begins_is_found_later() {
     let mut server = Mongo::start().await;
     server.pause().await;
     let replica = Replica::open(&server.url()).await;
-    assert!(is_store_error(&replica.runs.append("run_1", 0, &Event::Cancelled).await));
+    assert!(is_store_error(&replica.runs.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await));
     server.resume().await;
     eventually("the append to succeed", async || {
-        replica.runs.append("run_1", 0, &Event::Cancelled).await.ok()
+        replica.runs.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await.ok()
     })
     .await;
 }
@@ -169,12 +178,12 @@ async fn an_append_whose_answer_is_lost_is_made_once() {
     let mut proxy = Proxy::before(server.address()).await;
     let replica = Replica::behind(&proxy).await;
     let other = Replica::open(&server.url()).await;
-    replica.runs.append("run_1", 0, &reply("first")).await.unwrap();
+    replica.runs.append("run_1", Epoch(1), 0, &[reply("first")]).await.unwrap();
     proxy.stall_answers();
     let runs = replica.runs.clone();
-    let append = Task::begin(async move { runs.append("run_1", 1, &reply("second")).await });
+    let append = Task::begin(async move { runs.append("run_1", Epoch(1), 1, &[reply("second")]).await });
     eventually("the server to have it", async || {
-        (other.runs.read("run_1").await.unwrap().len() == 2).then_some(())
+        (other.runs.read("run_1", 0).await.unwrap().len() == 2).then_some(())
     })
     .await;
     proxy.reset().await;
@@ -182,24 +191,26 @@ async fn an_append_whose_answer_is_lost_is_made_once() {
     let heard = append.ended().await;
     assert!(heard.is_ok() || is_store_error(&heard), "{heard:?}");
     eventually("the server to be reached", async || {
-        replica.runs.append("run_1", 1, &reply("second")).await.ok()
+        replica.runs.append("run_1", Epoch(1), 1, &[reply("second")]).await.ok()
     })
     .await;
-    assert_eq!(other.runs.read("run_1").await.unwrap(), [reply("first"), reply("second")]);
+    assert_eq!(other.runs.read("run_1", 0).await.unwrap(), [reply("first"), reply("second")]);
 }
 
 #[tokio::test]
 async fn a_server_that_holds_its_connections_and_says_nothing_fails_what_needs_it() {
     let server = Mongo::start().await;
     let replica = Replica::open(&server.url()).await;
-    replica.runs.append("run_1", 0, &Event::Cancelled).await.unwrap();
+    replica.runs.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
     server.freeze();
-    let (append, read) =
-        tokio::join!(replica.runs.append("run_1", 1, &Event::Cancelled), replica.runs.read("run_1"));
+    let (append, read) = tokio::join!(
+        replica.runs.append("run_1", Epoch(1), 1, &[Event::Cancelled]),
+        replica.runs.read("run_1", 0)
+    );
     assert!(is_store_error(&append) && is_store_error(&read), "{append:?} {read:?}");
     server.thaw();
     eventually("the append to succeed", async || {
-        replica.runs.append("run_1", 1, &Event::Cancelled).await.ok()
+        replica.runs.append("run_1", Epoch(1), 1, &[Event::Cancelled]).await.ok()
     })
     .await;
 }
@@ -209,7 +220,7 @@ async fn the_writer_ends_when_nobody_can_append_any_more() {
     let server = Mongo::start().await;
     let Replica { store, runs, writer } = Replica::open(&server.url()).await;
     let last = runs.clone();
-    let append = Task::begin(async move { last.append("run_1", 0, &Event::Cancelled).await });
+    let append = Task::begin(async move { last.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await });
     assert_eq!(append.ended().await, Ok(()));
     drop(runs);
     writer.ended().await;
@@ -222,7 +233,7 @@ async fn whoever_appends_after_the_writer_has_ended_is_told() {
     let store = MongoStore::open("mongodb://127.0.0.1:1").await.unwrap();
     let (runs, writer) = store.runs();
     drop(writer);
-    assert!(is_store_error(&runs.append("run_1", 0, &Event::Cancelled).await));
+    assert!(is_store_error(&runs.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await));
 }
 
 #[tokio::test]
@@ -233,7 +244,7 @@ async fn no_error_holds_a_secret() {
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
     }
     let replica = Replica::open("mongodb://u:hunter2@127.0.0.1:1/db").await;
-    let append = replica.runs.append("run_1", 0, &Event::Cancelled).await.unwrap_err();
+    let append = replica.runs.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await.unwrap_err();
     let probe = replica.store.probe().check().await.unwrap_err();
     for text in [format!("{append} {append:?}"), format!("{probe} {probe:?}")] {
         assert!(!text.contains("hunter2") && !text.contains("127.0.0.1"), "{text}");

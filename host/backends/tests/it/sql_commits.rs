@@ -1,6 +1,6 @@
 //! Group commit: how many commits there are, and who hears what of them.
 
-use agent_core::ports::{JobQueue as _, Journal as _, JournalError, RunStore as _};
+use agent_core::ports::{Epoch, JobQueue as _, Journal as _, JournalError, RunStore as _};
 use agent_core::testing::says;
 use agent_core::words::{Event, JobData};
 use backends::sql::{SqlPool, SqlQueue, SqlRuns};
@@ -59,16 +59,18 @@ async fn one_bad_row_does_not_fail_the_others() {
         let (runs, writing) = SqlRuns::new(pool);
         let ids = ["run_1", "run_bad", "run_2", "run_1"];
         // They wait together before anybody writes.
-        let appends =
-            ids.iter().zip([0, 0, 0, 1]).map(|(id, number)| runs.append(id, number, &Event::Cancelled));
+        let appends = ids
+            .iter()
+            .zip([0, 0, 0, 1])
+            .map(|(id, number)| runs.append(id, Epoch(1), number, &[Event::Cancelled]));
         let mut answers = Box::pin(join_all(appends));
         assert!(answers.as_mut().now_or_never().is_none());
         let _writing = Task::begin(writing.run());
         let answers = answers.await;
         assert!(matches!(answers[1], Err(JournalError::Store { .. })), "{answers:?}");
         assert_eq!([&answers[0], &answers[2], &answers[3]], [&Ok(()); 3]);
-        assert_eq!(runs.read("run_1").await.unwrap().len(), 2);
-        assert_eq!(runs.read("run_bad").await.unwrap(), vec![]);
+        assert_eq!(runs.read("run_1", 0).await.unwrap().len(), 2);
+        assert_eq!(runs.read("run_bad", 0).await.unwrap(), vec![]);
     }
 }
 
@@ -79,24 +81,14 @@ async fn one_number_appended_twice_in_one_batch_is_taken_once() {
         pool.migrate().await.unwrap();
         let (runs, writing) = SqlRuns::new(pool);
         let replies = ["a", "b", "a"].map(|text| Event::from(says(text)));
-        let mut answers = Box::pin(join_all(replies.iter().map(|event| runs.append("run_1", 0, event))));
+        let mut answers = Box::pin(join_all(
+            replies.iter().map(|event| runs.append("run_1", Epoch(1), 0, std::slice::from_ref(event))),
+        ));
         assert!(answers.as_mut().now_or_never().is_none());
         let _writing = Task::begin(writing.run());
         let conflict = JournalError::Conflict { run_id: "run_1".into(), sequence: 0 };
         assert_eq!(answers.await, [Ok(()), Err(conflict), Ok(())]);
-        assert_eq!(runs.read("run_1").await.unwrap(), replies[..1]);
-    }
-}
-
-/// Two workers that begin the same run alike would otherwise both go on, and pay the model twice.
-#[tokio::test]
-async fn the_same_event_of_another_process_is_a_conflict() {
-    for database in [Database::sqlite(), Database::postgres().await] {
-        let (runs, _writing) = open_runs_of(&database).await;
-        let (peer, _peer_writing) = open_runs_of(&database).await;
-        runs.append("run_1", 0, &Event::Cancelled).await.unwrap();
-        let error = peer.append("run_1", 0, &Event::Cancelled).await.unwrap_err();
-        assert_eq!(error, JournalError::Conflict { run_id: "run_1".into(), sequence: 0 });
+        assert_eq!(runs.read("run_1", 0).await.unwrap(), replies[..1]);
     }
 }
 
@@ -107,16 +99,16 @@ async fn what_nobody_waits_for_any_more_is_written() {
     pool.migrate().await.unwrap();
     let (runs, writing) = SqlRuns::new(pool);
     for sequence in 0..3 {
-        assert!(runs.append("run_1", sequence, &Event::Cancelled).now_or_never().is_none());
+        assert!(runs.append("run_1", Epoch(1), sequence, &[Event::Cancelled]).now_or_never().is_none());
     }
     let writing = Task::begin(writing.run());
-    runs.append("run_2", 0, &Event::Cancelled).await.unwrap();
-    assert_eq!(runs.read("run_1").await.unwrap().len(), 3);
-    assert!(runs.append("run_1", 3, &Event::Cancelled).now_or_never().is_none());
+    runs.append("run_2", Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
+    assert_eq!(runs.read("run_1", 0).await.unwrap().len(), 3);
+    assert!(runs.append("run_1", Epoch(1), 3, &[Event::Cancelled]).now_or_never().is_none());
     drop(runs);
     writing.ended().await;
     assert_eq!(
-        open_runs_of(&database).await.0.read("run_1").await.unwrap().len(),
+        open_runs_of(&database).await.0.read("run_1", 0).await.unwrap().len(),
         4,
         "not before it is done"
     );
@@ -128,12 +120,15 @@ async fn a_writer_that_is_gone_keeps_nobody_waiting() {
     let pool = database.pool();
     pool.migrate().await.unwrap();
     let (runs, writing) = SqlRuns::new(pool.clone());
-    let mut waiting = Box::pin(runs.append("run_1", 0, &Event::Cancelled));
+    let mut waiting = Box::pin(runs.append("run_1", Epoch(1), 0, &[Event::Cancelled]));
     assert!(waiting.as_mut().now_or_never().is_none());
     drop(writing);
     let stopped = JournalError::Store { detail: "its writer broke off or has ended".into() };
     assert_eq!(within("the answer", waiting).await, Err(stopped.clone()));
-    assert_eq!(within("the answer", runs.append("run_1", 0, &Event::Cancelled)).await, Err(stopped));
+    assert_eq!(
+        within("the answer", runs.append("run_1", Epoch(1), 0, &[Event::Cancelled])).await,
+        Err(stopped)
+    );
     let (queue, adding) = SqlQueue::new(pool);
     drop(adding);
     let job = JobData { query: "2 + 3".into(), user_id: "u1".into() };
@@ -147,9 +142,10 @@ async fn the_writer_outlives_the_database() {
     pool.migrate().await.unwrap();
     let (runs, writing) = SqlRuns::new(pool);
     let _writing = Task::begin(writing.run());
-    runs.append("run_1", 0, &Event::Cancelled).await.unwrap();
+    runs.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
     server.pause().await;
-    let answers = join_all((1..10).map(|number| runs.append("run_1", number, &Event::Cancelled))).await;
+    let answers =
+        join_all((1..10).map(|number| runs.append("run_1", Epoch(1), number, &[Event::Cancelled]))).await;
     for answer in answers {
         let error = answer.unwrap_err();
         assert!(matches!(error, JournalError::Store { .. }), "{error:?}");
@@ -157,17 +153,19 @@ async fn the_writer_outlives_the_database() {
     }
     assert!(runs.find("run_1").await.is_err());
     server.resume().await;
-    eventually("the store to write again", async || runs.append("run_1", 1, &Event::Cancelled).await.ok())
-        .await;
-    assert_eq!(runs.read("run_1").await.unwrap().len(), 2);
+    eventually("the store to write again", async || {
+        runs.append("run_1", Epoch(1), 1, &[Event::Cancelled]).await.ok()
+    })
+    .await;
+    assert_eq!(runs.read("run_1", 0).await.unwrap().len(), 2);
 }
 
 async fn append_a_thousand(runs: &SqlRuns) {
     let ids: Vec<_> = (0..1000).map(|number| format!("run_{number}")).collect();
-    let answers = join_all(ids.iter().map(|id| runs.append(id, 0, &Event::Cancelled))).await;
+    let answers = join_all(ids.iter().map(|id| runs.append(id, Epoch(1), 0, &[Event::Cancelled]))).await;
     answers.into_iter().for_each(Result::unwrap);
     for id in &ids {
-        assert_eq!(runs.read(id).await.unwrap(), [Event::Cancelled]);
+        assert_eq!(runs.read(id, 0).await.unwrap(), [Event::Cancelled]);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{AttemptEnd, JobQueue, Journal as _, QueueError, Renewal};
+use agent_core::ports::{AttemptEnd, Epoch, JobQueue, Journal as _, QueueError, Renewal};
 use agent_core::words::{Event, JobData, JobStatus};
 use backends::sql::{SqlPool, SqlQueue};
 use futures::future::join_all;
@@ -48,7 +48,7 @@ async fn add_and_take(database: &Database) {
                 let mut ids = Vec::new();
                 for _ in 0..50 * EACH / 5 {
                     let claim = queue.claim(&format!("worker {taker}"), PATIENCE).await.unwrap().unwrap();
-                    runs.append(&claim.run_id, 0, &Event::Cancelled).await.unwrap();
+                    runs.append(&claim.run_id, Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
                     assert_eq!(queue.renew(&claim).await.unwrap(), Renewal::Held);
                     queue.finish(&claim, &completed()).await.unwrap();
                     ids.push(claim.job_id);
@@ -136,10 +136,10 @@ async fn the_journal_of_a_job_survives_it() {
     let (runs, _writing) = open_runs_of(&database).await;
     queue.add(&job("2 + 3")).await.unwrap();
     let claim = queue.claim("worker", PATIENCE).await.unwrap().unwrap();
-    runs.append(&claim.run_id, 0, &Event::Cancelled).await.unwrap();
+    runs.append(&claim.run_id, Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
     queue.finish(&claim, &completed()).await.unwrap();
     database.execute("DELETE FROM jobs").await;
-    assert_eq!(runs.read(&claim.run_id).await.unwrap(), [Event::Cancelled]);
+    assert_eq!(runs.read(&claim.run_id, 0).await.unwrap(), [Event::Cancelled]);
 }
 
 fn job(query: &str) -> JobData {

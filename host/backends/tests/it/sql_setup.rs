@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::ports::{JobQueue as _, Journal as _, JournalError};
+use agent_core::ports::{Epoch, JobQueue as _, Journal as _, JournalError};
 use agent_core::words::{Event, JobData};
 use backends::sql::{SetupError, SqlPool, SqlQueue, SqlRuns};
 use futures::future::join_all;
@@ -103,9 +103,9 @@ async fn check_read_only(pool: SqlPool) {
     assert!(error.to_string().contains("the database is read-only"), "{error}");
     let (runs, writing) = SqlRuns::new(pool.clone());
     let _writing = Task::begin(writing.run());
-    let error = runs.append("run_1", 0, &Event::Cancelled).await.unwrap_err();
+    let error = runs.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await.unwrap_err();
     assert!(error.to_string().contains("the database is read-only"), "{error}");
-    assert_eq!(runs.read("run_1").await, Ok(vec![]), "reading goes on");
+    assert_eq!(runs.read("run_1", 0).await, Ok(vec![]), "reading goes on");
     let (queue, adding) = SqlQueue::new(pool);
     let _adding = Task::begin(adding.run());
     let error = queue.add(&JobData { query: "2 + 3".into(), user_id: "u1".into() }).await.unwrap_err();
@@ -129,7 +129,7 @@ async fn what_is_no_database_file_is_said_to_be_none() {
 async fn tables_that_were_never_made_are_missed_aloud() {
     let database = Database::postgres().await;
     let (runs, _writing) = SqlRuns::new(database.pool());
-    let error = runs.read("run_1").await.unwrap_err();
+    let error = runs.read("run_1", 0).await.unwrap_err();
     assert!(error.to_string().contains("its tables are missing"), "{error}");
 }
 
@@ -138,7 +138,7 @@ async fn a_kill_in_the_middle_damages_no_sqlite_file() {
     let database = Database::sqlite();
     let (runs, writing) = open_runs_of(&database).await;
     let (queue, adding) = open_queue_of(&database).await;
-    let appends = (0..200).map(|sequence| runs.append("run_1", sequence, &Event::Cancelled));
+    let appends = (0..200).map(|sequence| runs.append("run_1", Epoch(1), sequence, &[Event::Cancelled]));
     join_all(appends).await.into_iter().for_each(Result::unwrap);
     let id = queue.add(&JobData { query: "2 + 3".into(), user_id: "u1".into() }).await.unwrap();
     // What a killed process leaves: the file and its log, copied while both are open.
@@ -149,7 +149,7 @@ async fn a_kill_in_the_middle_damages_no_sqlite_file() {
     }
     drop((writing, adding));
     let (runs, _writing) = open_runs_of(&copy).await;
-    assert_eq!(runs.read("run_1").await.unwrap().len(), 200);
+    assert_eq!(runs.read("run_1", 0).await.unwrap().len(), 200);
     let (queue, _adding) = open_queue_of(&copy).await;
     assert!(queue.read(&id).await.unwrap().is_some());
     let mut connection = SqliteConnection::connect(&copy.url()).await.unwrap();
@@ -165,9 +165,9 @@ async fn a_closed_store_says_so() {
         pool.migrate().await.unwrap();
         let (runs, writing) = SqlRuns::new(pool.clone());
         let writing = Task::begin(writing.run());
-        runs.append("run_1", 0, &Event::Cancelled).await.unwrap();
+        runs.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
         pool.close().await;
-        let error = runs.append("run_1", 1, &Event::Cancelled).await.unwrap_err();
+        let error = runs.append("run_1", Epoch(1), 1, &[Event::Cancelled]).await.unwrap_err();
         assert_eq!(error, JournalError::Store { detail: "the service is shutting down".into() });
         drop(runs);
         writing.ended().await;

@@ -18,7 +18,8 @@ pub(crate) const EAGER: Schedule = Schedule { retries: 3, base: Duration::ZERO, 
 
 static TOOLS: LazyLock<Catalog> = LazyLock::new(|| {
     let input_schema = json!({"type": "object", "properties": {"a": {"type": "number"}}});
-    let tool = ToolSpec { name: "add".into(), description: "Adds.".into(), input_schema };
+    let tool =
+        ToolSpec { name: "add".into(), description: "Adds.".into(), input_schema, is_repeatable: true };
     Catalog::new(vec![tool], "tools-1".into())
 });
 

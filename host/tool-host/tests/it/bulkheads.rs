@@ -168,7 +168,7 @@ fn a_tool_whose_caller_goes_away_can_see_it_and_end_well() {
             let tools = host.host.current();
             let call = ToolCall { id: "1".into(), name: "watching".into(), arguments: json!({}) };
             let deadline = Instant::now() + Duration::from_secs(60);
-            let waiting = tools.call(ToolRequest { request_id: "req-1", call: &call, deadline });
+            let waiting = tools.call(ToolRequest::outside_of_runs("req-1", &call, deadline));
             assert!(tokio::time::timeout(Duration::from_millis(50), waiting).await.is_err());
             while host.host.calls_under_way() > 0 {
                 tokio::task::yield_now().await;

@@ -157,7 +157,7 @@ pub(crate) async fn call_until(
     deadline: Instant,
 ) -> ToolReturn {
     let call = ToolCall { id: "1".into(), name: tool.into(), arguments };
-    tools.call(ToolRequest { request_id: "req-1", call: &call, deadline }).await
+    tools.call(ToolRequest::outside_of_runs("req-1", &call, deadline)).await
 }
 
 /// A component that `cargo xtask guests` built from `guest-tools/misbehaving`.

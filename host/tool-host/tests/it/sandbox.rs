@@ -142,7 +142,7 @@ async fn dropping_a_call_interrupts_the_guest() {
     let tools = host.host.current();
     let call = ToolCall { id: "1".into(), name: "loop_forever".into(), arguments: json!({}) };
     let deadline = Instant::now() + Duration::from_secs(60);
-    let endless = tools.call(ToolRequest { request_id: "req-1", call: &call, deadline });
+    let endless = tools.call(ToolRequest::outside_of_runs("req-1", &call, deadline));
     let dropped = tokio::time::timeout(Duration::from_millis(100), endless).await;
     assert!(dropped.is_err(), "it loops for ever");
     let next = host.call("echo", json!({"value": 1})).await;

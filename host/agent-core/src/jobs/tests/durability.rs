@@ -6,7 +6,7 @@ use super::*;
 use crate::journal::{Backlog, RetryingJournal, WriteBehind};
 use crate::observe::Unobserved;
 use crate::policy::{Agent, Answer, Ask, Recorded};
-use crate::ports::{Journal, JournalError, ModelError};
+use crate::ports::{Epoch, Journal, JournalError, ModelError};
 use crate::testing::{EchoTools, ScriptedModel, asks_for, says};
 use crate::words::{Event, Limits, RunOutcome, StopReason};
 
@@ -36,15 +36,21 @@ struct Killing {
 
 #[async_trait::async_trait]
 impl Journal for Killing {
-    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
+    async fn append(
+        &self,
+        run_id: &str,
+        epoch: Epoch,
+        first: u64,
+        events: &[Event],
+    ) -> Result<(), JournalError> {
         if self.runs.events(run_id).len() >= self.events {
             std::future::pending::<()>().await;
         }
-        self.runs.append(run_id, sequence, event).await
+        self.runs.append(run_id, epoch, first, events).await
     }
 
-    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
-        self.runs.read(run_id).await
+    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+        self.runs.read(run_id, from).await
     }
 }
 
@@ -107,7 +113,7 @@ struct Polite(Agent, Duration);
 #[async_trait::async_trait]
 impl Invoke for Polite {
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
-        let started = self.0.journal.read(&ask.run_id).await.unwrap().is_empty();
+        let started = self.0.journal.read(&ask.run_id, 0).await.unwrap().is_empty();
         if started {
             tokio::time::sleep(self.1).await;
         }
@@ -139,7 +145,7 @@ async fn a_step_that_takes_too_long_is_dropped_when_the_process_ends() {
     let bench = bench(agent.clone());
     let job_id = bench.submit().await;
     let begun = Event::TakenUp { by: "host-1".into() };
-    bench.runs.append("run_job_1", 0, &begun).await.unwrap();
+    bench.runs.append("run_job_1", Epoch(1), 0, std::slice::from_ref(&begun)).await.unwrap();
     let start = Instant::now();
     bench.work_while(moments(5)).await;
     let took = start.elapsed().as_secs();

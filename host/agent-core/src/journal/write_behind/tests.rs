@@ -36,7 +36,11 @@ impl Bench {
     fn run(&self, run_id: &str) {
         for sequence in 0..3 {
             let event = Event::TakenUp { by: format!("{run_id} {sequence}") };
-            self.behind.append(run_id, sequence, &event).now_or_never().unwrap().unwrap();
+            self.behind
+                .append(run_id, Epoch(1), sequence, std::slice::from_ref(&event))
+                .now_or_never()
+                .unwrap()
+                .unwrap();
         }
         self.behind.end(record(run_id));
     }
@@ -86,7 +90,7 @@ async fn runs_that_end_later_wake_the_drain() {
     let requests = async {
         for number in 0..10 {
             sleep(Duration::from_secs(1)).await;
-            behind.append("run", 0, &Event::Cancelled).await.unwrap();
+            behind.append("run", Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
             behind.end(RunRecord { request_id: number.to_string(), ..record("run") });
         }
         stopping.cancel();
@@ -198,7 +202,7 @@ async fn a_store_that_is_down_for_long_loses_runs_and_the_drain_goes_on() {
 #[tokio::test]
 async fn a_forgotten_run_is_not_written() {
     let bench = bench(Backlog::default());
-    bench.behind.append("run_1", 0, &Event::Cancelled).await.unwrap();
+    bench.behind.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
     bench.behind.forget("run_1");
     let (store, _) = bench.drain().await;
     assert_eq!((store.records().len(), store.journals()), (0, 0));

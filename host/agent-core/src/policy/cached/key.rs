@@ -8,7 +8,7 @@ use crate::ports::cache::NAMESPACE;
 use crate::words::Options;
 
 /// `agent:` and the hex SHA-256 of everything that an answer depends on (decisions, "Cache key").
-pub(super) fn of(query: &str, options: &Options, model: &str, tools: &str) -> String {
+pub(super) fn of(query: &str, options: &Options, model: &str, tools: &str, grants: &str) -> String {
     let mut hash = Sha256::new();
     let mut part = |bytes: &[u8]| {
         // With its length before it, no part can be read as the end of another.
@@ -21,6 +21,10 @@ pub(super) fn of(query: &str, options: &Options, model: &str, tools: &str) -> St
     part(&options.temperature.map_or(vec![], |degree| degree.to_be_bytes().to_vec()));
     part(model.as_bytes());
     part(tools.as_bytes());
+    // Absent for the ungranted, so that the keys of results which are kept already stay what they are.
+    if !grants.is_empty() {
+        part(grants.as_bytes());
+    }
     let digest = hash.finalize();
     let mut key = String::with_capacity(NAMESPACE.len() + 2 * digest.len());
     key.push_str(NAMESPACE);
@@ -42,23 +46,25 @@ mod tests {
         let none = Options::default();
         let options = |max_tokens, temperature| Options { max_tokens, temperature };
         let questions = [
-            ("q", none, "m", "t"),
-            ("q2", none, "m", "t"),
-            ("q", options(Some(100), None), "m", "t"),
-            ("q", options(None, Some(0.0)), "m", "t"),
-            ("q", options(Some(100), Some(0.0)), "m", "t"),
-            ("q", options(Some(100), Some(0.5)), "m", "t"),
-            ("q", none, "m2", "t"),
-            ("q", none, "m", "t2"),
+            ("q", none, "m", "t", ""),
+            ("q2", none, "m", "t", ""),
+            ("q", options(Some(100), None), "m", "t", ""),
+            ("q", options(None, Some(0.0)), "m", "t", ""),
+            ("q", options(Some(100), Some(0.0)), "m", "t", ""),
+            ("q", options(Some(100), Some(0.5)), "m", "t", ""),
+            ("q", none, "m2", "t", ""),
+            ("q", none, "m", "t2", ""),
             // Parts that would be the same if they were only put together.
-            ("qm", none, "", "t"),
-            ("q", none, "mt", ""),
-            ("", none, "qm", "t"),
+            ("qm", none, "", "t", ""),
+            ("q", none, "mt", "", ""),
+            ("", none, "qm", "t", ""),
+            ("q", none, "m", "t", "g"),
+            ("q", none, "m", "t", "g2"),
         ];
-        let keys: HashSet<_> = questions.iter().map(|(q, o, m, t)| of(q, o, m, t)).collect();
+        let keys: HashSet<_> = questions.iter().map(|(q, o, m, t, g)| of(q, o, m, t, g)).collect();
         assert_eq!(keys.len(), questions.len());
-        assert_eq!(of("q", &none, "m", "t"), of("q", &none, "m", "t"));
-        let key = of("q", &none, "m", "t");
+        assert_eq!(of("q", &none, "m", "t", ""), of("q", &none, "m", "t", ""));
+        let key = of("q", &none, "m", "t", "");
         let digest = key.strip_prefix("agent:").unwrap();
         assert!(digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()), "{key}");
     }

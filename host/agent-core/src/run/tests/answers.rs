@@ -106,6 +106,7 @@ fn an_unknown_tool_does_not_bring_up_the_whole_catalog() {
         name: format!("tool_{n:03}"),
         description: String::new(),
         input_schema: json!({}),
+        is_repeatable: true,
     };
     let catalog = Arc::new(Catalog::new((0..200).map(spec).collect(), String::new()));
     let (mut run, step) = Run::start(task(Limits { tokens: u64::MAX, ..Limits::default() }), catalog);

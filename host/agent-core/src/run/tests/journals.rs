@@ -84,6 +84,7 @@ fn estimated_usage_is_the_same_whatever_tools_are_loaded_when_the_journal_is_rea
         name: "new".into(),
         description: "a".repeat(100_000),
         input_schema: json!({"type": "object"}),
+        is_repeatable: true,
     };
     let swapped = Arc::new(Catalog::new(vec![spec], "sha256:swapped".into()));
     let (_, step) = Run::resume(journal, swapped).unwrap();

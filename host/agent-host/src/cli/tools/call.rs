@@ -50,7 +50,7 @@ pub(crate) async fn run(arguments: &Arguments, lane: Handle) -> anyhow::Result<E
         ToolCall { id: "call_1".into(), name: arguments.tool.clone(), arguments: Value::Object(object) };
     // Twice what the host allows, so that it is the tool's own limit that ends a call, as it does in a service.
     let deadline = Instant::now() + config.timeout * 2;
-    let returned = tools.call(ToolRequest { request_id: "command-line", call: &call, deadline }).await;
+    let returned = tools.call(ToolRequest::outside_of_runs("command-line", &call, deadline)).await;
     print(&(plain(&returned.content) + "\n"))?;
     let succeeded = returned.receipt.outcome == ToolOutcome::Ok;
     if arguments.verbose {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::ports::{Claim, QueueError};
+use agent_core::ports::{Claim, Epoch, QueueError};
 use agent_core::trace::TraceContext;
 use agent_core::words::{Depth, Job, JobData, JobStatus};
 use serde_json::value::RawValue;
@@ -34,6 +34,7 @@ pub(super) struct ClaimRow {
     attempts_made: i64,
     created_at: i64,
     traceparent: Option<String>,
+    claims: i64,
 }
 
 #[derive(Debug, sqlx::FromRow)]
@@ -66,6 +67,7 @@ impl ClaimRow {
         Claim {
             job_id: self.id,
             token,
+            epoch: Epoch(self.claims.unsigned_abs()),
             run_id: self.run_id,
             data: Ok(JobData { query: unescape(self.query), user_id: unescape(self.user_id) }),
             attempts_made: u32::try_from(self.attempts_made).unwrap_or(u32::MAX),

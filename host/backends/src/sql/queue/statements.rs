@@ -57,9 +57,9 @@ macro_rules! take {
             " THEN (SELECT ms FROM clock) END, \
              losses = losses + CASE WHEN status = 'active' THEN 1 ELSE 0 END, \
              started_at = (SELECT ms FROM clock), due_at = (SELECT ms FROM clock) + $3, \
-             place = 1, worker = $1, token = $2 \
+             place = 1, worker = $1, token = $2, claims = claims + 1 \
              WHERE id = (SELECT id FROM next) \
-             RETURNING id, run_id, user_id, query, status, attempts_made, created_at, traceparent"
+             RETURNING id, run_id, user_id, query, status, attempts_made, created_at, traceparent, claims"
         )
     };
 }

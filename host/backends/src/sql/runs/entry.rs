@@ -1,7 +1,9 @@
 //! What is written about runs, and how many of them in one commit.
+//!
+//! The first event of an append decides about all of it. Journals have no gaps, so where the first one was free the
+//! others are, and where it was written before, in the same epoch and with the same text, so were they.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 
 use sqlx::{PgPool, SqliteConnection};
 
@@ -12,7 +14,7 @@ use crate::sql::{SqlPool, Sqlite, reading};
 /// What is written.
 #[derive(Debug)]
 pub(super) enum Entry {
-    Event(EventRow),
+    Append(AppendRow),
     Record(RecordRow),
 }
 
@@ -23,14 +25,18 @@ pub(super) enum Kept {
     Ours,
     /// What was there before.
     Another,
+    /// Events of a later claim of the run.
+    Fenced,
 }
 
+/// Consecutive events of a run, at least one.
 #[derive(Debug)]
-pub(super) struct EventRow {
+pub(super) struct AppendRow {
     pub(super) run_id: String,
-    pub(super) sequence: i64,
-    pub(super) writer: Arc<str>,
-    pub(super) event: String,
+    pub(super) epoch: i64,
+    /// Number of the first one.
+    pub(super) first: i64,
+    pub(super) events: Vec<String>,
 }
 
 #[derive(Debug, sqlx::FromRow)]
@@ -47,7 +53,7 @@ pub(super) struct RecordRow {
 impl Weigh for Entry {
     fn bytes(&self) -> usize {
         match self {
-            Self::Event(event) => event.event.len(),
+            Self::Append(append) => append.events.iter().map(String::len).sum(),
             Self::Record(record) => record.outcome.len(),
         }
     }
@@ -61,68 +67,98 @@ impl Write for Entry {
             SqlPool::Postgres(pool) => write_to_postgres(pool, entries).await?,
             SqlPool::Sqlite(pools) => write_to_sqlite(pools, entries).await?,
         };
-        let events = entries.iter().filter(|entry| matches!(entry, Self::Event(_))).count() as u64;
         let mut kept = Vec::with_capacity(entries.len());
-        for entry in entries {
+        for (index, entry) in entries.iter().enumerate() {
             kept.push(match entry {
                 // Events never change, so what stands there now is what stood there at the commit.
-                Self::Event(event) if inserted < events => event.find_in(pool).await?,
-                Self::Event(_) | Self::Record(_) => Kept::Ours,
+                Self::Append(append) if !inserted.contains(&index) => append.find_in(pool).await?,
+                Self::Append(_) | Self::Record(_) => Kept::Ours,
             });
         }
         Ok(kept)
     }
 }
 
-impl EventRow {
+impl AppendRow {
+    /// What kept the append out.
     async fn find_in(&self, pool: &SqlPool) -> Result<Kept, sqlx::Error> {
-        let sql = "SELECT event FROM run_events WHERE run_id = $1 AND sequence = $2 AND writer = $3";
-        let event: Option<String> = reading!(pool, db => {
-            let query = sqlx::query_scalar(sql).bind(&self.run_id).bind(self.sequence).bind(&*self.writer);
-            query.fetch_optional(db)
+        let sql = "SELECT epoch, event, (SELECT MAX(epoch) FROM run_events WHERE run_id = $1) AS highest \
+                   FROM run_events WHERE run_id = $1 AND sequence = $2 \
+                   UNION ALL SELECT NULL, NULL, MAX(epoch) FROM run_events WHERE run_id = $1";
+        let rows: Vec<(Option<i64>, Option<String>, Option<i64>)> = reading!(pool, db => {
+            sqlx::query_as(sql).bind(&self.run_id).bind(self.first).fetch_all(db)
         })?;
-        Ok(if event.as_ref() == Some(&self.event) { Kept::Ours } else { Kept::Another })
+        let ours = (Some(self.epoch), self.events.first());
+        Ok(match rows.first() {
+            Some((_, _, Some(highest))) if *highest > self.epoch => Kept::Fenced,
+            Some((epoch, event, _)) if (*epoch, event.as_ref()) == ours => Kept::Ours,
+            Some(_) | None => Kept::Another,
+        })
     }
 }
 
-/// Says how many events were inserted.
-async fn write_to_sqlite(pools: &Sqlite, entries: &[Entry]) -> Result<u64, sqlx::Error> {
-    if let [entry] = entries {
+/// The indexes of the appends that were inserted.
+type Inserted = HashSet<usize>;
+
+async fn write_to_sqlite(pools: &Sqlite, entries: &[Entry]) -> Result<Inserted, sqlx::Error> {
+    let mut inserted = Inserted::new();
+    if let [entry] = entries
+        && entry.is_one_statement()
+    {
         // One statement is a transaction by itself: beginning and ending one would be two more turns of the thread
         // that SQLite runs on.
         let mut writer = pools.writer().acquire().await?;
-        return entry.insert_into_sqlite(&mut writer).await;
+        if entry.insert_into_sqlite(&mut writer).await? {
+            inserted.insert(0);
+        }
+        return Ok(inserted);
     }
     let mut transaction = pools.writer().begin_with("BEGIN IMMEDIATE").await?;
-    let mut inserted = 0;
-    for entry in entries {
-        inserted += entry.insert_into_sqlite(&mut transaction).await?;
+    for (index, entry) in entries.iter().enumerate() {
+        if entry.insert_into_sqlite(&mut transaction).await? {
+            inserted.insert(index);
+        }
     }
     transaction.commit().await?;
     Ok(inserted)
 }
 
 impl Entry {
-    /// Says how many events were inserted.
-    async fn insert_into_sqlite(&self, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    fn is_one_statement(&self) -> bool {
         match self {
-            Self::Event(event) => insert_into_sqlite(connection, event).await,
-            Self::Record(record) => upsert_into_sqlite(connection, record).await.map(|()| 0),
+            Self::Append(append) => append.events.len() == 1,
+            Self::Record(_) => true,
+        }
+    }
+
+    /// Says whether events were inserted.
+    async fn insert_into_sqlite(&self, connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+        match self {
+            Self::Append(append) => append.insert_into_sqlite(connection).await,
+            Self::Record(record) => upsert_into_sqlite(connection, record).await.map(|()| false),
         }
     }
 }
 
-async fn insert_into_sqlite(connection: &mut SqliteConnection, event: &EventRow) -> Result<u64, sqlx::Error> {
-    let sql = "INSERT INTO run_events (run_id, sequence, writer, event) VALUES ($1, $2, $3, $4) \
-               ON CONFLICT DO NOTHING";
-    let inserted = sqlx::query(sql)
-        .bind(&event.run_id)
-        .bind(event.sequence)
-        .bind(&*event.writer)
-        .bind(&event.event)
-        .execute(&mut *connection)
-        .await?;
-    Ok(inserted.rows_affected())
+impl AppendRow {
+    async fn insert_into_sqlite(&self, connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+        let sql = "INSERT INTO run_events (run_id, sequence, writer, epoch, event) SELECT $1, $2, '', $3, $4 \
+                   WHERE NOT EXISTS (SELECT 1 FROM run_events WHERE run_id = $1 AND epoch > $3) \
+                   ON CONFLICT DO NOTHING";
+        for (sequence, event) in (self.first..).zip(&self.events) {
+            let inserted = sqlx::query(sql)
+                .bind(&self.run_id)
+                .bind(sequence)
+                .bind(self.epoch)
+                .bind(event)
+                .execute(&mut *connection)
+                .await?;
+            if sequence == self.first && inserted.rows_affected() == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 async fn upsert_into_sqlite(
@@ -145,36 +181,73 @@ async fn upsert_into_sqlite(
         .map(drop)
 }
 
-/// Says how many events were inserted. Each of the two statements is a transaction of its own: either may be
-/// repeated.
-async fn write_to_postgres(pool: &PgPool, entries: &[Entry]) -> Result<u64, sqlx::Error> {
-    let mut events = Vec::new();
+/// Each of the two statements is a transaction of its own: either may be repeated.
+async fn write_to_postgres(pool: &PgPool, entries: &[Entry]) -> Result<Inserted, sqlx::Error> {
+    let mut appends = Vec::new();
+    // One statement sees nothing of what it inserts, so of two appends in one place only the first goes with it. The
+    // other one is compared with what stands there then.
+    let mut places = HashSet::new();
     // One statement cannot write a row twice; the last one counts.
     let mut records = HashMap::new();
-    for entry in entries {
+    for (index, entry) in entries.iter().enumerate() {
         match entry {
-            Entry::Event(event) => events.push(event),
+            Entry::Append(append) if places.insert((&append.run_id, append.first)) => {
+                appends.push((index, append));
+            }
+            Entry::Append(_) => {}
             Entry::Record(record) => drop(records.insert(&record.run_id, record)),
         }
     }
     if !records.is_empty() {
         upsert_into_postgres(pool, &records.into_values().collect::<Vec<_>>()).await?;
     }
-    if events.is_empty() { Ok(0) } else { insert_into_postgres(pool, &events).await }
+    if appends.is_empty() {
+        return Ok(Inserted::new());
+    }
+    let firsts = insert_into_postgres(pool, &appends).await?;
+    let is_inserted = |append: &AppendRow| firsts.contains(&(append.run_id.clone(), append.first));
+    Ok(appends.into_iter().filter(|(_, append)| is_inserted(append)).map(|(index, _)| index).collect())
 }
 
-async fn insert_into_postgres(pool: &PgPool, events: &[&EventRow]) -> Result<u64, sqlx::Error> {
-    let sql = "INSERT INTO run_events (run_id, sequence, writer, event) \
-               SELECT * FROM UNNEST($1::text[], $2::bigint[], $3::text[], $4::text[]) \
-               ON CONFLICT DO NOTHING";
-    let inserted = sqlx::query(sql)
-        .bind(column(events, |event| &*event.run_id))
-        .bind(column(events, |event| event.sequence))
-        .bind(column(events, |event| &*event.writer))
-        .bind(column(events, |event| &*event.event))
-        .execute(pool)
+/// Answers run and number of the first event of every append that was inserted.
+async fn insert_into_postgres(
+    pool: &PgPool,
+    appends: &[(usize, &AppendRow)],
+) -> Result<HashSet<(String, i64)>, sqlx::Error> {
+    let sql = "WITH firsts AS ( \
+                   INSERT INTO run_events (run_id, sequence, writer, epoch, event) \
+                   SELECT run_id, sequence, '', epoch, event \
+                   FROM UNNEST($1::text[], $2::bigint[], $3::bigint[], $4::text[]) \
+                        AS a (run_id, sequence, epoch, event) \
+                   WHERE NOT EXISTS (SELECT 1 FROM run_events e WHERE e.run_id = a.run_id AND e.epoch > a.epoch) \
+                   ON CONFLICT DO NOTHING RETURNING run_id, sequence), \
+               rest AS ( \
+                   INSERT INTO run_events (run_id, sequence, writer, epoch, event) \
+                   SELECT r.run_id, r.sequence, '', r.epoch, r.event \
+                   FROM UNNEST($5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[]) \
+                        AS r (run_id, first, sequence, epoch, event) \
+                   JOIN firsts f ON f.run_id = r.run_id AND f.sequence = r.first \
+                   ON CONFLICT DO NOTHING) \
+               SELECT run_id, sequence FROM firsts";
+    let firsts: Vec<_> =
+        appends.iter().filter_map(|(_, append)| Some((*append, append.events.first()?))).collect();
+    let rest: Vec<_> = appends
+        .iter()
+        .flat_map(|(_, append)| (append.first..).zip(&append.events).skip(1).map(move |row| (*append, row)))
+        .collect();
+    let inserted: Vec<(String, i64)> = sqlx::query_as(sql)
+        .bind(column(&firsts, |(append, _)| &*append.run_id))
+        .bind(column(&firsts, |(append, _)| append.first))
+        .bind(column(&firsts, |(append, _)| append.epoch))
+        .bind(column(&firsts, |(_, event)| event.as_str()))
+        .bind(column(&rest, |(append, _)| &*append.run_id))
+        .bind(column(&rest, |(append, _)| append.first))
+        .bind(column(&rest, |(_, (sequence, _))| *sequence))
+        .bind(column(&rest, |(append, _)| append.epoch))
+        .bind(column(&rest, |(_, (_, event))| event.as_str()))
+        .fetch_all(pool)
         .await?;
-    Ok(inserted.rows_affected())
+    Ok(inserted.into_iter().collect())
 }
 
 async fn upsert_into_postgres(pool: &PgPool, records: &[&RecordRow]) -> Result<(), sqlx::Error> {
@@ -199,6 +272,6 @@ async fn upsert_into_postgres(pool: &PgPool, records: &[&RecordRow]) -> Result<(
 }
 
 /// One column of many rows.
-fn column<'a, R, C>(rows: &[&'a R], of: impl Fn(&'a R) -> C) -> Vec<C> {
-    rows.iter().map(|row| of(row)).collect()
+fn column<'a, R, C>(rows: &'a [R], of: impl Fn(&'a R) -> C) -> Vec<C> {
+    rows.iter().map(of).collect()
 }

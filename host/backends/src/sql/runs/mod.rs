@@ -2,14 +2,12 @@
 
 mod entry;
 
-use std::sync::Arc;
-
-use agent_core::ports::{Journal, JournalError, RunStore};
+use agent_core::journal::{decode, encode};
+use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
 use agent_core::words::{Event, RunRecord};
 use async_trait::async_trait;
-use uuid::Uuid;
 
-use self::entry::{Entry, EventRow, Kept, RecordRow};
+use self::entry::{AppendRow, Entry, Kept, RecordRow};
 use super::commit::{CommitError, Commits};
 use super::failure::describe;
 use super::text::{escape, unescape};
@@ -20,8 +18,6 @@ use crate::Writer;
 #[derive(Debug)]
 pub struct SqlRuns {
     pool: SqlPool,
-    /// This process among all that write, so that an event which it appends twice is known for its own.
-    writer: Arc<str>,
     commits: Commits<Entry>,
 }
 
@@ -29,33 +25,43 @@ impl SqlRuns {
     /// The store, and what writes for it, which has to be run beside it.
     pub fn new(pool: SqlPool) -> (Self, Writer) {
         let (commits, writing) = Commits::new(pool.clone());
-        let writer = Uuid::now_v7().simple().to_string().into();
-        (Self { pool, writer, commits }, writing)
+        (Self { pool, commits }, writing)
     }
 }
 
 #[async_trait]
 impl Journal for SqlRuns {
-    async fn append(&self, run_id: &str, sequence: u64, event: &Event) -> Result<(), JournalError> {
-        let entry = Entry::Event(EventRow {
+    async fn append(
+        &self,
+        run_id: &str,
+        epoch: Epoch,
+        first: u64,
+        events: &[Event],
+    ) -> Result<(), JournalError> {
+        let end = first.checked_add(events.len() as u64).and_then(|end| i64::try_from(end).ok());
+        end.ok_or_else(|| store("the run is too long"))?;
+        let entry = Entry::Append(AppendRow {
             run_id: escape(run_id).into_owned(),
-            sequence: i64::try_from(sequence).map_err(|_too_large| store("the run is too long"))?,
-            writer: Arc::clone(&self.writer),
-            event: to_json(event)?,
+            epoch: i64::try_from(epoch.0).map_err(|_too_large| store("the job was claimed too often"))?,
+            first: i64::try_from(first).map_err(|_too_large| store("the run is too long"))?,
+            events: events.iter().map(encode).collect::<Result<_, _>>()?,
         });
         match self.commits.write(entry).await.map_err(not_committed)? {
             Kept::Ours => Ok(()),
-            Kept::Another => Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence }),
+            Kept::Another => Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence: first }),
+            Kept::Fenced => Err(JournalError::Fenced { run_id: run_id.to_owned() }),
         }
     }
 
-    async fn read(&self, run_id: &str) -> Result<Vec<Event>, JournalError> {
-        let sql = "SELECT event FROM run_events WHERE run_id = $1 ORDER BY sequence";
-        let events: Vec<String> = reading!(&self.pool, db => {
-            sqlx::query_scalar(sql).bind(escape(run_id)).fetch_all(db)
+    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+        let sql =
+            "SELECT sequence, event FROM run_events WHERE run_id = $1 AND sequence >= $2 ORDER BY sequence";
+        let from = i64::try_from(from).unwrap_or(i64::MAX);
+        let events: Vec<(i64, String)> = reading!(&self.pool, db => {
+            sqlx::query_as(sql).bind(escape(run_id)).bind(from).fetch_all(db)
         })
         .map_err(failed)?;
-        events.iter().map(|event| from_json(event)).collect()
+        events.iter().map(|(sequence, event)| decode(run_id, sequence.unsigned_abs(), event)).collect()
     }
 }
 

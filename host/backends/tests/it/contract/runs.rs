@@ -4,11 +4,11 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::ports::{JournalError, RunStore};
+use agent_core::ports::{Epoch, JournalError, RunStore};
 use agent_core::testing::{asks_for, says};
 use agent_core::words::{
-    Event, Limits, Options, RunOutcome, RunRecord, StopReason, Task, ToolOutcome, ToolReceipt, ToolReturn,
-    Usage,
+    Event, Grants, Limits, Options, Principal, RunOutcome, RunRecord, StopReason, Task, ToolOutcome,
+    ToolReceipt, ToolReturn, Usage,
 };
 use futures::future::join_all;
 use serde_json::json;
@@ -36,6 +36,11 @@ macro_rules! test_all {
             an_event_number_is_taken_once,
             of_two_writers_of_one_number_one_wins,
             an_append_may_be_repeated_by_whoever_made_it,
+            the_same_event_of_another_claim_is_a_conflict,
+            a_writer_that_a_later_claim_replaced_is_refused,
+            an_append_of_many_is_kept_whole_or_not_at_all,
+            a_journal_is_read_from_any_number_on,
+            whoever_tails_a_journal_is_woken_by_an_append_of_another_process,
             many_appends_at_once_are_all_kept,
             a_record_is_found_as_it_was_saved,
             a_record_is_written_anew,
@@ -47,7 +52,7 @@ pub(crate) use test_all;
 
 pub(crate) async fn an_unknown_run_has_no_events_and_no_record(bench: &Bench) {
     for id in ["run_none", "", "🦀", "\0", "run_none'; --"] {
-        assert_eq!(bench.runs.read(id).await.unwrap(), vec![], "{id:?}");
+        assert_eq!(bench.runs.read(id, 0).await.unwrap(), vec![], "{id:?}");
         assert_eq!(bench.runs.find(id).await.unwrap(), None, "{id:?}");
     }
 }
@@ -55,15 +60,15 @@ pub(crate) async fn an_unknown_run_has_no_events_and_no_record(bench: &Bench) {
 pub(crate) async fn events_are_read_as_they_were_appended(bench: &Bench) {
     let events = history("What is 2 + 3?");
     append_all(&*bench.runs, "run_1", &events).await;
-    assert_eq!(bench.runs.read("run_1").await.unwrap(), events);
-    assert_eq!(bench.peer.read("run_1").await.unwrap(), events, "in another process");
+    assert_eq!(bench.runs.read("run_1", 0).await.unwrap(), events);
+    assert_eq!(bench.peer.read("run_1", 0).await.unwrap(), events, "in another process");
 }
 
 pub(crate) async fn events_hold_any_text(bench: &Bench) {
     for (id, text) in [("run_nasty", NASTY.to_owned()), ("run_long", long())] {
         let events = history(&text);
         append_all(&*bench.runs, id, &events).await;
-        assert_eq!(bench.runs.read(id).await.unwrap(), events, "{id}");
+        assert_eq!(bench.runs.read(id, 0).await.unwrap(), events, "{id}");
     }
 }
 
@@ -73,7 +78,7 @@ pub(crate) async fn runs_do_not_mix(bench: &Bench) {
         append_all(&*bench.runs, id, &history(id)).await;
     }
     for id in ids {
-        assert_eq!(bench.runs.read(id).await.unwrap(), history(id), "{id:?}");
+        assert_eq!(bench.runs.read(id, 0).await.unwrap(), history(id), "{id:?}");
     }
 }
 
@@ -82,10 +87,10 @@ pub(crate) async fn an_event_number_is_taken_once(bench: &Bench) {
     append_all(&*bench.runs, "run_1", &events).await;
     for store in [&bench.runs, &bench.peer] {
         let other = Event::from(says("second"));
-        let error = store.append("run_1", 1, &other).await.unwrap_err();
+        let error = store.append("run_1", Epoch(1), 1, std::slice::from_ref(&other)).await.unwrap_err();
         assert_eq!(error, JournalError::Conflict { run_id: "run_1".into(), sequence: 1 });
     }
-    assert_eq!(bench.runs.read("run_1").await.unwrap(), events, "it was changed");
+    assert_eq!(bench.runs.read("run_1", 0).await.unwrap(), events, "it was changed");
 }
 
 pub(crate) async fn of_two_writers_of_one_number_one_wins(bench: &Bench) {
@@ -93,12 +98,12 @@ pub(crate) async fn of_two_writers_of_one_number_one_wins(bench: &Bench) {
     let events: Vec<_> = (0..20).map(event).collect();
     let appends = events.iter().enumerate().map(|(writer, event)| {
         let store = if writer % 2 == 0 { &bench.runs } else { &bench.peer };
-        store.append("run_1", 0, event)
+        store.append("run_1", Epoch(1), 0, std::slice::from_ref(event))
     });
     let answers = join_all(appends).await;
     let winners: Vec<_> = (0..events.len()).filter(|writer| answers[*writer].is_ok()).collect();
     assert_eq!(winners.len(), 1, "{answers:?}");
-    assert_eq!(bench.runs.read("run_1").await.unwrap(), vec![events[winners[0]].clone()]);
+    assert_eq!(bench.runs.read("run_1", 0).await.unwrap(), vec![events[winners[0]].clone()]);
     let conflict = JournalError::Conflict { run_id: "run_1".into(), sequence: 0 };
     assert!(answers.into_iter().filter_map(Result::err).all(|error| error == conflict));
 }
@@ -108,16 +113,88 @@ pub(crate) async fn an_append_may_be_repeated_by_whoever_made_it(bench: &Bench) 
     let events = history("again");
     append_all(&*bench.runs, "run_1", &events).await;
     append_all(&*bench.runs, "run_1", &events).await;
-    let both = join_all((0..2).map(|_| bench.runs.append("run_1", 9, &Event::Cancelled))).await;
+    let both = join_all((0..2).map(|_| bench.runs.append("run_1", Epoch(1), 9, &[Event::Cancelled]))).await;
     assert_eq!(both, [Ok(()), Ok(())]);
-    assert_eq!(bench.runs.read("run_1").await.unwrap().len(), events.len() + 1);
+    assert_eq!(bench.runs.read("run_1", 0).await.unwrap().len(), events.len() + 1);
+}
+
+/// Two workers that begin the same run alike would otherwise both go on, and pay the model twice.
+pub(crate) async fn the_same_event_of_another_claim_is_a_conflict(bench: &Bench) {
+    let events = history("twice");
+    bench.runs.append("run_1", Epoch(7), 0, &events[..1]).await.unwrap();
+    for store in [&bench.runs, &bench.peer] {
+        assert_eq!(store.append("run_1", Epoch(7), 0, &events[..1]).await, Ok(()), "its own");
+        let conflict = JournalError::Conflict { run_id: "run_1".into(), sequence: 0 };
+        assert_eq!(store.append("run_1", Epoch(8), 0, &events[..1]).await, Err(conflict));
+    }
+    assert_eq!(bench.runs.read("run_1", 0).await.unwrap(), events[..1]);
+}
+
+pub(crate) async fn a_writer_that_a_later_claim_replaced_is_refused(bench: &Bench) {
+    let events = history("zombie");
+    bench.runs.append("run_1", Epoch(1), 0, &events[..2]).await.unwrap();
+    bench.peer.append("run_1", Epoch(2), 2, &events[2..3]).await.unwrap();
+    let fenced = JournalError::Fenced { run_id: "run_1".into() };
+    for store in [&bench.runs, &bench.peer] {
+        for first in [2, 3] {
+            assert_eq!(
+                store.append("run_1", Epoch(1), first, &events[3..]).await,
+                Err(fenced.clone()),
+                "{first}"
+            );
+        }
+        // Also with what it wrote while the run was its own: it has to stop.
+        assert_eq!(store.append("run_1", Epoch(1), 1, &events[1..2]).await, Err(fenced.clone()));
+    }
+    bench.runs.append("run_1", Epoch(2), 3, &events[3..]).await.unwrap();
+    assert_eq!(bench.peer.read("run_1", 0).await.unwrap(), events);
+}
+
+pub(crate) async fn an_append_of_many_is_kept_whole_or_not_at_all(bench: &Bench) {
+    let events = history("many");
+    bench.runs.append("run_1", Epoch(1), 0, &events).await.unwrap();
+    bench.peer.append("run_1", Epoch(1), 0, &events).await.unwrap();
+    assert_eq!(bench.peer.read("run_1", 0).await.unwrap(), events);
+    let longer: Vec<_> = [history("other"), history("longer")].concat();
+    let conflict = JournalError::Conflict { run_id: "run_1".into(), sequence: 2 };
+    assert_eq!(bench.peer.append("run_1", Epoch(2), 2, &longer).await, Err(conflict));
+    assert_eq!(bench.runs.read("run_1", 0).await.unwrap(), events, "nothing of it was kept");
+    let at_once = (1..=10).map(|epoch| {
+        let (store, longer) = (if epoch % 2 == 0 { &bench.runs } else { &bench.peer }, &longer);
+        async move { store.append("run_2", Epoch(epoch), 0, longer).await }
+    });
+    let kept = join_all(at_once).await.into_iter().filter(Result::is_ok).count();
+    assert_eq!((kept, bench.runs.read("run_2", 0).await.unwrap()), (1, longer));
+}
+
+pub(crate) async fn a_journal_is_read_from_any_number_on(bench: &Bench) {
+    let events = history("from");
+    append_all(&*bench.runs, "run_1", &events).await;
+    for from in 0..=events.len() {
+        assert_eq!(bench.peer.read("run_1", from as u64).await.unwrap(), events[from..], "{from}");
+    }
+    assert_eq!(bench.peer.read("run_1", u64::MAX).await.unwrap(), []);
+}
+
+pub(crate) async fn whoever_tails_a_journal_is_woken_by_an_append_of_another_process(bench: &Bench) {
+    let events = history("tail");
+    bench.runs.append("run_1", Epoch(1), 0, &events[..1]).await.unwrap();
+    let patience = Duration::from_secs(20);
+    assert_eq!(bench.peer.tail("run_1", 0, patience).await.unwrap(), events[..1], "what is there already");
+    assert_eq!(bench.peer.tail("run_1", 1, Duration::ZERO).await.unwrap(), [], "nothing yet");
+    let (tailed, appended) = futures::join!(
+        bench.peer.tail("run_1", 1, patience),
+        bench.runs.append("run_1", Epoch(1), 1, &events[1..]),
+    );
+    appended.unwrap();
+    assert_eq!(tailed.unwrap(), events[1..]);
 }
 
 pub(crate) async fn many_appends_at_once_are_all_kept(bench: &Bench) {
     let runs: Vec<_> = (0..100).map(|run| (format!("run_{run}"), history(&format!("task {run}")))).collect();
     join_all(runs.iter().map(|(id, events)| append_all(&*bench.runs, id, events))).await;
     for (id, events) in &runs {
-        assert_eq!(&bench.peer.read(id).await.unwrap(), events, "{id}");
+        assert_eq!(&bench.peer.read(id, 0).await.unwrap(), events, "{id}");
     }
 }
 
@@ -134,7 +211,7 @@ pub(crate) async fn a_record_is_found_as_it_was_saved(bench: &Bench) {
         assert_eq!(bench.runs.find(&record.id).await.unwrap().as_ref(), Some(record));
         assert_eq!(bench.peer.find(&record.id).await.unwrap().as_ref(), Some(record), "in another process");
     }
-    assert_eq!(bench.runs.read("run_1").await.unwrap(), vec![], "a record is no event");
+    assert_eq!(bench.runs.read("run_1", 0).await.unwrap(), vec![], "a record is no event");
 }
 
 pub(crate) async fn a_record_is_written_anew(bench: &Bench) {
@@ -159,7 +236,7 @@ pub(crate) async fn records_hold_any_text(bench: &Bench) {
 
 async fn append_all(runs: &dyn RunStore, id: &str, events: &[Event]) {
     for (sequence, event) in (0..).zip(events) {
-        runs.append(id, sequence, event).await.unwrap();
+        runs.append(id, Epoch(1), sequence, std::slice::from_ref(event)).await.unwrap();
     }
 }
 
@@ -171,6 +248,8 @@ fn history(text: &str) -> Vec<Event> {
         options: Options { max_tokens: Some(100), temperature: Some(0.1) },
         limits: Limits::default(),
         model: "test/scripted".into(),
+        principal: Principal::user(text),
+        grants: Grants::new(["net".to_owned()]),
     };
     let receipt = ToolReceipt {
         name: "add".into(),

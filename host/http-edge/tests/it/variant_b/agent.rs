@@ -70,7 +70,7 @@ async fn the_agent_learns_who_asks_what_and_with_which_wishes() {
 
     let asked = agent.0.lock().unwrap();
     assert_eq!(asked[0].input, "Grüße 👋🏽\0");
-    assert_eq!(asked[0].user_id.as_deref(), Some("u1"));
+    assert_eq!(asked[0].principal.user_id.as_deref(), Some("u1"));
     assert_eq!(Some(asked[0].request_id.as_str()), answer.header("x-request-id"));
     assert_eq!(asked[0].options, Options { max_tokens: Some(500), temperature: Some(0.5) });
     assert_eq!(asked[1].options, Options::default());

@@ -1,0 +1,116 @@
+//! How an event is stored: as JSON with the version that a reader must know.
+//!
+//! ```text
+//! {"event": "cancelled"}                       version 1, which is not written
+//! {"event": "tool_started", "v": 2, …}
+//! ```
+//!
+//! An event carries the lowest version that knows its kind, so a rolling update to a newer program stops older
+//! processes only at runs that really hold something new. What is not understood for any other reason is damaged.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ports::JournalError;
+use crate::words::Event;
+
+/// The highest version of an event that this program reads and writes.
+pub const VERSION: u32 = 2;
+
+/// The version of journals that do not say one.
+const FIRST_VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    event: &'a Event,
+    #[serde(rename = "v", skip_serializing_if = "is_first")]
+    version: u32,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    #[serde(rename = "v", default = "first")]
+    version: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_first(version: &u32) -> bool {
+    *version == FIRST_VERSION
+}
+
+fn first() -> u32 {
+    FIRST_VERSION
+}
+
+/// The lowest version of this program that understands an event.
+fn version_of(event: &Event) -> u32 {
+    match event {
+        Event::ToolsStarted { .. } => 2,
+        Event::Started { .. }
+        | Event::ModelReplied { .. }
+        | Event::ToolReturned { .. }
+        | Event::Cancelled
+        | Event::TakenUp { .. }
+        | Event::HandedBack => FIRST_VERSION,
+    }
+}
+
+/// An event as JSON text.
+pub fn encode(event: &Event) -> Result<String, JournalError> {
+    let version = version_of(event);
+    // Flattening costs a copy of the event, which only what needs it pays for.
+    let text = if version == FIRST_VERSION {
+        serde_json::to_string(event)
+    } else {
+        serde_json::to_string(&Written { event, version })
+    };
+    text.map_err(|error| JournalError::Store {
+        detail: format!("the event cannot be written as JSON: {error}"),
+    })
+}
+
+/// The event that [`encode`] wrote. `run_id` and `sequence` name it in errors.
+pub fn decode(run_id: &str, sequence: u64, text: &str) -> Result<Event, JournalError> {
+    let damaged = match serde_json::from_str(text) {
+        Ok(event) => return Ok(event),
+        Err(error) => error,
+    };
+    match serde_json::from_str(text) {
+        Ok(Head { version }) if version > VERSION => {
+            Err(JournalError::Newer { run_id: run_id.to_owned(), sequence, version, known: VERSION })
+        }
+        // The error's text may quote what was said in the run.
+        Ok(_) | Err(_) => Err(JournalError::Store {
+            detail: format!("event {sequence} of run {run_id} is damaged (at column {})", damaged.column()),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_read_as_it_was_written_and_carries_the_version_it_needs() {
+        for (event, text) in [
+            (Event::Cancelled, r#"{"event":"cancelled"}"#),
+            (
+                Event::ToolsStarted { indexes: vec![0, 2] },
+                r#"{"event":"tools_started","indexes":[0,2],"v":2}"#,
+            ),
+        ] {
+            assert_eq!(encode(&event).unwrap(), text);
+            assert_eq!(decode("run_1", 0, text).unwrap(), event);
+        }
+    }
+
+    #[test]
+    fn an_event_of_a_newer_program_is_told_from_a_damaged_one() {
+        let newer = JournalError::Newer { run_id: "run_1".into(), sequence: 4, version: 99, known: VERSION };
+        assert_eq!(decode("run_1", 4, r#"{"event":"slept","v":99,"until":{"a":1}}"#), Err(newer));
+        for text in [r#"{"event":"slept"}"#, r#"{"event":"slept","v":2}"#, r#"{"event":"canc"#, "", "[]"] {
+            let error = decode("run_1", 4, text).unwrap_err();
+            assert!(matches!(error, JournalError::Store { .. }), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What a reader of a run holds.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{Stream, unfold};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::Outcome;
+use crate::drive::DriveError;
+use crate::ports::{Journal, JournalError};
+use crate::words::Event;
+
+/// How long one tail of the journal waits. Events wake it at once; this bounds a wake-up that was missed.
+const TAIL: Duration = Duration::from_secs(5);
+
+/// A run under way, for one reader. Clones are readers of the same run. Dropping a handle changes nothing about the
+/// run.
+#[derive(Clone)]
+pub struct RunHandle {
+    id: Arc<str>,
+    cancel: CancellationToken,
+    abandon: CancellationToken,
+    outcome: watch::Receiver<Option<Outcome>>,
+    journal: Arc<dyn Journal>,
+}
+
+/// The owner's side of a run.
+pub(super) struct Owned {
+    abandon: CancellationToken,
+    outcome: watch::Sender<Option<Outcome>>,
+}
+
+pub(super) fn new(
+    run_id: String,
+    cancel: CancellationToken,
+    journal: Arc<dyn Journal>,
+) -> (Owned, RunHandle) {
+    let abandon = CancellationToken::new();
+    let (sender, outcome) = watch::channel(None);
+    let owned = Owned { abandon: abandon.clone(), outcome: sender };
+    (owned, RunHandle { id: run_id.into(), cancel, abandon, outcome, journal })
+}
+
+impl Owned {
+    pub(super) fn end(self, outcome: Outcome) {
+        self.outcome.send_replace(Some(outcome));
+    }
+
+    /// Resolves when the run is to be dropped.
+    pub(super) async fn abandoned(&self) {
+        self.abandon.cancelled().await;
+    }
+}
+
+impl RunHandle {
+    /// Id of the run, `run_…`.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// How the run ended, once it has. Cancellation-safe. When its owner was dropped, as by a forced end of the
+    /// process, it is [`DriveError::Stopped`].
+    pub async fn result(&self) -> Outcome {
+        let mut outcome = self.outcome.clone();
+        match outcome.wait_for(Option::is_some).await {
+            Ok(ended) => ended.clone().unwrap_or(Err(DriveError::Stopped.into())),
+            Err(_owner_is_gone) => Err(DriveError::Stopped.into()),
+        }
+    }
+
+    /// The events of the run from number `from` on, each with its number, until the run has ended. A reader that
+    /// comes late reads the same as one that was there from the beginning. Ends early with an error of the journal.
+    pub fn events(&self, from: u64) -> impl Stream<Item = Result<(u64, Event), JournalError>> + Send + use<> {
+        let reading = Reading { run: self.clone(), next: from, ready: VecDeque::new(), is_over: false };
+        unfold(reading, async |mut reading| {
+            let event = reading.next().await?;
+            Some((event, reading))
+        })
+    }
+
+    /// Asks the run to end as cancelled: what is under way is dropped, its journal and its result say so.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Ties the run to a caller who waits for it: when the caller leaves before the run has ended, which drops the
+    /// guard, the run is dropped wherever it is.
+    pub fn tie_to_caller(&self) -> TiedToCaller {
+        TiedToCaller(self.abandon.clone())
+    }
+
+    fn has_ended(&self) -> bool {
+        self.outcome.has_changed().is_err() || self.outcome.borrow().is_some()
+    }
+}
+
+/// A caller without whom a run does not go on. Dropped after the run has ended, it changes nothing.
+#[derive(Debug)]
+#[must_use = "the run ends when this is dropped"]
+pub struct TiedToCaller(CancellationToken);
+
+impl Drop for TiedToCaller {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// A reader's position in a run's journal.
+struct Reading {
+    run: RunHandle,
+    next: u64,
+    ready: VecDeque<Event>,
+    is_over: bool,
+}
+
+impl Reading {
+    async fn next(&mut self) -> Option<Result<(u64, Event), JournalError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                self.next += 1;
+                return Some(Ok((self.next - 1, event)));
+            }
+            if self.is_over {
+                return None;
+            }
+            // Looked at before the journal is: what was appended before the end is read after it.
+            let has_ended = self.run.has_ended();
+            let read = if has_ended {
+                self.run.journal.read(&self.run.id, self.next).await
+            } else {
+                let mut outcome = self.run.outcome.clone();
+                tokio::select! {
+                    read = self.run.journal.tail(&self.run.id, self.next, TAIL) => read,
+                    // Ended: the rest is read in the next round.
+                    _ = outcome.wait_for(Option::is_some) => continue,
+                }
+            };
+            match read {
+                Ok(events) => {
+                    self.is_over = has_ended;
+                    self.ready.extend(events);
+                }
+                Err(error) => {
+                    self.is_over = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for RunHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunHandle").field("id", &self.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,89 @@
+//! On whose behalf a run is made, and what it may do.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Who asked for a run, as the edge authenticated them. Components never see it: they learn an opaque id at most.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Principal {
+    /// Id of the user; absent where callers are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+}
+
+impl Principal {
+    /// The user of that id.
+    pub fn user(user_id: impl Into<String>) -> Self {
+        Self { user_id: Some(user_id.into()) }
+    }
+
+    /// Whether nothing is known about who asks.
+    pub fn is_anonymous(&self) -> bool {
+        self.user_id.is_none()
+    }
+}
+
+/// What a run may do beyond what the operator allows everybody: names of grants. Nothing by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Grants(BTreeSet<String>);
+
+impl Grants {
+    /// No grants.
+    pub const fn none() -> &'static Self {
+        const { &Self(BTreeSet::new()) }
+    }
+
+    /// The grants of those names.
+    pub fn new(names: impl IntoIterator<Item = String>) -> Self {
+        Self(names.into_iter().collect())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the grant of that name is among them.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+
+    /// The same for equal grants and for no others: hex SHA-256, or nothing when there are none. It is part of the
+    /// keys of cache and single flight, so that callers share an answer only when both were allowed to get it.
+    pub fn digest(&self) -> String {
+        if self.0.is_empty() {
+            return String::new();
+        }
+        let mut hash = Sha256::new();
+        for name in &self.0 {
+            // With its length before it, no name can be read as the end of another.
+            hash.update((name.len() as u64).to_be_bytes());
+            hash.update(name);
+        }
+        hash.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_grants_have_one_digest_and_others_have_others() {
+        let digest = |names: &[&str]| Grants::new(names.iter().map(|name| (*name).to_owned())).digest();
+        assert_eq!(digest(&[]), "");
+        assert_eq!(digest(&["a", "b"]), digest(&["b", "a", "a"]));
+        let all = [digest(&["a"]), digest(&["b"]), digest(&["ab"]), digest(&["a", "b"])];
+        let different: BTreeSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
+    }
+}
