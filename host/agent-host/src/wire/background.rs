@@ -106,7 +106,7 @@ impl Background {
         }
         if let Some(jobbing) = self.jobbing {
             running.queue = Some(jobbing.queue.clone());
-            starting.work_off(jobbing, self.tools, without_workers, &running);
+            starting.work_off(jobbing, &self.tools, without_workers, &running);
         }
         running
     }
@@ -157,7 +157,7 @@ impl Starting<'_> {
         self.begin(&running.drain, "run-recorder", record);
     }
 
-    fn work_off(&self, jobbing: Jobbing, tools: Arc<ToolHost>, without_workers: bool, running: &Running) {
+    fn work_off(&self, jobbing: Jobbing, tools: &Arc<ToolHost>, without_workers: bool, running: &Running) {
         let (depth, queue) = (jobbing.depth, jobbing.queue.clone());
         self.begin(&running.others, "queue-depth", move || depth.clone().watch(queue.clone()));
         if let Some(writer) = jobbing.writer {

@@ -11,11 +11,11 @@ use http::StatusCode;
 use serde::{Serialize, Serializer};
 
 use crate::answer::{self, Failure, Routine};
-use crate::edge::{Served, VariantA};
+use crate::dependencies::{RouteState, VariantA};
 use crate::readiness::not_prepared;
 use crate::unhealthy::Unhealthy;
 
-pub(super) async fn report_readiness(State(edge): State<Arc<Served<VariantA>>>) -> impl IntoResponse {
+pub(super) async fn report_readiness(State(edge): State<Arc<RouteState<VariantA>>>) -> impl IntoResponse {
     let mut checks = check_all(&edge.variant.probes, edge.settings.probe_time_limit).await;
     if edge.readiness.is_shutting_down() {
         let outcome = Err(ProbeError("the service is shutting down".into()));
@@ -30,7 +30,8 @@ pub(super) async fn report_readiness(State(edge): State<Arc<Served<VariantA>>>) 
     if preparing.first {
         checks.push(Check { name: "tools", outcome: Err(not_prepared(&preparing)) });
     }
-    let tools = Tools { failed: edge.variant.toolbox.faults(), preparing: preparing.files };
+    let failed = edge.variant.toolbox.faults().into_iter().map(FailedTool::from).collect();
+    let tools = Tools { failed, preparing: preparing.files };
     let report = Report::new(&checks, tools);
     let status = if report.healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut response = answer::json(status, &report);
@@ -57,10 +58,23 @@ struct Report<'a> {
 struct Tools {
     /// Those that could not be loaded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    failed: Vec<ToolFault>,
+    failed: Vec<FailedTool>,
     /// Those that are being loaded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     preparing: Vec<String>,
+}
+
+/// A component that could not be loaded.
+#[derive(Serialize)]
+struct FailedTool {
+    file: String,
+    error: String,
+}
+
+impl From<ToolFault> for FailedTool {
+    fn from(ToolFault { file, error }: ToolFault) -> Self {
+        Self { file, error }
+    }
 }
 
 impl<'a> Report<'a> {
