@@ -1,4 +1,4 @@
-# The service and its tools in one image, built by the command that CI runs too.
+# The service and its tools in one image.
 #
 #   docker build -t agent-host .
 #   docker run -p 3000:3000 -e LLM_API_KEY=… agent-host
@@ -16,7 +16,7 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends ca-certificates curl \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --uid 10001 --create-home --home-dir /var/lib/agent-host agent-host
-# Without its debug information. Who needs lines in a backtrace puts /src/target/release/agent-host.debug of the first
+# Without its symbols. Who needs names and lines in a backtrace puts /src/target/release/agent-host.debug of the first
 # stage beside it.
 COPY --from=build /src/target/release/agent-host /usr/local/bin/agent-host
 COPY --from=build /src/target/tools/ /usr/share/agent-host/tools/

@@ -1,6 +1,8 @@
 //! The invariants of host/ARCHITECTURE.md that no manifest can state. Every rule has to find what it is
 //! about, so that renaming a crate or a file cannot disarm it.
 
+mod imports;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -175,6 +177,34 @@ fn the_run_and_the_retry_schedule_have_no_async_and_no_clock() {
             assert!(!impure, "{place}: {line}");
         }
     }
+}
+
+/// A reader who wants to understand one of them would have to understand all at once.
+#[test]
+fn no_files_of_a_crate_take_names_from_each_other_in_a_circle() {
+    let circles: Vec<BTreeSet<String>> = ["agent-core", "agent-host"]
+        .into_iter()
+        .chain(MIDDLES)
+        .flat_map(|name| imports::circles_below(&repository().join("host").join(name).join("src")))
+        .map(|circle| circle.iter().map(|file| shown(file)).collect())
+        .collect();
+    assert!(circles.is_empty(), "{circles:#?}");
+}
+
+/// Otherwise the test above could not fail.
+#[test]
+fn a_circle_of_files_is_found_through_reexports_and_one_in_tests_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("lib.rs", "mod a;\nmod b;\nmod c;\nmod shown { pub use crate::b::Second; }\npub use a::First;");
+    write("a.rs", "pub struct First(crate::b::Second);\n#[cfg(test)]\nmod tests { use crate::c::third; }");
+    write("b.rs", "use crate::First;\npub struct Second;\nimpl From<First> for Second {}");
+    write("c.rs", "pub fn third(_: super::a::First) {}");
+    let circles = imports::circles_below(folder.path());
+    let names = |circle: &BTreeSet<PathBuf>| -> Vec<_> {
+        circle.iter().map(|file| file.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    };
+    assert_eq!(circles.iter().map(names).collect::<Vec<_>>(), [["a.rs", "b.rs"]]);
 }
 
 #[test]

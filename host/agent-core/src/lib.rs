@@ -7,8 +7,10 @@
 //! - [`ports`]: one trait and its error per file: what the core needs from the outside.
 //! - [`policy`]: the one entry to an agent run, and the wrappers around it.
 //! - [`health`]: runs probes side by side and collects a report.
+//! - [`backoff`]: the pauses between tries, for the whole workspace.
 //! - [`circuit`]: a circuit breaker as a value, and one that many calls pass through.
 //! - [`journal`]: how the journals of runs get to their store.
+//! - [`usage_meter`]: what a run has cost so far, also one that ends without a result.
 //! - [`rates`]: rate windows that go on counting when their store fails.
 //! - [`jobs`]: what callers do with jobs, and the worker that works them off.
 //! - [`observe`]: what the core tells whoever counts.
@@ -17,11 +19,10 @@
 //!
 //! What does not belong here: HTTP, WebAssembly, databases, environment variables, status codes.
 
-mod backoff;
+pub mod backoff;
 pub mod circuit;
 pub mod drive;
 pub mod error_chain;
-mod gen_ai;
 pub mod health;
 pub mod jobs;
 pub mod journal;
@@ -35,4 +36,5 @@ pub mod runs;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod trace;
+pub mod usage_meter;
 pub mod words;

@@ -13,8 +13,8 @@
 
 use futures::future::BoxFuture;
 
-mod batch;
 pub mod bullmq;
+mod group_commit;
 pub mod memory;
 pub mod mongo;
 pub mod redis;

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
-use agent_core::ports::{Preparing, ProbeError};
+use agent_core::ports::{Preparing, ProbeError, ToolFault, Toolbox};
+use serde::Serialize;
 
 /// Held by whoever runs the service for as long as it wants requests. Dropping it is the event: from then
 /// on readiness is denied, and no path through the shutdown can forget to say so.
@@ -45,6 +46,40 @@ impl Readiness {
 impl std::fmt::Debug for Readiness {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Readiness").field("tasks_down", &self.tasks_down()).finish_non_exhaustive()
+    }
+}
+
+/// The files of the tools folder that do not serve, in both variants' readiness reports. The others do, so this makes
+/// nothing unhealthy.
+#[derive(Serialize)]
+pub(crate) struct ToolsReport {
+    /// Those that could not be loaded, or for whose tools the catalog has no room.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failed: Vec<FailedTool>,
+    /// Those that are being loaded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    preparing: Vec<String>,
+}
+
+/// A file and why it does not serve.
+#[derive(Serialize)]
+struct FailedTool {
+    file: String,
+    error: String,
+}
+
+impl From<ToolFault> for FailedTool {
+    fn from(ToolFault { file, error }: ToolFault) -> Self {
+        Self { file, error }
+    }
+}
+
+impl ToolsReport {
+    /// Nothing when all files serve.
+    pub(crate) fn of(toolbox: &dyn Toolbox) -> Option<Self> {
+        let failed: Vec<_> = toolbox.faults().into_iter().map(FailedTool::from).collect();
+        let preparing = toolbox.preparing().files;
+        (!failed.is_empty() || !preparing.is_empty()).then_some(Self { failed, preparing })
     }
 }
 

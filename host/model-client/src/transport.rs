@@ -120,6 +120,10 @@ impl Transport {
     }
 
     fn cut(&self, error: reqwest::Error) -> Broken {
+        if error.is_connect() && error.is_timeout() {
+            let (host, limit) = (self.endpoint.authority(), CONNECT_TIMEOUT.as_millis());
+            return Broken::Cut(format!("{host}: no connection within {limit} ms"));
+        }
         Broken::Cut(format!("{}: {}", self.endpoint.authority(), describe(&error.without_url())))
     }
 }

@@ -69,7 +69,7 @@ async fn start(folder: &Path) -> ToolHost {
         limits: Limits::default(),
         catalog_tokens: 5_000,
         metering: false,
-        lane: tokio::runtime::Handle::current(),
+        guest_runtime: tokio::runtime::Handle::current(),
         observer: Arc::new(NoObserver),
     };
     let host = ToolHost::start(config).await.unwrap();

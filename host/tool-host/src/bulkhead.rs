@@ -1,16 +1,16 @@
-//! Who may call at the same time: a bulkhead for each component within the slots of all.
+//! Concurrency limits of calls: a bulkhead per component, within the slots that all components share.
 //!
-//! A component that hangs uses up its own permits and no more. The bulkhead comes first, so that a call that
-//! waits for it holds no slot.
+//! A component that hangs uses up its own permits and no more. A call acquires its component's permit first, so that it
+//! holds no slot while it waits for that.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::capability::LogRate;
 use crate::host_work::COMPONENT_PERMITS;
-use crate::limits::Limits;
-use crate::log_rate::LogRate;
+use crate::limits::{DESCRIBE_SLOTS, Limits};
 
 /// What the calls of one component share.
 #[derive(Debug)]
@@ -21,6 +21,36 @@ pub(crate) struct Bulkhead {
     pub(crate) log_rate: Arc<LogRate>,
 }
 
+/// What all components share: a permit for each instance that there is room for.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    calls: Arc<Semaphore>,
+    most: usize,
+    /// The pool has instances for components that describe themselves beside the calls'.
+    describing: Arc<Semaphore>,
+}
+
+impl Slots {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let most = limits.concurrency as usize;
+        Self {
+            calls: Arc::new(Semaphore::new(most)),
+            most,
+            describing: Arc::new(Semaphore::new(DESCRIBE_SLOTS as usize)),
+        }
+    }
+
+    /// Waits for a permit to have a component describe itself. Nothing when the host is gone.
+    pub(crate) async fn describe(&self) -> Option<OwnedSemaphorePermit> {
+        self.describing.clone().acquire_owned().await.ok()
+    }
+
+    /// How many calls hold one.
+    pub(crate) fn in_use(&self) -> usize {
+        self.most.saturating_sub(self.calls.available_permits())
+    }
+}
+
 /// What a call holds until everything that is done for it has ended.
 #[derive(Debug)]
 pub(crate) struct Permits {
@@ -28,7 +58,7 @@ pub(crate) struct Permits {
     _slot: OwnedSemaphorePermit,
 }
 
-/// Whose permits were all taken until the deadline.
+/// Which limit a call waited for until its deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Busy {
     Component,
@@ -45,13 +75,9 @@ impl Bulkhead {
     }
 
     /// Waits for the component's permit and then for a slot, until the deadline.
-    pub(crate) async fn admit(
-        &self,
-        slots: &Arc<Semaphore>,
-        deadline: Instant,
-    ) -> Result<Arc<Permits>, Busy> {
+    pub(crate) async fn admit(&self, slots: &Slots, deadline: Instant) -> Result<Arc<Permits>, Busy> {
         let component = permit(&self.permits, deadline).await.ok_or(Busy::Component)?;
-        let slot = permit(slots, deadline).await.ok_or(Busy::Host)?;
+        let slot = permit(&slots.calls, deadline).await.ok_or(Busy::Host)?;
         Ok(Arc::new(Permits { _component: component, _slot: slot }))
     }
 }

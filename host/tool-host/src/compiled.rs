@@ -1,8 +1,9 @@
 //! Compiled components on disk, so that a second start loads instead of compiling.
 //!
-//! Compiled code is run as it is found, so whoever can write it owns the host. The folder must therefore be ours
-//! alone; a file in it ends with the digest of the code before it, and one that is torn or damaged is compiled anew. Without a folder the
-//! code goes through an anonymous file in memory. This is the one place of the project where `unsafe` is needed.
+//! Compiled code is run as it is found, so a process that can write it can do whatever the host can. The folder must
+//! therefore be writable by this user alone; a file in it ends with the digest of the code before it, and one that is
+//! torn or damaged is compiled anew. Without a folder the code goes through an anonymous file in memory. This is the
+//! one place of the project where `unsafe` is needed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
@@ -20,6 +21,7 @@ use wasmtime::{Engine, Precompiled};
 
 use crate::component::detail;
 use crate::error::LoadError;
+use crate::temp_file;
 
 /// Bytes of the digest behind the compiled code.
 const DIGEST_BYTES: u64 = 32;
@@ -42,7 +44,7 @@ pub(crate) struct CompiledCache {
 #[derive(Debug)]
 pub(crate) enum Output {
     /// A file of the cache folder, not yet under its name.
-    Aside(NamedTempFile),
+    Named(NamedTempFile),
     /// A file that has no name anywhere.
     Anonymous(File),
 }
@@ -60,6 +62,11 @@ impl CompiledCache {
                 false
             }
         });
+        if let Some(folder) = &folder
+            && let Err(error) = temp_file::remove_abandoned(folder)
+        {
+            tracing::warn!(folder = %folder.display(), %error, "files that a killed process left cannot be removed");
+        }
         let cache = Self { folder, fingerprint, compiled: AtomicU64::new(0), loaded: AtomicU64::new(0) };
         cache.prune();
         cache
@@ -87,7 +94,7 @@ impl CompiledCache {
     /// Somewhere for a compiler to write to.
     pub(crate) fn output(&self) -> io::Result<Output> {
         match &self.folder {
-            Some(folder) => NamedTempFile::new_in(folder).map(Output::Aside),
+            Some(folder) => temp_file::create(folder).map(Output::Named),
             None => {
                 let file = rustix::fs::memfd_create("compiled-tool", MemfdFlags::CLOEXEC)?;
                 Ok(Output::Anonymous(file.into()))
@@ -100,11 +107,11 @@ impl CompiledCache {
         output.check()?;
         let unwritable = |error: io::Error| LoadError::CompilerUnavailable(error.to_string());
         let file = match (output, self.path(digest)) {
-            (Output::Aside(aside), Some(path)) => {
+            (Output::Named(aside), Some(path)) => {
                 seal(aside.as_file()).map_err(unwritable)?;
                 aside.persist(path).map_err(|error| unwritable(error.error))?
             }
-            (Output::Aside(aside), None) => aside.into_file(),
+            (Output::Named(aside), None) => aside.into_file(),
             (Output::Anonymous(file), _) => file,
         };
         // What is not whole, or for another version or other settings, is found out by wasmtime.
@@ -146,7 +153,7 @@ impl Output {
     /// The file, for a compiler.
     pub(crate) fn file(&self) -> io::Result<File> {
         match self {
-            Self::Aside(aside) => aside.as_file().try_clone(),
+            Self::Named(aside) => aside.as_file().try_clone(),
             Self::Anonymous(file) => file.try_clone(),
         }
     }
@@ -156,7 +163,7 @@ impl Output {
         let garbage = |why: &str| Err(LoadError::CompilerGarbage(why.to_owned()));
         let unreadable = |error: io::Error| LoadError::CompilerUnavailable(error.to_string());
         let file = match self {
-            Self::Aside(aside) => {
+            Self::Named(aside) => {
                 let (there, opened) = (fs::symlink_metadata(aside.path()), aside.as_file().metadata());
                 let (there, opened) = (there.map_err(unreadable)?, opened.map_err(unreadable)?);
                 let same = (there.dev(), there.ino()) == (opened.dev(), opened.ino());
@@ -247,7 +254,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
         return Err(io::Error::other("others can write it"));
     }
     // Finds out now, and once, that the folder is read-only.
-    NamedTempFile::new_in(folder).map(drop)
+    temp_file::create(folder).map(drop)
 }
 
 /// Removes what was not used for longest until what is left is within both bounds.
@@ -267,10 +274,7 @@ fn prune(folder: &Path, most_files: usize, most_bytes: u64) -> io::Result<()> {
         if count <= most_files && bytes <= most_bytes {
             break;
         }
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
+        temp_file::remove(&path)?;
         (count, bytes) = (count - 1, bytes - own);
     }
     Ok(())
@@ -371,6 +375,18 @@ mod tests {
         assert!(!folder.path().join("middle.cwasm").exists() && folder.path().join("new.cwasm").exists());
     }
 
+    #[test]
+    fn a_start_removes_what_a_killed_process_left() {
+        let folder = tempfile::tempdir().unwrap();
+        make_private(folder.path()).unwrap();
+        let left = folder.path().join(".tmpabcdef");
+        fs::write(&left, "half of a compiled tool").unwrap();
+        let long_ago = SystemTime::now() - std::time::Duration::from_secs(600);
+        File::options().append(true).open(&left).unwrap().set_modified(long_ago).unwrap();
+        open(folder.path());
+        assert!(!left.exists());
+    }
+
     fn written(code: &[u8]) -> String {
         let folder = tempfile::tempdir().unwrap();
         make_private(folder.path()).unwrap();
@@ -403,12 +419,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         make_private(folder.path()).unwrap();
         let cache = open(folder.path());
-        let Output::Aside(aside) = cache.output().unwrap() else { panic!("there is a folder") };
+        let Output::Named(aside) = cache.output().unwrap() else { panic!("there is a folder") };
         let code = Engine::default().precompile_component(&wat::parse_str(COMPONENT).unwrap()).unwrap();
         let other = folder.path().join("other");
         fs::write(&other, code).unwrap();
         fs::rename(other, aside.path()).unwrap();
-        let refused = cache.keep(&Engine::default(), Output::Aside(aside), "sha256:1").err().unwrap();
+        let refused = cache.keep(&Engine::default(), Output::Named(aside), "sha256:1").err().unwrap();
         assert!(refused.to_string().contains("replaced"), "{refused}");
     }
 }

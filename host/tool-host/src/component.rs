@@ -7,10 +7,11 @@ use sha2::{Digest, Sha256};
 use crate::bindings::SandboxedToolPre;
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::bulkhead::Bulkhead;
+use crate::call::CallState;
 use crate::definition::Definition;
 use crate::error::LoadError;
 use crate::schema::Budget;
-use crate::state::{CallState, printable};
+use crate::text::printable;
 
 /// Largest component, in bytes: room for one that carries a Python interpreter.
 pub(crate) const MOST_BYTES: u64 = 64 << 20;

@@ -1,27 +1,21 @@
-//! What a component says of itself before anything is compiled: is it a component, which version of the
-//! contract it was built for, and what it wants from the host.
+//! What a component says of itself before anything is compiled: is it a component, which version of the contract it was
+//! built for, and which capabilities it wants. A pure reader of bytes: what may be imported is the table of
+//! `capability/`.
 
 use wasmparser::{Encoding, Parser, Payload};
 
+use crate::capability::CapabilitySet;
 use crate::error::LoadError;
-use crate::state::printable;
+use crate::text::printable;
 
 /// The interface every tool exports, without its version.
 const TOOL_INTERFACE: &str = "agent:tool/tool@";
 
 /// Versions of `agent:tool` that this host serves.
-const SERVED: &[&str] = &["0.1.0"];
+pub(crate) const SERVED: &[&str] = &["0.1.0"];
 
 /// [`SERVED`] in words.
 const SERVED_TEXT: &str = "agent:tool@0.1.0";
-
-/// Interfaces of the contract that every tool may import.
-const OPEN_INTERFACES: &[&str] = &["context", "log", "clock"];
-
-/// Packages of WASI 0.2 that are linked closed: the standard libraries of several languages import them
-/// always, and get no files, no sockets, no environment and no arguments from them.
-const CLOSED_WASI: &[&str] =
-    &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random", "wasi:sockets"];
 
 /// How every WebAssembly file begins.
 const WASM_MAGIC: &[u8] = b"\0asm";
@@ -30,15 +24,8 @@ const WASM_MAGIC: &[u8] = b"\0asm";
 const NAMED: usize = 5;
 const NAME_BYTES: usize = 100;
 
-/// What a component wants from the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wants {
-    /// Whether it imports WASI.
-    pub(crate) wasi: bool,
-}
-
-/// Reads a component's exports and imports.
-pub(crate) fn inspect(bytes: &[u8]) -> Result<Wants, LoadError> {
+/// Reads a component's exports and imports. Says which capabilities it wants.
+pub(crate) fn inspect(bytes: &[u8]) -> Result<CapabilitySet, LoadError> {
     if bytes.is_empty() {
         return Err(LoadError::Empty);
     }
@@ -49,14 +36,14 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Wants, LoadError> {
     }
     let (exports, imports) = outer_names(bytes)?;
     check_version(&exports)?;
-    let refused: Vec<_> = imports.iter().filter(|name| !is_granted(name)).cloned().collect();
-    if refused.iter().any(|name| name.starts_with("wasi:http/")) {
-        return Err(LoadError::UngrantedHttp(name_some(&refused)));
-    }
-    if !refused.is_empty() {
-        return Err(LoadError::Ungranted(name_some(&refused)));
-    }
-    Ok(Wants { wasi: imports.iter().any(|name| name.starts_with("wasi:")) })
+    CapabilitySet::answering(&imports).map_err(|refused| {
+        let names = name_some(&refused);
+        if refused.iter().any(|name| name.starts_with("wasi:http/")) {
+            LoadError::UngrantedHttp(names)
+        } else {
+            LoadError::Ungranted(names)
+        }
+    })
 }
 
 /// What a file is that people put here by mistake, by how it begins.
@@ -143,20 +130,11 @@ fn name_some(names: &[String]) -> String {
     text.join(", ")
 }
 
-fn is_granted(import: &str) -> bool {
-    let Some((package, rest)) = import.split_once('/') else { return false };
-    let Some((interface, version)) = rest.split_once('@') else { return false };
-    match package {
-        "agent:tool" => OPEN_INTERFACES.contains(&interface) && SERVED.contains(&version),
-        wasi => CLOSED_WASI.contains(&wasi) && version.starts_with("0.2."),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn inspect_text(text: &str) -> Result<Wants, String> {
+    fn inspect_text(text: &str) -> Result<CapabilitySet, String> {
         inspect(&wat::parse_str(text).unwrap()).map_err(|error| error.to_string())
     }
 
@@ -215,8 +193,8 @@ mod tests {
             let name = |version| format!(r#"(export "agent:tool/tool@{version}" (instance 0))"#);
             format!("(component (instance) {} {})", name(first), name(second))
         };
-        assert_eq!(inspect_text(&both("7.0.0", "0.1.0")), Ok(Wants { wasi: false }));
-        assert_eq!(inspect_text(&both("0.1.0", "7.0.0")), Ok(Wants { wasi: false }));
+        assert_eq!(inspect_text(&both("7.0.0", "0.1.0")), Ok(CapabilitySet::default()));
+        assert_eq!(inspect_text(&both("0.1.0", "7.0.0")), Ok(CapabilitySet::default()));
         assert!(inspect_text(&both("7.0.0", "8.0.0")).unwrap_err().contains("agent:tool@7.0.0"));
     }
 
@@ -230,8 +208,10 @@ mod tests {
 
     #[test]
     fn only_what_is_granted_may_be_imported() {
-        assert_eq!(inspect_text(&importing("agent:tool/log@0.1.0")), Ok(Wants { wasi: false }));
-        assert_eq!(inspect_text(&importing("wasi:cli/environment@0.2.3")), Ok(Wants { wasi: true }));
+        for granted in ["agent:tool/log@0.1.0", "wasi:cli/environment@0.2.3"] {
+            let expected = CapabilitySet::answering(&[granted.to_owned()]).unwrap();
+            assert_eq!(inspect_text(&importing(granted)), Ok(expected));
+        }
         for refused in
             ["wasi:cli/environment@0.3.0", "agent:tool/secrets@0.1.0", "agent:tool/log@0.2.0", "env"]
         {

@@ -1,8 +1,8 @@
-//! Has a component describe itself and prepares what it described.
+//! Calls a component's `describe` and prepares the tools it describes.
 //!
-//! Both run a stranger's programs, the guest and its schemas, so they run on a thread of their own, within a time
-//! that starts when they do. The instance comes from slots of their own: a host that is full of calls can still
-//! take a component up.
+//! Both run a stranger's programs, the guest and its schemas. So they run on a blocking thread of the guest runtime,
+//! each with a time limit that counts from when it begins, and with slots of their own: a host that is full of calls
+//! can still load a component.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,13 +12,12 @@ use wasmtime::Trap;
 
 use crate::bindings::SandboxedToolPre;
 use crate::bindings::exports::agent::tool::tool::ToolDef;
+use crate::call::{CallState, Caller, Progress};
 use crate::component::{define, detail};
 use crate::definition::Definition;
 use crate::error::LoadError;
-use crate::progress::Progress;
 use crate::runtime::Runtime;
 use crate::schema::Budget;
-use crate::state::{CallState, Caller};
 
 /// Longest a component may take to describe itself. Those that carry an interpreter start it first.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -32,7 +31,7 @@ pub(crate) async fn describe(
     pre: &SandboxedToolPre<CallState>,
     name: &Arc<str>,
 ) -> Result<Vec<Arc<Definition>>, LoadError> {
-    let slot = runtime.describe_slots.clone().acquire_owned().await;
+    let slot = runtime.slots.describe().await;
     let work = {
         let (runtime, pre, name) = (runtime.clone(), pre.clone(), name.clone());
         move || {
@@ -41,8 +40,11 @@ pub(crate) async fn describe(
             define(described, &mut Budget::until(Instant::now() + PREPARE_TIMEOUT))
         }
     };
-    let threads = runtime.lane.clone();
-    let tools = threads.spawn_blocking(work).await.map_err(|error| LoadError::Host(error.to_string()))??;
+    let tools = runtime
+        .guest_runtime
+        .run_blocking(work)
+        .await
+        .map_err(|error| LoadError::Host(error.to_string()))??;
     for tool in &tools {
         for oddity in &tool.oddities {
             tracing::warn!(
@@ -73,7 +75,7 @@ async fn ask(
         log_rate: Arc::default(),
     };
     let call = async {
-        let mut store = runtime.fresh_store(caller)?;
+        let mut store = runtime.sandbox.store(caller)?;
         let instance = pre.instantiate_async(&mut store).await?;
         instance.agent_tool_tool().call_describe(&mut store).await
     };
@@ -81,7 +83,7 @@ async fn ask(
         || LoadError::Describe(format!("it did not return within {} ms", DESCRIBE_TIMEOUT.as_millis()));
     match tokio::time::timeout_at(deadline.into(), call).await {
         Ok(Ok(described)) => Ok(described),
-        // Whoever notices the deadline first, the clock that interrupts the guest or the one that waits for it.
+        // The epoch clock that interrupts the guest and the timer above race for the same deadline.
         Ok(Err(error)) if error.downcast_ref() == Some(&Trap::Interrupt) => Err(late()),
         Err(_elapsed) => Err(late()),
         Ok(Err(error)) if error.is::<wasmtime::PoolConcurrencyLimitError>() => {

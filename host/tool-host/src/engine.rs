@@ -25,7 +25,7 @@ const KEPT_MEMORY_BYTES: usize = 1 << 20;
 /// What a pooled table keeps resident, likewise.
 const KEPT_TABLE_BYTES: usize = 64 << 10;
 
-/// Slots that stay warm when nobody uses them: what an idle host pays for being quick.
+/// Slots that stay resident when they are unused: memory of an idle host for quick calls.
 const WARM_SLOTS: u32 = 16;
 
 /// Makes the engine and starts its clock.

@@ -96,7 +96,7 @@ pub enum LoadError {
     },
     /// The descriptions of all tools together would be too long.
     #[error(
-        "adds {own} tokens to every model call, and all tools together may have {most}, half of TOKEN_BUDGET_PER_REQUEST; the largest are {largest}: shorten descriptions, remove a file, or raise the budget"
+        "adds {own} tokens to every model call, and all tools together may have {most}, half of TOKEN_BUDGET_PER_REQUEST less 512 for the question and the last words; the largest are {largest}: shorten descriptions, remove a file, or raise the budget"
     )]
     CatalogFull {
         /// About how many tokens it would add.
@@ -108,20 +108,29 @@ pub enum LoadError {
     },
 }
 
-impl LoadError {
-    /// Whether the same file may load later, though it does not change.
-    pub(crate) fn may_pass(&self) -> bool {
-        matches!(self, Self::Unreadable(_) | Self::CompilerUnavailable(_) | Self::Host(_))
-    }
+/// Whether the same file may load later, though it does not change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailureClass {
+    /// The component is at fault: it stays refused until it changes.
+    Permanent,
+    /// The component is at fault, or a machine that is short of memory or time.
+    Ambiguous,
+    /// The error says nothing of the component.
+    Transient,
+}
 
-    /// Whether this says nothing of the component itself: memory was short, or its copy could not be read just now. The
-    /// last good version is not given up for that.
-    pub(crate) fn is_no_verdict(&self) -> bool {
+impl LoadError {
+    /// Whether trying again may help.
+    pub(crate) fn class(&self) -> FailureClass {
         use std::io::ErrorKind::{InvalidData, NotFound};
         match self {
-            Self::CompilerKilled(_) => true,
-            Self::Forgotten(error) => !matches!(error.kind(), NotFound | InvalidData),
-            _ => false,
+            Self::Unreadable(_) | Self::CompilerUnavailable(_) | Self::Host(_) => FailureClass::Transient,
+            // A copy that is gone or damaged does not come back.
+            Self::Forgotten(error) if !matches!(error.kind(), NotFound | InvalidData) => {
+                FailureClass::Transient
+            }
+            Self::CompilerKilled(_) => FailureClass::Ambiguous,
+            _ => FailureClass::Permanent,
         }
     }
 }

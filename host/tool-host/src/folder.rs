@@ -1,7 +1,8 @@
 //! The tools folder as a file system: which files are in it, what identifies their content, and how they are read.
 //!
-//! A folder may lie on a mount that does not answer. So everything here runs on threads for blocking work, whoever waits
-//! for it has a limit, and no more than [`MOST_HUNG`] threads are ever given to a folder that hangs.
+//! A folder may lie on a mount that does not answer. So everything here runs on threads for blocking work, every
+//! question has a time limit, and no more than [`MOST_HUNG`] threads are ever given to a folder that hangs. The limit
+//! counts from when a question has its thread: a queue behind slow answers is no hang.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -9,15 +10,17 @@ use std::io::ErrorKind::NotFound;
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::component::{self, MOST_BYTES};
 use crate::error::LoadError;
 
-/// Longest a folder may take to be listed, or a file to be read.
+/// Longest a folder may take to be listed, or a file to be read, from when a thread does it.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
 /// Most threads that wait for the folder at the same time.
@@ -48,11 +51,13 @@ pub(crate) struct Listing {
 pub(crate) struct Folder {
     path: PathBuf,
     threads: Arc<Semaphore>,
+    /// How many questions were answered until now.
+    answers: Arc<AtomicU64>,
 }
 
 impl Folder {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, threads: Arc::new(Semaphore::new(MOST_HUNG)) }
+        Self { path, threads: Arc::new(Semaphore::new(MOST_HUNG)), answers: Arc::default() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -77,26 +82,40 @@ impl Folder {
         read.await.unwrap_or_else(|error| Err(LoadError::Unreadable(error)))
     }
 
-    /// Waits for an answer of the file system, up to the limit. The thread that asks may wait on.
+    /// Asks the file system on a blocking thread and waits up to the limit. A thread that hangs keeps its permit.
     async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
-        let threads = self.threads.clone();
-        let answer = async move {
-            let permit = threads.acquire_owned().await.map_err(io::Error::other)?;
-            let asked = tokio::task::spawn_blocking(move || {
-                let _permit = permit;
-                question()
-            });
-            asked.await.map_err(io::Error::other)?
-        };
-        let answer = tokio::time::timeout(ANSWER_LIMIT, answer).await;
-        answer.unwrap_or_else(|_elapsed| {
-            let text = format!("it did not answer within {} s", ANSWER_LIMIT.as_secs());
-            Err(io::Error::new(io::ErrorKind::TimedOut, text))
-        })
+        let permit = self.permit().await?;
+        let answers = self.answers.clone();
+        let asked = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let answer = question();
+            answers.fetch_add(1, Ordering::Relaxed);
+            answer
+        });
+        let answer = tokio::time::timeout(ANSWER_LIMIT, asked).await;
+        answer.map_err(|_elapsed| no_answer())?.map_err(io::Error::other)?
     }
+
+    /// Waits for a permit as long as other questions are answered.
+    async fn permit(&self) -> io::Result<OwnedSemaphorePermit> {
+        let mut permit = pin!(self.threads.clone().acquire_owned());
+        loop {
+            let answers = self.answers.load(Ordering::Relaxed);
+            match tokio::time::timeout(ANSWER_LIMIT, &mut permit).await {
+                Ok(permit) => return permit.map_err(io::Error::other),
+                Err(_elapsed) if self.answers.load(Ordering::Relaxed) == answers => return Err(no_answer()),
+                Err(_elapsed) => {}
+            }
+        }
+    }
+}
+
+fn no_answer() -> io::Error {
+    let text = format!("it did not answer within {} s", ANSWER_LIMIT.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
 /// What is there but cannot be looked at is listed too, because only what is gone may stop serving.
@@ -184,6 +203,34 @@ mod tests {
             File::options().append(true).open(&path).unwrap().set_modified(time).unwrap();
         }
         assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), time);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_that_waits_for_a_thread_has_its_whole_time_when_it_gets_one() {
+        let folder = Folder::new(PathBuf::new());
+        let busy = folder.threads.clone().acquire_many_owned(MOST_HUNG as u32).await.unwrap();
+        let mut asked = pin!(folder.ask(|| Ok("here it is")));
+        let almost = ANSWER_LIMIT - Duration::from_secs(1);
+        for _ in 0..3 {
+            assert!(futures::poll!(&mut asked).is_pending(), "others are answered");
+            folder.answers.fetch_add(1, Ordering::Relaxed);
+            tokio::time::advance(almost).await;
+        }
+        drop(busy);
+        assert_eq!(asked.await.unwrap(), "here it is");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_that_gets_no_thread_while_nothing_is_answered_ends_at_the_limit() {
+        let folder = Folder::new(PathBuf::new());
+        let _hung = folder.threads.clone().acquire_many_owned(MOST_HUNG as u32).await.unwrap();
+        let begun = tokio::time::Instant::now();
+        let error = folder.ask(|| Ok(())).await.unwrap_err();
+        assert_eq!(
+            (error.kind(), begun.elapsed().as_secs()),
+            (io::ErrorKind::TimedOut, ANSWER_LIMIT.as_secs())
+        );
+        assert_eq!(error.to_string(), "it did not answer within 10 s");
     }
 
     #[test]

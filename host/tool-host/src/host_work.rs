@@ -1,29 +1,22 @@
 //! The host's own work for guests: checking large values, preparing schemas, and describing.
 //!
-//! It runs on threads that serve nobody else, so many at a time as there are permits, of all and of one component, and it ends itself at its
-//! deadline. Whoever waits for it stops waiting then; permits and slots stay taken until it has really ended.
+//! It runs on the blocking threads of the guest runtime, with a limit on how much runs at once, in all and for one
+//! component. It ends itself at its deadline. The caller stops waiting then; permits and slots are held until the work
+//! has really ended.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tokio::task::JoinError;
+
+use crate::guest_runtime::Unfinished;
 
 /// Most such pieces of work at once. Each may hold some tens of megabytes.
 const PERMITS: usize = 4;
 
 /// Most of them for one component, so that its checks never keep another's waiting for more than their turn.
 pub(crate) const COMPONENT_PERMITS: usize = 2;
-
-/// Why there is no result.
-#[derive(Debug)]
-pub(crate) enum Unfinished {
-    /// The deadline passed.
-    Deadline,
-    /// The host panicked, or it is shutting down.
-    Host(JoinError),
-}
 
 /// The threads for such work.
 #[derive(Debug)]

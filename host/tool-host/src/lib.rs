@@ -1,19 +1,21 @@
 //! Runs tools that are WebAssembly components: sandboxed, measured, and swapped while it serves.
 //!
 //! The only crate that names wasmtime. In reading order:
-//! - `load`, `contract`, `compiler`, `compiled`, `component`, `describe`, `definition`: from a file to something that
-//!   can be called.
+//! - `load`, `contract`, `compiler`, `compiled`, `temp_file`, `component`, `describe`, `definition`: from a file to
+//!   something that can be called.
 //! - `schema`, `host_work`: what the host computes for guests, on a budget and beside the threads that serve.
-//! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of it.
-//! - `call`, `fault`, `bulkhead`, `lane`, `state`, `limits`, `progress`: one call, how it can fail, who may call at
-//!   the same time, its thread, what the guest may ask for and use up.
-//! - `engine`, `runtime`: what all of them share.
+//! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of
+//!   it.
+//! - `call`, `bulkhead`, `guest_runtime`: one call and how it can fail, who may call at the same time, on which thread.
+//! - `capability`, `limits`: what a guest may import and use up.
+//! - `engine`, `sandbox`, `runtime`: what all of them share.
 //!
 //! What does not belong here: which tool a model should call, and what an operator may read.
 
 mod bindings;
 mod bulkhead;
 mod call;
+mod capability;
 mod compiled;
 mod compiler;
 mod component;
@@ -22,21 +24,19 @@ mod definition;
 mod describe;
 mod engine;
 mod error;
-mod fault;
 mod folder;
+mod guest_runtime;
 mod host_work;
 mod inventory;
-mod lane;
 mod limits;
 mod load;
-mod log_rate;
 mod mean;
 mod observer;
-mod progress;
 mod runtime;
+mod sandbox;
 mod schema;
 mod snapshot;
-mod state;
+mod temp_file;
 mod text;
 mod watch;
 
@@ -59,8 +59,9 @@ use inventory::{Inventory, Settled};
 use runtime::Runtime;
 use snapshot::Snapshot;
 
-/// How long a start waits for what was compiled before. What takes longer is published when it is there.
-const START_PATIENCE: Duration = Duration::from_millis(250);
+/// Longest time a start waits for its tools: enough for those that were compiled before. The others are published when
+/// they are loaded.
+const START_WAIT: Duration = Duration::from_millis(250);
 
 /// What a tool host is made of.
 pub struct Config {
@@ -72,14 +73,14 @@ pub struct Config {
     pub compiler: Compiler,
     /// What one call may use up.
     pub limits: Limits,
-    /// About how many tokens all tools together may add to every model call.
+    /// About how many tokens all tools together may add to every model call: [`agent_core::run::most_catalog_tokens`].
     pub catalog_tokens: u64,
     /// Whether fuel is counted. It makes guests some ten percent slower.
     pub metering: bool,
     /// Where calls that take longer than one tick go on: a runtime that serves nothing else, so that guests
     /// which compute for seconds keep nobody waiting.
-    pub lane: Handle,
-    /// Who is told of calls and swaps.
+    pub guest_runtime: Handle,
+    /// Is told of calls and swaps.
     pub observer: Arc<dyn Observer>,
 }
 
@@ -88,10 +89,10 @@ pub struct ToolHost {
     runtime: Arc<Runtime>,
     path: PathBuf,
     begun: Instant,
-    /// Held by whoever drives it, one event at a time.
+    /// Locked by the caller that drives it, for one step at a time.
     inventory: Mutex<Inventory>,
     published: ArcSwap<Published>,
-    /// Whether everything that was in the folder at first has been looked at.
+    /// Whether everything that was in the folder at first has been loaded or refused.
     prepared: watch_channel::Sender<bool>,
 }
 
@@ -118,8 +119,8 @@ impl ToolHost {
         let runtime = Arc::new(runtime);
         let snapshot = Arc::new(Snapshot::new(runtime.clone(), vec![]));
         let mut inventory = Inventory::new(runtime.clone(), path.clone(), most_tokens).await;
-        inventory.look();
-        let prepared = tokio::time::timeout(START_PATIENCE, inventory.prepare()).await;
+        inventory.poll_folder();
+        let prepared = tokio::time::timeout(START_WAIT, inventory.prepare()).await;
         let settled = match prepared {
             Ok(settled) => settled,
             Err(_elapsed) => inventory.settle(),
@@ -136,13 +137,13 @@ impl ToolHost {
     /// way finish on the set they started with.
     pub async fn reload(&self) {
         let mut inventory = self.inventory.lock().await;
-        inventory.look();
+        inventory.poll_folder();
         self.publish(inventory.settle());
         while !inventory.is_idle() {
             inventory.advance(false).await;
             self.publish(inventory.settle());
+            inventory.remember().await;
         }
-        inventory.remember().await;
     }
 
     /// Follows the folder. Never returns.
@@ -166,7 +167,7 @@ impl ToolHost {
         let prepared = !settled.preparing.first;
         let (components, faults) = (settled.components.len(), settled.faults.len());
         self.swap(settled);
-        // Who waits for it finds the tools there.
+        // After the swap, so that callers of `prepared` find the tools there.
         if prepared && !self.prepared.send_replace(true) {
             let seconds = self.begun.elapsed().as_secs_f64();
             tracing::info!(components, faults, seconds, "all tools are prepared");
@@ -210,12 +211,12 @@ impl ToolHost {
 
     /// How many calls hold a slot now.
     pub fn calls_under_way(&self) -> usize {
-        (self.runtime.limits.concurrency as usize).saturating_sub(self.runtime.slots.available_permits())
+        self.runtime.slots.in_use()
     }
 
     /// Where instances come from on this machine.
     pub fn allocation(&self) -> Allocation {
-        self.runtime.allocation
+        self.runtime.sandbox.allocation()
     }
 
     /// How many components this host compiled, and how many it found compiled.

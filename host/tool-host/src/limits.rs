@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wasmtime::ResourceLimiter;
 
-use crate::progress::Progress;
+use crate::call::Progress;
 
 /// What one tool call may use up.
 #[derive(Debug, Clone)]
@@ -75,14 +75,13 @@ impl Limiter {
         Self { memory_limit, memory: 0, table_elements: 0, denied: false, progress }
     }
 
-    /// Whether the last thing the guest wanted was more than it may have. One that crashes then crashed for
-    /// want of it.
+    /// Whether the guest's last request for memory or a table was denied. One that traps then trapped because of it.
     pub(crate) fn denied(&self) -> bool {
         self.denied
     }
 
-    /// The guest went on after it was denied something: what happens next has other reasons.
-    pub(crate) fn forgive(&mut self) {
+    /// The guest went on after a denial, so that a later trap has another cause.
+    pub(crate) fn clear_denied(&mut self) {
         self.denied = false;
     }
 
@@ -169,7 +168,7 @@ mod tests {
         assert!(limiter.memory_growing(0, 10, None).unwrap());
         assert!(!limiter.denied(), "it wanted less and got it");
         assert!(!limiter.memory_growing(0, 1001, None).unwrap());
-        limiter.forgive();
+        limiter.clear_denied();
         assert!(!limiter.denied());
     }
 

@@ -8,14 +8,15 @@ use wasmtime::component::Component as Code;
 
 use crate::bindings::SandboxedToolPre;
 use crate::bulkhead::Bulkhead;
+use crate::call::CallState;
+use crate::capability::CapabilitySet;
 use crate::component::{Component, detail};
-use crate::contract::{self, Wants};
+use crate::contract;
 use crate::describe::describe;
 use crate::error::LoadError;
 use crate::folder::Folder;
 use crate::inventory::Memory;
 use crate::runtime::Runtime;
-use crate::state::CallState;
 
 /// Where a component's bytes come from.
 pub(crate) enum Source {
@@ -54,19 +55,19 @@ pub(crate) async fn load(
 ) -> Result<(Component, Arc<Vec<u8>>), LoadError> {
     let name: Arc<str> = name.into();
     let bytes = Arc::new(bytes);
-    let (wants, found) = blocking({
+    let (capabilities, found) = blocking({
         let (runtime, bytes, digest) = (runtime.clone(), bytes.clone(), digest.clone());
-        move || Ok((contract::inspect(&bytes)?, runtime.cache.find(&runtime.engine, &digest)))
+        move || Ok((contract::inspect(&bytes)?, runtime.cache.find(runtime.sandbox.engine(), &digest)))
     })
     .await?;
     let (code, bytes) = match found {
         Some(code) => (code, bytes),
         None => compile(&runtime, &name, source, bytes, &digest).await?,
     };
-    let pre = link(&runtime, &code, wants)?;
+    let pre = link(&runtime, &code, capabilities)?;
     let tools = describe(&runtime, &pre, &name).await?;
     let id = format!("{name}@{digest}");
-    let bulkhead = Bulkhead::new(&runtime.limits);
+    let bulkhead = Bulkhead::new(runtime.sandbox.limits());
     Ok((Component { name, digest, id, pre, tools, bulkhead }, bytes))
 }
 
@@ -81,7 +82,8 @@ async fn compile(
     let (_permit, bytes) = match runtime.compilers.try_permit() {
         Some(permit) => (permit, bytes),
         None => {
-            // A folder of large components must not fill the memory with files that wait for a compiler.
+            // Files that wait for a compiler are dropped and read again, so that a folder of large ones does not fill
+            // the memory.
             drop(bytes);
             let permit = runtime.compilers.permit().await?;
             let (bytes, now) = source.read().await?;
@@ -102,19 +104,23 @@ async fn compile(
     runtime.compilers.compile(&bytes, output.file().map_err(unavailable)?).await?;
     let code = blocking({
         let (runtime, digest) = (runtime.clone(), digest.to_owned());
-        move || runtime.cache.keep(&runtime.engine, output, &digest)
+        move || runtime.cache.keep(runtime.sandbox.engine(), output, &digest)
     })
     .await?;
     tracing::info!(file, seconds = begun.elapsed().as_secs_f64(), "compiled");
     Ok((code, bytes))
 }
 
-fn link(runtime: &Runtime, code: &Code, wants: Wants) -> Result<SandboxedToolPre<CallState>, LoadError> {
-    let pre = runtime.linker(wants).instantiate_pre(code);
+fn link(
+    runtime: &Runtime,
+    code: &Code,
+    capabilities: CapabilitySet,
+) -> Result<SandboxedToolPre<CallState>, LoadError> {
+    let pre = runtime.sandbox.linker(capabilities).and_then(|linker| linker.instantiate_pre(code));
     pre.and_then(SandboxedToolPre::new).map_err(|error| LoadError::Link(detail(&error)))
 }
 
-/// Does what may wait for a disk on a thread that may.
+/// Runs work that may wait for a disk on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, LoadError> + Send + 'static,
 ) -> Result<T, LoadError> {

@@ -1,4 +1,4 @@
-//! What the tool host tells whoever keeps count.
+//! The observer of calls and swaps, for metrics.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ pub struct ToolListing {
     pub hints: Vec<(String, String)>,
 }
 
-/// Keeps no count.
+/// Observes nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoObserver;
 

@@ -8,8 +8,8 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
-/// How often the folder is looked at even if nothing was noticed: file systems over the network notice
-/// nothing, and a folder that did not exist cannot be watched.
+/// Interval of polling beside the watch: file systems over the network report no changes, and a folder that does not
+/// exist cannot be watched.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long to wait for more changes after the first: a copy is many writes.
@@ -18,7 +18,7 @@ const SETTLE: Duration = Duration::from_millis(20);
 /// Watches one folder.
 pub(crate) struct Watch {
     changed: Arc<Notify>,
-    /// Nothing as long as the folder cannot be watched, or may hang.
+    /// `None` as long as the folder cannot be watched, or may hang.
     watcher: Option<RecommendedWatcher>,
     /// Device and inode of the folder that is watched.
     watched: Option<(u64, u64)>,
@@ -29,8 +29,8 @@ impl Watch {
         Self { changed: Arc::new(Notify::new()), watcher: None, watched: None }
     }
 
-    /// Watches the folder of that identity, if that is not watched yet: whatever is under a path may be replaced.
-    /// Begins on a thread that may wait, because a mount may hang.
+    /// Watches the folder of that identity, if it is not watched yet: the folder under a path may be replaced by
+    /// another. Starts the watch on a blocking thread, because a mount may hang.
     pub(crate) async fn follow(&mut self, folder: &Path, identity: (u64, u64)) {
         if self.watched == Some(identity) {
             return;

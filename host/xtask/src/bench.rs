@@ -1,15 +1,23 @@
 //! `cargo xtask bench`: prints the project's numbers, all from one run on one machine.
 
+use std::fs;
 use std::path::Path;
+
+use anyhow::Context as _;
 
 use crate::guests;
 use crate::run::{cargo, run};
+
+const BENCHES: [&str; 3] = ["call", "http", "variant_b"];
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Only the numbers of this bench: `call` (a tool call), `http` (the whole service) or `variant_b` (the whole
     /// service beside the Node deployment).
     only: Option<String>,
+    /// Another binary of agent-host, such as that of the release before, to be measured beside this one in `http`.
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<std::path::PathBuf>,
 }
 
 /// Builds for release and runs the benches.
@@ -17,11 +25,18 @@ pub(crate) fn print_numbers(repository: &Path, arguments: &Arguments) -> anyhow:
     guests::build(repository, &guests::Arguments::default())?;
     let native = ["build", "--release", "--package", "calculator", "--example", "native"];
     run(&mut cargo(&repository.join("guest-tools"), native))?;
-    // One set of features for all, or the libraries are built once for each.
-    run(&mut cargo(repository, ["build", "--release", "--workspace", "--bins", "--benches"]))?;
-    for bench in ["call", "http", "variant_b"] {
+    // One set of features for all, or the libraries are built once for each. The benches by name: `--benches` would
+    // build the tests of every library as well.
+    let benches = BENCHES.into_iter().flat_map(|bench| ["--bench", bench]);
+    let build = ["build", "--release", "--workspace", "--bins"].into_iter().chain(benches);
+    run(&mut cargo(repository, build))?;
+    for bench in BENCHES {
         if arguments.only.as_deref().is_none_or(|only| only == bench) {
-            run(&mut cargo(repository, ["bench", "--workspace", "--quiet", "--bench", bench]))?;
+            let mut command = cargo(repository, ["bench", "--workspace", "--quiet", "--bench", bench]);
+            if let Some(baseline) = &arguments.baseline {
+                command.env("BENCH_BASELINE", fs::canonicalize(baseline).context("finding the baseline")?);
+            }
+            run(&mut command)?;
         }
     }
     Ok(())

@@ -1,9 +1,12 @@
 //! `cargo xtask ci`: what every change has to pass. The cheap checks come first.
+//!
+//! Nothing is built for release: that would build every library once more, and no test runs what comes of it. Whoever
+//! ships it does that with `cargo xtask dist`, as the Dockerfile does.
 
 use std::path::Path;
 
 use crate::run::{cargo, run};
-use crate::{dist, test};
+use crate::test;
 
 /// Runs every check, and stops at the first that fails.
 pub(crate) fn check_all(repository: &Path) -> anyhow::Result<()> {
@@ -17,7 +20,6 @@ pub(crate) fn check_all(repository: &Path) -> anyhow::Result<()> {
     }
     let arguments = ["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"];
     run(cargo(repository, arguments).env("RUSTDOCFLAGS", "-D warnings"))?;
-    dist::build(repository)?;
     // Last, so that what it says of the tests is the last word.
     test::run_all(repository, &test::Arguments::default())
 }

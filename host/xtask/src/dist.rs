@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: what is shipped, built the way it is shipped. The Dockerfile runs it, and so does CI.
+//! `cargo xtask dist`: what is shipped, built the way it is shipped. The Dockerfile runs it.
 
 mod symbols;
 
@@ -22,13 +22,13 @@ pub(crate) fn build(repository: &Path) -> anyhow::Result<()> {
         Split::Into(debug) => {
             println!("dist: {:>7.1} MiB  target/release/agent-host (was {whole:.1})", size_of(&binary)?);
             println!(
-                "dist: {:>7.1} MiB  target/release/agent-host.debug: files and lines for backtraces, when it lies beside \
+                "dist: {:>7.1} MiB  target/release/agent-host.debug: names and lines for backtraces, when it lies beside \
                  the binary",
                 size_of(&debug)?
             );
         }
         Split::NoObjcopy => println!(
-            "dist: {whole:>7.1} MiB  target/release/agent-host, most of it debug information: there is no objcopy here to \
+            "dist: {whole:>7.1} MiB  target/release/agent-host, most of it symbols: there is no objcopy here to \
              take it out (Debian: apt-get install binutils)"
         ),
     }

@@ -16,14 +16,8 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use component::Placed;
-use ledger::{Gone, Ledger};
+use ledger::{Gone, Ledger, MISBEHAVING, SHIPPED};
 
-/// Where shipped components go, in the target folder.
-const SHIPPED: &str = "tools";
-/// Where the components go that misbehave on purpose: apart, so that no host serves them by accident.
-const MISBEHAVING: &str = "tools-misbehaving";
-/// Every folder that this command writes to.
-const FOLDERS: [&str; 2] = [SHIPPED, MISBEHAVING];
 /// The crate whose tools misbehave.
 const MISBEHAVING_CRATE: &str = "misbehaving";
 
@@ -98,7 +92,7 @@ fn tidy(target: &Path, written: &Ledger) -> anyhow::Result<()> {
             ),
         }
     }
-    for folder in FOLDERS {
+    for folder in [SHIPPED, MISBEHAVING] {
         for name in list_components(&target.join(folder)) {
             let path = format!("{folder}/{name}");
             if !written.has(&path) && !gone.contains(&Gone::Changed(path.clone())) {

@@ -46,13 +46,20 @@ fn main() {
     let idle = service.resident_mib();
     let collector = provider::serve(Router::new().route("/v1/traces", post(async |_: Bytes| ())));
     let mut traced = Service::start_traced(provider, collector);
-    let contenders = [
+    let mut baseline = Service::start_baseline(provider);
+    let mut contenders = vec![
         ("provider, asked directly", request(provider, "/v1/chat/completions", PROVIDER_BODY)),
         ("bare axum echo", request(echo, "/echo", INVOKE_BODY)),
         ("/agent/invoke, no tool", request(service.address, "/agent/invoke", INVOKE_BODY)),
         ("/agent/invoke, one tool call", request(service.address, "/agent/invoke", TOOL_BODY)),
         ("/agent/invoke, traced", request(traced.address, "/agent/invoke", INVOKE_BODY)),
     ];
+    if let Some(baseline) = &baseline {
+        contenders.extend([
+            ("baseline, no tool", request(baseline.address, "/agent/invoke", INVOKE_BODY)),
+            ("baseline, one tool call", request(baseline.address, "/agent/invoke", TOOL_BODY)),
+        ]);
+    }
     for connections in [1, 32] {
         let mut loads: Vec<Load> = contenders.iter().map(|_| Load::default()).collect();
         for _ in 0..TURNS {
@@ -66,7 +73,8 @@ fn main() {
             }
         }
         assert!(loads.iter().all(|load| load.failures == 0), "not every answer was a 200");
-        report(connections, &contenders.each_ref().map(|(name, _)| *name), &mut loads);
+        let names: Vec<_> = contenders.iter().map(|(name, _)| *name).collect();
+        report(connections, &names, &mut loads);
     }
     println!(
         "\nresident memory: {idle:.1} MiB idle (aim: 40), {:.1} MiB at most under load,\n  {compiled:.1} MiB after a start that had to compile all tools",
@@ -74,6 +82,10 @@ fn main() {
     );
     service.stop();
     traced.stop();
+    if let Some(baseline) = &mut baseline {
+        println!("baseline: {:.1} MiB at most under load", baseline.peak_mib());
+        baseline.stop();
+    }
     let mut starts: Vec<Duration> = (0..STARTS).map(|_| service::time_to_ready(provider)).collect();
     starts.sort_unstable();
     let milliseconds = |start: Duration| start.as_secs_f64() * 1e3;
@@ -98,7 +110,7 @@ fn request(address: SocketAddr, path: &str, body: &str) -> (SocketAddr, Vec<u8>)
 }
 
 /// A run asks the provider once, or twice with a tool call; that much of its time is the provider's.
-fn report(connections: usize, names: &[&str; 5], loads: &mut [Load]) {
+fn report(connections: usize, names: &[&str], loads: &mut [Load]) {
     println!("\n{connections} connection(s), {TURNS} turns of {} ms each", TURN.as_millis());
     println!("  {:<30} {:>9} {:>10} {:>10}", "", "req/s", "p50 µs", "p99 µs");
     for (name, load) in names.iter().zip(loads.iter_mut()) {
@@ -109,6 +121,16 @@ fn report(connections: usize, names: &[&str; 5], loads: &mut [Load]) {
         "  traced beside not traced: {:.1} % fewer requests/s (aim: at most 5)",
         100.0 * (1.0 - loads[4].rate() / loads[2].rate())
     );
+    if loads.len() > 5 {
+        for (ours, theirs) in [(2, 5), (3, 6)] {
+            println!(
+                "  {} beside the baseline: {:.3} times its requests/s, p50 {:.3} times",
+                names[ours],
+                loads[ours].rate() / loads[theirs].rate(),
+                loads[ours].percentile(50) / loads[theirs].percentile(50)
+            );
+        }
+    }
     let (provider50, provider99) = (loads[0].percentile(50), loads[0].percentile(99));
     for (load, name, calls) in [(2, names[2], 1.0), (3, names[3], 2.0)] {
         let (p50, p99) = (loads[load].percentile(50), loads[load].percentile(99));

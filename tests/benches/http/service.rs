@@ -18,8 +18,22 @@ pub(crate) struct Service {
 impl Service {
     /// Starts the service and waits for the address in its log.
     pub(crate) fn start(provider: SocketAddr) -> Self {
+        Self::start_command(&mut command(provider))
+    }
+
+    /// The same with another binary of agent-host, such as that of the release before: `BENCH_BASELINE`. Absent when
+    /// that is not set.
+    pub(crate) fn start_baseline(provider: SocketAddr) -> Option<Self> {
+        let binary = std::env::var_os("BENCH_BASELINE")?;
+        let mut baseline = set_up(Command::new(binary), provider);
+        // Two versions do not share what they compiled.
+        baseline.env("TOOLS_CACHE_DIR", cache().with_extension("baseline"));
+        Some(Self::start_command(&mut baseline))
+    }
+
+    fn start_command(command: &mut Command) -> Self {
         let address = |line: &serde_json::Value| line["address"].as_str()?.parse().ok();
-        let (running, address) = Running::start(&mut command(provider), address);
+        let (running, address) = Running::start(command, address);
         Self { running, address }
     }
 
@@ -28,9 +42,7 @@ impl Service {
         let mut command = command(provider);
         command.env("TRACING_API_KEY", "bench");
         command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{collector}"));
-        let address = |line: &serde_json::Value| line["address"].as_str()?.parse().ok();
-        let (running, address) = Running::start(&mut command, address);
-        Self { running, address }
+        Self::start_command(&mut command)
     }
 
     pub(crate) fn resident_mib(&self) -> f64 {
@@ -80,7 +92,10 @@ fn is_ready(address: SocketAddr) -> bool {
 }
 
 fn command(provider: SocketAddr) -> Command {
-    let mut command = Command::new(acceptance::agent_host());
+    set_up(Command::new(acceptance::agent_host()), provider)
+}
+
+fn set_up(mut command: Command, provider: SocketAddr) -> Command {
     command
         .arg("serve")
         .env_clear()

@@ -2,15 +2,16 @@
 
 mod bounds;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
 
 use super::*;
+use crate::ports::ModelError;
 use crate::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, says};
-use crate::words::{Catalog, Limits, Options};
+use crate::words::{Catalog, Limits, Options, ToolOutcome};
 
 /// Tools that take as many milliseconds as their argument `ms` says, or for ever when it says nothing.
 struct SlowTools {
@@ -45,6 +46,9 @@ impl ToolSet for SlowTools {
     }
 }
 
+/// What a run cost that no test asks about.
+static METER: LazyLock<UsageMeter> = LazyLock::new(UsageMeter::default);
+
 fn task() -> Task {
     Task {
         id: "run_1".into(),
@@ -59,7 +63,17 @@ fn task() -> Task {
 
 fn driver<'a>(model: &'a ScriptedModel, tools: &'a SlowTools, journal: &'a TestJournal) -> Driver<'a> {
     let deadline = Instant::now() + Duration::from_secs(60);
-    Driver { request_id: "req-1", deadline, model, tools, journal, epoch: Epoch(1), stop: None, cancel: None }
+    Driver {
+        request_id: "req-1",
+        deadline,
+        model,
+        tools,
+        journal,
+        epoch: Epoch(1),
+        stop: None,
+        cancel: None,
+        meter: &METER,
+    }
 }
 
 fn script() -> [Result<crate::words::ModelReply, ModelError>; 3] {
@@ -206,4 +220,29 @@ async fn a_run_that_stopped_its_worker_three_times_without_progress_is_not_tried
     journal.append("run_1", Epoch(1), sequence, &[Event::HandedBack]).await.unwrap();
     assert!(tokio::time::timeout(moment, driver.resume(journal.events())).await.is_err());
     assert_eq!(tools.called().len(), 5);
+}
+
+/// A call that may not be made twice was under way when its worker was killed: whoever takes the run up tells the model
+/// so instead of making it again, and makes those that may.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_may_have_had_an_effect_is_not_made_again() {
+    let model = ScriptedModel::new([
+        Ok(asks_for(&[("1", "pay", json!({})), ("2", "look", json!({}))])),
+        Ok(says("so")),
+    ]);
+    let journal = TestJournal::default();
+    let (unused, tools) = (SlowTools::new(), EchoTools::new(&["pay", "look"]).once_only("pay").hanging());
+    let first = Driver { tools: &tools, ..driver(&model, &unused, &journal) };
+    let killed = tokio::time::timeout(Duration::from_secs(1), first.start(task()));
+    assert!(killed.await.is_err(), "its worker is killed while both calls are under way");
+    assert_eq!(journal.events()[2], Event::ToolsStarted { indexes: vec![0] });
+
+    let tools = EchoTools::new(&["pay", "look"]).once_only("pay");
+    let resumed = Driver { tools: &tools, ..driver(&model, &unused, &journal) };
+    let result = resumed.resume(journal.events()).await.unwrap();
+    let outcomes: Vec<_> =
+        result.tool_calls.iter().map(|receipt| (&*receipt.name, receipt.outcome)).collect();
+    assert_eq!(outcomes, [("pay", ToolOutcome::Interrupted), ("look", ToolOutcome::Ok)]);
+    let told = format!("{:?}", result.messages);
+    assert!(told.contains("it is not known whether it had an effect"), "{told}");
 }

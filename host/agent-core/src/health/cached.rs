@@ -321,6 +321,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_good_answer_of_hours_ago_says_nothing_about_now() {
+        let setting = start(SECOND, MINUTE, |asked| if asked == 0 { well(0) } else { ill() });
+        assert_eq!(setting.cached.check().await, well(0));
+        sleep(180 * MINUTE).await;
+        assert_eq!(
+            setting.within(SECOND * 3 / 4).await,
+            None,
+            "longer than what is told while a check takes long"
+        );
+        assert_eq!(setting.cached.check().await, ill());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn what_was_seen_to_work_needs_no_check() {
         let setting = start(SECOND, MINUTE, |_| ill());
         assert_eq!(setting.cached.check().await, ill());

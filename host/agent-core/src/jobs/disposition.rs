@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::value::to_raw_value;
 
-use super::provider::Fault;
+use super::provider_outage::Fault;
 use crate::drive::DriveError;
 use crate::observe::AttemptOutcome;
 use crate::policy::{Answer, InvokeError};
@@ -22,14 +22,14 @@ pub(super) enum End {
     Cancelled,
     /// The process ends and the run did not come to the end of its step in time.
     OutOfTime,
-    /// Somebody else has the job, or may have it by now.
+    /// Another worker has the job, or may have it by now.
     Lost,
 }
 
-/// What is to be done about it.
+/// What that means for the job.
 #[derive(Debug)]
 pub(super) struct Disposition {
-    /// What the queue is told; nothing when the job is somebody else's.
+    /// What the queue is told; nothing when another worker has the job.
     pub(super) end: Option<AttemptEnd>,
     pub(super) outcome: AttemptOutcome,
     /// The run may be taken up again although it made no progress: that was not its own fault.
@@ -261,9 +261,19 @@ mod tests {
     }
 
     #[test]
+    fn a_job_whose_journal_a_newer_program_wrote_is_left_for_one_without_an_attempt() {
+        let newer = JournalError::Newer { run_id: "run_1".into(), sequence: 3, version: 9, known: 2 };
+        let disposition = End::Ran(Err(DriveError::Journal(newer).into())).disposition();
+        let Some(AttemptEnd::HandedBack { delay }) = disposition.end else { panic!("{disposition:?}") };
+        assert_eq!((delay, disposition.outcome), (NEWER_JOURNAL_DELAY, AttemptOutcome::HandedBack));
+    }
+
+    #[test]
     fn a_job_that_somebody_else_drives_is_left_alone() {
         let conflict = JournalError::Conflict { run_id: "run_1".into(), sequence: 3 };
-        let disposition = End::Ran(Err(DriveError::Journal(conflict).into())).disposition();
-        assert!(disposition.end.is_none() && disposition.outcome == AttemptOutcome::Lost);
+        for error in [conflict, JournalError::Fenced { run_id: "run_1".into() }] {
+            let disposition = End::Ran(Err(DriveError::Journal(error).into())).disposition();
+            assert!(disposition.end.is_none() && disposition.outcome == AttemptOutcome::Lost);
+        }
     }
 }

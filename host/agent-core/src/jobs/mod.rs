@@ -1,7 +1,8 @@
-//! Jobs: what callers do with them, and the worker that works them off.
+//! Jobs: what callers do with them, and the workers that claim them and run them.
 
+mod cancelled;
 mod disposition;
-mod provider;
+mod provider_outage;
 mod signals;
 mod spans;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+pub use cancelled::CancelledRuns;
 pub use worker::{Worker, WorkerContext};
 
 use self::signals::JobSignals;
@@ -25,31 +27,39 @@ use crate::words::{CancelOutcome, Job, JobData, JobPage, JobQuery};
 /// How many jobs a process works on at once (interface, Limits, "Queue worker concurrency").
 pub const WORKERS: usize = 5;
 
-/// How often a job that somebody waits for is looked at, in case that another process works on it: soon, then
-/// less and less often.
-const FIRST_LOOK: Duration = Duration::from_millis(50);
-const LAST_LOOK: Duration = Duration::from_millis(500);
+/// How often a job that a caller waits for is polled, in case that another process works on it: soon at first, then less
+/// and less often.
+const FIRST_POLL: Duration = Duration::from_millis(50);
+const LAST_POLL: Duration = Duration::from_millis(500);
 
-/// What callers do with jobs. Nobody sees or touches a job of somebody else. Clones share what they know of
-/// the jobs that this process works on.
+/// What callers do with jobs. A user sees and touches their own jobs only. Clones share the wake-ups of this process.
 #[derive(Clone)]
 pub struct Jobs {
     queue: Arc<dyn JobQueue>,
     signals: JobSignals,
-    /// Nobody is made to wait any more once this is cancelled.
+    /// Callers wait no longer once this is cancelled.
     stopping: CancellationToken,
+    /// Absent where no runs are recorded.
+    cancelled: Option<Arc<CancelledRuns>>,
 }
 
 impl Jobs {
     /// The jobs of that queue.
     pub fn new(queue: Arc<dyn JobQueue>) -> Self {
-        Self { queue, signals: JobSignals::default(), stopping: CancellationToken::new() }
+        let (signals, stopping) = (JobSignals::default(), CancellationToken::new());
+        Self { queue, signals, stopping, cancelled: None }
     }
 
-    /// The same jobs, and from when `stopping` is cancelled whoever waits for one is told how it stands.
+    /// The same jobs; when `stopping` is cancelled, callers that wait are told how their job stands.
     #[must_use]
     pub fn until(self, stopping: CancellationToken) -> Self {
         Self { stopping, ..self }
+    }
+
+    /// The same jobs, and the run of one that is cancelled while it waits for another attempt ends as well.
+    #[must_use]
+    pub fn ending(self, runs: CancelledRuns) -> Self {
+        Self { cancelled: Some(Arc::new(runs)), ..self }
     }
 
     /// Adds a job and says its id.
@@ -65,14 +75,14 @@ impl Jobs {
         let Some(mut job) = self.queue.read(job_id).await?.filter(|job| job.user_id == user_id) else {
             return Ok(None);
         };
-        let mut looks = Backoff::new(FIRST_LOOK, LAST_LOOK);
+        let mut polls = Backoff::new(FIRST_POLL, LAST_POLL);
         while !job.status.has_ended() {
             tokio::select! {
                 biased;
                 () = sleep_until(until) => break,
                 () = self.stopping.cancelled() => break,
                 () = watcher.changed() => {}
-                () = sleep(looks.next()) => {}
+                () = sleep(polls.next()) => {}
             }
             let next = tokio::select! {
                 biased;
@@ -95,14 +105,18 @@ impl Jobs {
     /// Cancels a job of this user. A run of it in this process is stopped at once; one elsewhere within about
     /// a second. The status says `cancelled` when nothing runs any more.
     pub async fn cancel(&self, user_id: &str, job_id: &str) -> Result<CancelOutcome, QueueError> {
-        match self.queue.read(job_id).await? {
-            Some(job) if job.user_id == user_id => {}
-            Some(_) | None => return Ok(CancelOutcome::Unknown),
-        }
+        let Some(job) = self.queue.read(job_id).await?.filter(|job| job.user_id == user_id) else {
+            return Ok(CancelOutcome::Unknown);
+        };
         let cancelling = self.queue.cancel(job_id).await?;
         match cancelling {
             CancelOutcome::Asked => self.signals.cancel(job_id),
-            CancelOutcome::Done => self.signals.notify(job_id),
+            CancelOutcome::Done => {
+                self.signals.notify(job_id);
+                if let Some(runs) = &self.cancelled {
+                    runs.end(&job).await;
+                }
+            }
             CancelOutcome::HadEnded | CancelOutcome::Refused | CancelOutcome::Unknown => {}
         }
         Ok(cancelling)

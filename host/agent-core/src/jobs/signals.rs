@@ -1,4 +1,4 @@
-//! Which jobs this process works on, and who waits for one of them to end.
+//! Wake-ups within the process: which jobs it works on, and which callers wait for one of them to end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// What the worker and the callers of one process tell each other. Clones are the same signals.
+/// Signals between the workers and the callers of one process. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct JobSignals(Arc<Mutex<Entries>>);
 
@@ -24,7 +24,7 @@ pub(super) struct Running {
     cancel: CancellationToken,
 }
 
-/// Somebody who waits for a job.
+/// A caller that waits for a job.
 #[derive(Debug)]
 pub(super) struct Watcher {
     signals: JobSignals,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_between_two_looks_is_not_missed() {
+    async fn a_change_between_two_polls_is_not_missed() {
         let signals = JobSignals::default();
         let mut watcher = signals.subscribe("1");
         assert!(watcher.changed().now_or_never().is_none());

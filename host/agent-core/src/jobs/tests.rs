@@ -147,7 +147,7 @@ async fn a_job_stays_in_the_queue_while_there_is_no_place_and_a_long_run_keeps_i
     let bench = bench(agent.clone());
     let mut places = Vec::new();
     for _ in 0..10 {
-        places.push(bench.admission.enter().await);
+        places.push(bench.admission.acquire().await);
     }
     let job_id = bench.submit().await;
     let work = async {
@@ -284,7 +284,7 @@ async fn a_waiting_caller_learns_of_the_end_at_once_here_and_soon_elsewhere() {
     let (here, there) = bench.work_while(waiting).await;
     let millisecond = Duration::from_millis(1);
     assert!(here <= SECOND * 10 + 5 * millisecond, "{here:?}");
-    assert!(there <= SECOND * 10 + LAST_LOOK + 5 * millisecond, "{there:?}");
+    assert!(there <= SECOND * 10 + LAST_POLL + 5 * millisecond, "{there:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
-//! Works jobs off: takes one, holds its lease while its run is driven, and tells the queue how that ended.
+//! The worker: claims a job, renews its lease (heartbeat) while the run is driven, and tells the queue how that ended.
 //!
-//! What does not belong here: what an end means for the job (`disposition.rs`), and how a run is taken up again
-//! (`drive.rs`).
+//! What does not belong here: what an end means for the job (`disposition.rs`), and how a run is resumed
+//! (`drive/`).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tracing::{Instrument, debug, error_span, info, warn};
 
 use super::Jobs;
 use super::disposition::{Disposition, End, Provider};
-use super::provider::{Leave, MOST_HAND_BACKS, ProviderGate, delay};
+use super::provider_outage::{ClaimPermit, MOST_HAND_BACKS, ProviderOutage, delay};
 use super::signals::JobSignals;
 use super::spans;
 use crate::backoff::Backoff;
@@ -31,21 +31,21 @@ use crate::trace;
 use crate::words::{Event, JobData, Principal};
 
 /// How long the queue is asked to wait for a job. A worker that is told to stop waits no longer than that.
-const TAKE_PATIENCE: Duration = Duration::from_secs(1);
+const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often a lease is renewed. More often than a lease of 6 s needs, because a renewal is also how a worker
 /// learns that its job was cancelled elsewhere.
 const RENEWAL: Duration = Duration::from_secs(1);
 
-/// How long before the end of its lease a run is dropped that could not renew it: that takes a moment, and nobody
-/// else may drive it meanwhile.
+/// How long before the end of its lease a run is dropped whose lease could not be renewed: dropping takes a moment, and
+/// no other worker may drive the run meanwhile.
 const STOP_BEFORE: Duration = Duration::from_millis(250);
 
 /// How long a run may take to come to the end of its step when the process ends (it is forced to after 30 s).
 const STEP_GRACE: Duration = Duration::from_secs(20);
 
 /// How long the queue and the journal may take for their last words when the process ends or a job is cancelled.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// How long one call of a store may take.
 const CALL_LIMIT: Duration = LEASE;
@@ -53,11 +53,11 @@ const CALL_LIMIT: Duration = LEASE;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
 
-/// What a worker works with.
+/// The dependencies of a worker.
 pub struct WorkerContext {
     /// Names this process; unique among those that live.
     pub name: String,
-    /// The places for runs, shared with requests.
+    /// The permits for runs, shared with requests.
     pub admission: Admission,
     /// Runs the agent on behalf of jobs, going on where their journals end. Its calls pass through `circuit`.
     pub agent: Arc<dyn Invoke>,
@@ -65,7 +65,7 @@ pub struct WorkerContext {
     pub circuit: SharedCircuit,
     /// The journals of these runs.
     pub journal: Arc<dyn Journal>,
-    /// Is told how attempts end.
+    /// Counts how attempts end.
     pub observer: Arc<dyn Observer>,
 }
 
@@ -74,14 +74,14 @@ pub struct Worker {
     queue: Arc<dyn JobQueue>,
     signals: JobSignals,
     context: WorkerContext,
-    provider: ProviderGate,
+    provider: ProviderOutage,
     outage: Outage,
 }
 
 impl Worker {
     /// A worker for these jobs. Callers of the same [`Jobs`] learn at once what it does.
     pub fn new(jobs: &Jobs, context: WorkerContext) -> Self {
-        let provider = ProviderGate::new(context.circuit.clone());
+        let provider = ProviderOutage::new(context.circuit.clone());
         let (queue, signals) = (jobs.queue.clone(), jobs.signals.clone());
         Self { queue, signals, context, provider, outage: Outage::default() }
     }
@@ -91,18 +91,18 @@ impl Worker {
     pub async fn work(&self, stopping: CancellationToken) {
         let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
         while !stopping.is_cancelled() {
-            // A job that is taken while all places are, would be kept from workers that have one, and one whose
-            // place is given away meanwhile waits for another. Whoever waited longer has had theirs.
-            let leave = async {
-                let leave = self.provider.leave().await;
-                self.context.admission.vacancy().await;
-                leave
+            // Wait for a permit before claiming: a job claimed without one would sit here under our lease while another
+            // worker is idle. The permit is given back at once, so the run itself may still have to wait for one.
+            let may_claim = async {
+                let permit = self.provider.claim_permit().await;
+                self.context.admission.available().await;
+                permit
             };
-            let leave = tokio::select! {
-                leave = leave => leave,
+            let permit = tokio::select! {
+                permit = may_claim => permit,
                 () = stopping.cancelled() => break,
             };
-            let fared_well = match self.take(&stopping).await {
+            let fared_well = match self.claim(&stopping).await {
                 Ok(None) => true,
                 Ok(Some(claim)) => {
                     // Of that level so that every line has it, whatever `LOG_LEVEL` says.
@@ -111,7 +111,7 @@ impl Worker {
                         trace::continue_from(&span, context);
                     }
                     let traced = spans::process(&claim, &span);
-                    self.attempt(&claim, leave, &stopping).instrument(traced).instrument(span).await
+                    self.attempt(&claim, permit, &stopping).instrument(traced).instrument(span).await
                 }
                 Err(error) => {
                     self.queue_fails(&error);
@@ -129,19 +129,21 @@ impl Worker {
         }
     }
 
-    /// The next job, if there is one soon. Not dropped when the process ends, as far as possible: the queue may
-    /// just have given a job away.
-    async fn take(&self, stopping: &CancellationToken) -> Result<Option<Claim>, QueueError> {
+    /// Claims the next job, if there is one soon.
+    ///
+    /// Not cancellation-safe: dropping this future after the queue leased a job loses the claim until the lease expires.
+    /// So shutdown lets it finish.
+    async fn claim(&self, stopping: &CancellationToken) -> Result<Option<Claim>, QueueError> {
         let claim = tokio::select! {
-            claim = self.queue.claim(&self.context.name, TAKE_PATIENCE) => claim?,
-            () = after(stopping, TAKE_PATIENCE * 2) => return Ok(None),
+            claim = self.queue.claim(&self.context.name, CLAIM_PATIENCE) => claim?,
+            () = after(stopping, CLAIM_PATIENCE * 2) => return Ok(None),
         };
         self.queue_works();
         Ok(claim)
     }
 
     /// Makes one attempt at a job. Says whether the next job may fare well.
-    async fn attempt(&self, claim: &Claim, leave: Leave, stopping: &CancellationToken) -> bool {
+    async fn attempt(&self, claim: &Claim, permit: ClaimPermit, stopping: &CancellationToken) -> bool {
         let began = Instant::now();
         let end = match &claim.data {
             Ok(data) => self.run(claim, data, stopping).await,
@@ -153,11 +155,11 @@ impl Worker {
                 self.provider.answered();
                 false
             }
-            Provider::Failed(fault) => self.provider.failed(&leave, fault, began, &claim.run_id),
+            Provider::Failed(fault) => self.provider.failed(&permit, fault, began, &claim.run_id),
             Provider::Unknown => false,
         };
-        // The next trial need not wait until the queue was told of this one.
-        drop(leave);
+        // Given back before the queue is told, so that the next trial need not wait for that.
+        drop(permit);
         if disposition.is_excused {
             let hand_backs = self.excuse(claim).await;
             if spared && hand_backs < MOST_HAND_BACKS {
@@ -208,11 +210,11 @@ impl Worker {
         stopping: &CancellationToken,
         cancel: &CancellationToken,
     ) -> Result<Answer, InvokeError> {
-        let _place = tokio::select! {
+        let _permit = tokio::select! {
             biased;
             () = stopping.cancelled() => return Err(DriveError::Stopped.into()),
             () = cancel.cancelled() => return Err(DriveError::Stopped.into()),
-            place = self.context.admission.enter() => place,
+            permit = self.context.admission.acquire() => permit,
         };
         let ask = Ask {
             run_id: claim.run_id.clone(),
@@ -246,15 +248,15 @@ impl Worker {
                 Ok(Ok(Renewal::Cancelled)) => return End::Cancelled,
                 Ok(Ok(Renewal::Lost) | Err(QueueError::LeaseLost { .. })) => return End::Lost,
                 Ok(Err(error)) => self.queue_fails(&error),
-                // From here on somebody else may have it.
+                // The lease may have expired: another worker may hold the job.
                 Err(_elapsed) => return End::Lost,
             }
         }
     }
 
     /// Notes in the journal that the attempt ended in good order, so that it does not count among those that
-    /// killed their worker. When that fails it does count, which harms only who meets with it three times. Says how
-    /// often that was noted before without any progress since.
+    /// killed their worker. When that cannot be noted, the attempt does count, which matters only at the third one. Says
+    /// how often that was noted before without any progress since.
     async fn excuse(&self, claim: &Claim) -> u32 {
         let note = async {
             let events = self.context.journal.read(&claim.run_id, 0).await?;
@@ -272,7 +274,8 @@ impl Worker {
         0
     }
 
-    /// Tells the queue, as often as it takes. False when the job is not ours any more, or the process ends.
+    /// Tells the queue how the attempt ended, and retries until that works. False when another worker has the job by now,
+    /// or when the process ends.
     async fn finish(&self, claim: &Claim, end: &AttemptEnd, stopping: &CancellationToken) -> bool {
         let telling = async {
             let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);

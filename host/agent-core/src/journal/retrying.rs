@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::testing::TestRuns;
 
-    /// Carries the first append out and then says that it failed.
+    /// Carries the first append out and then says that it failed. Like every store it knows its own events.
     #[derive(Default)]
     struct Ambiguous {
         runs: TestRuns,

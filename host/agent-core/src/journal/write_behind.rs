@@ -1,4 +1,4 @@
-//! Records runs behind their answers.
+//! Write-behind: the journals and records of requests are written after their answers, from a bounded backlog.
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +29,7 @@ const AT_ONCE: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(30);
 const CALL_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long the drain goes on after it was told to stop.
+/// How long the flusher goes on after it was told to stop.
 const FLUSH_LIMIT: Duration = Duration::from_secs(5);
 
 /// How much may wait for the store.
@@ -47,8 +47,8 @@ impl Default for Backlog {
     }
 }
 
-/// Takes the journals and records of runs and gives them to a store later. Never waits and never fails: what
-/// does not fit is dropped and counted. Clones are the same queue.
+/// Takes the journals and records of runs, and writes them to the store later. Never waits and never fails: what does
+/// not fit into the backlog is dropped and counted. Clones share the backlog.
 ///
 /// A run's events are kept together until [`Self::end`], so that a journal in the store has no gaps: what does not
 /// fit costs whole journals. A run whose journal was dropped keeps its record, which says what it cost. Either way
@@ -56,7 +56,7 @@ impl Default for Backlog {
 #[derive(Clone)]
 pub struct WriteBehind(Arc<Queue>);
 
-/// What carries the queue to the store. Exactly one is made for each queue.
+/// Writes the backlog to the store. There is exactly one for each backlog.
 #[derive(Debug)]
 pub struct Flusher(Arc<Queue>);
 
@@ -81,7 +81,7 @@ struct Held {
     ended: VecDeque<Arc<EndedRun>>,
     /// Those that have ended and are not in the store yet, for their readers.
     unwritten: HashMap<String, Arc<EndedRun>>,
-    /// Those that the drain has taken and not finished.
+    /// Those that the flusher has taken and not finished.
     writing: usize,
     bytes: usize,
 }
@@ -104,7 +104,7 @@ struct EndedRun {
 }
 
 impl WriteBehind {
-    /// An empty queue before `store`, and what has to run for it to get there.
+    /// An empty backlog before `store`, and the flusher, which has to run for anything to get there.
     pub fn new(store: Arc<dyn RunStore>, bounds: Backlog, observer: Arc<dyn Observer>) -> (Self, Flusher) {
         let queue = Arc::new(Queue {
             store,
@@ -220,7 +220,7 @@ impl Flusher {
     /// Writes what is queued until `stopping`, and then what is left for up to 5 s. It is to be stopped after
     /// everything that records runs.
     pub async fn run(&self, stopping: CancellationToken) {
-        let too_long = async {
+        let flush_limit = async {
             stopping.cancelled().await;
             sleep(FLUSH_LIMIT).await;
             let held = self.0.lock();
@@ -228,7 +228,7 @@ impl Flusher {
         };
         tokio::select! {
             () = self.write_all(&stopping) => {}
-            unwritten = too_long => {
+            unwritten = flush_limit => {
                 // Those that were being written were dropped with the other branch, which counts them.
                 let lost = self.0.lock().ended.iter().filter(|run| !run.spilled).count();
                 warn!(runs = unwritten, "runs were not recorded before the process ended");
@@ -303,7 +303,7 @@ impl Flusher {
     }
 }
 
-/// A run that the drain has taken. Dropped before it is written, as by a panic, it counts as lost and as no more.
+/// A run that the flusher has taken. Dropped before it is written, as by a panic, it counts as lost and as no more.
 struct Writing<'a> {
     queue: &'a Queue,
     run: &'a EndedRun,

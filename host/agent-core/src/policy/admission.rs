@@ -1,4 +1,4 @@
-//! How many agents run at once: requests and the queue's worker share the places.
+//! Admission: a semaphore bounds how many agents run at once. Requests and jobs share its permits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,54 +16,54 @@ pub const DEFAULT_PLACES: usize = 10;
 /// Default of `ADMISSION_WAIT_MS` (decisions, "`MAX_CONCURRENT_AGENTS`").
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 
-/// Places for agent runs. Whoever waits longest gets the next one. Clones are the same places.
+/// The permits for agent runs, given out in the order in which they were asked for. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Admission {
     free: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
-    places: usize,
+    permits: usize,
 }
 
-/// A place, until it is dropped.
+/// The right to run one agent. Dropping it gives it back.
 #[derive(Debug)]
-pub struct Place {
+pub struct Permit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Admission {
-    /// That many places; at least one.
-    pub fn new(places: usize) -> Self {
-        let places = places.clamp(1, Semaphore::MAX_PERMITS);
-        Self { free: Arc::new(Semaphore::new(places)), waiting: Arc::default(), places }
+    /// That many permits; at least one.
+    pub fn new(permits: usize) -> Self {
+        let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
+        Self { free: Arc::new(Semaphore::new(permits)), waiting: Arc::default(), permits }
     }
 
-    /// As many places as anybody wants: those that are in use are counted, and nobody waits.
+    /// Unlimited: permits in use are counted, and no caller waits.
     pub fn unlimited() -> Self {
         Self::new(Semaphore::MAX_PERMITS)
     }
 
-    /// A place, however long that takes.
-    pub async fn enter(&self) -> Place {
+    /// Waits for a permit. Cancellation-safe: a caller that goes away loses its position only.
+    pub async fn acquire(&self) -> Permit {
         if let Ok(permit) = self.free.clone().try_acquire_owned() {
-            return Place { _permit: Some(permit) };
+            return Permit { _permit: Some(permit) };
         }
         let _waiting = Waiting::begin(&self.waiting);
         // The semaphore is never closed, so there always is a permit.
-        Place { _permit: self.free.clone().acquire_owned().await.ok() }
+        Permit { _permit: self.free.clone().acquire_owned().await.ok() }
     }
 
-    /// Waits until there is a place, behind those who wait for one, and leaves it to others. Whoever only wants
-    /// to know is not counted as waiting.
-    pub async fn vacancy(&self) {
-        let _place = self.free.acquire().await;
+    /// Waits until a permit would be given, in order behind those that wait for one, and gives it back at once. Not
+    /// counted in [`Self::waiting`].
+    pub async fn available(&self) {
+        let _permit = self.free.acquire().await;
     }
 
-    /// How many places are taken.
+    /// How many permits are in use.
     pub fn in_use(&self) -> usize {
-        self.places.saturating_sub(self.free.available_permits())
+        self.permits.saturating_sub(self.free.available_permits())
     }
 
-    /// How many wait for one.
+    /// How many callers wait for one.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
@@ -84,7 +84,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Gives every run a place, or turns it away when none becomes free in time.
+/// Runs an agent under a permit, or refuses it with [`InvokeError::Busy`] when none becomes free in time.
 #[derive(Debug)]
 pub struct Admitted<I> {
     inner: I,
@@ -93,7 +93,7 @@ pub struct Admitted<I> {
 }
 
 impl<I> Admitted<I> {
-    /// Runs wait up to `patience` for a place.
+    /// Runs wait up to `patience` for a permit.
     pub fn new(inner: I, admission: Admission, patience: Duration) -> Self {
         Self { inner, admission, patience }
     }
@@ -103,7 +103,7 @@ impl<I> Admitted<I> {
 impl<I: Invoke> Invoke for Admitted<I> {
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
         let start = Instant::now();
-        let Ok(_place) = timeout(self.patience, self.admission.enter()).await else {
+        let Ok(_permit) = timeout(self.patience, self.admission.acquire()).await else {
             return Err(InvokeError::Busy { waited: start.elapsed() });
         };
         self.inner.invoke(ask).await
@@ -122,7 +122,7 @@ mod tests {
         let admission = Admission::new(1);
         let admitted =
             Admitted::new(ScriptedInvoke::answering("hi"), admission.clone(), Duration::from_secs(5));
-        let taken = admission.enter().await;
+        let taken = admission.acquire().await;
         let start = Instant::now();
         let error = admitted.invoke(Ask::new("r".into(), "q".into())).await.unwrap_err();
         assert!(matches!(error, InvokeError::Busy { waited } if waited >= Duration::from_secs(5)), "{error}");
@@ -135,16 +135,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn whoever_waits_longest_gets_the_next_place() {
         let admission = Admission::new(2);
-        let first = admission.enter().await;
-        let _second = admission.enter().await;
-        let mut third = Box::pin(admission.enter());
-        let mut fourth = Box::pin(admission.enter());
+        let first = admission.acquire().await;
+        let _second = admission.acquire().await;
+        let mut third = Box::pin(admission.acquire());
+        let mut fourth = Box::pin(admission.acquire());
         assert!(third.as_mut().now_or_never().is_none());
         assert!(fourth.as_mut().now_or_never().is_none());
         assert_eq!((admission.in_use(), admission.waiting()), (2, 2));
         drop(first);
         assert!(fourth.as_mut().now_or_never().is_none(), "it is not its turn");
-        assert!(admission.enter().now_or_never().is_none(), "nobody jumps the queue");
+        assert!(admission.acquire().now_or_never().is_none(), "nobody jumps the queue");
         let third = third.await;
         assert_eq!(admission.waiting(), 1);
         drop(third);
@@ -155,8 +155,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_looks_for_a_vacancy_is_not_counted_as_waiting() {
         let admission = Admission::new(1);
-        let taken = admission.enter().await;
-        let mut idle = Box::pin(admission.vacancy());
+        let taken = admission.acquire().await;
+        let mut idle = Box::pin(admission.available());
         assert!(idle.as_mut().now_or_never().is_none());
         assert_eq!((admission.in_use(), admission.waiting()), (1, 0));
         drop(taken);
@@ -169,7 +169,7 @@ mod tests {
         let admission = Admission::unlimited();
         let mut places = Vec::new();
         for _ in 0..1_000 {
-            places.push(admission.enter().now_or_never().unwrap());
+            places.push(admission.acquire().now_or_never().unwrap());
         }
         assert_eq!((admission.in_use(), admission.waiting()), (1_000, 0));
     }

@@ -7,8 +7,7 @@ use async_trait::async_trait;
 use tracing::Instrument as _;
 
 use super::{Answer, Ask, Invoke, InvokeError};
-use crate::drive::{DriveError, Driver};
-use crate::gen_ai;
+use crate::drive::{DriveError, Driver, gen_ai};
 use crate::ports::{Journal, Model, Toolbox};
 use crate::words::{Limits, Task};
 
@@ -49,6 +48,7 @@ impl Invoke for Agent {
             epoch: ask.epoch,
             stop: ask.stop.as_ref(),
             cancel: ask.cancel.as_ref(),
+            meter: &ask.meter,
         };
         // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it.
         let history = match &ask.job_id {

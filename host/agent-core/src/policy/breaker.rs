@@ -13,7 +13,7 @@ use crate::ports::ModelError;
 use crate::words::StopReason;
 
 /// Passes requests through a circuit (interface, Errors, rule 2). The deadline belongs inside, so that runs
-/// that take too long count as failures. So do runs that panic: whoever comes next would fare no better.
+/// that take too long count as failures. So do runs that panic: the next one would panic as well.
 #[derive(Debug)]
 pub struct Breaker<I> {
     inner: I,

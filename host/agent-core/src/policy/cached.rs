@@ -1,4 +1,4 @@
-//! Gives the same answer to the same question for a while, and lets callers of one moment share a run.
+//! The result cache, with single flight: equal questions get one answer for a while, and those in flight share a run.
 
 mod key;
 #[cfg(test)]
@@ -31,8 +31,8 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// Answers from the cache, or runs the agent and keeps its result if that completed.
 ///
 /// Identical questions in flight at once are one: the cache is looked at and the agent is run on behalf of
-/// all who wait. When one of them goes away the others carry on; when all do, the run is dropped. Dropping it
-/// is what counts inside, so the limits of a run (deadline, admission, circuit) belong inside.
+/// all who wait. When one of them goes away the others go on waiting; when all do, the run is dropped. Deadline,
+/// admission and circuit belong inside, because they have to act on the one run and not on each of its callers.
 #[derive(Debug)]
 pub struct Cached<I> {
     shared: Arc<Parts<I>>,
@@ -74,9 +74,9 @@ impl<I: Invoke + 'static> Invoke for Cached<I> {
         let key = key::of(&ask.input, &ask.options, &self.shared.model, &tools, &ask.grants.digest());
         let (flight, joined) = self.flights.join_or_begin(&key, || {
             let (parts, key) = (self.shared.clone(), key.clone());
-            // Whoever of the callers drives it, its log lines are those of the request that began it.
+            // Any of the callers may poll it; its log lines are those of the request that began it.
             async move {
-                // What panicked must not panic again in everybody who waits for it.
+                // A panic becomes an error, or it would be repeated in every waiter.
                 let answer = AssertUnwindSafe(parts.answer(&key, &tools, ask)).catch_unwind().await;
                 answer.unwrap_or(Err(DriveError::Panicked.into()))
             }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{Answer, Ask, Invoke, InvokeError};
 use crate::drive::DriveError;
 
-/// How much later than here the deadline is for whoever is asked inside.
+/// How much later the deadline is that the run itself is told of.
 const MARGIN: Duration = Duration::from_millis(100);
 
 /// Gives every run the same time.

@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub use admission::{Admission, Admitted, DEFAULT_PLACES, DEFAULT_WAIT, Place};
+pub use admission::{Admission, Admitted, DEFAULT_PLACES, DEFAULT_WAIT, Permit};
 pub use agent::Agent;
 pub use breaker::Breaker;
 pub use cached::{Cached, TIME_TO_LIVE};
@@ -26,6 +26,7 @@ pub use recorded::Recorded;
 
 use crate::drive::DriveError;
 use crate::ports::Epoch;
+use crate::usage_meter::UsageMeter;
 use crate::words::{AgentResult, Grants, Options, Principal};
 
 /// Answers a caller's text with an agent run, or with something around one.
@@ -63,15 +64,16 @@ pub struct Ask {
     pub job_id: Option<String>,
     /// The claim under which the run's journal is written.
     pub epoch: Epoch,
-    /// Tells the run to stop before its next step; absent where nobody ever will.
+    /// Tells the run to stop before its next step; absent where it never will be.
     pub stop: Option<CancellationToken>,
-    /// Says that nobody wants the run any more: it stops wherever it is and ends as cancelled, with what it had come
-    /// to and cost. Absent where nobody ever will; a request's run is dropped instead.
+    /// Cancels the run: it stops wherever it is and ends as cancelled, with what it had come to and cost. Absent where it never will be; a request's run is dropped instead.
     pub cancel: Option<CancellationToken>,
+    /// What the run has cost so far, also when it ends without a result.
+    pub meter: UsageMeter,
 }
 
 impl Ask {
-    /// A text from nobody in particular, without wishes.
+    /// A text from an anonymous caller, without options.
     pub fn new(request_id: String, input: String) -> Self {
         Self {
             request_id,
@@ -85,6 +87,7 @@ impl Ask {
             epoch: Epoch::UNCLAIMED,
             stop: None,
             cancel: None,
+            meter: UsageMeter::default(),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::drive::DriveError;
 use crate::error_chain::ErrorChain;
 use crate::journal::WriteBehind;
 use crate::ports::JournalError;
+use crate::usage_meter::UsageMeter;
 use crate::words::{RunOutcome, RunRecord};
 
 /// Records how each run ended, also when it failed or nobody waited for it any more. What began no run, an
@@ -32,13 +33,13 @@ impl<I: Invoke> Invoke for Recorded<I> {
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
         let entry = Entry::begin(&ask, self.behind.clone());
         let answer = self.inner.invoke(ask).await;
-        entry.end(outcome(&answer));
+        entry.end(&answer);
         answer
     }
 }
 
 /// How a run ended, if one began and will not go on elsewhere.
-fn outcome(answer: &Result<Answer, InvokeError>) -> Option<RunOutcome> {
+fn outcome(answer: &Result<Answer, InvokeError>, meter: &UsageMeter) -> Option<RunOutcome> {
     match answer {
         Ok(Answer { cached: Some(true), .. })
         | Err(
@@ -58,9 +59,14 @@ fn outcome(answer: &Result<Answer, InvokeError>) -> Option<RunOutcome> {
             model: result.model.clone(),
         }),
         Err(error @ (InvokeError::Run(_) | InvokeError::TimedOut { .. })) => {
-            Some(RunOutcome::Failed { error: ErrorChain(error).to_string() })
+            Some(failed(ErrorChain(error).to_string(), meter))
         }
     }
+}
+
+/// What was spent on a run is on the bill whether it has a result or not.
+fn failed(error: String, meter: &UsageMeter) -> RunOutcome {
+    RunOutcome::Failed { error, iterations: meter.iterations(), usage: meter.usage() }
 }
 
 /// A record that is being made. Dropped before its end, it says so: then the request went away, or the run was
@@ -68,6 +74,7 @@ fn outcome(answer: &Result<Answer, InvokeError>) -> Option<RunOutcome> {
 struct Entry {
     record: Option<RunRecord>,
     cancel: Option<CancellationToken>,
+    meter: UsageMeter,
     behind: WriteBehind,
 }
 
@@ -81,12 +88,13 @@ impl Entry {
             job_id: ask.job_id.clone(),
             started_at: now,
             finished_at: now,
-            outcome: RunOutcome::Failed { error: String::new() },
+            outcome: failed(String::new(), &ask.meter),
         };
-        Self { record: Some(record), cancel: ask.cancel.clone(), behind }
+        Self { record: Some(record), cancel: ask.cancel.clone(), meter: ask.meter.clone(), behind }
     }
 
-    fn end(mut self, outcome: Option<RunOutcome>) {
+    fn end(mut self, answer: &Result<Answer, InvokeError>) {
+        let outcome = outcome(answer, &self.meter);
         self.write(outcome);
     }
 
@@ -112,7 +120,7 @@ impl Drop for Entry {
         } else {
             "nobody waited for it any more"
         };
-        let outcome = (is_request || is_cancelled).then(|| RunOutcome::Failed { error: why.to_owned() });
+        let outcome = (is_request || is_cancelled).then(|| failed(why.to_owned(), &self.meter));
         self.write(outcome);
     }
 }
@@ -127,7 +135,7 @@ mod tests {
     use super::*;
     use crate::journal::{Backlog, Flusher};
     use crate::observe::Unobserved;
-    use crate::policy::Agent;
+    use crate::policy::{Agent, Deadline};
     use crate::ports::ModelError;
     use crate::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, asks_for, says};
     use crate::words::{Limits, Principal, StopReason};
@@ -191,7 +199,7 @@ mod tests {
             flush(drain).await;
             let errors: Vec<_> = store.records().into_iter().map(|record| record.outcome).collect();
             let expected: Vec<_> =
-                recorded.iter().map(|error| RunOutcome::Failed { error: (*error).into() }).collect();
+                recorded.iter().map(|error| failed((*error).into(), &UsageMeter::default())).collect();
             assert_eq!(errors, expected);
         }
 
@@ -203,6 +211,34 @@ mod tests {
             assert_eq!(store.records().len(), records);
         }
     }
+
+    /// The second model call fails, or the run is late or given up while a tool hangs: the first call is paid for.
+    #[tokio::test(start_paused = true)]
+    async fn a_run_without_a_result_is_recorded_with_what_it_cost() {
+        let refused = || ModelError::Refused { provider: "p".into(), detail: "401".into() };
+        let minute = std::time::Duration::from_secs(60);
+        for (hangs, waits) in [(false, minute), (true, minute), (true, minute / 60)] {
+            let (store, behind, drain) = behind();
+            let tools = EchoTools::new(&["echo"]);
+            let agent = Agent {
+                model: Arc::new(ScriptedModel::new([
+                    Ok(asks_for(&[("1", "echo", json!({}))])),
+                    Err(refused()),
+                ])),
+                toolbox: Arc::new(if hangs { tools.hanging() } else { tools }),
+                journal: Arc::new(behind.clone()),
+                limits: Limits::default(),
+            };
+            let recorder = Recorded::new(Deadline::new(agent, minute / 2), behind);
+            let ended = tokio::time::timeout(waits, recorder.invoke(ask())).await;
+            assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
+            flush(drain).await;
+            let outcome = &store.records()[0].outcome;
+            let RunOutcome::Failed { iterations, usage, .. } = outcome else { panic!("{outcome:?}") };
+            assert_eq!((*iterations, usage.total()), (1, 15), "{outcome:?}");
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_run_of_a_job_that_is_cancelled_is_recorded_with_what_it_cost() {
         let (store, behind, drain) = behind();
@@ -246,7 +282,10 @@ mod tests {
         flush(drain).await;
         assert_eq!(
             store.records()[0].outcome,
-            RunOutcome::Failed { error: "it was cancelled, and its journal could not say so in time".into() }
+            failed(
+                "it was cancelled, and its journal could not say so in time".into(),
+                &UsageMeter::default()
+            )
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Work that several callers of one moment wait for together.
+//! Single flight: equal calls that are made at the same time share one execution (request coalescing).
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 
-/// What is under way, by key. A flight is driven by those who wait for it: it goes on as long as one of them
-/// does, and is dropped with the last.
+/// The executions under way, by key. Each is polled by those that wait for it, the leader that began it and the
+/// followers that joined: it goes on as long as one of them waits, and is dropped with the last.
 #[derive(Debug)]
 pub(super) struct SingleFlight<T: Clone>(Arc<Mutex<Registry<T>>>);
 
@@ -22,7 +22,7 @@ struct Registry<T: Clone> {
 #[derive(Debug)]
 struct Flight<T: Clone> {
     number: u64,
-    followers: usize,
+    waiters: usize,
     work: Shared<BoxFuture<'static, T>>,
 }
 
@@ -38,24 +38,24 @@ impl<T: Clone> SingleFlight<T> {
         &self,
         key: &str,
         begin: impl FnOnce() -> BoxFuture<'static, T>,
-    ) -> (Follower<T>, bool) {
+    ) -> (Waiter<T>, bool) {
         let mut registry = lock(&self.0);
         let under_way = registry.flights.get_mut(key).filter(|flight| flight.work.peek().is_none());
         let joined = under_way.is_some();
         let (number, work) = if let Some(flight) = under_way {
-            flight.followers += 1;
+            flight.waiters += 1;
             (flight.number, flight.work.clone())
         } else {
-            // One that has landed may still have followers who did not look yet. It is not theirs to give
-            // away: what it says was true for those who asked with them.
+            // An execution that has ended may still be listed, because a waiter has not read it yet. A later caller must
+            // not get its answer: it was asked for before that caller came.
             let work = begin().shared();
             registry.begun += 1;
             let number = registry.begun;
-            registry.flights.insert(key.to_owned(), Flight { number, followers: 1, work: work.clone() });
+            registry.flights.insert(key.to_owned(), Flight { number, waiters: 1, work: work.clone() });
             (number, work)
         };
-        let follower = Follower { registry: self.0.clone(), key: key.to_owned(), number, work };
-        (follower, joined)
+        let waiter = Waiter { registry: self.0.clone(), key: key.to_owned(), number, work };
+        (waiter, joined)
     }
 
     #[cfg(test)]
@@ -64,15 +64,15 @@ impl<T: Clone> SingleFlight<T> {
     }
 }
 
-/// Somebody who waits for a flight.
-pub(super) struct Follower<T: Clone> {
+/// A caller that waits for an execution: its leader or a follower.
+pub(super) struct Waiter<T: Clone> {
     registry: Arc<Mutex<Registry<T>>>,
     key: String,
     number: u64,
     work: Shared<BoxFuture<'static, T>>,
 }
 
-impl<T: Clone> Future for Follower<T> {
+impl<T: Clone> Future for Waiter<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
@@ -80,17 +80,17 @@ impl<T: Clone> Future for Follower<T> {
     }
 }
 
-impl<T: Clone> Drop for Follower<T> {
+impl<T: Clone> Drop for Waiter<T> {
     fn drop(&mut self) {
         let mut registry = lock(&self.registry);
         let Some(flight) = registry.flights.get_mut(&self.key) else { return };
         if flight.number != self.number {
             return;
         }
-        flight.followers -= 1;
-        if flight.followers == 0 {
+        flight.waiters -= 1;
+        if flight.waiters == 0 {
             let flight = registry.flights.remove(&self.key);
-            // What is dropped with the work may take a while, and is nobody's business under the lock.
+            // Outside the lock: dropping the work may take long.
             drop(registry);
             drop(flight);
         }

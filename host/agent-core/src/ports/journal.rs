@@ -24,6 +24,10 @@ pub struct Epoch(pub u64);
 impl Epoch {
     /// The epoch of a request's run: nobody ever claims it, so it has one writer.
     pub const UNCLAIMED: Self = Self(0);
+
+    /// The epoch of whoever ends a run that nobody can claim any more: later than every claim. The largest number that
+    /// all stores keep.
+    pub const FINAL: Self = Self(i64::MAX as u64);
 }
 
 /// Stores the events of runs. A run is whatever its events say when they are folded.

@@ -35,6 +35,18 @@ pub(crate) fn is_last(budget: u64, used: u64, input: u64) -> bool {
     used.saturating_add(this_call).saturating_add(next_call) > budget
 }
 
+/// How many tokens the question may have beside the largest catalog: two or three sentences.
+const QUESTION_TOKENS: u64 = 128;
+
+/// Most tokens the tools may add to every model call: half of the budget less what the question and the closing replies need.
+///
+/// With exactly half of it the first call would always be the last affordable one, which is made without tools: that call
+/// and the next one both read the catalog, and each keeps room for a closing reply. So nobody could ever call a tool, and
+/// to refuse the tools that do not fit by name is better than to offer all of them in vain.
+pub fn most_catalog_tokens(budget: u64) -> u64 {
+    (budget.saturating_sub(3 * CLOSING_REPLY_TOKENS) / 2).saturating_sub(QUESTION_TOKENS)
+}
+
 /// How many tokens tool answers may still have when the next call reads `input` tokens without them.
 pub(crate) fn answer_room(budget: u64, used: u64, input: u64) -> u64 {
     budget.saturating_sub(used).saturating_sub(input).saturating_sub(CLOSING_REPLY_TOKENS)
@@ -117,6 +129,19 @@ mod tests {
         ];
         for (budget, used, input, expected) in cases {
             assert_eq!(is_last(budget, used, input), expected, "budget {budget}, used {used}, input {input}");
+        }
+    }
+
+    #[test]
+    fn beside_the_largest_catalog_an_ordinary_question_is_not_the_last_call() {
+        let cases =
+            [(10_000, 4_488), (2_000, 488), (1_024, 0), (1_000, 0), (0, 0), (u64::MAX, u64::MAX / 2 - 512)];
+        for (budget, expected) in cases {
+            assert_eq!(most_catalog_tokens(budget), expected, "budget {budget}");
+        }
+        for budget in [1_024, 2_000, 10_000, 1_000_000] {
+            let input = most_catalog_tokens(budget) + QUESTION_TOKENS;
+            assert!(!is_last(budget, 0, input) && is_last(budget, 0, input + 1), "budget {budget}");
         }
     }
 

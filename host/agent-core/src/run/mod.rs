@@ -23,6 +23,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+pub use budget::most_catalog_tokens;
 pub use progress::{attempts_without_progress, hand_backs_without_progress};
 
 use crate::words::{
@@ -187,6 +188,16 @@ impl Run {
     /// The tools the run started with.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
+    }
+
+    /// Tokens of all model calls so far.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Model calls that were answered so far.
+    pub fn iterations(&self) -> u32 {
+        self.iterations
     }
 
     fn begin(task: Task, catalog: Arc<Catalog>) -> Self {

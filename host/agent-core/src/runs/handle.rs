@@ -8,10 +8,13 @@ use futures::stream::{Stream, unfold};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::Outcome;
 use crate::drive::DriveError;
+use crate::policy::{Answer, InvokeError};
 use crate::ports::{Journal, JournalError};
 use crate::words::Event;
+
+/// How a run ended, shared by everybody who reads it.
+pub type Outcome = Result<Answer, InvokeError>;
 
 /// How long one tail of the journal waits. Events wake it at once; this bounds a wake-up that was missed.
 const TAIL: Duration = Duration::from_secs(5);

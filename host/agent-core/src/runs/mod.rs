@@ -27,15 +27,12 @@ use async_trait::async_trait;
 use futures::FutureExt as _;
 use tracing::Instrument as _;
 
-pub use handle::{RunHandle, TiedToCaller};
+pub use handle::{Outcome, RunHandle, TiedToCaller};
 
 use crate::drive::DriveError;
-use crate::policy::{Answer, Ask, Invoke, InvokeError};
+use crate::policy::{Ask, Invoke};
 use crate::ports::{Journal, Spawn};
 use handle::Owned;
-
-/// How a run ended, shared by everybody who reads it.
-pub type Outcome = Result<Answer, InvokeError>;
 
 /// Starts runs and knows those that are under way in this process. Clones know the same.
 #[derive(Clone)]

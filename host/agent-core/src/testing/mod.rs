@@ -151,6 +151,18 @@ impl EchoTools {
         self
     }
 
+    /// The same tools, of which that one may not be called twice for one purpose.
+    #[must_use]
+    pub fn once_only(mut self, name: &str) -> Self {
+        let once = |tool: &ToolSpec| ToolSpec {
+            is_repeatable: tool.is_repeatable && tool.name != name,
+            ..tool.clone()
+        };
+        let tools = self.catalog.tools().iter().map(once).collect();
+        self.catalog = Arc::new(Catalog::new(tools, self.catalog.digest().to_owned()));
+        self
+    }
+
     /// The same tools, which never answer.
     #[must_use]
     pub fn hanging(mut self) -> Self {

@@ -66,6 +66,7 @@ impl TestQueue {
         let id = jobs.len() as u64 + 1;
         let job = Job {
             id: id.to_string(),
+            run_id: run_id(id),
             user_id: user_id.into(),
             status: JobStatus::Waiting,
             result: None,
@@ -110,7 +111,7 @@ impl TestQueue {
             job_id: entry.job.id.clone(),
             token,
             epoch: Epoch(*taken),
-            run_id: format!("run_job_{}", entry.job.id),
+            run_id: entry.job.run_id.clone(),
             data: entry.data.clone(),
             attempts_made: entry.job.attempts_made,
             created_at: entry.job.created_at,
@@ -123,6 +124,10 @@ impl TestQueue {
 #[expect(clippy::panic, reason = "a test that asks for a job which is not there is wrong")]
 fn panic_no_job(job_id: &str) -> Job {
     panic!("there is no job {job_id}")
+}
+
+fn run_id(number: u64) -> String {
+    format!("run_job_{number}")
 }
 
 fn number(job_id: &str) -> u64 {

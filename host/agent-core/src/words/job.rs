@@ -20,6 +20,8 @@ pub struct JobData {
 pub struct Job {
     /// Given by the queue.
     pub id: String,
+    /// Id of the run that an attempt at it makes or would make: that of its claims.
+    pub run_id: String,
     /// Whose job it is.
     pub user_id: String,
     /// Where it stands.

@@ -47,5 +47,11 @@ pub enum RunOutcome {
     Failed {
         /// The error with its chain. It may name a provider, never a key.
         error: String,
+        /// Model calls that were answered; 0 in records of older versions.
+        #[serde(default)]
+        iterations: u32,
+        /// Tokens of all of them.
+        #[serde(default)]
+        usage: Usage,
     },
 }

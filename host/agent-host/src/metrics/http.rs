@@ -3,7 +3,7 @@
 use http_edge::AnsweredRequest;
 use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
-use super::LONG_SECONDS;
+use super::buckets::LONG_SECONDS;
 
 /// The route of a request that none was found for: what callers make up is no label.
 const UNMATCHED: &str = "unmatched";

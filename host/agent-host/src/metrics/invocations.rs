@@ -6,7 +6,7 @@ use agent_core::policy::{Answer, Ask, Invoke, InvokeError};
 use async_trait::async_trait;
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Opts, Registry};
 
-use super::LONG_SECONDS;
+use super::buckets::LONG_SECONDS;
 use crate::config::Environment;
 
 /// The three series (interface, "Metrics"), each with the labels `environment` and `version`.

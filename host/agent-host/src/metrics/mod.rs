@@ -12,6 +12,7 @@
 //!
 //! What does not belong here: the endpoint and its content type, which are http-edge's.
 
+mod buckets;
 mod family;
 mod http;
 mod invocations;
@@ -48,11 +49,6 @@ use crate::config::Environment;
 use invocations::Invocations;
 use models::{ModelMetrics, Providers};
 use outcomes::Outcomes;
-
-/// Buckets for what takes seconds to minutes: the defaults of the Node stack (wire.md, 1.5), and more above
-/// them, because an agent run is longer than an HTTP request. Queries written for the former still hold.
-const LONG_SECONDS: [f64; 15] =
-    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
 
 /// All series of the process.
 pub struct Metrics {

@@ -12,7 +12,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
 
-use super::LONG_SECONDS;
+use super::buckets::LONG_SECONDS;
 use super::family::{Family, Kind};
 use super::service::as_number;
 

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
 
-use super::LONG_SECONDS;
+use super::buckets::LONG_SECONDS;
 use super::family::{Kind, Readings, Series};
 
 /// Counts what the core reports.

@@ -24,8 +24,9 @@ use tower::Service as _;
 
 use super::answers::{AnswerBody, AnswerSocket, Answers};
 use super::connections::Open;
+use super::refused;
+use super::times::Times;
 use super::unread_body::{self, BodyLimits, Lent, LentBody, Rest};
-use super::{Times, refused};
 use crate::metrics::HttpMetrics;
 
 /// How long a connection that has asked for nothing yet is looked at when it is to end. A timer fires only after the

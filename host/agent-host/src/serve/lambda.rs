@@ -21,6 +21,7 @@ use lambda_http::request::RequestContext;
 use lambda_http::{Adapter, Request, RequestExt as _, Response, Service};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 use tower::layer::layer_fn;
 
 use super::{Outcome, Signal};
@@ -37,6 +38,9 @@ const EXPORTING: Duration = Duration::from_secs(1);
 /// longer than that to stop.
 const LAST_EVENT: Duration = Duration::from_millis(1500);
 
+/// How long an answer waits for both after the signal: it has to be given before the last event's time is over.
+const WRITING_AT_STOP: Duration = Duration::from_secs(1);
+
 /// Answers Lambda's events until the first of `signals`, and then the one that is being answered.
 ///
 /// API Gateway (both versions), function URLs and load balancers are understood. Its environment variables are
@@ -47,16 +51,18 @@ pub async fn run(
     mut signals: impl Stream<Item = Signal> + Unpin,
 ) -> Result<Outcome, lambda_http::Error> {
     let (answering, mut answered) = watch::channel(false);
+    let stopping = CancellationToken::new();
+    let stop = stopping.clone();
     let handler = lambda_http::service_fn(move |mut event: Request| {
         let caller = SocketAddr::new(caller(&event), 0);
         event.extensions_mut().insert(ConnectInfo(caller));
-        let (mut router, left_behind) = (router.clone(), left_behind.clone());
+        let (mut router, left_behind, stopping) = (router.clone(), left_behind.clone(), stopping.clone());
         async move {
             let Ok(answer) = router.call(event).await;
             let (head, body) = answer.into_parts();
             // The span of a request ends with its answer's body.
             let body = body::to_bytes(body, usize::MAX).await?;
-            left_behind.settle().await;
+            left_behind.settle(&stopping).await;
             Ok::<_, lambda_http::Error>(Response::from_parts(head, Body::from(body)))
         }
     });
@@ -71,6 +77,7 @@ pub async fn run(
         },
     };
     tracing::info!(%signal, "stopping");
+    stop.cancel();
     let last = async {
         if answered.wait_for(|under_way| !under_way).await.is_err() {
             pending::<()>().await;
@@ -95,7 +102,7 @@ pub struct LeftBehind {
 
 impl LeftBehind {
     /// Waits until it is written, for as long as an answer may wait.
-    async fn settle(&self) {
+    async fn settle(&self, stopping: &CancellationToken) {
         let record = async {
             if let Some(recording) = &self.recording
                 && timeout(RECORDING, recording.written()).await.is_err()
@@ -110,7 +117,14 @@ impl LeftBehind {
                 tracing::debug!("spans are exported with a later event: the collector is slow");
             }
         };
-        tokio::join!(record, export);
+        let at_stop = async {
+            stopping.cancelled().await;
+            sleep(WRITING_AT_STOP).await;
+        };
+        tokio::select! {
+            ((), ()) = futures::future::join(record, export) => {}
+            () = at_stop => tracing::warn!("records and spans are written after the last answer, if there is time"),
+        }
     }
 }
 

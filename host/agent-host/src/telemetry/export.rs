@@ -4,6 +4,9 @@
 //! the queue fills up, and further spans are dropped and counted: nothing that serves ever waits for a collector. The
 //! task posts with a client of its own, whose requests are not traced.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -397,6 +400,3 @@ impl fmt::Debug for Exporter {
         f.debug_struct("Exporter").field("counts", &self.counts).finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

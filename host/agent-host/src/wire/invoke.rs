@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::circuit::SharedCircuit;
-use agent_core::jobs::WorkerContext;
+use agent_core::jobs::{CancelledRuns, WorkerContext};
 use agent_core::journal::{NotifyingJournal, RetryingJournal, WriteBehind};
 use agent_core::policy::{Admission, Admitted, Agent, Breaker, Cached, Deadline, Invoke, Recorded};
 use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
@@ -59,6 +59,14 @@ impl Parts<'_> {
         WorkerContext { name, admission, agent, circuit, journal, observer: self.metrics.service() }
     }
 
+    /// What ends the runs of jobs that nobody works on any more. No call is made, so nothing stands around the agent but
+    /// the record.
+    pub(crate) fn for_cancelled_jobs(&self, journal: Arc<dyn Journal>) -> Option<CancelledRuns> {
+        let behind = self.behind.clone()?;
+        let agent = Arc::new(Recorded::new(self.bare_agent(journal.clone()), behind));
+        Some(CancelledRuns { agent, journal })
+    }
+
     /// The runs of requests. What every request passes on the way to one belongs to the run, which its owner task
     /// carries through; the request is a reader of it.
     fn guarded(&self) -> Runs {
@@ -80,9 +88,13 @@ impl Parts<'_> {
 
     /// Inside the metrics, so that a run that took too long is counted with the time it took.
     fn agent(&self, journal: Arc<dyn Journal>) -> Deadline<Agent> {
+        Deadline::new(self.bare_agent(journal), self.config.timeout)
+    }
+
+    fn bare_agent(&self, journal: Arc<dyn Journal>) -> Agent {
         let limits = Limits { iterations: MAX_ITERATIONS, tokens: self.config.token_budget };
         let (model, toolbox) = (self.model.clone(), self.toolbox.clone());
-        Deadline::new(Agent { model, toolbox, journal, limits }, self.config.timeout)
+        Agent { model, toolbox, journal, limits }
     }
 
     fn recorded(&self, bounded: Deadline<Agent>) -> Arc<dyn Invoke> {

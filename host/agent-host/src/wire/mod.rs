@@ -2,6 +2,7 @@
 //! is given to whom; read top to bottom it is the architecture.
 
 mod background;
+mod error;
 mod invoke;
 mod migration;
 mod models;
@@ -33,6 +34,7 @@ use migration::{Migration, Schema};
 use stores::Runs;
 
 pub use background::{Background, Running};
+pub use error::WireError;
 pub use tools::start_observed as start_observed_tools;
 
 /// Bytes of journals that are kept in memory while there is no store to keep them.
@@ -63,41 +65,6 @@ pub struct Identity {
     pub hosts: Hosts,
 }
 
-/// Why a service cannot be put together. Every text says what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum WireError {
-    /// A model cannot be set up.
-    #[error("{variable}")]
-    Model {
-        /// Which of the two.
-        variable: &'static str,
-        /// What is wrong with it.
-        #[source]
-        error: model_client::ConnectError,
-    },
-    /// The database's address cannot be used.
-    #[error("the database cannot be set up")]
-    Database(#[source] backends::sql::AddressError),
-    /// The database holds something else.
-    #[error("DATABASE_URL names a database that this program cannot use")]
-    Migration(#[source] backends::sql::SetupError),
-    /// The document store's address cannot be used.
-    #[error("the document store cannot be set up")]
-    Mongo(#[source] backends::mongo::MongoAddressError),
-    /// The key-value store's address cannot be used.
-    #[error("REDIS_URL cannot be used")]
-    Redis(#[source] backends::redis::AddressError),
-    /// The cluster's address cannot be used.
-    #[error("AGENT_CLUSTER_URL")]
-    Cluster(#[source] model_client::ConnectError),
-    /// The tool host cannot start.
-    #[error("the tools cannot be set up")]
-    Tools(#[source] tool_host::EngineError),
-    /// A metric's name or label is not allowed.
-    #[error("the metrics cannot be set up")]
-    Metrics(#[source] prometheus::Error),
-}
-
 /// Puts a service together. `lane` is where guests go on that take long; `readiness` and `stopping` say when the
 /// service is going away.
 pub async fn build(
@@ -108,7 +75,7 @@ pub async fn build(
     stopping: &CancellationToken,
 ) -> Result<Service, WireError> {
     let Identity { worker, hosts } = identity;
-    warn_of_what_is_not_there(config);
+    warn_unused_settings(config);
     let metrics =
         Metrics::new(config.service.environment, &config.observe.metrics_prefix, &Handle::current())
             .map_err(WireError::Metrics)?;
@@ -222,7 +189,7 @@ fn settings(config: &config::Http) -> Settings {
 }
 
 /// Settings that this version reads and does not act on. Whoever sets them expects something.
-fn warn_of_what_is_not_there(config: &Config) {
+fn warn_unused_settings(config: &Config) {
     if config.tools.policy.exists() {
         let file = config.tools.policy.display();
         tracing::warn!(%file, "TOOLS_POLICY is not read yet: tools get what the contract gives to all, and nothing else");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_core::ports::Model;
 use model_client::{ApiKey, DemoModel, Fallback, HttpModel, Provider, ProviderSettings, Retry, Schedule};
 
-use super::WireError;
+use super::error::WireError;
 use crate::config::{self, ModelAccess, Models};
 use crate::metrics::{Metrics, ProviderState};
 

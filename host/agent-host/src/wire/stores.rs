@@ -12,7 +12,7 @@ use backends::mongo::MongoStore;
 use backends::redis::{Redis, RedisCache, RedisProbe, RedisWindows};
 use backends::sql::{SqlPool, SqlQueue, SqlRuns};
 
-use super::WireError;
+use super::error::WireError;
 use super::probes::InProcess;
 use crate::config::{Database, KeyValue, Stores, VariantB};
 

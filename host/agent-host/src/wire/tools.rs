@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agent_core::run::most_catalog_tokens;
 use tokio::runtime::Handle;
 use tool_host::{CallReport, Compiler, EngineError, Limits, Observer, SetReport, ToolHost};
 
@@ -37,10 +38,9 @@ pub async fn start_observed(
             component_concurrency: config.component_concurrency,
             ..Limits::default()
         },
-        // The other half is for the conversation.
-        catalog_tokens: token_budget / 2,
+        catalog_tokens: most_catalog_tokens(token_budget),
         metering: config.fuel_metering,
-        lane,
+        guest_runtime: lane,
         observer,
     })
     .await

@@ -10,8 +10,8 @@ use http_edge::Tokens;
 use model_client::{CLUSTER_TIMEOUT, HttpCluster};
 use tokio_util::sync::CancellationToken;
 
-use super::WireError;
 use super::background::Jobbing;
+use super::error::WireError;
 use super::invoke::Parts;
 use super::stores;
 use crate::config::{self, Config, Environment};
@@ -39,12 +39,17 @@ pub(crate) fn build(
 ) -> Result<(http_edge::VariantB, Jobbing), WireError> {
     let Parts { metrics, .. } = *parts;
     let shared = stores::open_shared(needs, stores.pool, metrics.service())?;
+    let context = parts.for_jobs(worker.clone(), stores.runs);
     let jobs = Jobs::new(shared.queue.clone()).until(stores.stopping);
+    let jobs = match parts.for_cancelled_jobs(context.journal.clone()) {
+        Some(runs) => jobs.ending(runs),
+        None => jobs,
+    };
     let cache = config.agent.result_cache.then_some(shared.cache);
     let jobbing = Jobbing {
         queue: shared.queue,
         writer: shared.queue_writer,
-        worker: Worker::new(&jobs, parts.for_jobs(worker.clone(), stores.runs)),
+        worker: Worker::new(&jobs, context),
         name: worker,
         depth: metrics.show_queue().map_err(WireError::Metrics)?,
     };

@@ -3,10 +3,10 @@
 use agent_core::ports::QueueError;
 use agent_core::words::{Job, JobPage, JobQuery};
 
-use super::official::KEPT_FOR;
-use super::ours::user_key;
-use super::record::{Record, read_job};
-use super::{Store, store_error};
+use super::job_hash::{StoredJob, read_job};
+use super::options::KEPT_FOR;
+use super::own_scripts::user_key;
+use super::store::{Store, store_error};
 
 /// How many of a user's jobs are listed. Older ones can still be read by their ids.
 const MOST_LISTED: isize = 1000;
@@ -14,9 +14,9 @@ const MOST_LISTED: isize = 1000;
 /// How many jobs are read at once.
 const BATCH: usize = 100;
 
-/// Where a job stands in a user's list: the newest, which has the highest score, first.
+/// A position in a user's list, and so a cursor of it: the newest job, which has the highest score, first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct Position {
     score: u64,
     job_id: String,
 }
@@ -24,7 +24,7 @@ struct Place {
 impl Store {
     /// Reads jobs; there is one entry for each id.
     pub(super) async fn read_all(&self, job_ids: &[&str]) -> Result<Vec<Option<Job>>, QueueError> {
-        let records: Vec<Option<Record>> = self.run(&self.ours.read(job_ids)).await?;
+        let records: Vec<Option<StoredJob>> = self.run(&self.own.read(job_ids)).await?;
         let jobs = job_ids.iter().zip(records);
         Ok(jobs.map(|(id, record)| read_job(id, record?)).collect())
     }
@@ -33,33 +33,33 @@ impl Store {
     pub(super) async fn list_for(&self, user_id: &str, job_id: &str, created: u64) -> Result<(), QueueError> {
         let key = user_key(user_id);
         let mut list = redis::pipe();
-        list.zadd(&key, job_id, Place::new(job_id, created).score).ignore();
+        list.zadd(&key, job_id, Position::new(job_id, created).score).ignore();
         list.zremrangebyrank(&key, 0, -MOST_LISTED - 1).ignore();
         list.cmd("EXPIRE").arg(&key).arg(KEPT_FOR.as_secs()).ignore();
         let list = &list;
         self.redis
-            .ask(|mut redis| async move { list.query_async(&mut redis).await })
+            .query(|mut redis| async move { list.query_async(&mut redis).await })
             .await
             .map_err(store_error)
     }
 
     pub(super) async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError> {
         let key = user_key(wanted.user_id);
-        let mut after = wanted.cursor.map(Place::parse).transpose()?;
+        let mut after = wanted.cursor.map(Position::parse).transpose()?;
         let (mut found, mut gone) = (Vec::new(), Vec::new());
         // One more than wanted, to know whether there are more.
         while found.len() <= wanted.limit {
-            let (places, is_last) = self.places(&key, after.as_ref()).await?;
-            let ids: Vec<&str> = places.iter().map(|place| &*place.job_id).collect();
+            let (positions, is_last) = self.positions(&key, after.as_ref()).await?;
+            let ids: Vec<&str> = positions.iter().map(|position| &*position.job_id).collect();
             let jobs = if ids.is_empty() { vec![] } else { self.read_all(&ids).await? };
-            after = places.last().cloned();
-            for (place, job) in places.into_iter().zip(jobs) {
+            after = positions.last().cloned();
+            for (position, job) in positions.into_iter().zip(jobs) {
                 match job.filter(|job| job.user_id == wanted.user_id) {
                     Some(job) if wanted.status.is_none_or(|status| status == job.status) => {
-                        found.push((place, job));
+                        found.push((position, job));
                     }
                     Some(_) => {}
-                    None => gone.push(place.job_id),
+                    None => gone.push(position.job_id),
                 }
             }
             if is_last {
@@ -69,42 +69,48 @@ impl Store {
         self.unlist(&key, &gone).await?;
         let more = found.len() > wanted.limit;
         found.truncate(wanted.limit);
-        let next_cursor = found.last().filter(|_| more).map(|(place, _)| place.to_string());
+        let next_cursor = found.last().filter(|_| more).map(|(position, _)| position.to_string());
         Ok(JobPage { jobs: found.into_iter().map(|(_, job)| job).collect(), next_cursor })
     }
 
-    /// Some places of a list, and whether there are no more behind them.
-    async fn places(&self, key: &str, after: Option<&Place>) -> Result<(Vec<Place>, bool), QueueError> {
+    /// Some positions of a list, and whether there are no more behind them.
+    async fn positions(
+        &self,
+        key: &str,
+        after: Option<&Position>,
+    ) -> Result<(Vec<Position>, bool), QueueError> {
         let mut offset = 0;
         loop {
             let mut range = redis::cmd("ZREVRANGEBYSCORE");
             range.arg(key).arg(after.map_or("+inf".to_owned(), |after| after.score.to_string())).arg("-inf");
             range.arg("WITHSCORES").arg("LIMIT").arg(offset).arg(BATCH);
             let range = &range;
-            let asked = self.redis.ask(|mut redis| async move { range.query_async(&mut redis).await }).await;
-            let places: Vec<(String, f64)> = asked.map_err(store_error)?;
-            let is_last = places.len() < BATCH;
-            let places = places.into_iter().map(Place::from);
-            let places: Vec<_> = places.filter(|place| after.is_none_or(|after| place < after)).collect();
-            if is_last || !places.is_empty() {
-                return Ok((places, is_last));
+            let asked =
+                self.redis.query(|mut redis| async move { range.query_async(&mut redis).await }).await;
+            let positions: Vec<(String, f64)> = asked.map_err(store_error)?;
+            let is_last = positions.len() < BATCH;
+            let positions = positions.into_iter().map(Position::from);
+            let positions: Vec<_> =
+                positions.filter(|position| after.is_none_or(|after| position < after)).collect();
+            if is_last || !positions.is_empty() {
+                return Ok((positions, is_last));
             }
             offset += BATCH;
         }
     }
 
-    /// Forgets places of jobs that are not kept any more.
+    /// Removes jobs from a list that are not kept any more.
     async fn unlist(&self, key: &str, job_ids: &[String]) -> Result<(), QueueError> {
         if job_ids.is_empty() {
             return Ok(());
         }
         let unlist =
             |mut redis| async move { redis::cmd("ZREM").arg(key).arg(job_ids).query_async(&mut redis).await };
-        self.redis.ask(unlist).await.map_err(store_error)
+        self.redis.query(unlist).await.map_err(store_error)
     }
 }
 
-impl Place {
+impl Position {
     /// Jobs of one millisecond are told apart by the end of their numbers. A score holds 53 bits.
     fn new(job_id: &str, created: u64) -> Self {
         let number: u64 = job_id.parse().unwrap_or(0);
@@ -112,7 +118,7 @@ impl Place {
         Self { score, job_id: job_id.to_owned() }
     }
 
-    /// The place of a cursor: the score and the id, in hexadecimal digits so that it stands in any URL.
+    /// Reads a cursor: the score and the id, in hexadecimal digits so that it stands in any URL.
     fn parse(cursor: &str) -> Result<Self, QueueError> {
         Self::parse_hex(cursor).ok_or(QueueError::BadCursor)
     }
@@ -122,12 +128,12 @@ impl Place {
         let score = u64::from_str_radix(score, 16).ok()?;
         let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
         let id: Option<Vec<u8>> = id.as_bytes().chunks(2).map(digits).collect();
-        let place = Self { score, job_id: String::from_utf8(id?).ok()? };
-        (place.to_string() == cursor).then_some(place)
+        let position = Self { score, job_id: String::from_utf8(id?).ok()? };
+        (position.to_string() == cursor).then_some(position)
     }
 }
 
-impl From<(String, f64)> for Place {
+impl From<(String, f64)> for Position {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -138,7 +144,7 @@ impl From<(String, f64)> for Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Position {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:x}-", self.score)?;
         self.job_id.bytes().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -153,22 +159,22 @@ mod tests {
 
     #[test]
     fn jobs_of_one_millisecond_stand_in_the_order_they_were_added_in() {
-        let place = |id: &str| Place::new(id, 1_700_000_000_000);
-        assert!(place("9") < place("10"));
-        assert!(Place::new("4096", 1_700_000_000_001) > place("4095"));
+        let position = |id: &str| Position::new(id, 1_700_000_000_000);
+        assert!(position("9") < position("10"));
+        assert!(Position::new("4096", 1_700_000_000_001) > position("4095"));
     }
 
     proptest! {
         #[test]
         fn a_cursor_is_read_as_it_was_written(score in 0u64..1 << 53, job_id in ".*") {
-            let place = Place { score, job_id };
-            prop_assert_eq!(Place::parse(&place.to_string()), Ok(place));
+            let position = Position { score, job_id };
+            prop_assert_eq!(Position::parse(&position.to_string()), Ok(position));
         }
 
         #[test]
         fn what_is_no_cursor_is_refused(text in any::<String>()) {
-            if let Ok(place) = Place::parse(&text) {
-                prop_assert_eq!(place.to_string(), text);
+            if let Ok(position) = Position::parse(&text) {
+                prop_assert_eq!(position.to_string(), text);
             }
         }
     }

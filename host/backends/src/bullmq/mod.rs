@@ -3,12 +3,12 @@
 //!
 //! | key | what |
 //! |---|---|
-//! | `bull:agent-tasks:…` | BullMQ's, written by its own scripts (`official.rs`) and, where it has no word for it, by ours |
+//! | `bull:agent-tasks:…` | BullMQ's, written by its own scripts (`official_scripts.rs`) and, where it has no word for it, by ours |
 //! | `agent-host:agent-tasks:user:<id>` | a user's jobs, the newest with the highest score |
-//! | `agent-host:agent-tasks:wish:<job>` | its owner wants an active job to be cancelled; the attempt that is meant |
+//! | `agent-host:agent-tasks:wish:<job>` | a request to cancel an active job: the attempt that is meant (`cancel_request.rs`) |
 //! | `agent-host:agent-tasks:cancelled:<job>` | what was known of a job that is cancelled |
 //!
-//! Ours expire by themselves. One field of a job's hash is ours as well: `agentHostRuns`, how many runs of the job have
+//! OwnScripts expire by themselves. One field of a job's hash is ours as well: `agentHostRuns`, how many runs of the job have
 //! ended for good. It is part of the run's id, so that a job which somebody retries by hand runs anew.
 //!
 //! What BullMQ's own worker does around a job, and what becomes of it here. Each row is tested beside Node's worker, or
@@ -20,6 +20,7 @@
 //! | `attempts`, `backoff` (fixed, exponential, `jitter`) | as there; without `attempts` three, as for jobs of our own |
 //! | backoff strategies that are functions | refused with a log line: exponential from 2 s instead |
 //! | job schedulers (`every`, cron patterns, `limit`, `startDate`, `endDate`, `tz`) | as there; without `tz` patterns are UTC |
+//! | an iteration whose successor Redis refuses for good | the job fails and says so; there it stalls until it fails |
 //! | repeatable jobs of BullMQ 5 | refused with a log line, as there: the job runs and none follows |
 //! | flows: `failParentOnFailure`, `continueParentOnFailure`, `ignoreDependencyOnFailure`, `removeDependencyOnFailure` | as there |
 //! | deduplication, `keepLastIfActive` included | as there: its scripts release the key |
@@ -28,58 +29,46 @@
 //! | `removeOnComplete`, `removeOnFail` | as there; unasked for, 10,000 of each kind for seven days |
 //! | `stackTraceLimit`, `stacktrace` | as there; a failure's text, without a stack |
 //! | `keepLogs`, `log()`, `updateProgress()`, a worker's `metrics` | nothing is written: a run's journal is its log |
-//! | stalled jobs | taken up again after a lease (6 s), and not counted as stalled |
+//! | stalled jobs | reclaimed after a lease (6 s, `lease.rs`), and not counted as stalled |
 //! | edited data, a job retried by hand | a new run, as there |
 //! | cancelling | ours alone; refused while a Node worker holds the job, which cannot be told |
 //!
 //! Redis has to be 6.2 or newer, and one server: the keys are not of one cluster slot.
 
-mod ending;
+mod cancel_request;
+mod claim;
+mod finish;
+mod job_hash;
+mod lease;
 mod listing;
-mod official;
+mod official_scripts;
 mod options;
-mod ours;
-mod record;
+mod own_scripts;
 mod schedule;
-mod taking;
+mod store;
+mod time;
 mod trace_metadata;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::queue::{LEASE, QUEUE};
+use agent_core::ports::queue::LEASE;
 use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
 use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery};
 use async_trait::async_trait;
-use bullmq::QueueKeys;
-use redis::{FromRedisValue, ScriptInvocation};
 use tokio::sync::Mutex;
 
-use crate::redis::{AddressError, Failure, Redis};
-use official::Official;
-use ours::Ours;
-use taking::Turn;
-
-/// How long an answer may take. A job is worth more patience than a cached result, but whoever adds one
-/// waits for it.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+use crate::redis::{AddressError, Redis};
+use claim::Poller;
+use store::{Store, broken, store_error};
+use time::{from_millis, now};
 
 /// The queue.
 pub struct BullQueue {
     store: Arc<Store>,
-    /// One at a time asks for the next job, and on one connection; the others wait for their turn.
-    turn: Mutex<Turn>,
-}
-
-/// The queue as it lies in Redis.
-struct Store {
-    redis: Redis,
-    /// On this one a command may block until there is a job.
-    waiting: Redis,
-    keys: QueueKeys,
-    official: Official,
-    ours: Ours,
+    /// Whoever holds it asks for the next job, on a connection of its own; the other slots wait for it.
+    poller: Mutex<Poller>,
 }
 
 impl BullQueue {
@@ -96,15 +85,7 @@ impl BullQueue {
     }
 
     fn with_lease(redis: &Redis, lease: Duration) -> Self {
-        let keys = QueueKeys::new(QUEUE, None);
-        let store = Store {
-            redis: redis.another(ANSWER_TIMEOUT),
-            waiting: redis.another(ANSWER_TIMEOUT),
-            official: Official::new(keys.clone(), lease),
-            ours: Ours::new(keys.clone(), lease),
-            keys,
-        };
-        Self { store: Arc::new(store), turn: Mutex::default() }
+        Self { store: Arc::new(Store::new(redis, lease)), poller: Mutex::default() }
     }
 }
 
@@ -115,11 +96,11 @@ impl JobQueue for BullQueue {
         let data = serde_json::to_string(job).map_err(broken)?;
         let now = now();
         let add = &store.official.add(&data, trace_metadata::current(), now).map_err(broken)?;
-        let added = store.redis.ask_once(|mut redis| async move { add.invoke_async(&mut redis).await });
+        let added = store.redis.query_once(|mut redis| async move { add.invoke_async(&mut redis).await });
         let id: String = added.await.map_err(store_error)?;
-        // The job is on the queue, whatever becomes of its place in the list: taking it writes that again.
+        // The job is on the queue, whatever becomes of its entry in the list: claiming it writes that again.
         if let Err(error) = store.list_for(&job.user_id, &id, now).await {
-            tracing::warn!(job_id = id, error = %error, "a job is missing in its owner's list until it is taken");
+            tracing::warn!(job_id = id, error = %error, "a job is missing in its owner's list until it is claimed");
         }
         Ok(id)
     }
@@ -137,18 +118,18 @@ impl JobQueue for BullQueue {
     }
 
     async fn depth(&self) -> Result<Depth, QueueError> {
-        let (waiting, active, delayed, since) = self.store.run(&self.store.ours.depth()).await?;
-        let oldest_waiting = (since > 0)
-            .then(|| SystemTime::now().duration_since(record::from_millis(since)).unwrap_or_default());
+        let (waiting, active, delayed, since) = self.store.run(&self.store.own.depth()).await?;
+        let oldest_waiting =
+            (since > 0).then(|| SystemTime::now().duration_since(from_millis(since)).unwrap_or_default());
         Ok(Depth { waiting, active, delayed, oldest_waiting })
     }
 
     async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
-        taking::take(&self.store, &self.turn, worker, patience).await
+        claim::claim(&self.store, &self.poller, worker, patience).await
     }
 
     async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
-        self.store.run(&self.store.ours.give_back(Some(worker))).await
+        self.store.reclaim_from_predecessors(worker).await
     }
 
     async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError> {
@@ -159,18 +140,11 @@ impl JobQueue for BullQueue {
         self.store.finish(claim, end).await
     }
 
-    /// A job that was taken for a caller who did not wait for it goes back to the queue.
+    /// A job that was claimed for a caller who did not wait for it is released.
     async fn close(&self) {
-        taking::give_up(&self.store, &self.turn).await;
+        claim::release_pending(&self.store, &self.poller).await;
         self.store.redis.disconnect();
         self.store.waiting.disconnect();
-    }
-}
-
-impl Store {
-    async fn run<T: FromRedisValue + Send>(&self, script: &ScriptInvocation<'_>) -> Result<T, QueueError> {
-        let run = |mut redis| async move { script.invoke_async(&mut redis).await };
-        self.redis.ask(run).await.map_err(store_error)
     }
 }
 
@@ -178,18 +152,4 @@ impl fmt::Debug for BullQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BullQueue").finish_non_exhaustive()
     }
-}
-
-fn now() -> u64 {
-    record::to_millis(SystemTime::now())
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
-fn store_error(failure: Failure) -> QueueError {
-    QueueError::Store { detail: failure.to_string() }
-}
-
-/// What could not be written down for Redis.
-fn broken(error: impl std::error::Error) -> QueueError {
-    QueueError::Store { detail: error.to_string() }
 }

@@ -4,11 +4,18 @@
 
 use std::time::Duration;
 
+use agent_core::backoff::exponential;
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::official::{KEPT_FOR, MOST_KEPT, millis};
+use super::time::millis;
+
+/// How long a job that has ended is kept for whoever asks for its result, unless its producer says otherwise.
+pub(super) const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// How many jobs that have ended are kept of each kind.
+pub(super) const MOST_KEPT: usize = 10_000;
 
 /// Longest wait for the next attempt, whatever was asked for.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(24 * 60 * 60);
@@ -48,7 +55,8 @@ impl Options {
 
     /// BullMQ's own strategies, jitter included, and ours for what is none of them.
     fn backoff(&self, failed: u64) -> (Duration, Option<String>) {
-        let doubled = |first: u64| first.saturating_mul(1 << (failed - 1).min(32));
+        let further = u32::try_from(failed - 1).unwrap_or(u32::MAX).min(32);
+        let doubled = |first: u64| millis(exponential(Duration::from_millis(first), further));
         let ours = doubled(millis(FIRST_BACKOFF));
         let (delay, unknown) = match self.0.get("backoff") {
             Some(Value::Object(asked)) => {

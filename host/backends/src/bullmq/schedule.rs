@@ -8,9 +8,11 @@ use agent_core::ports::QueueError;
 use bullmq::job_scheduler::next_cron_millis;
 use serde_json::{Map, Value};
 
-use super::official::Iteration;
+use super::official_scripts::Iteration;
 use super::options::{Options, whole};
-use super::{Store, broken, now};
+use super::store::{Store, broken, store_error};
+use super::time::now;
+use crate::redis::QueryError;
 
 /// When a scheduler runs next.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,51 +28,91 @@ enum Next {
 impl Store {
     /// Adds the next iteration of the scheduler that added this job, if one did. Asked again for the same job, it
     /// does nothing: the script knows which iteration the scheduler is at.
+    ///
+    /// An error may pass. Nothing else is lost by it: the job is claimed again when its lease has expired, so that a
+    /// schedule never ends by an outage. What Redis refuses for good is a reason to end the job with, which is
+    /// returned: otherwise it would be claimed and given up for ever. Node's worker gives it up as well, until it counts
+    /// as stalled too often and fails.
     pub(super) async fn schedule_next(
         &self,
         job_id: &str,
         hash: &HashMap<String, String>,
-    ) -> Result<(), QueueError> {
-        let Some(scheduler) = hash.get("rjk") else { return Ok(()) };
-        if has_legacy_shape(scheduler) && !self.is_scheduler(scheduler).await? {
-            tracing::error!(
-                job_id,
-                scheduler,
-                "no next iteration: this is a repeatable job of BullMQ 5, make it a job scheduler"
-            );
-            return Ok(());
+    ) -> Result<Option<String>, QueueError> {
+        let Some(scheduler) = hash.get("rjk") else { return Ok(None) };
+        let refused = |error| self.refused(error, job_id, scheduler);
+        if has_legacy_shape(scheduler) {
+            match self.is_scheduler(scheduler).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    tracing::error!(
+                        job_id,
+                        scheduler,
+                        "no next iteration: this is a repeatable job of BullMQ 5, make it a job scheduler"
+                    );
+                    return Ok(None);
+                }
+                Err(error) => return refused(error),
+            }
         }
         let options = Options::parse(hash.get("opts").map(String::as_str));
         let now = now();
         let Some(repeat) = options.repeat() else {
             tracing::error!(job_id, scheduler, "no next iteration: the job does not say how it repeats");
-            return Ok(());
+            return Ok(None);
         };
         let next = match next(repeat, options.previous(), now) {
             Ok(Next::At(at)) => at,
             Ok(Next::Every) => 0,
-            Ok(Next::Never) => return Ok(()),
+            Ok(Next::Never) => return Ok(None),
             Err(error) => {
                 tracing::error!(job_id, scheduler, error, "no next iteration of a job scheduler");
-                return Ok(());
+                return Ok(None);
             }
         };
         let options = next_options(&options, repeat, scheduler, next, now);
         let data = hash.get("data").map_or("{}", String::as_str);
         let iteration = Iteration { scheduler, job_id, data, next, options: &options };
-        let update = self.official.schedule(&iteration, now);
-        let _next_id: Option<String> = self.run(&update.map_err(broken)?).await?;
-        Ok(())
+        let update = &self.official.schedule(&iteration, now).map_err(broken)?;
+        let updated =
+            self.redis.query(|mut redis| async move { update.invoke_async(&mut redis).await }).await;
+        match updated {
+            Ok::<Option<String>, _>(_next_id) => Ok(None),
+            Err(error) => refused(error),
+        }
+    }
+
+    fn refused(
+        &self,
+        error: QueryError,
+        job_id: &str,
+        scheduler: &str,
+    ) -> Result<Option<String>, QueueError> {
+        if !error.is_final() {
+            return Err(store_error(error));
+        }
+        let key = self.scheduler_key(scheduler);
+        tracing::error!(
+            job_id,
+            scheduler,
+            key,
+            %error,
+            "a job scheduler ends here: its next iteration does not fit what is stored. Remove what is wrong (first look \
+             at the key) and add the scheduler again"
+        );
+        Ok(Some(format!("The next iteration of its job scheduler could not be added: {error}")))
     }
 
     /// Schedulers may have any name, also one that looks like the key of a repeatable job of BullMQ 5. They alone
     /// count their iterations.
-    async fn is_scheduler(&self, name: &str) -> Result<bool, QueueError> {
-        let key = &format!("{}:{name}", self.keys.get("repeat"));
-        let asked = self.redis.ask(|mut redis| async move {
-            redis::cmd("HEXISTS").arg(key).arg("ic").query_async(&mut redis).await
-        });
-        asked.await.map_err(super::store_error)
+    async fn is_scheduler(&self, name: &str) -> Result<bool, QueryError> {
+        let key = &self.scheduler_key(name);
+        let ask =
+            |mut redis| async move { redis::cmd("HEXISTS").arg(key).arg("ic").query_async(&mut redis).await };
+        self.redis.query(ask).await
+    }
+
+    fn scheduler_key(&self, name: &str) -> String {
+        format!("{}:{name}", self.keys.get("repeat"))
     }
 }
 

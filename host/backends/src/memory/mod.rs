@@ -3,8 +3,8 @@
 mod cache;
 mod glob;
 pub mod journal;
-mod rates;
+mod rate_windows;
 
 pub use cache::MemoryCache;
 pub use journal::MemoryJournal;
-pub use rates::MemoryWindows;
+pub use rate_windows::MemoryWindows;

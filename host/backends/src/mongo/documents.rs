@@ -6,8 +6,8 @@ use agent_core::words::{Event, RunOutcome, RunRecord};
 use mongodb::bson::{DateTime, Document, doc};
 use serde::{Deserialize, Serialize};
 
-use super::fault::store_error;
-use crate::batch::Weigh;
+use super::error::store_error;
+use crate::group_commit::ByteSize;
 
 /// Largest document that MongoDB takes, in bytes.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
@@ -34,7 +34,7 @@ struct EventId {
     sequence: i64,
 }
 
-impl Weigh for EventDocument {
+impl ByteSize for EventDocument {
     /// At most.
     fn bytes(&self) -> usize {
         self.event.len() + self.id.run.len() + FRAME_BYTES
@@ -62,8 +62,8 @@ impl EventDocument {
         Ok(this)
     }
 
-    /// What finds this one, or the other one that stands in its place.
-    pub(super) fn place(&self) -> Document {
+    /// What finds this one, or another one under its key.
+    pub(super) fn key(&self) -> Document {
         doc! { "_id": { "run": &self.id.run, "sequence": self.id.sequence } }
     }
 

@@ -5,7 +5,7 @@
 //! made before the first write, by one replica or by ten, and no replica can write where nothing is unique yet.
 
 mod documents;
-mod fault;
+mod error;
 mod probe;
 mod runs;
 mod writer;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use mongodb::Database;
 use mongodb::bson::doc;
 
-use super::fault::answer;
+use super::error::answer;
 
 /// Sends a ping to the server that takes the writes.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Probe for MongoProbe {
     async fn check(&self) -> Result<Option<Duration>, ProbeError> {
         match answer(self.database.run_command(doc! { "ping": 1 })).await {
             Ok(_pong) => Ok(None),
-            Err(fault) => Err(ProbeError(fault.to_string())),
+            Err(error) => Err(ProbeError(error.to_string())),
         }
     }
 }

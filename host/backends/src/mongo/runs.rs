@@ -10,24 +10,24 @@ use mongodb::bson::doc;
 use mongodb::{Collection, Database};
 
 use super::documents::{EventDocument, RecordDocument, events_of};
-use super::fault::{answer, store_error};
+use super::error::{answer, store_error};
 use super::writer::{Append, Appended, BOUNDS, MongoWriter};
 use crate::Writer;
-use crate::batch::{Ended, Waiters, gather};
+use crate::group_commit::{Submitter, WriterEnded, channel};
 
 /// Keeps runs in MongoDB. Clones keep the same ones.
 #[derive(Debug, Clone)]
 pub struct MongoRuns {
     events: Collection<EventDocument>,
     records: Collection<RecordDocument>,
-    appends: Waiters<Append, Appended>,
+    appends: Submitter<Append, Appended>,
 }
 
 /// The runs of a database, and the writer of their events.
 pub(super) fn open(database: &Database) -> (MongoRuns, Writer) {
     let events = database.collection("run_events");
     let records = database.collection("run_records");
-    let (appends, batches) = gather(BOUNDS);
+    let (appends, batches) = channel(BOUNDS);
     let writer = Arc::new(MongoWriter::new(events.clone(), batches));
     let writing = move || {
         let writer = writer.clone();
@@ -51,7 +51,7 @@ impl Journal for MongoRuns {
         });
         let mut documents = documents.collect::<Result<Vec<_>, _>>()?.into_iter();
         let Some(first) = documents.next() else { return Ok(()) };
-        let ended = |Ended| Err(store_error("its writer broke off or has ended"));
+        let ended = |WriterEnded| Err(store_error("its writer broke off or has ended"));
         self.appends.write(Append { first, rest: documents.collect() }).await.unwrap_or_else(ended)
     }
 
@@ -67,9 +67,9 @@ impl Journal for MongoRuns {
 #[async_trait]
 impl RunStore for MongoRuns {
     async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
-        let place = doc! { "_id": &record.id };
+        let key = doc! { "_id": &record.id };
         let document = RecordDocument::from(record);
-        answer(self.records.replace_one(place, document).upsert(true).into_future()).await?;
+        answer(self.records.replace_one(key, document).upsert(true).into_future()).await?;
         Ok(())
     }
 

@@ -9,15 +9,15 @@ use mongodb::Collection;
 use mongodb::error::{ErrorKind, InsertManyError};
 
 use super::documents::EventDocument;
-use super::fault::{Fault, answer, refusal, store_error};
-use crate::batch::{Batches, Bounds, Weigh};
+use super::error::{QueryError, answer, refusal, store_error};
+use crate::group_commit::{Batches, Bounds, ByteSize};
 
 pub(super) const BOUNDS: Bounds = Bounds { waiting: 256, writes: 256, bytes: 8 << 20 };
 
-/// Code of a document whose place is taken.
+/// Code of a document whose key is taken.
 const DUPLICATE_KEY: i32 = 11_000;
 
-/// Consecutive events of a run. The first one decides about all of them: journals have no gaps, so where its place was
+/// Consecutive events of a run. The first one decides about all of them: journals have no gaps, so where its number was
 /// free the others' are.
 #[derive(Debug)]
 pub(super) struct Append {
@@ -25,7 +25,7 @@ pub(super) struct Append {
     pub(super) rest: Vec<EventDocument>,
 }
 
-impl Weigh for Append {
+impl ByteSize for Append {
     fn bytes(&self) -> usize {
         self.first.bytes() + self.rest.iter().map(EventDocument::bytes).sum::<usize>()
     }
@@ -48,8 +48,8 @@ impl MongoWriter {
 
     /// Writes until the last clone of the runs is gone and everything they appended is answered.
     pub(super) async fn run(&self) {
-        let mut turn = self.appends.begin().await;
-        while let Some(batch) = turn.next().await {
+        let mut reader = self.appends.reader().await;
+        while let Some(batch) = reader.next().await {
             let answers = self.write(&batch.writes).await;
             batch.answer(answers);
         }
@@ -86,7 +86,7 @@ impl MongoWriter {
     /// Inserts those whose outcome is good so far, and says what became of them.
     async fn insert(&self, documents: &[&EventDocument], outcomes: &mut [Appended]) {
         let good = documents.iter().zip(outcomes.iter_mut()).filter(|(_, outcome)| outcome.is_ok());
-        let (documents, places): (Vec<_>, Vec<_>) =
+        let (documents, slots): (Vec<_>, Vec<_>) =
             good.map(|(document, outcome)| (*document, outcome)).unzip();
         if documents.is_empty() {
             return;
@@ -96,13 +96,13 @@ impl MongoWriter {
             answer(self.events.insert_many(documents.iter().copied()).ordered(false).into_future()).await;
         let written = match inserted {
             Ok(_inserted) => return,
-            Err(fault) => match partial(&fault) {
+            Err(error) => match partial(&error) {
                 Some(refused) => self.sort_out(&documents, refused).await,
-                None => vec![Err(fault.into()); documents.len()],
+                None => vec![Err(error.into()); documents.len()],
             },
         };
-        for (place, outcome) in places.into_iter().zip(written) {
-            *place = outcome;
+        for (slot, outcome) in slots.into_iter().zip(written) {
+            *slot = outcome;
         }
     }
 
@@ -119,16 +119,17 @@ impl MongoWriter {
         join_all(sorted_out).await
     }
 
-    /// Whoever did not hear the answer appends again; what already stands there is then their own event.
+    /// A process that did not hear the answer appends again: what stands under the key is then its own event. An equal
+    /// one of another claim is a conflict, or two workers could begin one run.
     async fn compare(&self, document: &EventDocument) -> Appended {
-        let there = answer(self.events.find_one(document.place()).into_future()).await?;
+        let there = answer(self.events.find_one(document.key()).into_future()).await?;
         if there.as_ref() == Some(document) { Ok(()) } else { Err(document.conflict()) }
     }
 }
 
 /// Says which documents were refused, if the server has written the others and made them safe.
-fn partial(fault: &Fault) -> Option<&InsertManyError> {
-    let Fault::Driver(error) = fault else { return None };
+fn partial(error: &QueryError) -> Option<&InsertManyError> {
+    let QueryError::Driver(error) = error else { return None };
     match &*error.kind {
         ErrorKind::InsertMany(refused) if refused.write_concern_error.is_none() => Some(refused),
         _ => None,

@@ -8,7 +8,7 @@ use agent_core::ports::{CacheError, ResultCache};
 use agent_core::words::AgentResult;
 use async_trait::async_trait;
 
-use super::{Failure, Redis};
+use super::{QueryError, Redis};
 
 /// How many keys Redis looks at per step of an invalidation. It answers nobody else meanwhile.
 const SCAN_STEP: usize = 1000;
@@ -25,16 +25,16 @@ impl RedisCache {
 
     /// One step through all keys: where to go on (0 at the end) and keys that match. They are of everybody:
     /// a pattern can be wider than the namespace.
-    async fn scan(&self, cursor: u64, pattern: &str) -> Result<(u64, Vec<Vec<u8>>), Failure> {
+    async fn scan(&self, cursor: u64, pattern: &str) -> Result<(u64, Vec<Vec<u8>>), QueryError> {
         let mut step = redis::cmd("SCAN");
         step.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_STEP);
         let step = &step;
-        self.0.ask(|mut redis| async move { step.query_async(&mut redis).await }).await
+        self.0.query(|mut redis| async move { step.query_async(&mut redis).await }).await
     }
 
-    async fn unlink(&self, keys: &[Vec<u8>]) -> Result<u64, Failure> {
+    async fn unlink(&self, keys: &[Vec<u8>]) -> Result<u64, QueryError> {
         self.0
-            .ask(|mut redis| async move { redis::cmd("UNLINK").arg(keys).query_async(&mut redis).await })
+            .query(|mut redis| async move { redis::cmd("UNLINK").arg(keys).query_async(&mut redis).await })
             .await
     }
 }
@@ -43,7 +43,7 @@ impl RedisCache {
 impl ResultCache for RedisCache {
     async fn get(&self, key: &str) -> Result<Option<Arc<AgentResult>>, CacheError> {
         let get = |mut redis| async move { redis::cmd("GET").arg(key).query_async(&mut redis).await };
-        let value: Option<Vec<u8>> = self.0.ask(get).await.map_err(cache_error)?;
+        let value: Option<Vec<u8>> = self.0.query(get).await.map_err(cache_error)?;
         Ok(value.and_then(|value| read_leniently(key, &value)))
     }
 
@@ -57,7 +57,7 @@ impl ResultCache for RedisCache {
         let mut set = redis::cmd("SET");
         set.arg(key).arg(value).arg("PX").arg(millis(time_to_live));
         let set = &set;
-        self.0.ask(|mut redis| async move { set.query_async(&mut redis).await }).await.map_err(cache_error)
+        self.0.query(|mut redis| async move { set.query_async(&mut redis).await }).await.map_err(cache_error)
     }
 
     async fn delete_matching(&self, pattern: &str) -> Result<u64, CacheError> {
@@ -88,6 +88,6 @@ fn millis(time: Duration) -> u64 {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
-fn cache_error(failure: Failure) -> CacheError {
-    CacheError(failure.to_string())
+fn cache_error(error: QueryError) -> CacheError {
+    CacheError(error.to_string())
 }

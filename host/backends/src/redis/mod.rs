@@ -1,17 +1,31 @@
-//! Redis: results, rate windows and a sign of life over one shared connection.
+//! Redis: cached results, rate windows and a probe over one shared connection.
+//!
+//! What becomes of a call while Redis is away is decided in four places, each for what it alone knows:
+//!
+//! | who | what it bounds | what its caller does then |
+//! |---|---|---|
+//! | `circuit_breaker.rs`, one for each connection | tries at a server that is down: one a second; the others fail at once | whatever it does with an error |
+//! | `agent_core::rates::FallbackRates` | how long a request waits for shared rate windows: 500 ms, and none for a second after that | counts in the process |
+//! | `agent_core::policy::Cached` | how long a request waits for the cache: 250 ms | runs the agent |
+//! | `agent_core`'s `Outage` | lines in the log: one when an outage begins and one when it ends | nothing; it decides no call |
+//!
+//! They are not one, because the outer two bound what a request waits whatever store is behind the port (a cache in this
+//! process has no circuit), and the circuit breaker is asked by the queue as well, which has nothing to fall back to.
+//! An outer limit that is reached drops the query before the connection's own timeout, so a Redis that accepts and never
+//! answers opens the circuit through the queue and the probes, not through the cache.
 //!
 //! What does not belong here: the queue of jobs, which speaks BullMQ's protocol: [`crate::bullmq`].
 
 mod cache;
-mod failure;
-mod gate;
-mod link;
+mod circuit_breaker;
+mod connection;
+mod error;
 mod probe;
-mod windows;
+mod rate_windows;
 
 pub use cache::RedisCache;
-pub use link::{AddressError, Redis};
+pub use connection::{AddressError, Redis};
 pub use probe::RedisProbe;
-pub use windows::RedisWindows;
+pub use rate_windows::RedisWindows;
 
-pub(crate) use failure::Failure;
+pub(crate) use error::QueryError;

@@ -18,6 +18,6 @@ impl Probe for RedisProbe {
     }
 
     async fn check(&self) -> Result<Option<Duration>, ProbeError> {
-        self.0.ping().await.map(|()| None).map_err(|failure| ProbeError(failure.to_string()))
+        self.0.ping().await.map(|()| None).map_err(|error| ProbeError(error.to_string()))
     }
 }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::failure::describe;
+use super::error::describe;
 use super::{SqlPool, answer};
 use crate::Writer;
-use crate::batch::{Batches, Bounds, Ended, Waiters, Weigh, gather};
+use crate::group_commit::{Batches, Bounds, ByteSize, Submitter, WriterEnded, channel};
 
 const BOUNDS: Bounds = Bounds { waiting: 1024, writes: 512, bytes: 4 << 20 };
 
 /// Something that is written together with others of its kind.
-pub(super) trait Write: Weigh + Send + Sync + Sized + 'static {
+pub(super) trait Write: ByteSize + Send + Sync + Sized + 'static {
     /// What whoever waits is told about a write that was committed.
     type Answer: std::fmt::Debug + Send + 'static;
 
@@ -26,30 +26,30 @@ pub(super) trait Write: Weigh + Send + Sync + Sized + 'static {
 #[derive(Debug, Clone)]
 pub(super) struct CommitError(pub(super) String);
 
-/// Where writes wait for the next commit.
+/// Submits writes to the next commit.
 #[derive(Debug)]
-pub(super) struct Commits<W: Write>(Waiters<W, Outcome<W>>);
+pub(super) struct Commits<W: Write>(Submitter<W, Outcome<W>>);
 
 type Outcome<W> = Result<<W as Write>::Answer, CommitError>;
 
 impl<W: Write> Commits<W> {
-    /// The place to wait, and who commits.
+    /// Who submits writes, and the background task that commits them.
     pub(super) fn new(pool: SqlPool) -> (Self, Writer) {
-        let (waiters, batches) = gather(BOUNDS);
+        let (submitter, batches) = channel(BOUNDS);
         let batches = Arc::new(batches);
-        (Self(waiters), Writer::new(move || commit_all(pool.clone(), batches.clone())))
+        (Self(submitter), Writer::new(move || commit_all(pool.clone(), batches.clone())))
     }
 
     /// Waits until it is committed. Once it has been handed in it will be, also if nobody waits any more.
     pub(super) async fn write(&self, write: W) -> Result<W::Answer, CommitError> {
         let outcome = self.0.write(write).await;
-        outcome.unwrap_or_else(|Ended| Err(CommitError("its writer broke off or has ended".into())))
+        outcome.unwrap_or_else(|WriterEnded| Err(CommitError("its writer broke off or has ended".into())))
     }
 }
 
 async fn commit_all<W: Write>(pool: SqlPool, batches: Arc<Batches<W, Outcome<W>>>) {
-    let mut turn = batches.begin().await;
-    while let Some(batch) = turn.next().await {
+    let mut reader = batches.reader().await;
+    while let Some(batch) = reader.next().await {
         let outcomes = commit_batch(&pool, &batch.writes).await;
         batch.answer(outcomes);
     }
@@ -91,7 +91,7 @@ mod tests {
     #[derive(Debug)]
     struct Said(&'static str);
 
-    impl Weigh for Said {
+    impl ByteSize for Said {
         fn bytes(&self) -> usize {
             self.0.len()
         }

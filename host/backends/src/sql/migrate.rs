@@ -3,7 +3,7 @@
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Connection as _, SqlSafeStr as _};
 
-use super::failure::describe;
+use super::error::describe;
 use super::{SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.

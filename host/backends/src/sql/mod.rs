@@ -4,7 +4,7 @@
 //! many rows are written at once.
 
 mod commit;
-mod failure;
+mod error;
 mod migrate;
 mod probe;
 mod queue;

@@ -6,7 +6,7 @@ use agent_core::ports::{Probe, ProbeError};
 use async_trait::async_trait;
 
 use super::SqlPool;
-use super::failure::describe;
+use super::error::describe;
 
 /// Runs a trivial query (interface, Variant B, rule 1; the check named `database` of both variants).
 #[derive(Debug)]

@@ -349,6 +349,52 @@ async fn the_next_iteration_of_a_scheduler_is_no_job_that_can_be_cancelled() {
     assert_eq!(queue.depth().await.unwrap().delayed, 1);
 }
 
+/// Node's worker gives such a job up until it has stalled too often, and fails it.
+#[tokio::test]
+async fn a_job_whose_next_iteration_is_refused_for_good_fails_and_the_queue_goes_on() {
+    let (server, queue) = start().await;
+    let producer = official(&server).await;
+    let hour = bullmq::job_scheduler::RepeatOptions { every: Some(3_600_000), ..Default::default() };
+    let data = json!({"query": "q", "userId": "u1"});
+    producer.upsert_job_scheduler("hourly", hour, Some("invoke"), Some(data), None).await.unwrap();
+    let mut redis = connect(&server).await;
+    let scheduler = format!("bull:{QUEUE}:repeat:hourly");
+    let _: () = redis::cmd("SET").arg(&scheduler).arg("not a hash").query_async(&mut redis).await.unwrap();
+    let claim = take(&queue).await;
+    let error = claim.data.clone().unwrap_err();
+    assert_eq!(
+        error,
+        "The next iteration of its job scheduler could not be added: Redis refused (WRONGTYPE)"
+    );
+    queue.finish(&claim, &AttemptEnd::Failed { error, retry: false }).await.unwrap();
+    assert_eq!(status(&queue, &claim.job_id).await, JobStatus::Failed);
+    let next = queue.add(&self::data("next")).await.unwrap();
+    assert_eq!(take(&queue).await.job_id, next);
+    assert_eq!(queue.depth().await.unwrap().active, 1);
+}
+
+/// Permissions that are missing now may be given in a moment: the schedule goes on.
+#[tokio::test]
+async fn a_scheduler_survives_a_redis_that_refuses_its_next_iteration_for_a_while() {
+    let (server, queue) = start().await;
+    let producer = official(&server).await;
+    let hour = bullmq::job_scheduler::RepeatOptions { every: Some(3_600_000), ..Default::default() };
+    let data = json!({"query": "q", "userId": "u1"});
+    producer.upsert_job_scheduler("hourly", hour, Some("invoke"), Some(data), None).await.unwrap();
+    let mut redis = connect(&server).await;
+    // The script of the next iteration begins with it; taking a job does without.
+    let mut may = async |rule: &str| {
+        let mut set = redis::cmd("ACL");
+        let _: () = set.arg("SETUSER").arg("default").arg(rule).query_async(&mut redis).await.unwrap();
+    };
+    may("-zscore").await;
+    queue.claim("worker", PATIENCE).await.unwrap_err();
+    may("+zscore").await;
+    let claim = take(&queue).await;
+    assert!(claim.data.is_ok(), "{claim:?}");
+    assert_eq!(queue.depth().await.unwrap().delayed, 1);
+}
+
 #[tokio::test]
 async fn a_failed_attempt_without_a_wait_is_made_again_at_once() {
     let (server, queue) = start().await;

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use agent_core::ports::{Epoch, Journal as _, JournalError, Probe as _, RunStore as _};
 use agent_core::testing::{asks_for, says};
-use agent_core::words::{Event, RunOutcome, RunRecord};
+use agent_core::words::{Event, RunOutcome, RunRecord, Usage};
 use backends::mongo::{MongoRuns, MongoStore};
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -58,7 +58,11 @@ fn record(id: &str) -> RunRecord {
         job_id: None,
         started_at: SystemTime::UNIX_EPOCH,
         finished_at: SystemTime::UNIX_EPOCH,
-        outcome: RunOutcome::Failed { error: "the model refused".into() },
+        outcome: RunOutcome::Failed {
+            error: "the model refused".into(),
+            iterations: 0,
+            usage: Usage::default(),
+        },
     }
 }
 
@@ -172,16 +176,19 @@ async fn a_server_that_is_down_when_the_service_begins_is_found_later() {
     .await;
 }
 
+/// The run is one that nobody claims: of others the store asks first whether they were claimed since, and would lose that
+/// answer already.
 #[tokio::test]
 async fn an_append_whose_answer_is_lost_is_made_once() {
     let server = Mongo::start().await;
     let mut proxy = Proxy::before(server.address()).await;
     let replica = Replica::behind(&proxy).await;
     let other = Replica::open(&server.url()).await;
-    replica.runs.append("run_1", Epoch(1), 0, &[reply("first")]).await.unwrap();
+    replica.runs.append("run_1", Epoch::UNCLAIMED, 0, &[reply("first")]).await.unwrap();
     proxy.stall_answers();
     let runs = replica.runs.clone();
-    let append = Task::begin(async move { runs.append("run_1", Epoch(1), 1, &[reply("second")]).await });
+    let append =
+        Task::begin(async move { runs.append("run_1", Epoch::UNCLAIMED, 1, &[reply("second")]).await });
     eventually("the server to have it", async || {
         (other.runs.read("run_1", 0).await.unwrap().len() == 2).then_some(())
     })
@@ -191,7 +198,7 @@ async fn an_append_whose_answer_is_lost_is_made_once() {
     let heard = append.ended().await;
     assert!(heard.is_ok() || is_store_error(&heard), "{heard:?}");
     eventually("the server to be reached", async || {
-        replica.runs.append("run_1", Epoch(1), 1, &[reply("second")]).await.ok()
+        replica.runs.append("run_1", Epoch::UNCLAIMED, 1, &[reply("second")]).await.ok()
     })
     .await;
     assert_eq!(other.runs.read("run_1", 0).await.unwrap(), [reply("first"), reply("second")]);

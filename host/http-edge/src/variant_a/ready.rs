@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::health::{Check, check_all};
-use agent_core::ports::{ProbeError, ToolFault};
+use agent_core::ports::ProbeError;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 
 use crate::answer::{self, Failure, Routine};
 use crate::dependencies::{RouteState, VariantA};
-use crate::readiness::not_prepared;
+use crate::readiness::{ToolsReport, not_prepared};
 use crate::unhealthy::Unhealthy;
 
 pub(super) async fn report_readiness(State(edge): State<Arc<RouteState<VariantA>>>) -> impl IntoResponse {
@@ -30,9 +30,7 @@ pub(super) async fn report_readiness(State(edge): State<Arc<RouteState<VariantA>
     if preparing.first {
         checks.push(Check { name: "tools", outcome: Err(not_prepared(&preparing)) });
     }
-    let failed = edge.variant.toolbox.faults().into_iter().map(FailedTool::from).collect();
-    let tools = Tools { failed, preparing: preparing.files };
-    let report = Report::new(&checks, tools);
+    let report = Report::new(&checks, ToolsReport::of(&*edge.variant.toolbox));
     let status = if report.healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut response = answer::json(status, &report);
     if !report.healthy {
@@ -49,39 +47,14 @@ struct Report<'a> {
     status: &'static str,
     #[serde(serialize_with = "as_map")]
     checks: &'a [Check],
-    /// Components that do not serve. The others do, so this makes nothing unhealthy.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<Tools>,
-}
-
-#[derive(Serialize)]
-struct Tools {
-    /// Those that could not be loaded.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    failed: Vec<FailedTool>,
-    /// Those that are being loaded.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    preparing: Vec<String>,
-}
-
-/// A component that could not be loaded.
-#[derive(Serialize)]
-struct FailedTool {
-    file: String,
-    error: String,
-}
-
-impl From<ToolFault> for FailedTool {
-    fn from(ToolFault { file, error }: ToolFault) -> Self {
-        Self { file, error }
-    }
+    tools: Option<ToolsReport>,
 }
 
 impl<'a> Report<'a> {
-    fn new(checks: &'a [Check], tools: Tools) -> Self {
+    fn new(checks: &'a [Check], tools: Option<ToolsReport>) -> Self {
         // "healthy is true exactly when no check has failed" (interface, States).
         let healthy = checks.iter().all(|check| check.outcome.is_ok());
-        let tools = Some(tools).filter(|tools| !tools.failed.is_empty() || !tools.preparing.is_empty());
         Self { healthy, status: if healthy { "healthy" } else { "unhealthy" }, checks, tools }
     }
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::health::{Checks, answer};
 use super::state::Shared;
 use crate::answer::Routine;
-use crate::readiness::not_prepared;
+use crate::readiness::{ToolsReport, not_prepared};
 
 /// Interface, "Readiness report (Variant B, `/ready`)".
 #[derive(Serialize)]
@@ -24,6 +24,8 @@ struct Report<'a> {
     /// Background tasks that broke off and do not run again yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tasks: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<ToolsReport>,
 }
 
 /// `initialized` is true from when the stores and the tools are prepared, which is usually before the first request,
@@ -49,6 +51,11 @@ pub(super) async fn report_readiness(State(edge): State<Shared>) -> impl IntoRes
         checks.push(Check { name: "tasks", outcome });
     }
     let ready = checks.iter().all(|check| check.outcome.is_ok());
-    let report = Report { initialized, checks: Checks(&["database", "cache"], &checks), tasks };
+    let report = Report {
+        initialized,
+        checks: Checks(&["database", "cache"], &checks),
+        tasks,
+        tools: ToolsReport::of(&*edge.variant.toolbox),
+    };
     (Extension(Routine), answer(ready, &report, &checks))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::Reader;
+use super::reader::Reader;
 
 /// The keywords of a part with its references followed and its `allOf` taken together.
 pub(super) type Combined = BTreeMap<String, Value>;

@@ -18,6 +18,7 @@
 
 mod bounds;
 mod combine;
+mod reader;
 #[cfg(test)]
 mod servers;
 #[cfg(test)]
@@ -30,7 +31,8 @@ pub(crate) use words::cut;
 use serde_json::{Map, Value, json};
 
 use combine::Combined;
-use types::Types;
+use reader::Reader;
+use types::{MOST_CHOICES, Types};
 
 /// The longest normalised schema, in bytes. It is part of every model call.
 const MOST_BYTES: usize = 16 << 10;
@@ -40,13 +42,6 @@ const MOST_PARTS: usize = 2_000;
 
 /// How deep a schema is rendered: as deep as it fits. Below that only types are left.
 const LEVELS: [u32; 4] = [12, 6, 3, 1];
-
-/// The longest list of alternatives, or of values of an `enum`. A longer one is not cut, which would forbid the
-/// rest, but left out.
-const MOST_CHOICES: usize = 250;
-
-/// The most bytes of an `enum` as text.
-const MOST_ENUM_BYTES: usize = 4 << 10;
 
 /// A longer default is left out.
 const MOST_DEFAULT_BYTES: usize = 64;
@@ -61,13 +56,6 @@ pub(crate) fn portable(schema: &Value) -> Value {
         }
     }
     free_form()
-}
-
-/// Reads one schema.
-struct Reader<'a> {
-    root: &'a Value,
-    /// Parts that may still be read. References can make a short schema a large one.
-    left: usize,
 }
 
 /// Where a part stands, as far as that matters to its form.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::{Model, ModelError, ModelRequest};
 use model_client::{HttpModel, Provider, ProviderSettings, connect};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use url::Url;
 
 use crate::call::{BOTH, ask, model, request, retrying, settings};
@@ -33,6 +33,31 @@ async fn nobody_listening_is_unreachable_and_says_why() {
     let ModelError::Unreachable { detail, .. } = error else { panic!("{error}") };
     assert!(detail.starts_with(&address.to_string()), "{detail}");
     assert!(detail.contains("refused"), "{detail}");
+}
+
+/// A listener whose queue of connections is full: the system answers no further one with as much as a refusal.
+fn full_listener() -> (std::net::SocketAddr, impl Sized) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    let connect = || std::net::TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok();
+    let waiting: Vec<_> = std::iter::from_fn(connect).take(100).collect();
+    assert!(waiting.len() < 100, "the system takes connections beyond the queue's length");
+    (address, (listener, waiting))
+}
+
+/// Interface of this crate: connecting takes at most 3 s, so that another try may get a better address.
+#[tokio::test]
+async fn connecting_ends_after_three_seconds_and_says_so() {
+    let (address, _queue) = full_listener();
+    let base = Url::parse(&format!("http://{address}")).unwrap();
+    let start = Instant::now();
+    let error = ask(&connect(settings(Provider::OpenAi, base)).unwrap()).await.unwrap_err();
+    let took = start.elapsed();
+    let ModelError::Unreachable { detail, .. } = error else { panic!("{error}") };
+    assert_eq!(detail, format!("{address}: no connection within 3000 ms"));
+    assert!((3..8).contains(&took.as_secs()), "{took:?}");
 }
 
 #[tokio::test]

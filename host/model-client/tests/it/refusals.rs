@@ -70,6 +70,22 @@ async fn a_refusal_that_names_no_tool_is_narrowed_down_and_what_that_cost_is_cou
     }
 }
 
+/// Some providers tell that the few tokens of a trial did not suffice as an error. It is no refusal and no answer.
+#[tokio::test]
+async fn a_trial_that_is_cut_off_with_an_error_is_not_the_answer() {
+    let tools = catalog("d");
+    let cut = "Could not finish the message because max_tokens or model output limit was reached.";
+    let (refusal, cut) = (Answer::error(400, SCHEMA), Answer::error(400, cut));
+    let reply = Answer::reply(Provider::OpenAi, "3");
+    // All; none; the first half; the third; the others.
+    let script = [&refusal, &cut, &cut, &refusal, &reply].map(Clone::clone);
+    let provider = ScriptedProvider::start(Provider::OpenAi, script).await;
+    let model = model(Provider::OpenAi, &provider);
+    let answer = model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap();
+    assert_eq!((answer.content.as_str(), answer.finish), ("3", Finish::Done));
+    assert_eq!(shown(&provider.requests()[4]), ["add", "calculate", "text_stats"]);
+}
+
 #[tokio::test]
 async fn a_server_that_takes_no_tools_is_asked_without() {
     let tools = catalog("d");

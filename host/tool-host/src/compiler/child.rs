@@ -1,4 +1,14 @@
 //! What the compiler process does: limits itself, reads a component, writes compiled code, ends.
+//!
+//! The limits bound what a component may cost: memory, processor time, bytes of output, open files. They are a wall
+//! against compile bombs and against crashes of Cranelift, which end this process and not the service. They are **no
+//! sandbox**: an input that makes Cranelift run code of its author's choice runs it as the service's user, who may read
+//! that user's files, start other programs, open connections, and signal the service or, where the kernel's `ptrace`
+//! rules let it, read its memory. What is cheap against that is done: nothing to inherit (no environment, no descriptor
+//! but three), no privileges gained by starting set-user-ID programs, no core dump, and nobody of the same user may
+//! attach to this process. What it would take is a system call filter or a user of its own for it: who serves
+//! components of strangers gives the container no network policy but the service's own, and no file that the service
+//! does not need.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,8 +16,10 @@ use std::io::{self, Read, Write};
 use std::os::fd::RawFd;
 
 use rustix::process::{
-    Resource, Rlimit, Signal, getrlimit, nice, set_parent_process_death_signal, setrlimit,
+    DumpableBehavior, Resource, Rlimit, Signal, getrlimit, nice, set_dumpable_behavior,
+    set_parent_process_death_signal, setrlimit,
 };
+use rustix::thread::set_no_new_privs;
 
 use super::{Compiler, processors};
 use crate::component::MOST_BYTES;
@@ -89,6 +101,7 @@ impl CompileJob {
     pub fn run(self) -> Result<(), CompileError> {
         self.limit().map_err(CompileError::Limits)?;
         check_descriptors().map_err(CompileError::Limits)?;
+        close_to_others().map_err(CompileError::Limits)?;
         let mut bytes = Vec::new();
         io::stdin().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(CompileError::Input)?;
         let compile = || engine::for_compiling(self.metering)?.precompile_component(&bytes);
@@ -98,8 +111,10 @@ impl CompileJob {
     }
 
     fn limit(self) -> io::Result<()> {
-        // Whoever started this is gone when its thread is. A runtime's threads last as long as it does.
+        // The signal comes when the thread that started this ends. A runtime's threads last as long as the runtime.
         set_parent_process_death_signal(Some(Signal::KILL))?;
+        // Programs that it might be made to start get no more rights than it has.
+        set_no_new_privs(true)?;
         lower(Resource::Core, 0)?;
         lower(Resource::Data, self.memory_bytes)?;
         lower(Resource::As, self.memory_bytes.saturating_mul(4))?;
@@ -111,6 +126,12 @@ impl CompileJob {
         let _ = fs::write("/proc/self/oom_score_adj", "1000");
         Ok(())
     }
+}
+
+/// Keeps other processes of the same user from attaching to this one and reading its memory. Comes last: from then on
+/// most of `/proc/self` belongs to root.
+fn close_to_others() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
 /// Refuses to run beside descriptors that are none of a compiler's business.

@@ -1,8 +1,8 @@
 //! Compiling a stranger's bytes: in a child process, so that Cranelift never runs where requests are served.
 //!
-//! The child gets the component on its standard input, writes the code to its standard output, which is a file that
-//! the parent opened, and says on its standard error what is wrong. It has no environment and no other descriptor.
-//! It limits itself before it reads (`child.rs`); the parent holds it to the time limit and kills it when nobody waits for
+//! The child gets the component on its standard input, writes the code to its standard output, which is a file that the
+//! parent opened, and says on its standard error what is wrong. It has no environment and no other descriptor. It
+//! limits itself before it reads (`child.rs`); the parent holds it to the time limit and kills it when nobody waits for
 //! the result any more. What the child wrote is checked in `compiled.rs` before it is loaded.
 
 mod child;
@@ -22,7 +22,7 @@ use tokio::process::Command;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::LoadError;
-use crate::state::printable;
+use crate::text::printable;
 
 pub use child::{CompileError, CompileJob};
 
@@ -80,12 +80,12 @@ impl Compilers {
         Self { compiler, metering, permits: Semaphore::new(at_once) }
     }
 
-    /// A turn to compile, if one is free.
+    /// A permit to compile, if one is free.
     pub(crate) fn try_permit(&self) -> Option<SemaphorePermit<'_>> {
         self.permits.try_acquire().ok()
     }
 
-    /// Waits for a turn to compile.
+    /// Waits for a permit to compile.
     pub(crate) async fn permit(&self) -> Result<SemaphorePermit<'_>, LoadError> {
         self.permits.acquire().await.map_err(|error| LoadError::CompilerUnavailable(error.to_string()))
     }

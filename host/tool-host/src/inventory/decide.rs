@@ -1,4 +1,4 @@
-//! Which version of which file serves: a pure function of what the files offer and of what served last.
+//! Which version of which file serves: a pure function of the [`State`], with no I/O and no clock.
 //!
 //! - A tool name has one owner. The file whose last good version has it keeps it; among files without a past the first
 //!   by name has it. So the same folder gives the same set on every replica and after every restart.
@@ -7,58 +7,81 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::words::prompt_tokens;
-use serde::{Deserialize, Serialize};
-
+use super::event::{Change, Event, Version};
+use super::state::{FileState, State};
 use crate::error::LoadError;
+use agent_core::words::prompt_tokens;
 
 /// Files that an error about the whole catalog names.
 const LARGEST: usize = 3;
 
-/// What one version of a component would bring into the catalog.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Offer {
-    /// `sha256:…` of the component's bytes.
-    pub(crate) digest: String,
-    /// Names of its tools.
-    pub(crate) tools: BTreeSet<String>,
-    /// Bytes that its tools add to every model call.
-    pub(crate) prompt_bytes: u64,
+/// What is to serve.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    /// The version of each file that serves, by file name.
+    pub(crate) serves: BTreeMap<String, Version>,
+    /// Why a file's newest version does not serve, though it could.
+    pub(crate) refusals: BTreeMap<String, LoadError>,
+    /// The files whose last good version is another one now.
+    pub(crate) replaced: Vec<Event>,
+}
+
+/// Decides. The catalog may have `most_tokens`.
+pub(crate) fn decide(state: &State, most_tokens: u64) -> Decision {
+    let candidates: Vec<_> = state.files().map(|(file, state)| Candidate::of(file, state)).collect();
+    let (choices, refusals) = choose(&candidates, most_tokens);
+    let (mut serves, mut replaced) = (BTreeMap::new(), Vec::new());
+    let mut oldest_load = None;
+    for (((file, state), candidate), choice) in state.files().zip(&candidates).zip(choices) {
+        oldest_load = oldest_load.into_iter().chain(state.loading).min();
+        let chosen = candidate.version(choice);
+        serves.extend(chosen.map(|version| (file.clone(), version.clone())));
+        if chosen != candidate.last_good && is_certain(state, chosen, oldest_load) {
+            replaced.push(Event::new(file, Change::Replaced(chosen.cloned())));
+        }
+    }
+    Decision { serves, refusals, replaced }
+}
+
+/// Whether a file's last good version becomes `chosen` now. `oldest_load` is the lowest round among the loads under way
+/// of this file and of those before it by name.
+///
+/// A version that claims a new tool name waits for the loads that were proposed with it or before it, because which of
+/// two claimants is loaded first must not decide who owns the name. It does not wait for later loads, so that a file
+/// which changes again and again holds up nobody. A version that claims no new name does not wait at all.
+fn is_certain(state: &FileState, chosen: Option<&Version>, oldest_load: Option<u64>) -> bool {
+    let claims_no_new_name = |version: &Version| {
+        state.last_good.as_ref().is_some_and(|last_good| version.tools.is_subset(&last_good.tools))
+    };
+    if chosen.is_some_and(claims_no_new_name) {
+        return true;
+    }
+    let own = chosen.and(state.newest()).map_or(u64::MAX, |newest| newest.round);
+    oldest_load.is_none_or(|oldest| oldest > own)
 }
 
 /// What could serve of one file.
 #[derive(Debug, Clone)]
-pub(crate) struct Candidate<'a> {
+struct Candidate<'a> {
     /// The file's name.
-    pub(crate) file: &'a str,
-    /// The version in the folder, if it can serve.
-    pub(crate) newest: Option<&'a Offer>,
-    /// The last good version, and what its owner keeps: perhaps the same.
-    pub(crate) kept: Option<&'a Offer>,
+    file: &'a str,
+    /// The newest version, if it can serve.
+    newest: Option<&'a Version>,
+    /// The last good version, perhaps the same: what it offers it owns.
+    last_good: Option<&'a Version>,
 }
 
 /// What is to serve of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Choice {
-    /// The version in the folder.
+enum Choice {
     Newest,
-    /// The last good version.
-    Kept,
-    /// Nothing.
+    LastGood,
     Nothing,
 }
 
-/// What is to serve.
-#[derive(Debug)]
-pub(crate) struct Decision {
-    /// One choice per candidate, in their order.
-    pub(crate) choices: Vec<Choice>,
-    /// Why a file's newest version does not serve, though it could.
-    pub(crate) refusals: BTreeMap<String, LoadError>,
-}
-
-/// Decides. `candidates` are sorted by file name; the catalog may have `most_tokens`.
-pub(crate) fn decide(candidates: &[Candidate<'_>], most_tokens: u64) -> Decision {
+/// One choice per candidate, in their order, and why a file's newest version was not chosen. `candidates` are sorted by
+/// file name.
+fn choose(candidates: &[Candidate<'_>], most_tokens: u64) -> (Vec<Choice>, BTreeMap<String, LoadError>) {
     let mut table = Table {
         choices: candidates.iter().map(|candidate| candidate.first_choice()).collect(),
         refusals: BTreeMap::new(),
@@ -66,8 +89,7 @@ pub(crate) fn decide(candidates: &[Candidate<'_>], most_tokens: u64) -> Decision
     };
     // Every round but the last takes something from a file, and no file ever gets anything back.
     while table.settle_names() || table.settle_size(most_tokens) {}
-    let refusals = table.refusals;
-    Decision { choices: table.choices, refusals }
+    (table.choices, table.refusals)
 }
 
 struct Table<'a> {
@@ -77,36 +99,41 @@ struct Table<'a> {
 }
 
 impl<'a> Candidate<'a> {
+    fn of(file: &'a str, state: &'a FileState) -> Self {
+        let newest = state.newest().map(|loaded| &loaded.version);
+        Self { file, newest, last_good: state.last_good.as_ref() }
+    }
+
     fn first_choice(&self) -> Choice {
-        match (self.newest, self.kept) {
+        match (self.newest, self.last_good) {
             (Some(_), _) => Choice::Newest,
-            (None, Some(_)) => Choice::Kept,
+            (None, Some(_)) => Choice::LastGood,
             (None, None) => Choice::Nothing,
         }
     }
 
-    fn offer(&self, choice: Choice) -> Option<&'a Offer> {
+    fn version(&self, choice: Choice) -> Option<&'a Version> {
         match choice {
             Choice::Newest => self.newest,
-            Choice::Kept => self.kept,
+            Choice::LastGood => self.last_good,
             Choice::Nothing => None,
         }
     }
 
     /// What is left when `choice` is refused.
     fn next_choice(&self, choice: Choice) -> Choice {
-        let other_version = self.kept.is_some_and(|kept| Some(kept) != self.newest);
-        if choice == Choice::Newest && other_version { Choice::Kept } else { Choice::Nothing }
+        let other_version = self.last_good.is_some_and(|good| Some(good) != self.newest);
+        if choice == Choice::Newest && other_version { Choice::LastGood } else { Choice::Nothing }
     }
 
     fn owns(&self, tool: &str) -> bool {
-        self.kept.is_some_and(|kept| kept.tools.contains(tool))
+        self.last_good.is_some_and(|good| good.tools.contains(tool))
     }
 
     /// Whether this choice is what served last.
     fn served(&self, choice: Choice) -> bool {
-        let offer = self.offer(choice);
-        offer.is_some() && offer.map(|offer| &offer.digest) == self.kept.map(|kept| &kept.digest)
+        let version = self.version(choice);
+        version.is_some() && version.map(|version| &version.digest) == self.last_good.map(|good| &good.digest)
     }
 }
 
@@ -125,7 +152,7 @@ impl<'a> Table<'a> {
     fn settle_names(&mut self) -> bool {
         let mut claims: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (index, candidate, choice) in self.chosen() {
-            for tool in candidate.offer(choice).into_iter().flat_map(|offer| &offer.tools) {
+            for tool in candidate.version(choice).into_iter().flat_map(|version| &version.tools) {
                 claims.entry(tool).or_default().push(index);
             }
         }
@@ -158,10 +185,10 @@ impl<'a> Table<'a> {
         let mut newcomers = Vec::new();
         let chosen: Vec<_> = self.chosen().collect();
         for (index, candidate, choice) in chosen {
-            let Some(offer) = candidate.offer(choice) else { continue };
-            let before = candidate.kept.map_or(0, |kept| kept.prompt_bytes);
+            let Some(version) = candidate.version(choice) else { continue };
+            let before = candidate.last_good.map_or(0, |good| good.prompt_bytes);
             if !candidate.served(choice) {
-                newcomers.push((index, offer.prompt_bytes, before));
+                newcomers.push((index, version.prompt_bytes, before));
                 bytes += before;
                 continue;
             }
@@ -186,7 +213,7 @@ impl<'a> Table<'a> {
 
     fn too_large(&self, refused: usize, most_tokens: u64) -> LoadError {
         let size = |candidate: &Candidate<'_>, choice| {
-            candidate.offer(choice).map(|offer| prompt_tokens(offer.prompt_bytes))
+            candidate.version(choice).map(|version| prompt_tokens(version.prompt_bytes))
         };
         let mut sizes: Vec<_> = self
             .chosen()
@@ -215,10 +242,10 @@ mod tests {
 
     type Tools = &'static [&'static str];
 
-    fn offer(tools: Tools) -> Offer {
+    fn version(tools: Tools) -> Version {
         let tools: BTreeSet<_> = tools.iter().map(|tool| (*tool).to_owned()).collect();
         // Two versions with the same tools are the same version.
-        Offer { digest: format!("{tools:?}"), prompt_bytes: 30 * tools.len() as u64, tools }
+        Version { digest: format!("{tools:?}"), prompt_bytes: 30 * tools.len() as u64, tools }
     }
 
     /// Each row: file, tools of its newest version, tools of its last good one.
@@ -226,18 +253,18 @@ mod tests {
 
     /// What serves, and who is refused because of what. Every tool has ten tokens.
     fn decided(rows: &[Row], most_tokens: u64) -> (Vec<String>, Vec<String>) {
-        let offers: Vec<_> =
-            rows.iter().map(|(file, newest, kept)| (*file, newest.map(offer), kept.map(offer))).collect();
-        let candidates: Vec<_> = offers
+        let versions: Vec<_> =
+            rows.iter().map(|(file, newest, good)| (*file, newest.map(version), good.map(version))).collect();
+        let candidates: Vec<_> = versions
             .iter()
-            .map(|(file, newest, kept)| Candidate { file, newest: newest.as_ref(), kept: kept.as_ref() })
+            .map(|(file, newest, good)| Candidate { file, newest: newest.as_ref(), last_good: good.as_ref() })
             .collect();
-        let decision = decide(&candidates, most_tokens);
-        let serves = candidates.iter().zip(&decision.choices).filter_map(|(candidate, choice)| {
-            let tools: Vec<_> = candidate.offer(*choice)?.tools.iter().cloned().collect();
+        let (choices, refusals) = choose(&candidates, most_tokens);
+        let serves = candidates.iter().zip(&choices).filter_map(|(candidate, choice)| {
+            let tools: Vec<_> = candidate.version(*choice)?.tools.iter().cloned().collect();
             Some(format!("{} {}", candidate.file, tools.join(" ")))
         });
-        let refusals = decision.refusals.iter().map(|(file, error)| match error {
+        let refusals = refusals.iter().map(|(file, error)| match error {
             LoadError::Duplicate { tool, other } => format!("{file}: {tool} is of {other}"),
             LoadError::CatalogFull { largest, .. } => format!("{file}: full of {largest}"),
             other => panic!("{other}"),

@@ -1,9 +1,9 @@
 //! What a restart has to know: which file owns which tool names, and the last good version of each file with its
 //! original bytes.
 //!
-//! It lies beside the compiled components, in a folder that only this user can write: one file per tools folder and one per
-//! original. Each is written aside and renamed, and carries its digest; what is damaged or not ours is ignored and said. It
-//! is a cache: without it the rule of `decide.rs` alone decides.
+//! It lies beside the compiled components, in a folder that only this user can write: one file per tools folder and one
+//! per original. Each is written aside and renamed, and carries its digest; what is damaged or not ours is ignored and
+//! said. It is a cache: without it the rule of `decide.rs` alone decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -11,14 +11,13 @@ use std::io::{self, Read, Write};
 use std::path::{self, Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
-
-use super::decide::Offer;
+use super::event::Version;
 use crate::component::{MOST_BYTES, digest};
+use crate::temp_file;
+use serde::{Deserialize, Serialize};
 
 /// The version of the form.
-const VERSION: u32 = 1;
+const FORM: u32 = 1;
 
 /// Longest memory that is read: thousands of files with all the tools they may have.
 const MOST_MEMORY_BYTES: u64 = 16 << 20;
@@ -26,11 +25,14 @@ const MOST_MEMORY_BYTES: u64 = 16 << 20;
 /// Most tools folders that are remembered in one place; beyond them those that were not written for longest go.
 const MOST_MEMORIES: usize = 64;
 
-/// How long an original may lie there before somebody refers to it.
+/// Bytes of an original that are compared at a time.
+const COMPARED_BYTES: usize = 64 << 10;
+
+/// How long an original of another process may lie there before somebody refers to it.
 const GRACE: Duration = Duration::from_mins(10);
 
 /// The last good version of each file, by file name.
-pub(super) type Kept = BTreeMap<String, Offer>;
+pub(super) type LastGood = BTreeMap<String, Version>;
 
 /// The memory of one tools folder.
 #[derive(Debug, Clone)]
@@ -47,7 +49,7 @@ struct Written {
     version: u32,
     /// The tools folder.
     folder: String,
-    files: Kept,
+    files: LastGood,
 }
 
 impl Memory {
@@ -58,36 +60,36 @@ impl Memory {
     }
 
     /// What was remembered last; nothing when that cannot be read.
-    pub(super) fn read(&self) -> Kept {
+    pub(super) fn read(&self) -> LastGood {
         let path = self.path();
         match read(&path) {
             Ok(written) if written.folder == self.tools => written.files,
             Ok(_) => self.ignored("it is of another folder"),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Kept::new(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => LastGood::new(),
             Err(error) => self.ignored(&error.to_string()),
         }
     }
 
-    fn ignored(&self, error: &str) -> Kept {
+    fn ignored(&self, error: &str) -> LastGood {
         tracing::warn!(
             file = %self.path().display(), error,
             "what was remembered of the tools cannot be used: of two files with one tool the first by name has it"
         );
-        Kept::new()
+        LastGood::new()
     }
 
     /// Remembers this, and forgets everything else about the folder.
-    pub(super) fn write(&self, files: &Kept) -> io::Result<()> {
-        let written = Written { version: VERSION, folder: self.tools.clone(), files: files.clone() };
+    pub(super) fn write(&self, files: &LastGood) -> io::Result<()> {
+        let written = Written { version: FORM, folder: self.tools.clone(), files: files.clone() };
         let text = serde_json::to_string(&written)?;
         let content = format!("{}\n{text}", digest(text.as_bytes()));
         put(&self.folder, &self.path(), content.as_bytes())
     }
 
-    /// Keeps a component's bytes, unless they are there.
+    /// Keeps a component's bytes, unless they are there and whole.
     pub(super) fn keep_original(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.original_path(name);
-        if fs::metadata(&path).is_ok_and(|there| there.len() == bytes.len() as u64) {
+        if holds(&path, bytes).unwrap_or(false) {
             return Ok(());
         }
         put(&self.folder, &path, bytes)
@@ -103,8 +105,9 @@ impl Memory {
         Err(io::Error::new(io::ErrorKind::InvalidData, "the kept copy is damaged"))
     }
 
-    /// Removes the originals that no memory refers to, and the oldest memories when they are too many.
-    pub(super) fn prune(&self) -> io::Result<()> {
+    /// Removes the originals that no memory refers to, and the oldest memories when they are too many. Those of the
+    /// digests `own` are removed whatever their age: this process wrote them and does not need them.
+    pub(super) fn prune(&self, own: &BTreeSet<String>) -> io::Result<()> {
         let (mut memories, mut originals) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
@@ -122,18 +125,15 @@ impl Memory {
         let known = memories.iter().filter_map(|(_, path)| read(path).ok());
         let in_use: BTreeSet<_> = known
             .flat_map(|written| written.files.into_values())
-            .map(|offer| self.original_path(&offer.digest))
+            .map(|version| self.original_path(&version.digest))
             .collect();
+        let own: BTreeSet<_> = own.iter().map(|name| self.original_path(name)).collect();
         let is_young = |modified: SystemTime| modified.elapsed().is_ok_and(|age| age < GRACE);
-        let unused =
-            originals.into_iter().filter(|(modified, path)| !in_use.contains(path) && !is_young(*modified));
-        for path in old.into_iter().chain(unused.map(|(_, path)| path)) {
-            match fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                Ok(()) | Err(_) => {}
-            }
-        }
-        Ok(())
+        let unused = originals.into_iter().filter(|(modified, path)| {
+            !in_use.contains(path) && (own.contains(path) || !is_young(*modified))
+        });
+        let unused = unused.map(|(_, path)| path);
+        old.into_iter().chain(unused).try_for_each(|path| temp_file::remove(&path))
     }
 
     fn path(&self) -> PathBuf {
@@ -155,15 +155,32 @@ fn read(path: &Path) -> io::Result<Written> {
         return Err(broken("it is damaged"));
     }
     let written: Written = serde_json::from_str(text)?;
-    if written.version != VERSION {
+    if written.version != FORM {
         return Err(broken("it is of another version"));
     }
     Ok(written)
 }
 
+/// Whether the file holds exactly these bytes.
+fn holds(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.len() != bytes.len() as u64 {
+        return Ok(false);
+    }
+    let mut buffer = vec![0; COMPARED_BYTES.min(bytes.len())];
+    for part in bytes.chunks(COMPARED_BYTES) {
+        let there = buffer.get_mut(..part.len()).unwrap_or_default();
+        file.read_exact(there)?;
+        if there != part {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Writes aside and renames, so that no reader ever sees half a file.
 fn put(folder: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut aside = NamedTempFile::new_in(folder)?;
+    let mut aside = temp_file::create(folder)?;
     aside.write_all(content)?;
     aside.as_file().sync_all()?;
     aside.persist(path)?;
@@ -174,10 +191,10 @@ fn put(folder: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn kept(name: &str) -> Kept {
+    fn kept(name: &str) -> LastGood {
         let tools = [format!("tool_of_{name}")].into();
-        let offer = Offer { digest: digest(name.as_bytes()), tools, prompt_bytes: 7 };
-        [(format!("{name}.wasm"), offer)].into()
+        let version = Version { digest: digest(name.as_bytes()), tools, prompt_bytes: 7 };
+        [(format!("{name}.wasm"), version)].into()
     }
 
     #[test]
@@ -185,12 +202,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (a, b) =
             (Memory::new(folder.path(), Path::new("/a")), Memory::new(folder.path(), Path::new("/b")));
-        assert_eq!(a.read(), Kept::new());
+        assert_eq!(a.read(), LastGood::new());
         a.write(&kept("a")).unwrap();
         b.write(&kept("b")).unwrap();
         assert_eq!((a.read(), b.read()), (kept("a"), kept("b")));
-        a.write(&Kept::new()).unwrap();
-        assert_eq!((a.read(), b.read()), (Kept::new(), kept("b")));
+        a.write(&LastGood::new()).unwrap();
+        assert_eq!((a.read(), b.read()), (LastGood::new(), kept("b")));
     }
 
     #[test]
@@ -204,14 +221,14 @@ mod tests {
         changed[last] ^= 1;
         for damaged in [&whole[..whole.len() - 1], &whole[..10], &changed, b"", b"\xff\xfe\n", b"not\nours"] {
             fs::write(memory.path(), damaged).unwrap();
-            assert_eq!(memory.read(), Kept::new());
+            assert_eq!(memory.read(), LastGood::new());
         }
         let signed = |text: String| format!("{}\n{text}", digest(text.as_bytes()));
         let text = String::from_utf8(whole).unwrap().split_once('\n').unwrap().1.to_owned();
         for foreign in [text.replace(r#""version":1"#, r#""version":2"#), text.replace(r#""/a""#, r#""/b""#)]
         {
             fs::write(memory.path(), signed(foreign)).unwrap();
-            assert_eq!(memory.read(), Kept::new());
+            assert_eq!(memory.read(), LastGood::new());
         }
         fs::write(memory.path(), signed(text)).unwrap();
         assert_eq!(memory.read(), kept("a"));
@@ -227,6 +244,8 @@ mod tests {
         assert_eq!(memory.original(&name).unwrap(), b"bytes");
         fs::write(memory.original_path(&name), b"bytez").unwrap();
         assert_eq!(memory.original(&name).unwrap_err().to_string(), "the kept copy is damaged");
+        memory.keep_original(&name, b"bytes").unwrap();
+        assert_eq!(memory.original(&name).unwrap(), b"bytes", "it is mended as soon as its file is loaded");
     }
 
     #[test]
@@ -246,9 +265,17 @@ mod tests {
             memory(0).keep_original(&digest(bytes.as_bytes()), bytes.as_bytes()).unwrap();
             made_before(&memory(0).original_path(&digest(bytes.as_bytes())), age);
         }
-        memory(1).prune().unwrap();
-        assert_eq!((memory(0).read(), memory(1).read()), (Kept::new(), kept("1")));
+        memory(1).prune(&BTreeSet::new()).unwrap();
+        assert_eq!((memory(0).read(), memory(1).read()), (LastGood::new(), kept("1")));
         let left = originals.map(|(bytes, _)| memory(0).original(&digest(bytes.as_bytes())).is_ok());
         assert_eq!(left, [false, true, false, true], "of the forgotten folder, in use, unknown, new");
+        let own = ["1", "new"].map(|bytes| digest(bytes.as_bytes())).into();
+        memory(1).prune(&own).unwrap();
+        let left = originals.map(|(bytes, _)| memory(0).original(&digest(bytes.as_bytes())).is_ok());
+        assert_eq!(
+            left,
+            [false, true, false, false],
+            "what its writer does not need goes, unless somebody does"
+        );
     }
 }

@@ -1,36 +1,46 @@
-//! Which components serve: follows the tools folder, loads what is new in it side by side, and settles what of it serves.
+//! Which components serve: follows the tools folder, loads what is new in it side by side, and settles what of it
+//! serves.
 //!
-//! One owner drives it: [`Inventory::advance`] waits for the next event (the folder was listed, a load ended, the folder
-//! changed), [`Inventory::settle`] decides. Every load publishes by itself, so a slow file delays nobody. What may wait for a disk, a compiler or a guest
-//! is a future here and runs elsewhere.
-//!
-//! A version becomes the file's last good one, and owner of its tool names, when no file before it by name is still being
-//! loaded: which of two claimants is loaded first must not decide.
+//! What happened is a list of events (`event.rs`), what they add up to a value (`state.rs`), and which versions serve a
+//! pure function of that (`decide.rs`). Here is what drives it: [`Inventory::advance`] waits for the next thing to
+//! happen (the folder was listed, a load ended, the folder changed) and makes events of it, [`Inventory::settle`]
+//! decides. Every load publishes by itself, so a slow file delays nobody. What may wait for a disk, a compiler or a
+//! guest is a future of `start_loads.rs` and runs elsewhere. `file_loads.rs` has the loads of one file, `retry.rs` when
+//! they are tried again, `memory.rs` what outlives a restart.
 
 mod decide;
-mod entry;
+mod event;
+mod file_loads;
 mod memory;
+mod retry;
+mod start_loads;
+mod state;
+#[cfg(test)]
+mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use agent_core::ports::{Preparing, ToolFault};
-use futures::future::{AbortHandle, Abortable, Aborted, BoxFuture};
+use futures::future::{Aborted, BoxFuture};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
 use crate::component::Component;
 use crate::error::LoadError;
-use crate::folder::{Fingerprint, Folder, Listing, component_name};
-use crate::load::{self, Source, blocking};
+use crate::folder::{Folder, Listing, component_name};
+use crate::load::blocking;
 use crate::runtime::Runtime;
 use crate::watch::Watch;
-use decide::{Candidate, Choice, decide};
-use entry::{Entry, Load};
-use memory::Kept;
+use decide::{Decision, decide};
+use event::{Change, Event, Version};
+use file_loads::FileLoads;
+use start_loads::Ended;
+use state::State;
 
 pub(crate) use memory::Memory;
 
@@ -49,39 +59,29 @@ pub(crate) struct Inventory {
     runtime: Arc<Runtime>,
     folder: Folder,
     watch: Watch,
-    files: BTreeMap<String, Entry>,
+    state: State,
+    file_loads: BTreeMap<String, FileLoads>,
     loads: FuturesUnordered<BoxFuture<'static, Result<Ended, Aborted>>>,
     listing: Option<BoxFuture<'static, io::Result<Listing>>>,
     /// Why the folder cannot be read.
     unreadable: Option<ToolFault>,
     tickets: u64,
-    /// Whether everything that was in the folder at first has been looked at.
+    /// How often the folder was listed.
+    round: u64,
+    /// Whether everything that was in the folder at first has been loaded or refused.
     prepared: bool,
     memory: Option<Memory>,
     /// What the memory holds.
-    remembered: Kept,
-    /// Whether the folder was listed since the start.
-    listed: bool,
+    remembered: BTreeMap<String, Version>,
+    /// Digests of the copies that lie beside the memory because of this folder.
+    originals: BTreeSet<String>,
+    /// Whether copies that nobody refers to were looked for since the start.
+    pruned: bool,
     most_tokens: u64,
 }
 
-/// A load that ended.
-struct Ended {
-    file: String,
-    ticket: u64,
-    what: What,
-}
-
-enum What {
-    /// The file was read; this is what it holds.
-    Read(Result<(Vec<u8>, String), LoadError>),
-    /// The version in the folder was loaded.
-    Newest(Result<Arc<Component>, LoadError>),
-    /// The last good version was loaded.
-    Kept(Result<Arc<Component>, LoadError>),
-}
-
-enum Event {
+/// What [`Inventory::advance`] waits for.
+enum Input {
     Listed(io::Result<Listing>),
     Ended(Ended),
     Changed,
@@ -92,27 +92,30 @@ impl Inventory {
         let memory = runtime.cache.folder().map(|folder| Memory::new(folder, &path));
         let remembered = match memory.clone() {
             Some(memory) => blocking(move || Ok(memory.read())).await.unwrap_or_default(),
-            None => Kept::new(),
+            None => BTreeMap::new(),
         };
         Self {
             runtime,
             folder: Folder::new(path),
             watch: Watch::new(),
-            files: BTreeMap::new(),
+            state: State::default(),
+            file_loads: BTreeMap::new(),
             loads: FuturesUnordered::new(),
             listing: None,
             unreadable: None,
             tickets: 0,
+            round: 0,
             prepared: false,
             memory,
+            originals: remembered.values().map(|version| version.digest.clone()).collect(),
             remembered,
-            listed: false,
+            pruned: false,
             most_tokens,
         }
     }
 
-    /// Begins to look at the folder.
-    pub(crate) fn look(&mut self) {
+    /// Begins to list the folder.
+    pub(crate) fn poll_folder(&mut self) {
         if self.listing.is_none() {
             let folder = self.folder.clone();
             self.listing = Some(async move { folder.list().await }.boxed());
@@ -135,21 +138,21 @@ impl Inventory {
         self.listing.is_none() && self.loads.is_empty()
     }
 
-    /// Waits for something to happen, and takes in all that has. With `watching` the folder is looked at when it changes.
-    /// May be dropped at any time.
+    /// Waits for the next input and turns all that are there into events. With `watching` the folder is listed when it
+    /// changes. Cancellation-safe.
     pub(crate) async fn advance(&mut self, watching: bool) {
-        let event = self.next(watching).await;
-        let mut listed = self.take_in(event);
+        let input = self.next(watching).await;
+        let mut listed = self.take_in(input);
         // What happened at the same time makes one change of the tool set, not several.
-        while let Some(event) = self.next(false).now_or_never() {
-            listed = self.take_in(event).or(listed);
+        while let Some(input) = self.next(false).now_or_never() {
+            listed = self.take_in(input).or(listed);
         }
         if let Some(identity) = listed.filter(|_| watching) {
             self.watch.follow(self.folder.path(), identity).await;
         }
     }
 
-    async fn next(&mut self, watching: bool) -> Event {
+    async fn next(&mut self, watching: bool) -> Input {
         let Self { listing, loads, watch, .. } = self;
         let idle = listing.is_none();
         let listed = async {
@@ -168,23 +171,23 @@ impl Inventory {
             }
         };
         tokio::select! {
-            listed = listed => { self.listing = None; Event::Listed(listed) }
-            ended = ended => Event::Ended(ended),
-            () = watch.changed(), if watching && idle => Event::Changed,
+            listed = listed => { self.listing = None; Input::Listed(listed) }
+            ended = ended => Input::Ended(ended),
+            () = watch.changed(), if watching && idle => Input::Changed,
         }
     }
 
-    /// Takes in an event. Gives the identity of a folder that was listed.
-    fn take_in(&mut self, event: Event) -> Option<(u64, u64)> {
-        match event {
-            Event::Listed(Ok(listing)) => {
+    /// Turns an input into events. Returns the identity of the folder if it was listed.
+    fn take_in(&mut self, input: Input) -> Option<(u64, u64)> {
+        match input {
+            Input::Listed(Ok(listing)) => {
                 self.unreadable = None;
                 let identity = listing.identity;
                 self.compare(listing);
                 return Some(identity);
             }
             // Nothing can be said about the files, so what serves goes on serving.
-            Event::Listed(Err(error)) => {
+            Input::Listed(Err(error)) => {
                 tracing::debug!(folder = %self.folder.path().display(), %error, "the tools folder cannot be read");
                 // Without the path: the text stands in the readiness report, which anyone may read.
                 let todo = if error.kind() == io::ErrorKind::NotFound {
@@ -195,208 +198,131 @@ impl Inventory {
                 let error = format!("the tools folder (TOOLS_DIR) cannot be read: {}{todo}", error.kind());
                 self.unreadable = Some(ToolFault { file: ".".into(), error });
             }
-            Event::Ended(ended) => self.end(ended),
-            Event::Changed => self.look(),
+            Input::Ended(ended) => self.end(ended),
+            Input::Changed => self.poll_folder(),
         }
         None
     }
 
+    /// Logs an event and adds it to the state: at the level `debug` the log has the history of the tool set.
+    fn record(&mut self, file: &str, change: Change) {
+        tracing::debug!(file, ?change, "a tool file");
+        self.state.apply(Event::new(file, change));
+    }
+
     /// Compares the folder with what is known of it.
     fn compare(&mut self, listing: Listing) {
-        if !self.listed {
-            // What is not there any more is forgotten.
-            let known = self.remembered.iter().filter(|(file, _)| listing.files.contains_key(*file));
-            self.files =
-                known.map(|(file, offer)| (file.clone(), Entry::remembered(offer.clone()))).collect();
-            self.listed = true;
+        if self.round == 0 {
+            // Files that are gone are forgotten.
+            for (file, version) in self.remembered.clone() {
+                if listing.files.contains_key(&file) {
+                    self.record(&file, Change::Remembered(version));
+                }
+            }
         }
-        self.files.retain(|file, _| listing.files.contains_key(file));
+        self.round += 1;
+        let known: Vec<_> = self.state.files().map(|(file, _)| file.clone()).collect();
+        for gone in known.iter().filter(|file| !listing.files.contains_key(*file)) {
+            self.file_loads.remove(gone);
+            self.record(gone, Change::Removed);
+        }
         for (file, fingerprint) in listing.files {
-            if self.files.entry(file.clone()).or_default().wants_load(fingerprint) {
+            if self.file_loads.entry(file.clone()).or_default().wants_load(fingerprint, Instant::now()) {
+                self.record(&file, Change::Proposed { round: self.round });
                 self.read(&file, fingerprint);
             }
         }
     }
 
-    fn read(&mut self, file: &str, fingerprint: Option<Fingerprint>) {
-        let source = Source::File(self.folder.clone(), file.to_owned());
-        let plain = component_name(file).is_some();
-        let read = async move { if plain { source.read().await } else { Err(LoadError::BadFileName) } };
-        let (ticket, abort) = self.begin(file, None, read.map(What::Read));
-        if let Some(entry) = self.files.get_mut(file) {
-            entry.load = Some(Load::new(ticket, fingerprint, abort));
-        }
-    }
-
-    /// Begins a load, or a part of one that has a ticket already.
-    fn begin(
-        &mut self,
-        file: &str,
-        ticket: Option<u64>,
-        work: impl Future<Output = What> + Send + 'static,
-    ) -> (u64, AbortHandle) {
-        self.tickets += 1;
-        let ticket = ticket.unwrap_or(self.tickets);
-        let (abort, registration) = AbortHandle::new_pair();
-        let file = file.to_owned();
-        let work = work.map(move |what| Ended { file, ticket, what });
-        self.loads.push(Abortable::new(work, registration).boxed());
-        (ticket, abort)
-    }
-
-    fn end(&mut self, ended: Ended) {
-        let Ended { file, ticket, what } = ended;
-        let Some(entry) = self.files.get_mut(&file) else { return };
-        let is_current = |load: &Option<Load>| load.as_ref().is_some_and(|load| load.ticket == ticket);
-        match what {
-            What::Read(Ok((bytes, digest))) if is_current(&entry.load) => {
-                if let Some(component) = entry.loaded(&digest) {
-                    entry.finish(Ok(component));
-                } else {
-                    self.load(&file, bytes, digest);
-                }
-            }
-            What::Read(Err(error)) if is_current(&entry.load) => entry.finish(Err(error)),
-            What::Newest(result) if is_current(&entry.load) => entry.finish(result),
-            What::Kept(result) if is_current(&entry.kept_load) => {
-                if let Err(error) = entry.finish_kept(result) {
-                    tracing::warn!(file, %error, "the last good version of a tool component is lost");
-                }
-            }
-            What::Read(_) | What::Newest(_) | What::Kept(_) => {}
-        }
-    }
-
-    /// Loads what was read of a file.
-    fn load(&mut self, file: &str, bytes: Vec<u8>, digest: String) {
-        let Some(name) = component_name(file).map(str::to_owned) else { return };
-        let (runtime, memory) = (self.runtime.clone(), self.memory.clone());
-        let source = Source::File(self.folder.clone(), file.to_owned());
-        let work = {
-            let digest = digest.clone();
-            async move {
-                let (component, bytes) = load::load(runtime, &name, &source, bytes, digest).await?;
-                if let Some(memory) = memory {
-                    keep_original(memory, component.digest.clone(), bytes).await;
-                }
-                Ok(Arc::new(component))
-            }
-        };
-        let under_way = self.files.get(file).and_then(|entry| entry.load.as_ref());
-        let Some(ticket) = under_way.map(|load| load.ticket) else { return };
-        let (_, abort) = self.begin(file, Some(ticket), work.map(What::Newest));
-        if let Some(load) = self.files.get_mut(file).and_then(|entry| entry.load.as_mut()) {
-            load.go_on(digest, abort);
-        }
-    }
-
-    /// Loads the last good version of a file, which lies in the folder no longer.
-    fn load_kept(&mut self, file: &str) {
-        let kept = self.files.get(file).and_then(|entry| entry.kept.as_ref());
-        let (Some(kept), Some(memory), Some(name)) = (kept, self.memory.clone(), component_name(file)) else {
-            return;
-        };
-        let (runtime, name, digest) = (self.runtime.clone(), name.to_owned(), kept.offer.digest.clone());
-        let source = Source::Original(memory, digest);
-        let work = async move {
-            let (bytes, digest) = source.read().await?;
-            let (component, _) = load::load(runtime, &name, &source, bytes, digest).await?;
-            Ok(Arc::new(component))
-        };
-        let (ticket, abort) = self.begin(file, None, work.map(What::Kept));
-        if let Some(entry) = self.files.get_mut(file) {
-            entry.kept_load = Some(Load::new(ticket, None, abort));
-        }
-    }
-
     /// Decides what is to serve.
     pub(crate) fn settle(&mut self) -> Settled {
-        let (refusals, wanted) = self.decide();
-        for file in wanted {
-            self.load_kept(&file);
+        let Decision { serves, refusals, replaced } = decide(&self.state, self.most_tokens);
+        for Event { file, change } in replaced {
+            if let Some(loads) = self.file_loads.get_mut(&file) {
+                loads.replaced();
+            }
+            self.record(&file, change);
+        }
+        let mut components = Vec::with_capacity(serves.len());
+        let mut missing = Vec::new();
+        for (file, version) in serves {
+            match self.file_loads.get(&file).and_then(|loads| loads.component(&version.digest)) {
+                Some(component) => components.push(component),
+                None => missing.push(file),
+            }
+        }
+        let now = Instant::now();
+        for file in &missing {
+            let (loads, state) = (self.file_loads.get(file), self.state.get(file));
+            if loads.zip(state).is_some_and(|(loads, state)| loads.wants_last_good(state, now)) {
+                self.load_last_good(file);
+            }
+        }
+        for (file, loads) in &mut self.file_loads {
+            let state = self.state.get(file);
+            loads.keep_only(|digest| state.is_some_and(|state| state.needs(digest)));
         }
         self.prepared |= self.is_idle();
-        let mut faults: BTreeMap<&String, ToolFault> =
-            self.files.iter().filter_map(|(file, entry)| Some((file, entry.fault(file)?))).collect();
-        faults.extend(
-            refusals
-                .iter()
-                .map(|(file, error)| (file, ToolFault { file: file.clone(), error: error.to_string() })),
-        );
         Settled {
-            components: self.files.values().filter_map(|entry| entry.serving.clone()).collect(),
-            faults: self.unreadable.iter().cloned().chain(faults.into_values()).collect(),
-            preparing: Preparing { files: self.preparing(), first: !self.prepared },
+            preparing: Preparing { files: self.preparing(&components), first: !self.prepared },
+            components,
+            faults: self.faults(refusals),
         }
     }
 
-    /// Why files do not serve that could, and which last good versions have to be loaded.
-    fn decide(&mut self) -> (BTreeMap<String, LoadError>, Vec<String>) {
-        let candidates: Vec<_> = self
-            .files
-            .iter()
-            .map(|(file, entry)| Candidate {
-                file,
-                newest: entry.newest.as_ref().and_then(|newest| Some(&newest.as_ref().ok()?.offer)),
-                kept: entry.kept.as_ref().map(|kept| &kept.offer),
-            })
-            .collect();
-        let decision = decide(&candidates, self.most_tokens);
-        let mut certain = true;
-        let mut wanted = Vec::new();
-        for ((file, entry), choice) in self.files.iter_mut().zip(decision.choices) {
-            certain &= entry.load.is_none();
-            let newest = entry.newest.as_ref().and_then(|newest| newest.as_ref().ok());
-            let chosen = match choice {
-                Choice::Newest => newest.cloned(),
-                Choice::Kept => entry.kept.clone(),
-                Choice::Nothing => None,
-            };
-            entry.serving = chosen.as_ref().and_then(|version| version.component.clone());
-            if certain {
-                entry.kept = chosen;
-            }
-            if choice == Choice::Kept && entry.serving.is_none() && entry.wants_kept() {
-                wanted.push(file.clone());
-            }
-        }
-        (decision.refusals, wanted)
+    /// The files that cannot serve as they are, by name. That a version was refused for others' sake comes before what
+    /// was wrong with it.
+    fn faults(&self, refusals: BTreeMap<String, LoadError>) -> Vec<ToolFault> {
+        let own =
+            self.state.files().filter_map(|(file, state)| Some((file.clone(), state.error()?.to_string())));
+        let mut faults: BTreeMap<String, String> = own.collect();
+        faults.extend(refusals.into_iter().map(|(file, error)| (file, error.to_string())));
+        let faults = faults.into_iter().map(|(file, error)| ToolFault { file, error });
+        self.unreadable.iter().cloned().chain(faults).collect()
     }
 
-    fn preparing(&self) -> Vec<String> {
-        let under_way =
-            |entry: &Entry| entry.load.is_some() || (entry.serving.is_none() && entry.kept_load.is_some());
-        self.files.iter().filter(|(_, entry)| under_way(entry)).map(|(file, _)| file.clone()).collect()
+    fn preparing(&self, serving: &[Arc<Component>]) -> Vec<String> {
+        let serves =
+            |file: &str| serving.iter().any(|component| component_name(file) == Some(&component.name));
+        let under_way = |(file, loads): &(&String, &FileLoads)| {
+            loads.newest.is_some() || (loads.last_good.is_some() && !serves(file))
+        };
+        self.file_loads.iter().filter(under_way).map(|(file, _)| file.clone()).collect()
     }
 
-    /// Writes down what a restart has to know, if that has changed and nothing is under way that may change it again.
+    /// Writes down what a restart has to know, if that has changed, and removes the copies that nobody needs any more.
+    /// Whatever is being loaded has its last good version in the memory until it has another one: nobody waits for it.
     pub(crate) async fn remember(&mut self) {
-        let Some(memory) = self.memory.clone().filter(|_| self.listed && self.is_idle()) else { return };
-        let kept = self.files.iter().filter_map(|(file, entry)| Some((file, &entry.kept.as_ref()?.offer)));
-        let kept: Kept = kept.map(|(file, offer)| (file.clone(), offer.clone())).collect();
-        if kept == self.remembered {
+        let Some(memory) = self.memory.clone().filter(|_| self.round > 0) else { return };
+        let last_good = self.state.last_good();
+        let has_changed = last_good != self.remembered;
+        let unneeded: BTreeSet<_> =
+            self.originals.iter().filter(|digest| !self.needs_original(digest)).cloned().collect();
+        if !has_changed && unneeded.is_empty() && self.pruned {
             return;
         }
-        let outdated = self.remembered.values().any(|old| kept.values().all(|new| new.digest != old.digest));
-        self.remembered.clone_from(&kept);
+        self.originals.retain(|digest| !unneeded.contains(digest));
+        self.remembered.clone_from(&last_good);
+        let prunes = !unneeded.is_empty() || !self.pruned;
+        self.pruned = true;
         let runtime = self.runtime.clone();
         let written = blocking(move || {
-            for offer in kept.values() {
-                runtime.cache.mark_used(&offer.digest);
+            for version in last_good.values() {
+                runtime.cache.mark_used(&version.digest);
             }
-            let written = memory.write(&kept);
-            let pruned = if outdated { memory.prune() } else { Ok(()) };
-            written.and(pruned).map_err(LoadError::Unreadable)
+            let written = if has_changed { memory.write(&last_good) } else { Ok(()) };
+            let pruned = if prunes { written.and_then(|()| memory.prune(&unneeded)) } else { written };
+            pruned.map_err(LoadError::Unreadable)
         });
         if let Err(error) = written.await {
             tracing::warn!(%error, "the tools that serve cannot be remembered: a restart may choose others");
         }
     }
-}
 
-async fn keep_original(memory: Memory, digest: String, bytes: Arc<Vec<u8>>) {
-    let kept = blocking(move || memory.keep_original(&digest, &bytes).map_err(LoadError::Unreadable)).await;
-    if let Err(error) = kept {
-        tracing::warn!(%error, "a tool component cannot be kept: should its file be damaged, a restart cannot go back to it");
+    /// Whether the copy of that digest is of a last good version, or of one that may become it: a version in the folder
+    /// that is refused for others' sake serves when they are gone.
+    fn needs_original(&self, digest: &str) -> bool {
+        self.state.files().any(|(_, state)| state.needs(digest))
+            || self.file_loads.values().any(|loads| loads.is_loading(digest))
     }
 }

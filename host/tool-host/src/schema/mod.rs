@@ -108,6 +108,8 @@ struct Brief<'a>(&'a Value);
 
 impl fmt::Display for Brief<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        #[cfg(test)]
+        tests::SHOWN.set(tests::SHOWN.get() + 1);
         let mut start = Bounded(Vec::new());
         let whole = serde_json::to_writer(&mut start, self.0).is_ok();
         let mut text =

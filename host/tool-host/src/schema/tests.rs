@@ -32,6 +32,26 @@ fn wrong(schema: &Value, value: &Value) -> String {
     }
 }
 
+thread_local! {
+    /// How many values were written down to be shown.
+    pub(super) static SHOWN: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+/// A branch that does not hold is found out in steps that are paid for. Writing the value down is not.
+#[test]
+fn a_value_is_written_down_only_for_what_is_told() {
+    let branch =
+        json!({"type": "string", "const": 1, "enum": [2, 3], "minimum": 5, "multipleOf": 7, "not": true});
+    let branches = |last: Value| Value::from([vec![branch.clone(); 90], vec![last]].concat());
+    SHOWN.set(0);
+    for keyword in ["anyOf", "oneOf"] {
+        check(&json!({ keyword: branches(json!(true)) }), &json!(4)).unwrap();
+        assert_eq!(SHOWN.get(), 0, "{keyword}: nothing is wrong");
+    }
+    wrong(&json!({ "anyOf": branches(json!(false)) }), &json!(4));
+    assert_eq!(SHOWN.get(), 1, "one problem is told");
+}
+
 #[test]
 fn what_is_no_schema_is_refused_in_words() {
     let of = |text: &str| read(text).map(|_| ()).unwrap_err();

@@ -76,10 +76,10 @@ async fn a_tool_that_computes_for_milliseconds_is_begun_beside_the_threads_that_
         (loop $again (br_if $again (i64.lt_u (call $now) (local.get $end))))
         (i32.const 96)";
     let slow = Text { tool: "slow", imports: CLOCK, call, ..Text::default() }.component();
-    let lane = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let files: [(&str, &[u8]); 2] = [("slow.wasm", &slow), ("quick.wasm", &quick())];
     let host = Host::start_with(&files, Limits { timeout: Duration::from_secs(20), ..limits() }, |config| {
-        config.lane = lane.handle().clone();
+        config.guest_runtime = runtime.handle().clone();
     })
     .await;
     assert_eq!(host.faults(), Vec::<String>::new());
@@ -100,7 +100,7 @@ async fn a_tool_that_computes_for_milliseconds_is_begun_beside_the_threads_that_
     }
     let quick = std::pin::pin!(call_on(&*tools, "quick", json!({})));
     assert!(matches!(futures::poll!(quick), Poll::Ready(_)), "a call of microseconds stays where it is");
-    lane.shutdown_background();
+    runtime.shutdown_background();
 }
 
 #[tokio::test(flavor = "multi_thread")]

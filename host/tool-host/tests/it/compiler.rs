@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tool_host::Compiler;
@@ -98,6 +99,42 @@ async fn a_compiler_that_floods_its_complaint_holds_nobody_up() {
 async fn a_compiler_has_no_environment() {
     let told = refused(|compiler| script(compiler, "cat /proc/$$/environ | tr '\\0' ' ' >&2; exit 1")).await;
     assert!(told.starts_with("one.wasm: crashed the compiler (exit status: 1)"), "{told}");
+}
+
+#[test]
+fn a_compiler_has_given_up_what_it_does_not_need_before_it_reads_a_byte() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tool-compiler"))
+        .args(["--memory-bytes", "1000000000", "--cpu-seconds", "7"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let proc = Path::new("/proc").join(child.id().to_string());
+    let soft = |limits: &str, limit: &str| {
+        let line = limits.lines().find(|line| line.starts_with(limit)).unwrap();
+        line[limit.len()..].split_whitespace().next().unwrap().to_owned()
+    };
+    // The last limit that it sets.
+    while soft(&fs::read_to_string(proc.join("limits")).unwrap(), "Max cpu time") != "7" {
+        assert!(child.try_wait().unwrap().is_none(), "it waits for its input");
+        std::thread::yield_now();
+    }
+    let (status, limits) =
+        (fs::read_to_string(proc.join("status")).unwrap(), fs::read_to_string(proc.join("limits")).unwrap());
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    assert!(status.contains("NoNewPrivs:\t1\n"), "{status}");
+    let expected = [
+        ("Max core file size", "0"),
+        ("Max data size", "1000000000"),
+        ("Max address space", "4000000000"),
+        ("Max file size", "536870912"),
+        ("Max open files", "16"),
+    ];
+    for (limit, value) in expected {
+        assert_eq!(soft(&limits, limit), value, "{limits}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -50,7 +50,7 @@ pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Conf
         compiler: Compiler::new(env!("CARGO_BIN_EXE_tool-compiler"), &[]),
         limits,
         metering: false,
-        lane: Handle::current(),
+        guest_runtime: Handle::current(),
         catalog_tokens: 5_000,
         observer,
     }
@@ -127,6 +127,11 @@ impl Host {
     /// The tools that serve.
     pub(crate) fn names(&self) -> Vec<String> {
         self.host.list().into_iter().map(|tool| tool.tool).collect()
+    }
+
+    /// `component@digest` of the tools that serve.
+    pub(crate) fn list_digests(&self) -> Vec<String> {
+        self.host.list().into_iter().map(|tool| format!("{}@{}", tool.component, tool.digest)).collect()
     }
 
     /// `file: error` of every component that cannot be loaded.

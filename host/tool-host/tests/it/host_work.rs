@@ -149,7 +149,7 @@ async fn hostile_schemas_are_refused_by_name_and_the_others_serve() {
 /// As in the binary: the threads that serve are not those of the guests. Here there is one that serves.
 #[test]
 fn heavy_checks_hold_up_nobody() {
-    let lane = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let serving = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     serving.block_on(async {
         // Patterns that are as large as may be, against a text that none of them is found in.
@@ -161,7 +161,9 @@ fn heavy_checks_hold_up_nobody() {
         );
         let quick = returning("quick", r#"{"type":"object"}"#, r#"{"ok":true}"#);
         let files: [(&str, &[u8]); 2] = [("hostile.wasm", &hostile), ("quick.wasm", &quick)];
-        let host = Host::start_with(&files, patient(), |config| config.lane = lane.handle().clone()).await;
+        let host =
+            Host::start_with(&files, patient(), |config| config.guest_runtime = runtime.handle().clone())
+                .await;
         assert_eq!(host.faults(), Vec::<String>::new());
         let tools = host.host.current();
         let mut heavy = std::pin::pin!(join_all((0..8).map(|_| call_on(&*tools, "hostile", json!({})))));
@@ -179,7 +181,7 @@ fn heavy_checks_hold_up_nobody() {
             assert_eq!(call.receipt.outcome, ToolOutcome::OutputLimit, "{}", call.content);
         }
     });
-    lane.shutdown_background();
+    runtime.shutdown_background();
 }
 
 #[tokio::test(flavor = "multi_thread")]

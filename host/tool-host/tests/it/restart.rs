@@ -202,6 +202,109 @@ async fn of_two_that_compile_the_first_by_name_has_the_tool_whichever_is_done_fi
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_keeps_being_loaded_keeps_no_other_from_being_remembered() {
+    let place = Place::new();
+    place.put("b.wasm", &tool("one", 1));
+    drop(place.start().await);
+    // From now on nothing new compiles but what is wanted.
+    let never = tool("never", 1);
+    place.put("a.wasm", &never);
+    let (compiler, file) = (env!("CARGO_BIN_EXE_tool-compiler"), place.tools.path().join("a.wasm"));
+    let text = format!(
+        "f=$(mktemp); cat > $f; if cmp -s $f {}; then exec sleep 1000; fi; {compiler} \"$@\" < $f; e=$?; rm $f; exit $e",
+        file.display()
+    );
+    let host = place
+        .begin_with(|config| {
+            config.compiler.program = "/bin/sh".into();
+            config.compiler.arguments = ["-c", &text, "sh"].iter().map(Into::into).collect();
+        })
+        .await;
+    let first = serving(&host, "one").await;
+    place.put("b.wasm", &tool("one", 2));
+    host.until(|host| host.list_digests() != [first.clone()]).await;
+    let second = serving(&host, "one").await;
+    assert_eq!(host.preparing(), ["a.wasm"]);
+    assert_ne!(first, second);
+    let digest = second.split_once('@').unwrap().1;
+    let is_remembered =
+        || fs::read_to_string(&place.cached("memory")[0]).is_ok_and(|memory| memory.contains(digest));
+    host.until(|_| is_remembered()).await;
+    assert_eq!(host.preparing(), ["a.wasm"]);
+    drop(host);
+    place.remove("a.wasm");
+    place.put("b.wasm", b"garbage");
+    let host = place.start().await;
+    assert_eq!(serving(&host, "one").await, second);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_of_versions_that_are_nobodys_last_good_one_do_not_pile_up() {
+    let place = Place::new();
+    place.put("a.wasm", &tool("same", 0));
+    let host = place.start().await;
+    for version in 1..5 {
+        // Refused: the name is a's.
+        place.put("b.wasm", &tool("same", version));
+        host.host.reload().await;
+        assert_eq!(host.faults().len(), 1);
+        assert_eq!(place.cached("original").len(), 2, "a's, and what b may serve when a is gone");
+    }
+    for version in 5..8 {
+        place.put("a.wasm", &tool("same", version));
+        host.host.reload().await;
+        assert_eq!(place.cached("original").len(), 2);
+    }
+    place.remove("a.wasm");
+    host.host.reload().await;
+    assert!(serving(&host, "same").await.starts_with("b@"));
+    place.put("b.wasm", b"garbage");
+    host.host.reload().await;
+    assert_eq!(place.cached("original").len(), 1);
+    drop(host);
+    assert!(serving(&place.start().await, "same").await.starts_with("b@"), "its copy was kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_copy_is_mended_when_its_file_is_loaded() {
+    let place = Place::new();
+    place.put("a.wasm", &tool("one", 1));
+    drop(place.start().await);
+    let copy = place.cached("original").pop().unwrap();
+    let whole = fs::read(&copy).unwrap();
+    fs::write(&copy, vec![b'x'; whole.len()]).unwrap();
+    drop(place.start().await);
+    assert_eq!(fs::read(&copy).unwrap(), whole);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_last_good_version_whose_compiler_is_killed_is_given_up_after_three_attempts() {
+    let place = Place::new();
+    place.put("a.wasm", &tool("one", 1));
+    drop(place.start().await);
+    place.cached("cwasm").iter().for_each(|path| fs::remove_file(path).unwrap());
+    place.put("a.wasm", b"garbage");
+    place.put("b.wasm", &tool("one", 2));
+    let attempts = place.cache.path().join("attempts");
+    let compiler = env!("CARGO_BIN_EXE_tool-compiler");
+    let text = format!(
+        "f=$(mktemp); cat > $f; if cmp -s $f {b}; then {compiler} \"$@\" < $f; e=$?; rm $f; exit $e; fi; \
+         rm $f; echo . >> {attempts}; kill -KILL $$",
+        b = place.tools.path().join("b.wasm").display(),
+        attempts = attempts.display(),
+    );
+    let host = place
+        .begin_with(|config| {
+            config.compiler.program = "/bin/sh".into();
+            config.compiler.arguments = ["-c", &text, "sh"].iter().map(Into::into).collect();
+        })
+        .await;
+    host.until(|host| host.names() == ["one"]).await;
+    assert!(serving(&host, "one").await.starts_with("b@"), "its name is free");
+    assert_eq!(fs::read_to_string(attempts).unwrap(), ".\n".repeat(3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_catalog_is_bounded_and_who_does_not_fit_is_refused_by_name() {
     let place = Place::new();
     for (file, name) in [("a.wasm", "one"), ("b.wasm", "two"), ("c.wasm", "three")] {
@@ -211,5 +314,5 @@ async fn the_catalog_is_bounded_and_who_does_not_fit_is_refused_by_name() {
     let host = place.start_with(|config| config.catalog_tokens = 25).await;
     assert_eq!(host.names(), ["one", "two"]);
     let faults = host.faults();
-    insta::assert_snapshot!(faults.join("\n"), @"c.wasm: adds 12 tokens to every model call, and all tools together may have 25, half of TOKEN_BUDGET_PER_REQUEST; the largest are a.wasm 12, b.wasm 12, c.wasm 12: shorten descriptions, remove a file, or raise the budget");
+    insta::assert_snapshot!(faults.join("\n"), @"c.wasm: adds 12 tokens to every model call, and all tools together may have 25, half of TOKEN_BUDGET_PER_REQUEST less 512 for the question and the last words; the largest are a.wasm 12, b.wasm 12, c.wasm 12: shorten descriptions, remove a file, or raise the budget");
 }

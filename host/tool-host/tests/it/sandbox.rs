@@ -160,11 +160,11 @@ async fn calls_over_the_concurrency_limit_wait_their_turn_within_their_deadline(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn guests_that_compute_for_long_do_not_hold_up_the_threads_that_serve() {
-    // As in the binary: guests go on in a lane of their own once they took longer than a tick.
-    let lane = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    // As in the binary: guests go on on a runtime of their own once they took longer than a tick.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let limits = Limits { timeout: Duration::from_secs(2), ..limits() };
     let host = Host::start_with(&[("misbehaving.wasm", &misbehaving("misbehaving"))], limits, |config| {
-        config.lane = lane.handle().clone();
+        config.guest_runtime = runtime.handle().clone();
     })
     .await;
     let tools = host.host.current();
@@ -186,7 +186,7 @@ async fn guests_that_compute_for_long_do_not_hold_up_the_threads_that_serve() {
     for hog in hogs {
         assert_eq!(hog.await.unwrap().receipt.outcome, ToolOutcome::TimedOut);
     }
-    lane.shutdown_background();
+    runtime.shutdown_background();
 }
 
 #[test]

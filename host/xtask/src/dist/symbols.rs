@@ -1,4 +1,4 @@
-//! Takes the debug information out of a binary, into a file beside it that backtraces, gdb and perf find again.
+//! Takes the symbols and the debug information out of a binary, into a file beside it that backtraces, gdb and perf find again.
 //!
 //! cargo's own settings cannot do that on Linux: `strip` throws it away, and what `split-debuginfo` writes is of no use
 //! without the part that `strip` takes.
@@ -20,8 +20,8 @@ pub(super) enum Split {
     NoObjcopy,
 }
 
-/// Splits a binary in two: itself without debug information, and a file of its name with `.debug` at the end. The
-/// names of functions stay in the binary, so that a backtrace says something without the other file too.
+/// Splits a binary in two: itself stripped, and a file of its name with `.debug` at the end, which has the names of
+/// functions, files and lines. Without that file beside it a backtrace has addresses only.
 pub(super) fn split(binary: &Path) -> anyhow::Result<Split> {
     let Some(objcopy) = find_objcopy() else { return Ok(Split::NoObjcopy) };
     let folder = binary.parent().context("a binary is in a folder")?;
@@ -41,7 +41,7 @@ pub(super) fn split(binary: &Path) -> anyhow::Result<Split> {
         command
     };
     run(objcopy().arg("--only-keep-debug").args([name, &debug]))?;
-    run(objcopy().arg("--strip-debug").arg(link).args([name, &aside]))?;
+    run(objcopy().arg("--strip-all").arg(link).args([name, &aside]))?;
     // Renamed, not written over: cargo keeps the same file under another name, and links it here again.
     fs::rename(folder.join(&aside), binary).with_context(|| format!("writing {}", binary.display()))?;
     Ok(Split::Into(folder.join(debug)))

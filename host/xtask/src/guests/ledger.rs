@@ -10,6 +10,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use sha2::{Digest as _, Sha256};
 
+/// Where shipped components go, in the target folder.
+pub(super) const SHIPPED: &str = "tools";
+/// Where the components go that misbehave on purpose: apart, so that no host serves them by accident.
+pub(super) const MISBEHAVING: &str = "tools-misbehaving";
+
 /// The list, in the form of `sha256sum`, which can check it.
 const FILE: &str = "guests.sha256";
 
@@ -36,7 +41,8 @@ impl Ledger {
             let (digest, path) = line.split_once("  ")?;
             // Whatever the list says, only components in the folders of this command are ever removed.
             let (folder, file) = path.split_once('/')?;
-            let is_ours = super::FOLDERS.contains(&folder) && file.ends_with(".wasm") && !file.contains('/');
+            let is_ours =
+                [SHIPPED, MISBEHAVING].contains(&folder) && file.ends_with(".wasm") && !file.contains('/');
             is_ours.then(|| (path.to_owned(), digest.to_owned()))
         };
         Self { digests: text.lines().filter_map(entry).collect() }

@@ -38,7 +38,17 @@ impl ToolSet for Counting {
 
 fn drive<'a>(model: &'a ScriptedModel, tools: &'a dyn ToolSet, journal: &'a TestJournal) -> Driver<'a> {
     let deadline = Instant::now() + Duration::from_secs(60);
-    Driver { request_id: "req-1", deadline, model, tools, journal, epoch: Epoch(1), stop: None, cancel: None }
+    Driver {
+        request_id: "req-1",
+        deadline,
+        model,
+        tools,
+        journal,
+        epoch: Epoch(1),
+        stop: None,
+        cancel: None,
+        meter: &METER,
+    }
 }
 
 #[tokio::test(start_paused = true)]

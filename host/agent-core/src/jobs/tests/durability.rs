@@ -197,6 +197,53 @@ async fn a_cancelled_job_leaves_a_record_of_what_it_cost_and_a_journal_that_says
     assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, 15));
 }
 
+/// Its run was told to stop, so that nothing drives it when its owner cancels the job.
+#[tokio::test(start_paused = true)]
+async fn a_job_cancelled_between_two_attempts_leaves_a_record_of_what_the_first_one_cost() {
+    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+    let model = Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))]))]));
+    let hanging = Agent { toolbox: Arc::new(EchoTools::new(&["echo"]).hanging()), ..agent(&runs, &model) };
+    let bench = bench_on(&queue, &runs, hanging);
+    let (job_id, untouched) = (bench.submit().await, bench.submit().await);
+    bench.work_while(moments(1)).await;
+    assert_eq!((queue.job(&job_id).status, runs.records().len()), (JobStatus::Waiting, 0));
+
+    let (behind, drain) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
+    let nothing_is_asked = agent(&runs, &Arc::new(ScriptedModel::new([])));
+    let cancelled =
+        CancelledRuns { agent: Arc::new(Recorded::new(nothing_is_asked, behind)), journal: runs.clone() };
+    let jobs = Jobs::new(queue.clone()).ending(cancelled);
+    for id in [&job_id, &untouched] {
+        assert_eq!(jobs.cancel("u1", id).await.unwrap(), CancelOutcome::Done);
+    }
+    assert_eq!(runs.events("run_job_1").last(), Some(&Event::Cancelled));
+    assert_eq!(runs.events("run_job_2"), [], "it has no run");
+
+    drain.run(bench.stopping.clone()).await;
+    let records = runs.records();
+    let [record] = &records[..] else { panic!("{records:?}") };
+    assert_eq!((record.job_id.as_deref(), record.user_id.as_deref()), (Some("1"), Some("u1")));
+    let RunOutcome::Ended { stop_reason, usage, .. } = &record.outcome else { panic!("{record:?}") };
+    assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, 15));
+}
+
+/// Cancelling a job is no matter of its journal.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_waits_is_cancelled_although_its_journal_does_not_answer() {
+    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+    let bench = bench_on(&queue, &runs, ScriptedInvoke::hanging());
+    let job_id = bench.submit().await;
+    bench.work_while(moments(1)).await;
+    runs.switch.hang(true);
+    let journal: Arc<dyn Journal> = runs.clone();
+    let jobs = Jobs::new(queue.clone())
+        .ending(CancelledRuns { agent: Arc::new(ScriptedInvoke::default()), journal });
+    let start = Instant::now();
+    assert_eq!(jobs.cancel("u1", &job_id).await.unwrap(), CancelOutcome::Done);
+    assert!(start.elapsed() < LEASE, "{:?}", start.elapsed());
+    assert_eq!(queue.job(&job_id).status, JobStatus::Cancelled);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_job_is_cancelled_although_its_journal_does_not_answer() {
     let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));

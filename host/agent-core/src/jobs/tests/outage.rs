@@ -143,7 +143,7 @@ async fn a_job_that_always_times_out_is_not_immortal_although_it_is_alone() {
     let job = bench.all_work_while(bench.ended(&poison)).await;
     assert_eq!((job.status, job.attempts_made), (JobStatus::Failed, ATTEMPTS));
     assert!(start.elapsed() > MINUTE * 30, "{:?}", start.elapsed());
-    assert_eq!(model.asked.load(Ordering::SeqCst), super::super::provider::MOST_HAND_BACKS + ATTEMPTS);
+    assert_eq!(model.asked.load(Ordering::SeqCst), super::super::provider_outage::MOST_HAND_BACKS + ATTEMPTS);
 }
 
 #[tokio::test(start_paused = true)]

@@ -60,7 +60,7 @@ async fn the_circuit_and_the_places_are_shown_as_they_are() {
     let (circuit, admission) = (SharedCircuit::new(1), Admission::new(2));
     metrics.show_gates(circuit.clone(), admission.clone()).unwrap();
     circuit.enter().unwrap().end(Verdict::Failure);
-    let _place = admission.enter().await;
+    let _place = admission.acquire().await;
     let shown = lines(&metrics, "agent_circuit_") + &lines(&metrics, "agent_admission_");
     let values: Vec<_> = shown.lines().filter(|line| !line.starts_with('#')).collect();
     assert_eq!(

@@ -1,123 +1,59 @@
-//! Flushing, and beginning anew. What is exported, and what a collector in trouble costs, is for the acceptance tests.
+//! The exporter against collectors on a real socket. What it sends is looked at by the acceptance tests.
 
-use axum::Router;
-use axum::routing::post;
-use futures::FutureExt as _;
+mod flush;
+
 use opentelemetry::trace::{Tracer as _, TracerProvider as _};
-use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 
 use super::*;
-use crate::config::Config;
+use crate::config::{Headers, HttpUrl, Sampling, Secret};
 
-/// A tracer whose spans are exported, to a collector that answers each post as soon as it has a permit for it.
-struct Setting {
-    tracer: SdkTracer,
-    exporter: Exporter,
-    /// Told of every post.
-    posted: Receiver<()>,
-    permits: Arc<tokio::sync::Semaphore>,
-    _serving: JoinSet<()>,
-    _provider: SdkTracerProvider,
-}
-
-async fn setting() -> Setting {
-    // There is one TLS backend in this process; only a second call could fail.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+/// A collector that gives each export the next of these answers, on a connection of its own.
+async fn collector(answers: &'static [&'static str]) -> (HttpUrl, tokio::task::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let permits = Arc::new(tokio::sync::Semaphore::new(0));
-    let (tell, posted) = channel(100);
-    let router = {
-        let permits = permits.clone();
-        let collect = async move || {
-            tell.try_send(()).unwrap();
-            permits.acquire().await.unwrap().forget();
-        };
-        Router::new().route("/v1/traces", post(collect))
+    let url = url::Url::parse(&format!("http://{}/v1/traces", listener.local_addr().unwrap())).unwrap();
+    let serve = async move {
+        for answer in answers {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 64 << 10];
+            let read = connection.read(&mut request).await.unwrap();
+            assert!(request[..read].starts_with(b"POST /v1/traces"));
+            let answer = format!("HTTP/1.1 {answer}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+            connection.write_all(answer.as_bytes()).await.unwrap();
+        }
     };
-    let mut serving = JoinSet::new();
-    serving.spawn(async move { axum::serve(listener, router).await.unwrap() });
-    let vars =
-        [("LLM_API_KEY", "key"), ("TRACING_API_KEY", "key"), ("OTEL_EXPORTER_OTLP_ENDPOINT", &*endpoint)];
-    let vars = vars.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let config = Config::from_vars(&std::collections::BTreeMap::from(vars)).unwrap();
-    let resource = Resource::builder_empty().build();
-    let (queue, exporter) = new(config.observe.tracing.as_ref().unwrap(), &resource).unwrap();
-    let provider = SdkTracerProvider::builder().with_span_processor(queue).build();
-    let tracer = provider.tracer("test");
-    Setting { tracer, exporter, posted, permits, _serving: serving, _provider: provider }
+    (HttpUrl::from(url), tokio::spawn(serve))
 }
 
-impl Setting {
-    fn record(&self, spans: usize) {
-        for _ in 0..spans {
-            drop(self.tracer.start("a span"));
-        }
+fn config(endpoint: HttpUrl) -> config::Tracing {
+    config::Tracing {
+        endpoint,
+        api_key: Secret::new("key"),
+        project: "test".into(),
+        headers: Headers::default(),
+        timeout: Duration::from_secs(10),
+        service_name: "test".into(),
+        resource: Vec::new(),
+        sampling: Sampling { ratio: 1.0, follows_parent: false },
+        capture_content: false,
     }
 }
 
+/// A number that no clock can be moved by.
 #[tokio::test]
-async fn a_flush_ends_when_all_that_waited_is_exported() {
-    let mut setting = setting().await;
-    setting.permits.add_permits(10);
-    // More than a batch, and no batch waits for more.
-    setting.record(BATCH + 1);
-    let (counts, flusher) = (setting.exporter.counts(), setting.exporter.flusher());
-    let stopping = CancellationToken::new();
-    let flush = async {
-        let begun = Instant::now();
-        flusher.flush().await;
-        assert_eq!(counts.exported(), BATCH as u64 + 1);
-        assert!(begun.elapsed() < LINGER, "it waited for others");
-        // With nothing to export there is nothing to wait for.
-        flusher.flush().await;
-        stopping.cancel();
-    };
-    tokio::join!(setting.exporter.run(stopping.clone()), flush);
-    assert_eq!((counts.exported(), counts.failed()), (BATCH as u64 + 1, 0));
-}
-
-#[tokio::test]
-async fn who_gives_up_a_flush_does_not_keep_others_from_it() {
-    let mut setting = setting().await;
-    setting.record(1);
-    let (counts, flusher) = (setting.exporter.counts(), setting.exporter.flusher());
-    let stopping = CancellationToken::new();
-    let flush = async {
-        {
-            let mut impatient = Box::pin(flusher.flush());
-            assert!((&mut impatient).now_or_never().is_none());
-            setting.posted.recv().await.unwrap();
-        }
-        setting.permits.add_permits(1);
-        flusher.flush().await;
-        assert_eq!(counts.exported(), 1);
-        stopping.cancel();
-    };
-    tokio::join!(setting.exporter.run(stopping.clone()), flush);
-}
-
-#[tokio::test]
-async fn an_exporter_that_is_begun_anew_counts_what_it_lost_and_goes_on() {
-    let mut setting = setting().await;
-    setting.record(2);
-    let (counts, flusher) = (setting.exporter.counts(), setting.exporter.flusher());
-    let stopping = CancellationToken::new();
-    // It breaks off while the collector has not answered.
-    tokio::select! {
-        biased;
-        _ = setting.posted.recv() => {}
-        ((), ()) = futures::future::join(setting.exporter.run(stopping.clone()), flusher.flush()) => {}
+async fn a_collector_that_wants_to_be_left_alone_for_ever_costs_its_spans_and_not_the_exporter() {
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    const REFUSAL: &str = "429 Too Many Requests\r\nretry-after: 18446744073709551615";
+    let (url, collector) = collector(&[REFUSAL, "200 OK"]).await;
+    let (queue, mut exporter) = new(&config(url), &Resource::builder_empty().build()).unwrap();
+    let tracer = SdkTracerProvider::builder().with_span_processor(queue).build().tracer("test");
+    for (exported, failed) in [(0, 1), (1, 1)] {
+        drop(tracer.start("a span"));
+        let batch = vec![exporter.queue.recv().await.unwrap()];
+        exporter.export(batch, Instant::now() + Duration::from_secs(10)).await;
+        assert_eq!((exporter.counts.exported(), exporter.counts.failed()), (exported, failed));
     }
-    assert_eq!((counts.exported(), counts.failed()), (0, 0));
-    setting.permits.add_permits(10);
-    setting.record(3);
-    let flush = async {
-        flusher.flush().await;
-        assert_eq!((counts.exported(), counts.failed()), (3, 2));
-        stopping.cancel();
-    };
-    tokio::join!(setting.exporter.run(stopping.clone()), flush);
+    collector.await.unwrap();
 }

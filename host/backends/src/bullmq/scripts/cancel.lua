@@ -1,17 +1,17 @@
 -- Cancels a job that nobody works on, or that its worker has stopped working on, or asks the worker to stop.
 --
 -- KEYS     completed, failed, delayed, prioritized, active, wait, paused, waiting-children, stalled,
---          the job, its lock, the record of its being cancelled, the wish to cancel it
+--          the job, its lock, the record of its being cancelled, the request to cancel it
 -- ARGV     id, token of the worker that has stopped (empty: it is the owner who asks), now (ms),
---          how long to keep the record (s), how long to keep the wish (s), fields to record…
+--          how long to keep the record (s), how long to keep the request (s), fields to record…
 -- Returns  'done', 'asked', 'ended', 'unknown', 'lost' when another worker has the job, or 'refused' when that
 --          worker is none of ours and cannot be told, or the job is the next iteration of a scheduler, which would
 --          end with it
 --
 -- 'done' leaves the job's hash, which BullMQ's own script removes with all that hangs on it. From then on
--- nobody can take the job and reading it says that it is cancelled.
+-- nobody can claim the job and reading it says that it is cancelled.
 local completed, failed, delayed, prioritized, active, wait, paused, children, stalled = unpack(KEYS, 1, 9)
-local job, lock, record, wish = unpack(KEYS, 10)
+local job, lock, record, request = unpack(KEYS, 10)
 local id, token, now, kept = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local function record_it()
@@ -21,7 +21,7 @@ local function record_it()
   end
   redis.call('HSET', record, 'finishedOn', now)
   redis.call('EXPIRE', record, kept)
-  redis.call('DEL', wish)
+  redis.call('DEL', request)
   return 'done'
 end
 
@@ -41,13 +41,13 @@ if redis.call('EXISTS', job) == 1 then
     local holder = redis.call('GET', lock)
     if #(string.match(holder, ':(%x+)$') or '') ~= 32 then return 'refused' end
     local added, made = unpack(redis.call('HMGET', job, 'timestamp', 'atm'))
-    redis.call('SET', wish, (added or '0') .. ':' .. (made or '0'), 'EX', ARGV[5])
+    redis.call('SET', request, (added or '0') .. ':' .. (made or '0'), 'EX', ARGV[5])
     return 'asked'
   end
   if redis.call('HEXISTS', job, 'rjk') == 1 and not redis.call('HGET', job, 'processedOn') then return 'refused' end
   local removed = redis.call('ZREM', delayed, id) + redis.call('ZREM', prioritized, id)
     + redis.call('ZREM', children, id) + redis.call('LREM', wait, -1, id) + redis.call('LREM', paused, -1, id)
-    -- A job whose lease has run out: whoever held it learns from its next renewal that it is gone.
+    -- A job whose lease has expired: whoever held it learns from its next heartbeat that it is gone.
     + redis.call('LREM', active, 1, id)
   if removed > 0 then
     redis.call('SREM', stalled, id)

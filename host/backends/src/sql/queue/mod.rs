@@ -1,12 +1,13 @@
-//! The queue of jobs as a table. What may become of a job is said in `statements.rs`; each statement is one
+//! The queue of jobs as a table, with leases that expire. What may become of a job is said in `statements.rs`; each statement is one
 //! transaction, so that two workers never see a job in between.
 
-mod added;
+mod insert;
 mod rows;
 mod statements;
 
 use std::time::Duration;
 
+use agent_core::backoff::exponential;
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE, address_of, stalled_after};
 use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
 use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus};
@@ -16,17 +17,17 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
-use self::added::Added;
+use self::insert::NewJob;
 use self::rows::{ClaimRow, DepthRow, JobRow};
 use super::commit::{CommitError, Commits};
-use super::failure::describe;
+use super::error::describe;
 use super::text::escape;
 use super::{SqlPool, reading, writing};
 use crate::Writer;
 
-/// How often a waiting worker looks for jobs that other processes added, that were delayed, or whose worker
-/// died. What this process adds wakes one at once.
-const POLL: Duration = Duration::from_millis(250);
+/// How often a waiting worker polls for jobs that other processes added, that were delayed, or that are stalled.
+/// What this process adds wakes one at once.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How many workers may die of a job. One that kills its process would otherwise do so for ever; jobs that
 /// are merely unlucky, on a machine that keeps being restarted, are not meant.
@@ -40,15 +41,15 @@ const BEFORE_ALL: &str = "~";
 pub struct SqlQueue {
     pool: SqlPool,
     lease: Duration,
-    commits: Commits<Added>,
-    added: Notify,
+    commits: Commits<NewJob>,
+    available: Notify,
 }
 
 impl SqlQueue {
     /// The queue, and what adds jobs for it, which has to be run beside it.
     pub fn new(pool: SqlPool) -> (Self, Writer) {
         let (commits, adding) = Commits::new(pool.clone());
-        (Self { pool, lease: LEASE, commits, added: Notify::new() }, adding)
+        (Self { pool, lease: LEASE, commits, available: Notify::new() }, adding)
     }
 
     /// The same queue with leases of another length; every process that uses it has to have the same.
@@ -57,11 +58,11 @@ impl SqlQueue {
         Self { lease, ..self }
     }
 
-    async fn try_take(&self, worker: &str) -> Result<Option<Claim>, QueueError> {
+    async fn try_claim(&self, worker: &str) -> Result<Option<Claim>, QueueError> {
         loop {
             let token = Uuid::now_v7().simple().to_string();
             let leased_at = Instant::now();
-            let Some(row) = self.take_next(worker, &token).await.map_err(failed)? else { return Ok(None) };
+            let Some(row) = self.claim_next(worker, &token).await.map_err(failed)? else { return Ok(None) };
             if row.status == JobStatus::Active.as_str() {
                 return Ok(Some(row.into_claim(token, leased_at)));
             }
@@ -69,10 +70,10 @@ impl SqlQueue {
     }
 
     /// Rows are read to their end: only then has SQLite committed.
-    async fn take_next(&self, worker: &str, token: &str) -> Result<Option<ClaimRow>, sqlx::Error> {
+    async fn claim_next(&self, worker: &str, token: &str) -> Result<Option<ClaimRow>, sqlx::Error> {
         let sql = match self.pool {
-            SqlPool::Postgres(_) => statements::TAKE_IN_POSTGRES,
-            SqlPool::Sqlite(_) => statements::TAKE_IN_SQLITE,
+            SqlPool::Postgres(_) => statements::CLAIM_IN_POSTGRES,
+            SqlPool::Sqlite(_) => statements::CLAIM_IN_SQLITE,
         };
         let rows: Vec<ClaimRow> = writing!(&self.pool, db => {
             let query = sqlx::query_as(sql).bind(escape(worker)).bind(token);
@@ -85,10 +86,10 @@ impl SqlQueue {
 #[async_trait]
 impl JobQueue for SqlQueue {
     async fn add(&self, job: &JobData) -> Result<String, QueueError> {
-        let job = Added::new(job);
+        let job = NewJob::new(job);
         let id = job.id().to_owned();
         self.commits.write(job).await.map_err(|CommitError(detail)| QueueError::Store { detail })?;
-        self.added.notify_one();
+        self.available.notify_one();
         Ok(id)
     }
 
@@ -134,25 +135,25 @@ impl JobQueue for SqlQueue {
         Ok(row.into())
     }
 
-    /// A taking that is dropped half-way may leave a job to nobody until its lease ends.
+    /// Not cancellation-safe: a claim that is dropped half-way may leave a job to nobody until its lease expires.
     async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
         let deadline = Instant::now() + patience;
         loop {
-            let added = self.added.notified();
-            if let Some(claim) = self.try_take(worker).await? {
+            let available = self.available.notified();
+            if let Some(claim) = self.try_claim(worker).await? {
                 return Ok(Some(claim));
             }
             let now = Instant::now();
             if now >= deadline {
                 return Ok(None);
             }
-            let _time_to_look = timeout_at(deadline.min(now + POLL), added).await;
+            let _time_to_poll = timeout_at(deadline.min(now + POLL_INTERVAL), available).await;
         }
     }
 
     async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
         let recovered = writing!(&self.pool, db => {
-            let query = sqlx::query(statements::RECOVER)
+            let query = sqlx::query(statements::RECLAIM)
                 .bind(escape(address_of(worker)))
                 .bind(escape(worker))
                 .bind(ms(self.lease - stalled_after(self.lease)))
@@ -160,7 +161,7 @@ impl JobQueue for SqlQueue {
             query.map_ok(|done| done.rows_affected())
         })
         .map_err(failed)?;
-        self.added.notify_one();
+        self.available.notify_one();
         Ok(recovered)
     }
 
@@ -197,7 +198,7 @@ impl JobQueue for SqlQueue {
             return Err(QueueError::LeaseLost { job_id: claim.job_id.clone() });
         }
         if next.status == JobStatus::Waiting {
-            self.added.notify_one();
+            self.available.notify_one();
         }
         Ok(())
     }
@@ -211,6 +212,7 @@ impl JobQueue for SqlQueue {
 struct Next<'a> {
     status: JobStatus,
     delay: Duration,
+    /// Column `place`.
     place: i64,
     attempts: i64,
     result: Option<&'a str>,
@@ -226,7 +228,7 @@ impl<'a> Next<'a> {
                 Self { result: Some(result.get()), ..ended(JobStatus::Completed) }
             }
             AttemptEnd::Failed { error, retry: true } if claim.attempts_made + 1 < ATTEMPTS => Self {
-                delay: FIRST_BACKOFF * 2u32.saturating_pow(claim.attempts_made),
+                delay: exponential(FIRST_BACKOFF, claim.attempts_made),
                 error: Some(error),
                 ..ended(JobStatus::Waiting)
             },

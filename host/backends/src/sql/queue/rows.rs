@@ -14,6 +14,7 @@ use crate::sql::text::unescape;
 #[derive(Debug, sqlx::FromRow)]
 pub(super) struct JobRow {
     pub(super) id: String,
+    run_id: String,
     user_id: String,
     status: String,
     result: Option<String>,
@@ -50,6 +51,7 @@ impl JobRow {
         let unreadable = || QueueError::Store { detail: "a job cannot be read by this program".into() };
         Ok(Job {
             id: self.id,
+            run_id: self.run_id,
             user_id: unescape(self.user_id),
             status: JobStatus::parse(&self.status).ok_or_else(unreadable)?,
             result: self.result.map(RawValue::from_string).transpose().map_err(|_error| unreadable())?,

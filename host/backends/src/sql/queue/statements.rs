@@ -1,12 +1,13 @@
 //! What is asked of the table of jobs, in SQL that PostgreSQL and SQLite both understand.
 //!
-//! `due_at` says when a job may be taken: a waiting one from then on, an active one because its lease has ended.
+//! `due_at` says when a job may be claimed: a waiting one from then on, an active one because its lease has expired
+//! (then it is stalled). `place` is 0 at the front of the queue, and 1 elsewhere.
 //! A job that is `delayed` is a waiting one whose time has not come.
 
 /// The columns of a job.
 macro_rules! job_columns {
     () => {
-        "id, user_id, result, error, attempts_made, created_at, started_at, finished_at, \
+        "id, run_id, user_id, result, error, attempts_made, created_at, started_at, finished_at, \
          CASE WHEN status = 'waiting' AND due_at > (SELECT ms FROM clock) THEN 'delayed' ELSE status END \
          AS status"
     };
@@ -31,16 +32,16 @@ pub(super) const DEPTH: &str = "\
            MAX(ms - due_at) FILTER (WHERE status = 'waiting' AND due_at <= ms) AS oldest_waiting \
     FROM jobs, clock WHERE status IN ('waiting', 'active')";
 
-/// Whether as many workers died of a job as may, the one among them whose lease has run out just now.
+/// Whether as many workers died of a job as may, the one among them whose lease has expired just now.
 macro_rules! has_killed_enough {
     () => {
         "losses + CASE WHEN status = 'active' THEN 1 ELSE 0 END >= $4"
     };
 }
 
-/// Gives the next job to `$1` worker under `$2` token for `$3` ms. One whose worker died is ended instead when
+/// Leases the next job to `$1` worker under `$2` token for `$3` ms. One whose worker died is ended instead when
 /// its owner does not want it any more, or after `$4` such deaths; then the returned status says so.
-macro_rules! take {
+macro_rules! claim {
     ($lock:literal) => {
         concat!(
             "WITH next AS (SELECT id FROM jobs \
@@ -64,15 +65,15 @@ macro_rules! take {
     };
 }
 
-/// [`take!`] for SQLite, where nobody else writes meanwhile.
-pub(super) const TAKE_IN_SQLITE: &str = take!("");
+/// [`claim!`] for SQLite, where nobody else writes meanwhile.
+pub(super) const CLAIM_IN_SQLITE: &str = claim!("");
 
-/// [`take!`] for PostgreSQL, past the jobs that others are taking at this moment.
-pub(super) const TAKE_IN_POSTGRES: &str = take!("FOR UPDATE SKIP LOCKED");
+/// [`claim!`] for PostgreSQL, past the jobs that others are claiming at this moment.
+pub(super) const CLAIM_IN_POSTGRES: &str = claim!("FOR UPDATE SKIP LOCKED");
 
-/// `$1` place, `$2` worker that asks, `$3` ms that a lease has left when it was renewed in time. A death counts as
+/// `$1` address, `$2` worker that asks, `$3` ms that a lease has left when it was renewed in time. A death counts as
 /// one, however it was noticed.
-pub(super) const RECOVER: &str = "\
+pub(super) const RECLAIM: &str = "\
     UPDATE jobs SET status = CASE WHEN cancel_asked THEN 'cancelled' ELSE 'waiting' END, \
         finished_at = CASE WHEN cancel_asked THEN (SELECT ms FROM clock) END, \
         losses = losses + 1, place = 0, due_at = (SELECT ms FROM clock), worker = NULL, token = NULL \
@@ -84,7 +85,7 @@ pub(super) const RENEW: &str = "\
     UPDATE jobs SET due_at = (SELECT ms FROM clock) + $3 \
     WHERE id = $1 AND token = $2 AND status = 'active' RETURNING cancel_asked";
 
-/// `$1` id, `$2` token, `$3` status it goes to, `$4` ms until it may be taken again, `$5` place in the queue,
+/// `$1` id, `$2` token, `$3` status it goes to, `$4` ms until it may be claimed again, `$5` place,
 /// `$6` attempts to count, `$7` result, `$8` error. A job that nobody wants any more does not go back.
 pub(super) const FINISH: &str = "\
     UPDATE jobs SET status = CASE WHEN $3 = 'waiting' AND cancel_asked THEN 'cancelled' ELSE $3 END, \

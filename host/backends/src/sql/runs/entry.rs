@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use sqlx::{PgPool, SqliteConnection};
 
-use crate::batch::Weigh;
+use crate::group_commit::ByteSize;
 use crate::sql::commit::Write;
 use crate::sql::{SqlPool, Sqlite, reading};
 
@@ -50,7 +50,7 @@ pub(super) struct RecordRow {
     pub(super) outcome: String,
 }
 
-impl Weigh for Entry {
+impl ByteSize for Entry {
     fn bytes(&self) -> usize {
         match self {
             Self::Append(append) => append.events.iter().map(String::len).sum(),

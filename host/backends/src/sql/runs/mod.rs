@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use self::entry::{AppendRow, Entry, Kept, RecordRow};
 use super::commit::{CommitError, Commits};
-use super::failure::describe;
+use super::error::describe;
 use super::text::{escape, unescape};
 use super::{SqlPool, from_ms, reading, to_ms};
 use crate::Writer;

@@ -1,10 +1,10 @@
 //! What every queue of jobs promises: `JobQueue`.
 
 mod cancelling;
-mod ending;
+mod claiming;
+mod finishing;
 mod leases;
 mod reading;
-mod taking;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use serde_json::value::RawValue;
 use test_servers::PATIENCE;
 
 pub(crate) use cancelling::*;
-pub(crate) use ending::*;
+pub(crate) use claiming::*;
+pub(crate) use finishing::*;
 pub(crate) use leases::*;
 pub(crate) use reading::*;
-pub(crate) use taking::*;
 
 /// An empty queue.
 pub(crate) struct Bench {
@@ -39,6 +39,7 @@ macro_rules! test_all {
         crate::contract::test_each! { queue, $open:
             // reading
             a_job_is_read_as_it_was_added,
+            a_job_names_the_run_of_its_attempts,
             jobs_hold_any_text,
             an_unknown_job_is_none,
             jobs_are_listed_newest_first_page_by_page,

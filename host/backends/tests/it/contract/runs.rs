@@ -199,7 +199,7 @@ pub(crate) async fn many_appends_at_once_are_all_kept(bench: &Bench) {
 }
 
 pub(crate) async fn a_record_is_found_as_it_was_saved(bench: &Bench) {
-    let failed = RunOutcome::Failed { error: "the model refused".into() };
+    let failed = failed("the model refused".into());
     let mut records = vec![RunRecord { user_id: None, job_id: None, ..record("run_1", failed) }];
     for reason in StopReason::ALL {
         records.push(record(&format!("run_{}", reason.as_str()), ended(reason)));
@@ -215,7 +215,7 @@ pub(crate) async fn a_record_is_found_as_it_was_saved(bench: &Bench) {
 }
 
 pub(crate) async fn a_record_is_written_anew(bench: &Bench) {
-    let first = record("run_1", RunOutcome::Failed { error: "the provider is down".into() });
+    let first = record("run_1", failed("the provider is down".into()));
     bench.runs.save(&first).await.unwrap();
     let ended = ended(StopReason::Completed);
     let second = RunRecord { finished_at: at(9_000), outcome: ended, user_id: None, ..first };
@@ -228,7 +228,7 @@ pub(crate) async fn records_hold_any_text(bench: &Bench) {
         request_id: NASTY.into(),
         user_id: Some(NASTY.into()),
         job_id: Some(NASTY.into()),
-        ..record(NASTY, RunOutcome::Failed { error: long() })
+        ..record(NASTY, failed(long()))
     };
     bench.runs.save(&record).await.unwrap();
     assert_eq!(bench.runs.find(NASTY).await.unwrap(), Some(record));
@@ -280,6 +280,11 @@ fn record(id: &str, outcome: RunOutcome) -> RunRecord {
 fn ended(stop_reason: StopReason) -> RunOutcome {
     let usage = Usage { input_tokens: u64::from(u32::MAX) + 1, output_tokens: 0 };
     RunOutcome::Ended { stop_reason, iterations: 2, usage, model: "openai/gpt".into() }
+}
+
+fn failed(error: String) -> RunOutcome {
+    let usage = Usage { input_tokens: 7, output_tokens: 2 };
+    RunOutcome::Failed { error, iterations: 1, usage }
 }
 
 /// Some time in 2023, and `ms` milliseconds.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::Preparing;
+use agent_core::ports::{Preparing, ToolFault};
 use agent_core::testing::EchoTools;
 use http::StatusCode;
 use insta::assert_snapshot;
@@ -132,6 +132,15 @@ async fn nothing_is_initialized_before_the_tools_of_the_start_are_prepared() {
         let fakes = Fakes::configured(Answers, |edge| b(edge).toolbox = Arc::new(toolbox));
         timeless(&fakes.service.get("/ready").await)
     };
-    assert_snapshot!(ready(true).await, @r#"503 Service Unavailable {"cache":{"latency":"N","status":"ok"},"database":{"latency":"N","status":"ok"},"initialized":false}"#);
-    assert_snapshot!(ready(false).await, @r#"200 OK {"cache":{"latency":"N","status":"ok"},"database":{"latency":"N","status":"ok"},"initialized":true}"#);
+    assert_snapshot!(ready(true).await, @r#"503 Service Unavailable {"cache":{"latency":"N","status":"ok"},"database":{"latency":"N","status":"ok"},"initialized":false,"tools":{"preparing":["a.wasm"]}}"#);
+    assert_snapshot!(ready(false).await, @r#"200 OK {"cache":{"latency":"N","status":"ok"},"database":{"latency":"N","status":"ok"},"initialized":true,"tools":{"preparing":["a.wasm"]}}"#);
+}
+
+#[tokio::test]
+async fn tools_that_were_refused_are_named_and_make_nothing_unready() {
+    let fault = ToolFault { file: "big.wasm".into(), error: "adds 5000 tokens to every model call".into() };
+    let fakes = Fakes::configured(Answers, |edge| {
+        b(edge).toolbox = Arc::new(EchoTools::new(&[]).with_faults(vec![fault]));
+    });
+    assert_snapshot!(timeless(&fakes.service.get("/ready").await), @r#"200 OK {"cache":{"latency":"N","status":"ok"},"database":{"latency":"N","status":"ok"},"initialized":true,"tools":{"failed":[{"error":"adds 5000 tokens to every model call","file":"big.wasm"}]}}"#);
 }

@@ -21,7 +21,8 @@ use crate::text::printable;
 /// Most parts of a schema when every reference is replaced by what it refers to.
 const WEIGHT: u64 = 1_000;
 
-/// Deepest nesting of schemas, each reference counting as a level. It bounds the stack of whoever walks them.
+/// Deepest nesting of schemas, each reference counting as a level. It bounds the stack of the recursive walks over
+/// them.
 const DEPTH: u32 = 64;
 
 /// Where a part's rules are.
@@ -482,7 +483,7 @@ impl<'a> Compiler<'a, '_> {
             }
         };
         self.add(id, size);
-        // Deep chains are cut here, before whoever refers to them grows deeper still.
+        // Refuses deep chains here, before a schema that refers to them nests deeper still.
         if self.size(id).height > DEPTH {
             return Err(too_deep());
         }

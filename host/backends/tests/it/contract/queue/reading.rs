@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::QueueError;
+use agent_core::ports::{AttemptEnd, QueueError};
 use agent_core::words::{Depth, JobQuery, JobStatus};
 use test_servers::eventually;
 
@@ -24,6 +24,18 @@ pub(crate) async fn a_job_is_read_as_it_was_added(bench: &Bench) {
         assert!(job.result.is_none() && job.error.is_none());
         assert!(before <= job.created_at && job.created_at <= after, "{:?}", job.created_at);
         assert!(job.started_at.is_none() && job.finished_at.is_none());
+    }
+}
+
+/// Whoever cancels a job between two attempts finds its run by that.
+pub(crate) async fn a_job_names_the_run_of_its_attempts(bench: &Bench) {
+    let id = add(bench, "q").await;
+    let before = read(bench, &id).await.run_id;
+    for _ in 0..2 {
+        let claim = take(&*bench.queue, "worker").await;
+        assert_eq!((&claim.run_id, &read(bench, &id).await.run_id), (&before, &before));
+        bench.queue.finish(&claim, &AttemptEnd::HANDED_BACK).await.unwrap();
+        assert_eq!(read(bench, &id).await.run_id, before);
     }
 }
 

@@ -48,6 +48,7 @@ impl JobQueue for Queue {
         let mut jobs = self.jobs.lock().unwrap();
         let id = (jobs.len() + 1).to_string();
         let job = Job {
+            run_id: format!("run_{id}"),
             id: id.clone(),
             user_id: data.user_id.clone(),
             status: JobStatus::Waiting,

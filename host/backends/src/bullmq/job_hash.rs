@@ -1,0 +1,216 @@
+//! The hash that BullMQ keeps of a job, read as the core's words. Node writes it as well, so nothing is certain about any
+//! of it.
+
+use std::collections::HashMap;
+use std::time::UNIX_EPOCH;
+
+use agent_core::ports::{Claim, Epoch};
+use agent_core::words::{Job, JobData, JobStatus};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Number, Value};
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+use super::time::from_millis;
+use super::trace_metadata;
+
+/// Fields of a job's hash that a [`Job`] is made of.
+pub(super) const FIELDS: [&str; 8] =
+    ["data", "timestamp", "processedOn", "finishedOn", "returnvalue", "failedReason", "atm", RUNS];
+
+/// How many runs of a job have ended for good, in its hash. Written together with each such end.
+pub(super) const RUNS: &str = "agentHostRuns";
+
+/// How often a job was claimed, in its hash: the epoch of its claim.
+pub(super) const CLAIMS: &str = "agentHostClaims";
+
+/// One job, as `read.lua` answers it: its state, and [`FIELDS`].
+pub(super) type StoredJob = (String, Vec<Option<Vec<u8>>>);
+
+pub(super) fn read_job(id: &str, (state, fields): StoredJob) -> Option<Job> {
+    let status = JobStatus::parse(&state)?;
+    let fields: Vec<_> = fields.into_iter().map(|field| field.map(|bytes| text(&bytes))).collect();
+    let [data, created, started, finished, result, error, attempts, runs] =
+        <[Option<String>; FIELDS.len()]>::try_from(fields).ok()?;
+    let time = |field: Option<String>| field.and_then(|text| text.parse().ok()).map(from_millis);
+    let (added, ended) = (created.as_deref().unwrap_or("0"), runs.as_deref().unwrap_or("0"));
+    Some(Job {
+        id: id.to_owned(),
+        run_id: run_id(id, added, ended, data.as_deref().unwrap_or_default()),
+        user_id: data.as_deref().map(read_user).unwrap_or_default(),
+        status,
+        result: result.filter(|_| status == JobStatus::Completed).and_then(|result| read_result(&result)),
+        error: error.filter(|error| !error.is_empty() && status != JobStatus::Completed),
+        attempts_made: number(attempts.as_deref()),
+        created_at: time(created).unwrap_or(UNIX_EPOCH),
+        started_at: time(started),
+        finished_at: time(finished).filter(|_| status.has_ended()),
+    })
+}
+
+/// The claim of a job that was leased, of which `hash` is all that BullMQ stores.
+pub(super) fn read_claim(
+    job_id: String,
+    token: String,
+    hash: &HashMap<String, String>,
+    leased_at: Instant,
+) -> Claim {
+    let field = |name: &str| hash.get(name).map(String::as_str);
+    let data = match (field("defa"), field("data")) {
+        // BullMQ fails it when it is claimed, such as the parent of a job that failed, and with that reason.
+        (Some(reason), _) => Err(reason.to_owned()),
+        (None, Some(data)) => read_data(data),
+        (None, None) => read_data("null"),
+    };
+    let created = field("timestamp").unwrap_or("0");
+    Claim {
+        run_id: run_id(&job_id, created, field(RUNS).unwrap_or("0"), field("data").unwrap_or_default()),
+        data,
+        attempts_made: number(field("atm")),
+        created_at: from_millis(created.parse().unwrap_or(0)),
+        trace: field("opts").and_then(trace_metadata::read),
+        leased_at,
+        epoch: Epoch::UNCLAIMED,
+        job_id,
+        token,
+    }
+}
+
+/// The payload of a job: `{query, userId}`.
+pub(super) fn read_data(text: &str) -> Result<JobData, String> {
+    parse_data(text).map_err(|problem| format!("Invalid job data: {problem}"))
+}
+
+fn parse_data(text: &str) -> Result<JobData, &'static str> {
+    let value: Value = serde_json::from_str(text).map_err(|_quotes_it| "the job's data is not JSON")?;
+    let object = value.as_object().ok_or("the job's data is not an object")?;
+    match object.get("query") {
+        Some(Value::String(query)) if !query.is_empty() => {
+            Ok(JobData { query: query.clone(), user_id: user_of(&value) })
+        }
+        _ => Err("the job's data has no query"),
+    }
+}
+
+/// Whose job it is, also when there is nothing to be done with the rest of its data.
+fn read_user(text: &str) -> String {
+    serde_json::from_str(text).map(|value| user_of(&value)).unwrap_or_default()
+}
+
+/// A job of nobody is worked off like any other, and nobody can read it.
+fn user_of(data: &Value) -> String {
+    match data.get("userId") {
+        Some(Value::String(id)) => id.clone(),
+        Some(Value::Number(id)) => decimal(id),
+        _ => String::new(),
+    }
+}
+
+/// A number as JavaScript writes it, who knows no whole ones: `5.0` is `5`.
+fn decimal(number: &Number) -> String {
+    match number.as_f64() {
+        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 1e21 => format!("{float:.0}"),
+        _ => number.to_string(),
+    }
+}
+
+/// A result that is no JSON is shown as a text.
+fn read_result(text: &str) -> Option<Box<RawValue>> {
+    RawValue::from_string(text.to_owned()).or_else(|_| to_raw_value(text)).ok()
+}
+
+/// The same for every attempt of a job. BullMQ counts ids from 1 again when Redis was emptied, so the time is part of
+/// it. So are the data, which others may edit, and how many runs of it have ended, after which others may retry it:
+/// what is done then is another run.
+fn run_id(job_id: &str, created: &str, runs: &str, data: &str) -> String {
+    let identity = format!("{}\0{job_id}\0{created}\0{runs}\0{data}", agent_core::ports::queue::QUEUE);
+    let digest = Sha256::digest(identity);
+    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("run_{hex}")
+}
+
+fn number(text: Option<&str>) -> u32 {
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// Others can store anything, cut through the middle of a character included.
+pub(super) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_numeric_user_is_read_as_its_decimal_text() {
+        for (id, text) in [(json!(5), "5"), (json!(5.0), "5"), (json!(-7), "-7"), (json!(1.5), "1.5")] {
+            let data = read_data(&json!({"query": "q", "userId": id}).to_string()).unwrap();
+            assert_eq!(data.user_id, text);
+        }
+    }
+
+    #[test]
+    fn data_without_a_query_says_so() {
+        for (data, error) in [
+            ("", "the job's data is not JSON"),
+            ("[]", "the job's data is not an object"),
+            ("{}", "the job's data has no query"),
+            (r#"{"query": 5}"#, "the job's data has no query"),
+            (r#"{"query": ""}"#, "the job's data has no query"),
+        ] {
+            assert_eq!(read_data(data), Err(format!("Invalid job data: {error}")));
+        }
+    }
+
+    #[test]
+    fn a_run_id_differs_when_the_ids_begin_again_or_the_job_is_another_one() {
+        let first = run_id("1", "1700000000000", "0", "{}");
+        assert_eq!(first, run_id("1", "1700000000000", "0", "{}"));
+        assert_eq!(first.len(), "run_".len() + 32);
+        for other in [
+            run_id("1", "1700000000001", "0", "{}"),
+            run_id("1", "1700000000000", "1", "{}"),
+            run_id("1", "1700000000000", "0", r#"{"a":1}"#),
+        ] {
+            assert_ne!(first, other);
+        }
+    }
+
+    #[test]
+    fn a_result_is_json_whatever_stands_there() {
+        for (text, shown) in [(r#"{"a":1}"#, r#"{"a":1}"#), ("null", "null"), ("not json", r#""not json""#)] {
+            let fields = [None, None, None, None, Some(text.as_bytes().to_vec()), None, None, None];
+            let job = read_job("1", ("completed".into(), fields.into())).unwrap();
+            assert_eq!(job.result.unwrap().get(), shown);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn data_that_we_wrote_is_read_as_it_was(query in ".+", user_id in ".*") {
+            let data = JobData { query, user_id };
+            prop_assert_eq!(read_data(&serde_json::to_string(&data).unwrap()), Ok(data));
+        }
+
+        #[test]
+        fn no_data_breaks_the_reader(text in any::<String>()) {
+            let _either_way = read_data(&text);
+            let _either_way = read_user(&text);
+        }
+
+        #[test]
+        fn no_hash_breaks_the_reader(hash in proptest::collection::hash_map("data|defa|timestamp|atm", ".*", 0..4)) {
+            let claim = read_claim("1".into(), "w:t".into(), &hash, Instant::now());
+            prop_assert!(claim.run_id.starts_with("run_"));
+        }
+
+        #[test]
+        fn no_record_breaks_the_reader(state in ".*", fields in proptest::collection::vec(proptest::option::of(any::<Vec<u8>>()), 0..9)) {
+            let _either_way = read_job("1", (state, fields));
+        }
+    }
+}

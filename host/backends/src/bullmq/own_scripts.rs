@@ -1,0 +1,138 @@
+//! Our own scripts and keys, for what BullMQ has no command for: cancelling, whose a job is, leases that are renewed
+//! after they expired, and stalled jobs that are reclaimed within seconds.
+
+use std::time::Duration;
+
+use agent_core::ports::Claim;
+use agent_core::ports::queue::{QUEUE, address_of, stalled_after};
+use bullmq::QueueKeys;
+use redis::{Script, ScriptInvocation};
+
+use super::cancel_request;
+use super::job_hash::{CLAIMS, FIELDS};
+use super::options::KEPT_FOR;
+use super::time::millis;
+
+/// The scripts, and the keys they are given.
+pub(super) struct OwnScripts {
+    keys: QueueKeys,
+    lease: Duration,
+    cancel: Script,
+    depth: Script,
+    heartbeat: Script,
+    number_claim: Script,
+    read: Script,
+    reclaim_stalled: Script,
+}
+
+/// What a lock of a job holds: whose it is, and something that no other claim has.
+pub(super) fn new_token(worker: &str) -> String {
+    format!("{worker}:{}", uuid::Uuid::now_v7().simple())
+}
+
+/// A user's jobs.
+pub(super) fn user_key(user_id: &str) -> String {
+    format!("agent-host:{QUEUE}:user:{user_id}")
+}
+
+/// What was known of a job that is cancelled.
+fn cancelled_key(job_id: &str) -> String {
+    format!("agent-host:{QUEUE}:cancelled:{job_id}")
+}
+
+impl OwnScripts {
+    pub(super) fn new(keys: QueueKeys, lease: Duration) -> Self {
+        Self {
+            keys,
+            lease,
+            cancel: Script::new(include_str!("scripts/cancel.lua")),
+            depth: Script::new(include_str!("scripts/depth.lua")),
+            heartbeat: Script::new(include_str!("scripts/heartbeat.lua")),
+            number_claim: Script::new(include_str!("scripts/number_claim.lua")),
+            read: Script::new(include_str!("scripts/read.lua")),
+            reclaim_stalled: Script::new(include_str!("scripts/reclaim_stalled.lua")),
+        }
+    }
+
+    /// Reads jobs. Answers a record or nothing for each.
+    pub(super) fn read(&self, job_ids: &[&str]) -> ScriptInvocation<'_> {
+        let mut read = self.read.prepare_invoke();
+        self.add_states(&mut read);
+        read.arg(self.keys.key_prefix()).arg(cancelled_key("")).arg(job_ids.len()).arg(job_ids).arg(&FIELDS);
+        read
+    }
+
+    /// Cancels a job: for its owner, or for the worker who has stopped working on it.
+    pub(super) fn cancel(&self, job_id: &str, worker: Option<&Claim>, now: u64) -> ScriptInvocation<'_> {
+        let mut cancel = self.cancel.prepare_invoke();
+        self.add_states(&mut cancel);
+        cancel.key(self.keys.stalled()).key(self.keys.job_key(job_id)).key(self.lock_key(job_id));
+        cancel.key(cancelled_key(job_id)).key(cancel_request::key(job_id));
+        let token = worker.map_or("", |claim| &claim.token);
+        cancel
+            .arg(job_id)
+            .arg(token)
+            .arg(now)
+            .arg(KEPT_FOR.as_secs())
+            .arg(cancel_request::KEPT_FOR.as_secs());
+        cancel.arg(&FIELDS);
+        cancel
+    }
+
+    /// Numbers the claim of a job that was just leased. Answers that number, and the attempt that is to be cancelled.
+    pub(super) fn number_claim(&self, job_id: &str) -> ScriptInvocation<'_> {
+        let mut number_claim = self.number_claim.prepare_invoke();
+        number_claim.key(self.keys.job_key(job_id)).key(cancel_request::key(job_id)).arg(CLAIMS);
+        number_claim
+    }
+
+    /// Puts the jobs of a worker's dead predecessors back to the queue, or all whose lease has expired. Answers
+    /// their number.
+    pub(super) fn reclaim_stalled(&self, worker: Option<&str>) -> ScriptInvocation<'_> {
+        let keys = &self.keys;
+        let mut reclaim_stalled = self.reclaim_stalled.prepare_invoke();
+        for key in [keys.active(), keys.wait(), keys.prioritized(), keys.stalled(), keys.meta()] {
+            reclaim_stalled.key(key);
+        }
+        reclaim_stalled.key(keys.marker()).key(keys.events());
+        let worker = worker.unwrap_or_default();
+        reclaim_stalled.arg(keys.key_prefix()).arg(worker).arg(address_of(worker));
+        reclaim_stalled.arg(millis(self.lease - stalled_after(self.lease)));
+        reclaim_stalled
+    }
+
+    /// Renews a lease. Answers 0 when it is lost, 1 when it is held, 2 when the job is to be cancelled.
+    pub(super) fn heartbeat(&self, claim: &Claim) -> ScriptInvocation<'_> {
+        let mut heartbeat = self.heartbeat.prepare_invoke();
+        heartbeat.key(self.lock_key(&claim.job_id)).key(self.keys.active()).key(self.keys.stalled());
+        heartbeat.key(cancel_request::key(&claim.job_id)).key(self.keys.job_key(&claim.job_id));
+        heartbeat.arg(&claim.token).arg(millis(self.lease)).arg(&claim.job_id);
+        heartbeat
+    }
+
+    /// Counts jobs: waiting, active, delayed, and since when the next one waits.
+    pub(super) fn depth(&self) -> ScriptInvocation<'_> {
+        let keys = &self.keys;
+        let mut depth = self.depth.prepare_invoke();
+        for key in [keys.wait(), keys.paused(), keys.prioritized(), keys.active(), keys.delayed()] {
+            depth.key(key);
+        }
+        depth.arg(keys.key_prefix());
+        depth
+    }
+
+    /// The sets and lists of all states that a job can be in.
+    fn add_states(&self, script: &mut ScriptInvocation<'_>) {
+        let keys = &self.keys;
+        for key in [keys.completed(), keys.failed(), keys.delayed(), keys.prioritized()] {
+            script.key(key);
+        }
+        for key in [keys.active(), keys.wait(), keys.paused(), keys.waiting_children()] {
+            script.key(key);
+        }
+    }
+
+    fn lock_key(&self, job_id: &str) -> String {
+        format!("{}:lock", self.keys.job_key(job_id))
+    }
+}

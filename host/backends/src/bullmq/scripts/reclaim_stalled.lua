@@ -1,0 +1,54 @@
+-- Puts stalled jobs back to the front of the queue: those whose lease has expired, or whose worker was restarted.
+--
+-- KEYS     active, wait, prioritized, stalled, meta, marker, events
+-- ARGV     BullMQ's prefix of a job's key, the worker that asks for what its predecessors held (empty: all whose
+--          lease has expired), its address, milliseconds that a lease has left when it was renewed in time
+-- Returns  how many jobs
+--
+-- What BullMQ does in two passes, half a minute apart, is done in one: claiming a job locks it in the same step,
+-- and a lock that has expired can never be held again by BullMQ's own scripts. Nor are the jobs counted as
+-- stalled, which would let a Node worker fail them: how often a job may be claimed again is not the queue's
+-- business.
+local active, wait, prioritized, stalled, meta, marker, events = unpack(KEYS)
+local prefix, worker, address, in_time = unpack(ARGV)
+local owner = worker .. ':'
+
+local function begins(text, with)
+  return string.sub(text, 1, #with) == with
+end
+
+local function is_stalled(lock_key)
+  local lock = redis.call('GET', lock_key)
+  if worker == '' then return not lock end
+  return lock and begins(lock, address) and not begins(lock, owner)
+    and redis.call('PTTL', lock_key) <= tonumber(in_time)
+end
+
+local function is_paused_or_full()
+  local paused, concurrency = unpack(redis.call('HMGET', meta, 'paused', 'concurrency'))
+  return paused or (concurrency and redis.call('LLEN', active) >= tonumber(concurrency))
+end
+
+local number = 0
+for _, id in ipairs(redis.call('LRANGE', active, 0, -1)) do
+  local job = prefix .. id
+  if is_stalled(job .. ':lock') then
+    redis.call('LREM', active, 1, id)
+    redis.call('DEL', job .. ':lock')
+    redis.call('SREM', stalled, id)
+    if redis.call('EXISTS', job) == 1 then
+      local priority = tonumber(redis.call('HGET', job, 'priority')) or 0
+      if priority > 0 then
+        -- Before all others of its priority.
+        redis.call('ZADD', prioritized, priority * 0x100000000, id)
+      else
+        redis.call('RPUSH', wait, id)
+      end
+      if not is_paused_or_full() then redis.call('ZADD', marker, 0, '0') end
+      redis.call('XADD', events, '*', 'event', 'waiting', 'jobId', id, 'prev', 'active')
+      if worker == '' then redis.call('XADD', events, '*', 'event', 'stalled', 'jobId', id) end
+      number = number + 1
+    end
+  end
+end
+return number

@@ -1,0 +1,84 @@
+//! Inserting jobs into the table, many in one commit.
+
+use agent_core::trace;
+use agent_core::words::JobData;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::group_commit::ByteSize;
+use crate::sql::commit::Write;
+use crate::sql::text::escape;
+use crate::sql::{SqlPool, Sqlite};
+
+/// A job that is to be inserted.
+#[derive(Debug)]
+pub(super) struct NewJob {
+    id: String,
+    run_id: String,
+    user_id: String,
+    query: String,
+    traceparent: Option<String>,
+}
+
+impl NewJob {
+    /// Its ids are new. That of the job grows with time, which is the order of the queue and of lists.
+    pub(super) fn new(job: &JobData) -> Self {
+        Self {
+            id: Uuid::now_v7().simple().to_string(),
+            run_id: format!("run_{}", Uuid::now_v7().simple()),
+            user_id: escape(&job.user_id).into_owned(),
+            query: escape(&job.query).into_owned(),
+            traceparent: trace::current().map(|context| context.to_string()),
+        }
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl ByteSize for NewJob {
+    fn bytes(&self) -> usize {
+        self.query.len() + self.user_id.len()
+    }
+}
+
+impl Write for NewJob {
+    type Answer = ();
+
+    async fn commit(pool: &SqlPool, jobs: &[Self]) -> Result<Vec<()>, sqlx::Error> {
+        match pool {
+            SqlPool::Postgres(pool) => insert_into_postgres(pool, jobs).await?,
+            SqlPool::Sqlite(pools) => insert_into_sqlite(pools, jobs).await?,
+        }
+        Ok(vec![(); jobs.len()])
+    }
+}
+
+async fn insert_into_postgres(pool: &PgPool, jobs: &[NewJob]) -> Result<(), sqlx::Error> {
+    let sql = "INSERT INTO jobs (id, run_id, user_id, query, traceparent, status, due_at, created_at) \
+               SELECT job.*, 'waiting', ms, ms \
+               FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS job, clock \
+               ON CONFLICT DO NOTHING";
+    sqlx::query(sql)
+        .bind(jobs.iter().map(|job| &*job.id).collect::<Vec<_>>())
+        .bind(jobs.iter().map(|job| &*job.run_id).collect::<Vec<_>>())
+        .bind(jobs.iter().map(|job| &*job.user_id).collect::<Vec<_>>())
+        .bind(jobs.iter().map(|job| &*job.query).collect::<Vec<_>>())
+        .bind(jobs.iter().map(|job| job.traceparent.as_deref()).collect::<Vec<_>>())
+        .execute(pool)
+        .await
+        .map(drop)
+}
+
+async fn insert_into_sqlite(pools: &Sqlite, jobs: &[NewJob]) -> Result<(), sqlx::Error> {
+    let sql = "INSERT INTO jobs (id, run_id, user_id, query, traceparent, status, due_at, created_at) \
+               SELECT $1, $2, $3, $4, $5, 'waiting', ms, ms FROM clock WHERE TRUE ON CONFLICT DO NOTHING";
+    let mut transaction = pools.writer().begin_with("BEGIN IMMEDIATE").await?;
+    for job in jobs {
+        let insert = sqlx::query(sql).bind(&job.id).bind(&job.run_id).bind(&job.user_id).bind(&job.query);
+        let insert = insert.bind(&job.traceparent);
+        insert.execute(&mut *transaction).await?;
+    }
+    transaction.commit().await
+}

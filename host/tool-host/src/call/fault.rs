@@ -1,0 +1,187 @@
+//! Why a call gave no value, in words: some for the model, and for the log the whole truth.
+
+use std::time::Duration;
+
+use agent_core::words::ToolOutcome;
+use wasmtime::{Trap, WasmBacktrace};
+
+use super::{CallState, Tool};
+use crate::bindings::exports::agent::tool::tool::Failure;
+use crate::bulkhead::Busy;
+use crate::component::detail;
+use crate::guest_runtime::Unfinished;
+use crate::limits::Limits;
+use crate::text::printable;
+
+/// Longest text of a tool's own failure that the model is told, in bytes.
+const FAILURE_BYTES: usize = 4 << 10;
+
+/// Why a call gave no value.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) outcome: ToolOutcome,
+    /// What the model is told.
+    pub(super) model: String,
+    /// What the operator is told.
+    pub(super) log: String,
+}
+
+impl Fault {
+    pub(super) fn arguments(problems: &str) -> Self {
+        Self {
+            outcome: ToolOutcome::InvalidArguments,
+            model: format!("Error: invalid arguments: {problems}"),
+            log: String::new(),
+        }
+    }
+
+    pub(super) fn arguments_too_costly() -> Self {
+        Self::arguments("they are too large to be checked; make them smaller")
+    }
+
+    pub(super) fn output(problem: String) -> Self {
+        Self {
+            outcome: ToolOutcome::InvalidOutput,
+            model: "Error: the tool returned something that does not match its own description.".into(),
+            log: problem,
+        }
+    }
+
+    pub(super) fn output_too_costly() -> Self {
+        Self {
+            outcome: ToolOutcome::OutputLimit,
+            model: "Error: the tool returned too much to be checked. Ask it for less.".into(),
+            log: "to check its output against its schema would take more steps or memory than there are"
+                .into(),
+        }
+    }
+
+    pub(super) fn too_much(limits: &Limits) -> Self {
+        let most = limits.output_bytes;
+        Self {
+            outcome: ToolOutcome::OutputLimit,
+            model: format!("Error: the tool returned more than {most} bytes. Ask it for less."),
+            log: format!("returned more than {most} bytes"),
+        }
+    }
+
+    pub(super) fn timed_out(allowed: Duration) -> Self {
+        let milliseconds = allowed.as_millis();
+        Self {
+            outcome: ToolOutcome::TimedOut,
+            model: format!("Error: the tool did not finish within {milliseconds} ms and was stopped."),
+            log: format!("did not finish within {milliseconds} ms"),
+        }
+    }
+
+    /// No permit came free in time; nothing ran.
+    pub(super) fn busy(whose: Busy, allowed: Duration) -> Self {
+        let milliseconds = allowed.as_millis();
+        let who = match whose {
+            Busy::Component => "the tool is",
+            Busy::Host => "all tools are",
+        };
+        Self {
+            outcome: ToolOutcome::TimedOut,
+            model: format!(
+                "Error: {who} busy with other calls; this one did not get its turn within {milliseconds} ms. Try again later."
+            ),
+            log: match whose {
+                Busy::Component => format!("all permits of its component were taken for {milliseconds} ms"),
+                Busy::Host => format!("all slots were taken for {milliseconds} ms"),
+            },
+        }
+    }
+
+    pub(super) fn host(log: String) -> Self {
+        Self { outcome: ToolOutcome::HostError, model: "Error: the tool could not be run.".into(), log }
+    }
+
+    pub(super) fn unfinished(unfinished: &Unfinished, allowed: Duration) -> Self {
+        match unfinished {
+            Unfinished::Deadline => Self::timed_out(allowed),
+            Unfinished::Host(error) => Self::host(error.to_string()),
+        }
+    }
+
+    /// The tool's own failure: its text goes to the model, cut and cleaned.
+    pub(super) fn refused(failure: &Failure) -> Self {
+        let text =
+            format!("{}: {}", printable(&failure.code, 64), printable(&failure.message, FAILURE_BYTES));
+        Self { outcome: ToolOutcome::Failed, model: format!("Error: {text}"), log: text }
+    }
+
+    /// What wasmtime's error means.
+    pub(super) fn interrupted(
+        limits: &Limits,
+        call: &CallState,
+        error: &wasmtime::Error,
+        allowed: Duration,
+    ) -> Self {
+        let trap = error.downcast_ref::<Trap>();
+        if trap == Some(&Trap::Interrupt) {
+            return Self::timed_out(allowed);
+        }
+        if error.is::<wasmtime::PoolConcurrencyLimitError>() {
+            return Self::host(detail(error));
+        }
+        if call.limiter.denied() {
+            return Self {
+                outcome: ToolOutcome::MemoryLimit,
+                model: format!(
+                    "Error: the tool needed more memory than it may have ({} MiB) and was stopped.",
+                    limits.memory_bytes >> 20
+                ),
+                log: detail(error),
+            };
+        }
+        // With guest code on the stack it was no return value but what the guest gave to an import.
+        let importing = error.downcast_ref::<WasmBacktrace>().is_some();
+        if trap.is_none() && moved_too_much(error) && !importing {
+            return Self::too_much(limits);
+        }
+        let log = detail(error);
+        Self { outcome: ToolOutcome::Trapped, model: "Error: the tool crashed.".into(), log }
+    }
+
+    /// Says it in the log.
+    pub(super) fn log(&self, tool: &Tool, request_id: &str) {
+        let (component, name) = (&*tool.component.id, &*tool.name);
+        let (outcome, reason) = (self.outcome.as_str(), self.log.as_str());
+        match self.outcome {
+            // Part of everyday work: the model reads it and does better.
+            ToolOutcome::Ok
+            | ToolOutcome::Failed
+            | ToolOutcome::InvalidArguments
+            | ToolOutcome::UnknownTool
+            | ToolOutcome::Cancelled
+            | ToolOutcome::Interrupted
+            | ToolOutcome::NotRun => {
+                tracing::debug!(request_id, component, tool = name, outcome, reason, "tool call failed");
+            }
+            ToolOutcome::TimedOut
+            | ToolOutcome::Trapped
+            | ToolOutcome::MemoryLimit
+            | ToolOutcome::OutputLimit
+            | ToolOutcome::InvalidOutput => {
+                tracing::warn!(request_id, component, tool = name, outcome, reason, "tool call stopped");
+            }
+            ToolOutcome::HostError => {
+                tracing::error!(
+                    request_id,
+                    component,
+                    tool = name,
+                    outcome,
+                    reason,
+                    "tool call not possible"
+                );
+            }
+        }
+    }
+}
+
+/// Whether a guest handed over more bytes than the store lets it. wasmtime keeps the type of this error to
+/// itself, so its words are all there is; the sandbox tests fail when they change.
+fn moved_too_much(error: &wasmtime::Error) -> bool {
+    error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted")
+}

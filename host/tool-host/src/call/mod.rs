@@ -1,0 +1,135 @@
+//! One call: arguments checked, permits, a fresh store, a deadline, and an answer whatever happens.
+//!
+//! In the order of a call: `validation.rs` checks the arguments, [`crate::bulkhead`] admits it,
+//! [`crate::guest_runtime`] says on which thread it goes on, `guest.rs` runs the guest in a store whose state is
+//! `state.rs`, `validation.rs` checks the output. `fault.rs` has the words for whatever goes wrong, `progress.rs` what
+//! the call has used up until now.
+
+mod fault;
+mod guest;
+mod progress;
+mod state;
+mod validation;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agent_core::ports::ToolRequest;
+use agent_core::words::{ToolOutcome, ToolReceipt, ToolReturn};
+
+use crate::bulkhead::Permits;
+use crate::component::Component;
+use crate::definition::Definition;
+use crate::guest_runtime::Start;
+use crate::observer::{CallReport, Cost};
+use crate::runtime::Runtime;
+use fault::Fault;
+
+pub(crate) use progress::Progress;
+pub(crate) use state::{CallState, Caller};
+
+/// A tool whose calls take longer on the mean is begun on the guests' runtime.
+const HEAVY: Duration = Duration::from_millis(1);
+
+/// A tool and the component that has it.
+pub(crate) struct Tool {
+    pub(crate) component: Arc<Component>,
+    pub(crate) definition: Arc<Definition>,
+    pub(crate) name: Arc<str>,
+}
+
+/// Calls a tool and makes the receipt.
+pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: ToolRequest<'_>) -> ToolReturn {
+    let start = Instant::now();
+    let progress = Arc::new(Progress::new(start, runtime.sandbox.counts_fuel()));
+    let mut report = Report { runtime, tool, start, progress: &progress, outcome: ToolOutcome::Cancelled };
+    let (content, outcome) = match attempt(runtime, tool, &request, start, &progress).await {
+        Ok(value) => (value, ToolOutcome::Ok),
+        Err(fault) => {
+            fault.log(tool, request.request_id);
+            (fault.model, fault.outcome)
+        }
+    };
+    report.outcome = outcome;
+    drop(report);
+    let receipt = ToolReceipt {
+        name: request.call.name.clone(),
+        component: Some(tool.component.id.clone()),
+        // Microseconds are as fine as the clock is worth.
+        duration_ms: (start.elapsed().as_secs_f64() * 1e6).round() / 1e3,
+        outcome,
+    };
+    ToolReturn { content, receipt }
+}
+
+/// Tells the observer what the call came to when it is dropped, which it also is when the caller goes away.
+struct Report<'a> {
+    runtime: &'a Runtime,
+    tool: &'a Tool,
+    start: Instant,
+    progress: &'a Progress,
+    outcome: ToolOutcome,
+}
+
+impl Drop for Report<'_> {
+    fn drop(&mut self) {
+        let cost = self.progress.cost();
+        if cost != Cost::default() {
+            self.tool.definition.run_time.add(cost.instantiate + cost.run);
+        }
+        self.runtime.observer.call_ended(&CallReport {
+            tool: &self.tool.name,
+            component: &self.tool.component.name,
+            outcome: self.outcome,
+            duration: self.start.elapsed(),
+            cost,
+        });
+    }
+}
+
+/// A call that was admitted, with all that the part of it needs which may move to another thread.
+struct Admitted {
+    runtime: Arc<Runtime>,
+    tool: Arc<Tool>,
+    /// How long the call may take, for texts.
+    allowed: Duration,
+    deadline: Instant,
+    /// Given back when the store is gone and no check is under way.
+    permits: Arc<Permits>,
+}
+
+async fn attempt(
+    runtime: &Arc<Runtime>,
+    tool: &Arc<Tool>,
+    request: &ToolRequest<'_>,
+    start: Instant,
+    progress: &Arc<Progress>,
+) -> Result<String, Fault> {
+    let limit = runtime.sandbox.limits().timeout;
+    let allowed = tool.definition.timeout.map_or(limit, |own| own.min(limit));
+    let deadline = (start + allowed).min(request.deadline);
+    let allowed = deadline.saturating_duration_since(start);
+
+    let is_checked = validation::check_quickly(&tool.definition, &request.call.arguments)?;
+    let permits = tool.component.bulkhead.admit(&runtime.slots, deadline).await;
+    let permits = permits.map_err(|whose| Fault::busy(whose, allowed))?;
+    let caller = Caller {
+        request_id: request.request_id.to_owned(),
+        component: tool.component.name.clone(),
+        tool: tool.name.clone(),
+        deadline,
+        progress: progress.clone(),
+        log_rate: tool.component.bulkhead.log_rate.clone(),
+    };
+    let admitted = Admitted { runtime: runtime.clone(), tool: tool.clone(), allowed, deadline, permits };
+    let mut arguments = request.call.arguments.to_string();
+    if !is_checked {
+        arguments = admitted.check_arguments(arguments).await?;
+    }
+    let start = if tool.definition.run_time.get() > HEAVY { Start::OnGuestRuntime } else { Start::Here };
+    let run = admitted.run(caller, arguments);
+    match runtime.guest_runtime.run(start, deadline, progress.clone(), run).await {
+        Ok(result) => result,
+        Err(unfinished) => Err(Fault::unfinished(&unfinished, allowed)),
+    }
+}

@@ -1,0 +1,59 @@
+//! What happens to the files of the tools folder, as a list of values: proposed, loaded, refused, replaced, removed.
+//!
+//! The sources of versions (the folder, a start; later an API or a registry) only propose. A load ends in `Loaded` or
+//! `Refused`. Only [`decide`](super::decide) replaces a file's last good version.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LoadError;
+
+/// One version of a component, as far as decisions need it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Version {
+    /// `sha256:…` of the component's bytes.
+    pub(crate) digest: String,
+    /// Names of its tools.
+    pub(crate) tools: BTreeSet<String>,
+    /// Bytes that its tools add to every model call.
+    pub(crate) prompt_bytes: u64,
+}
+
+/// Something that happened to one file.
+#[derive(Debug, Clone)]
+pub(crate) struct Event {
+    /// The file's name.
+    pub(crate) file: String,
+    /// What happened.
+    pub(crate) change: Change,
+}
+
+/// What happened to a file.
+#[derive(Debug, Clone)]
+pub(crate) enum Change {
+    /// The memory of an earlier process names this as its last good version.
+    Remembered(Version),
+    /// A version is being loaded. A load of it that is still under way is given up.
+    Proposed {
+        /// The number of the listing that proposed it, rising.
+        round: u64,
+    },
+    /// The proposed version can serve.
+    Loaded(Version),
+    /// The proposed version cannot serve.
+    Refused(Arc<LoadError>),
+    /// Its last good version cannot be loaded again.
+    Lost,
+    /// This is its last good version now; `None` when it has none any more.
+    Replaced(Option<Version>),
+    /// It is gone.
+    Removed,
+}
+
+impl Event {
+    pub(crate) fn new(file: impl Into<String>, change: Change) -> Self {
+        Self { file: file.into(), change }
+    }
+}

@@ -1,0 +1,84 @@
+//! Where guests run: the engine, the limits, one linker per set of capabilities, and a fresh store for every call.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use wasmtime::component::Linker;
+use wasmtime::{Engine, Store, UpdateDeadline};
+
+use crate::call::{CallState, Caller};
+use crate::capability::{CapabilitySet, Linkers};
+use crate::engine::{self, Allocation};
+use crate::limits::Limits;
+
+/// What a guest may move to the host at once beyond its output: the lists and records around it.
+const OUTPUT_SLACK_BYTES: usize = 64 << 10;
+
+/// Makes stores.
+pub(crate) struct Sandbox {
+    engine: Engine,
+    allocation: Allocation,
+    limits: Limits,
+    /// Whether fuel is counted.
+    metering: bool,
+    linkers: Linkers,
+}
+
+impl Sandbox {
+    pub(crate) fn new(limits: Limits, metering: bool) -> wasmtime::Result<Self> {
+        let (engine, allocation) = engine::build(&limits, metering)?;
+        Ok(Self { linkers: Linkers::new(&engine), engine, allocation, limits, metering })
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Where instances come from on this machine.
+    pub(crate) fn allocation(&self) -> Allocation {
+        self.allocation
+    }
+
+    /// What one call may use up.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn counts_fuel(&self) -> bool {
+        self.metering
+    }
+
+    /// The linker for components that want these.
+    pub(crate) fn linker(&self, capabilities: CapabilitySet) -> wasmtime::Result<Arc<Linker<CallState>>> {
+        self.linkers.of(capabilities)
+    }
+
+    /// A store for one call.
+    pub(crate) fn store(&self, caller: Caller) -> wasmtime::Result<Store<CallState>> {
+        let mut store = Store::new(&self.engine, CallState::new(caller, &self.limits));
+        store.limiter(|state| &mut state.limiter);
+        store.set_hostcall_fuel(self.limits.output_bytes.saturating_add(OUTPUT_SLACK_BYTES));
+        store.set_epoch_deadline(1);
+        let metering = self.metering;
+        store.epoch_deadline_callback(move |store| {
+            // A call that is stopped reports what it had used by then.
+            if metering && let Ok(left) = store.get_fuel() {
+                store.data().progress.set_fuel(u64::MAX - left);
+            }
+            if Instant::now() >= store.data().deadline {
+                return Ok(UpdateDeadline::Interrupt);
+            }
+            Ok(UpdateDeadline::Yield(1))
+        });
+        if self.metering {
+            store.set_fuel(u64::MAX)?;
+        }
+        Ok(store)
+    }
+
+    /// The fuel that was used up, if it is counted.
+    pub(crate) fn fuel_used(&self, store: &Store<CallState>) -> Option<u64> {
+        let left = self.metering.then(|| store.get_fuel().ok()).flatten()?;
+        Some(u64::MAX - left)
+    }
+}
