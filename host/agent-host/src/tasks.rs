@@ -68,6 +68,12 @@ impl Supervisor {
         self.lock().keys().copied().collect()
     }
 
+    /// One that tells the same of restarts but whose tasks nobody is told to be down: for work that the service does
+    /// well without.
+    pub fn of_dispensable_tasks(&self) -> Self {
+        Self { down: Arc::default(), restarted: Arc::clone(&self.restarted) }
+    }
+
     /// Runs what `begin` gives until that ends by itself. After a panic it is begun anew, later each time; one that
     /// panics once more while the service is `stopping` is let go.
     async fn supervise<F>(

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use crate::edge::Settings;
+use crate::dependencies::Settings;
 use coding::{Coding, DecodeError};
 
 pub(crate) use coding::ACCEPTED_CODINGS;

@@ -7,7 +7,7 @@ use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 
 use crate::answer::Routine;
-use crate::edge::RenderMetrics;
+use crate::dependencies::RenderMetrics;
 
 /// As `prom-client` reports it (wire 1.5); the Rust registry's own constant lacks the charset.
 const EXPOSITION_FORMAT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

@@ -55,16 +55,30 @@ impl std::fmt::Debug for Readiness {
 pub(crate) struct ToolsReport {
     /// Those that could not be loaded, or for whose tools the catalog has no room.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    failed: Vec<ToolFault>,
+    failed: Vec<FailedTool>,
     /// Those that are being loaded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     preparing: Vec<String>,
 }
 
+/// A file and why it does not serve.
+#[derive(Serialize)]
+struct FailedTool {
+    file: String,
+    error: String,
+}
+
+impl From<ToolFault> for FailedTool {
+    fn from(ToolFault { file, error }: ToolFault) -> Self {
+        Self { file, error }
+    }
+}
+
 impl ToolsReport {
     /// Nothing when all files serve.
     pub(crate) fn of(toolbox: &dyn Toolbox) -> Option<Self> {
-        let (failed, preparing) = (toolbox.faults(), toolbox.preparing().files);
+        let failed: Vec<_> = toolbox.faults().into_iter().map(FailedTool::from).collect();
+        let preparing = toolbox.preparing().files;
         (!failed.is_empty() || !preparing.is_empty()).then_some(Self { failed, preparing })
     }
 }

@@ -39,7 +39,7 @@ pub struct Claims {
 }
 
 /// Why a token is not accepted. It quotes nothing of the token.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum TokenError {
     /// It was not signed with our secret and one of our algorithms.
     #[error("the token was not signed by us")]

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use acceptance::{Builder, Model, Service, Task, Token, eventually, says};
+use acceptance::{Builder, Collector, Model, Service, Signal, Task, Token, eventually, says};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -21,13 +21,20 @@ struct Platform {
     answers: Arc<Mutex<Vec<Value>>>,
     /// Where the function keeps its records.
     folder: Arc<TempDir>,
+    /// Where it exports its spans to, if anywhere.
+    collector: Option<Arc<Collector>>,
 }
 
 impl Platform {
     /// Serves these events, the last one first; then it has none, as a function that is frozen.
     async fn serving(events: Vec<Value>) -> (Self, SocketAddr, Task<()>) {
+        Self::beside(None, events).await
+    }
+
+    async fn beside(collector: Option<Arc<Collector>>, events: Vec<Value>) -> (Self, SocketAddr, Task<()>) {
         let folder = Arc::new(tempfile::tempdir().unwrap());
-        let platform = Self { events: Arc::new(Mutex::new(events)), answers: Arc::default(), folder };
+        let events = Arc::new(Mutex::new(events));
+        let platform = Self { events, answers: Arc::default(), folder, collector };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new()
@@ -74,11 +81,13 @@ async fn take_answer(
     let answer: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let result: Value = serde_json::from_str(answer["body"].as_str().unwrap_or_default()).unwrap_or_default();
     let recorded = result["id"].as_str().map(|run_id| platform.has_kept(run_id));
+    let spans = platform.collector.as_ref().map(|collector| collector.spans());
+    let spans = spans.map(|spans| spans.into_iter().map(|span| span.name).collect::<Vec<_>>());
     platform
         .answers
         .lock()
         .unwrap()
-        .push(json!({ "outcome": outcome, "answer": answer, "recorded": recorded }));
+        .push(json!({ "outcome": outcome, "answer": answer, "recorded": recorded, "spans": spans }));
     StatusCode::ACCEPTED
 }
 
@@ -103,7 +112,14 @@ fn event(path: &str, token: Option<&Token>, body: &Value) -> Value {
 }
 
 fn function(platform: &Platform, model: &Model, address: SocketAddr) -> Builder {
-    Service::variant_b()
+    let builder = Service::variant_b();
+    let builder = match &platform.collector {
+        Some(collector) => {
+            builder.env("TRACING_API_KEY", "key").env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url())
+        }
+        None => builder,
+    };
+    builder
         .model(model)
         .sqlite_in(platform.folder.path())
         .env("AWS_LAMBDA_RUNTIME_API", address.to_string())
@@ -133,6 +149,52 @@ async fn a_function_that_is_told_to_stop_ends_well() {
     let service = function(&platform, &model, address).start_at(address).await;
     platform.answers(1).await;
     service.stop().await;
+}
+
+#[tokio::test]
+async fn an_event_that_is_under_way_at_the_signal_is_answered_and_recorded() {
+    let model = Model::openai().await;
+    let gate = model.holds(says("from the cloud"));
+    let ask = |n| event("/api/serverless", Some(&Token::of("u")), &json!({ "query": format!("hi {n}") }));
+    let (platform, address, _serving) = Platform::serving(vec![ask(1)]).await;
+    let mut service = function(&platform, &model, address).start_at(address).await;
+    model.was_asked(1).await;
+    service.signal(Signal::TERM);
+    service.log().line_with(&["stopping", "SIGTERM"]).await;
+    gate.open();
+    let answers = platform.answers(1).await;
+    assert_eq!((&answers[0]["answer"]["statusCode"], &answers[0]["recorded"]), (&json!(200), &json!(true)));
+    assert_eq!(service.ended().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn the_spans_of_an_event_are_exported_before_its_answer_is_given() {
+    let model = Model::openai().await;
+    model.says("from the cloud");
+    let events = vec![event("/api/serverless", Some(&Token::of("u")), &json!({ "query": "hi" }))];
+    let collector = Some(Arc::new(Collector::start().await));
+    let (platform, address, _serving) = Platform::beside(collector, events).await;
+    let _service = function(&platform, &model, address).start_at(address).await;
+    let answers = platform.answers(1).await;
+    let spans = answers[0]["spans"].as_array().unwrap();
+    for name in ["chat test-model", "invoke_agent", "POST /api/serverless"] {
+        assert!(spans.contains(&json!(name)), "{name}: {spans:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_collector_that_does_not_answer_costs_no_event_its_answer() {
+    let model = Model::openai().await;
+    model.always(|_| says("from the cloud"));
+    let ask = |n| event("/api/serverless", Some(&Token::of("u")), &json!({ "query": format!("hi {n}") }));
+    let collector = Collector::start().await;
+    collector.is_silent();
+    let (platform, address, _serving) =
+        Platform::beside(Some(Arc::new(collector)), (0..2).map(ask).collect()).await;
+    let _service = function(&platform, &model, address).start_at(address).await;
+    for answer in platform.answers(2).await {
+        assert_eq!((&answer["answer"]["statusCode"], &answer["spans"]), (&json!(200), &json!([])));
+    }
 }
 
 #[tokio::test]

@@ -1,20 +1,23 @@
 //! `agent-host serve`: from the environment to the last answered request.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use futures::{Stream, StreamExt as _};
 use http_edge::{Hosts, Latch};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Exit;
 use crate::config::{self, Config, EnvVars};
 use crate::descriptors;
+use crate::serve::lambda::LeftBehind;
 use crate::serve::{self, BodyLimits, Outcome, Server, Signal, Times};
-use crate::tasks::Tasks;
+use crate::tasks::{Supervisor, Tasks};
 use crate::telemetry::export::Exporter;
 use crate::telemetry::{self, Destination};
 use crate::wire::{self, Identity, Running, Service};
@@ -35,13 +38,15 @@ pub(crate) async fn run(
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    let exports = start_export(exporter, config.observe.tracing.as_ref());
+    if let Some(tracing) = &config.observe.tracing {
+        say_where_traces_go(tracing);
+    }
     let mut signals = serve::signals().context("listening for signals")?;
     let descriptors = descriptors::raise_limit();
 
     let latch = Latch::default();
     if is_function {
-        return run_as_function(&config, lane, latch, signals, exports).await;
+        return run_as_function(&config, lane, latch, signals, exporter).await;
     }
 
     let (host, port) = (config.http.host.as_str(), config.http.port);
@@ -61,6 +66,7 @@ pub(crate) async fn run(
     };
     let Service { router, background, http_metrics, .. } = built;
 
+    let exports = export(exporter, background.supervisor());
     let running = background.start(&stopping, false);
     tracing::info!(
         %address,
@@ -87,19 +93,31 @@ pub(crate) async fn run(
     })
 }
 
-/// Says where traces go and begins to export them.
-fn start_export(exporter: Option<Exporter>, config: Option<&config::Tracing>) -> Tasks {
+fn say_where_traces_go(config: &config::Tracing) {
+    let url = config.endpoint.as_url();
+    tracing::info!(
+        endpoint = format!("{}{}", url.origin().ascii_serialization(), url.path()),
+        project = config.project,
+        ratio = config.sampling.ratio,
+        content = config.capture_content,
+        "traces are exported"
+    );
+}
+
+/// Begins to export spans. Readiness does not depend on it.
+fn export(exporter: Option<Exporter>, supervisor: &Supervisor) -> Tasks {
     let exports = Tasks::new();
-    if let (Some(exporter), Some(config)) = (exporter, config) {
-        let url = config.endpoint.as_url();
-        tracing::info!(
-            endpoint = format!("{}{}", url.origin().ascii_serialization(), url.path()),
-            project = config.project,
-            ratio = config.sampling.ratio,
-            content = config.capture_content,
-            "traces are exported"
-        );
-        exports.spawn("span-exporter", exporter.run(exports.stopping()));
+    if let Some(exporter) = exporter {
+        let (exporter, stopping) = (Arc::new(Mutex::new(exporter)), exports.stopping());
+        let begin = {
+            let stopping = stopping.clone();
+            move || {
+                let (exporter, stopping) = (exporter.clone(), stopping.clone());
+                // Nobody else locks it: what panicked has let go of it.
+                async move { exporter.lock().await.run(stopping).await }
+            }
+        };
+        exports.supervise("span-exporter", &supervisor.of_dispensable_tasks(), stopping, begin);
     }
     exports
 }
@@ -118,7 +136,7 @@ async fn run_as_function(
     lane: Handle,
     latch: Latch,
     mut signals: impl Stream<Item = Signal> + Unpin,
-    exports: Tasks,
+    exporter: Option<Exporter>,
 ) -> anyhow::Result<Exit> {
     let stopping = CancellationToken::new();
     let identity = Identity { worker: worker_name("lambda"), hosts: Hosts::Unchecked };
@@ -128,9 +146,11 @@ async fn run_as_function(
     };
     let Service { router, background, recording, .. } = built;
     background.prepare().await;
+    let left_behind = LeftBehind { recording, spans: exporter.as_ref().map(Exporter::flusher) };
+    let exports = export(exporter, background.supervisor());
     let running = background.start(&stopping, true);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving as a Lambda function");
-    let served = serve::lambda::run(router, recording, signals).await;
+    let served = serve::lambda::run(router, left_behind, signals).await;
     drop(latch);
     stopping.cancel();
     close(running, exports).await;

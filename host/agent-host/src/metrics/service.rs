@@ -90,9 +90,18 @@ impl ServiceMetrics {
     }
 }
 
-/// The tasks that `wire/background.rs` has begun anew when they panic.
-const SUPERVISED: [&str; 6] =
-    ["queue-depth", "queue-writer", "run-recorder", "run-writer", "tool-watch", "worker"];
+/// The tasks that are begun anew when they panic: `wire/background.rs` and `cli/serve.rs` start them.
+const SUPERVISED: [&str; 9] = [
+    "migration",
+    "queue-depth",
+    "queue-writer",
+    "recovery",
+    "run-recorder",
+    "run-writer",
+    "span-exporter",
+    "tool-watch",
+    "worker",
+];
 
 impl ServiceMetrics {
     /// A background task panicked and was begun anew.

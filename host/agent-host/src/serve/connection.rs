@@ -22,10 +22,11 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
-use super::connections::{Busy, Open};
-use super::half_close::{AnswerBody, HalfClose, HalfClosing};
+use super::answers::{AnswerBody, AnswerSocket, Answers};
+use super::connections::Open;
+use super::refused;
+use super::times::Times;
 use super::unread_body::{self, BodyLimits, Lent, LentBody, Rest};
-use super::{Times, refused};
 use crate::metrics::HttpMetrics;
 
 /// How long a connection that has asked for nothing yet is looked at when it is to end. A timer fires only after the
@@ -56,19 +57,18 @@ pub(super) async fn serve(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
-    let half_close = HalfClose::default();
-    let mut stream = TimeoutStream::new(HalfClosing::new(stream, half_close.clone()));
+    let answers = Answers::new(open.activity());
+    let mut stream = TimeoutStream::new(AnswerSocket::new(stream, answers.clone()));
     stream.set_write_timeout(Some(shared.times.unread));
     let (rests, to_read_away) = mpsc::unbounded_channel();
-    let state =
-        State { shared: &shared, peer, open: &open, asked: AtomicBool::new(false), half_close, rests };
+    let state = State { shared: &shared, peer, asked: AtomicBool::new(false), answers, rests };
     let patience = run_out(&state.asked, shared.times.first_request);
     let state = &state;
     let service = service_fn(move |request| async move {
-        let (request, lent, busy) = state.begin(request);
+        let (request, lent) = state.begin(request);
         // A router is always ready, so it may be called without being asked first.
         let answer = state.shared.router.clone().call(request).await?;
-        Ok::<_, Infallible>(state.finish(lent, busy, answer))
+        Ok::<_, Infallible>(state.finish(lent, answer))
     });
     // The timeout runs from the last answer, so it is the one for idle connections as well.
     let connection = http1::Builder::new()
@@ -110,31 +110,30 @@ pub(super) async fn serve(
 struct State<'a> {
     shared: &'a Shared,
     peer: SocketAddr,
-    open: &'a Open,
     /// Whether there was any.
     asked: AtomicBool,
-    half_close: HalfClose,
+    answers: Answers,
     rests: mpsc::UnboundedSender<Rest>,
 }
 
 impl State<'_> {
-    fn begin(&self, request: Request<Incoming>) -> (Request<LentBody>, Lent, Busy) {
+    fn begin(&self, request: Request<Incoming>) -> (Request<LentBody>, Lent) {
         self.asked.store(true, Ordering::Relaxed);
-        let busy = self.open.begin();
+        self.answers.begin();
         let (mut request, lent) = unread_body::lend(request);
         request.extensions_mut().insert(ConnectInfo(self.peer));
-        (request, lent, busy)
+        (request, lent)
     }
 
-    fn finish<B>(&self, lent: Lent, busy: Busy, mut answer: Response<B>) -> Response<AnswerBody<B, Busy>> {
+    fn finish<B>(&self, lent: Lent, mut answer: Response<B>) -> Response<AnswerBody<B>> {
         if let Some(rest) = lent.settle(&mut answer, self.shared.bodies) {
             if !rest.goes_on {
-                self.half_close.after_this_answer();
+                self.answers.end_with_this();
             }
             // It fails only when the connection has ended.
             let _ended = self.rests.send(rest);
         }
-        answer.map(|body| AnswerBody::new(body, self.half_close.clone(), busy))
+        answer.map(|body| AnswerBody::new(body, self.answers.clone()))
     }
 }
 
@@ -146,11 +145,15 @@ async fn run_out(asked: &AtomicBool, limit: Duration) {
     }
 }
 
-/// Ends when the connection was displaced and has not ended by itself: half of a request is none.
+/// Ends when the connection was displaced and is idle all the same: half of a request is none. One that is busy has
+/// until its answer is flushed, and then as long as one that was idle.
 async fn make_room(open: &Open) {
     open.displaced().await;
-    sleep(2 * LOOK_WHEN_FULL).await;
-    if open.is_busy() {
-        pending().await
+    loop {
+        sleep(2 * LOOK_WHEN_FULL).await;
+        if !open.is_busy() {
+            return;
+        }
+        open.idle_again().await;
     }
 }

@@ -1,7 +1,8 @@
 //! How many connections there are at once. Each costs a descriptor, and stores and the provider need some of them.
 //!
 //! When all are taken, a new one displaces the one that has been idle for longest: a client that holds hundreds of
-//! idle connections starves nobody. While none is idle, new ones wait in the kernel's queue.
+//! idle connections starves nobody. While none is idle, new ones wait in the kernel's queue. What idle means is for
+//! `answers.rs` to say.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,7 +33,10 @@ struct Registry {
 struct Slot {
     /// [`BUSY`], [`DISPLACED`], or the tick at which it became idle.
     state: AtomicU64,
+    /// Cancelled once, when the connection is displaced. A request that comes just in time makes it busy again.
     displaced: CancellationToken,
+    /// Notified when a displaced connection that had become busy is idle again.
+    idle_again: Notify,
 }
 
 const BUSY: u64 = 0;
@@ -41,12 +45,12 @@ const DISPLACED: u64 = u64::MAX;
 /// Held by an open connection.
 pub(super) struct Open {
     id: u64,
-    slot: Arc<Slot>,
-    registry: Arc<Registry>,
+    activity: Activity,
 }
 
-/// Held from a request to the last byte of its answer.
-pub(super) struct Busy {
+/// Whether a connection is busy. Clones are of the same connection.
+#[derive(Clone)]
+pub(super) struct Activity {
     slot: Arc<Slot>,
     registry: Arc<Registry>,
 }
@@ -63,7 +67,8 @@ impl Connections {
         }))
     }
 
-    /// Waits until there is room for one more. Dropping it gives up the wish.
+    /// Waits until there is room for one more, and displaces an idle connection to make some. Dropping the future
+    /// stops the wait.
     pub(super) async fn admit(&self) -> Open {
         if let Some(open) = self.try_admit() {
             return open;
@@ -103,17 +108,23 @@ impl Registry {
 
     fn add(self: &Arc<Self>, open: &mut HashMap<u64, Arc<Slot>>) -> Open {
         let id = self.tick();
-        let slot = Arc::new(Slot { state: AtomicU64::new(id), displaced: CancellationToken::new() });
+        let slot = Arc::new(Slot {
+            state: AtomicU64::new(id),
+            displaced: CancellationToken::new(),
+            idle_again: Notify::new(),
+        });
         open.insert(id, slot.clone());
         self.metrics.connections_open(open.len());
-        Open { id, slot, registry: Arc::clone(self) }
+        Open { id, activity: Activity { slot, registry: Arc::clone(self) } }
     }
 
     fn tick(&self) -> u64 {
         self.ticks.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Asks the connection that has been idle for longest to end, unless one was asked already. Whether one ends.
+    /// Asks the connection that has been idle for longest to end, unless an idle one was asked already: that one ends
+    /// within milliseconds. One that was asked and is busy again ends with its answer, so it makes no room yet.
+    /// Returns whether one ends now.
     fn displace(&self) -> bool {
         let open = self.open();
         loop {
@@ -145,40 +156,108 @@ impl Registry {
 }
 
 impl Open {
-    /// A request has come.
-    pub(super) fn begin(&self) -> Busy {
-        if self.slot.state.swap(BUSY, Ordering::SeqCst) == DISPLACED {
-            // It came just in time: this connection ends with its answer, and another one has to be found.
-            self.registry.change();
-        }
-        Busy { slot: self.slot.clone(), registry: self.registry.clone() }
-    }
-
-    /// Whether a request is being answered.
-    pub(super) fn is_busy(&self) -> bool {
-        self.slot.state.load(Ordering::SeqCst) == BUSY
+    /// For whoever knows what the connection is doing.
+    pub(super) fn activity(&self) -> Activity {
+        self.activity.clone()
     }
 
     /// Resolves when the connection is to end because another one needs its place.
     pub(super) async fn displaced(&self) {
-        self.slot.displaced.cancelled().await;
+        self.activity.slot.displaced.cancelled().await;
+    }
+
+    /// Whether a request is being answered, up to the last byte of the answer.
+    pub(super) fn is_busy(&self) -> bool {
+        self.activity.slot.state.load(Ordering::SeqCst) == BUSY
+    }
+
+    /// Resolves when the displaced connection, which was busy, has become idle. It may be busy once more by then.
+    pub(super) async fn idle_again(&self) {
+        self.activity.slot.idle_again.notified().await;
     }
 }
 
-impl Drop for Busy {
-    fn drop(&mut self) {
-        // Nobody else writes while it is busy.
-        self.slot.state.store(self.registry.tick(), Ordering::SeqCst);
+impl Activity {
+    /// A request has come.
+    pub(super) fn becomes_busy(&self) {
+        if self.slot.state.swap(BUSY, Ordering::SeqCst) == DISPLACED {
+            // It came just in time: this connection ends with its answer, and another one has to be found.
+            self.registry.change();
+        }
+    }
+
+    /// The last byte of its answer was given to the socket. Nobody else writes the state while it is busy.
+    pub(super) fn becomes_idle(&self) {
+        if self.slot.displaced.is_cancelled() {
+            self.slot.state.store(DISPLACED, Ordering::SeqCst);
+            self.slot.idle_again.notify_one();
+        } else {
+            self.slot.state.store(self.registry.tick(), Ordering::SeqCst);
+        }
         self.registry.change();
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let mut open = self.registry.open();
+        let registry = &self.activity.registry;
+        let mut open = registry.open();
         open.remove(&self.id);
-        self.registry.metrics.connections_open(open.len());
+        registry.metrics.connections_open(open.len());
         drop(open);
-        self.registry.change();
+        registry.change();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn at_most(most: usize) -> Connections {
+        let metrics = HttpMetrics::register(&prometheus::Registry::new()).unwrap();
+        Connections::new(most, Arc::new(metrics))
+    }
+
+    fn was_displaced(open: &Open) -> bool {
+        open.displaced().now_or_never().is_some()
+    }
+
+    #[tokio::test]
+    async fn a_displaced_connection_that_is_busy_again_keeps_no_other_one_from_being_displaced() {
+        let connections = at_most(2);
+        let (first, second) = (connections.admit().await, connections.admit().await);
+        let mut waiting = Box::pin(connections.admit());
+        assert!(waiting.as_mut().now_or_never().is_none() && was_displaced(&first));
+        assert!(!was_displaced(&second), "one is enough");
+        first.activity().becomes_busy();
+        assert!(waiting.as_mut().now_or_never().is_none() && was_displaced(&second));
+        drop(second);
+        assert!(waiting.now_or_never().is_some(), "there is room");
+    }
+
+    #[tokio::test]
+    async fn a_displaced_connection_is_told_when_it_is_idle_again() {
+        let connections = at_most(1);
+        let slow = connections.admit().await;
+        let mut waiting = Box::pin(connections.admit());
+        assert!(waiting.as_mut().now_or_never().is_none() && was_displaced(&slow));
+        slow.activity().becomes_busy();
+        assert!(slow.is_busy() && slow.idle_again().now_or_never().is_none());
+        slow.activity().becomes_idle();
+        assert!(!slow.is_busy() && slow.idle_again().now_or_never().is_some());
+        assert!(waiting.as_mut().now_or_never().is_none(), "its end is waited for");
+        drop(slow);
+        assert!(waiting.now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn one_that_was_never_displaced_is_told_nothing_when_it_becomes_idle() {
+        let connections = at_most(1);
+        let open = connections.admit().await;
+        open.activity().becomes_busy();
+        open.activity().becomes_idle();
+        assert!(open.idle_again().now_or_never().is_none() && !was_displaced(&open));
     }
 }

@@ -1,7 +1,8 @@
 //! The same router as an AWS Lambda function: requests come from Lambda's runtime interface, not from a socket.
 //!
 //! A function is frozen as soon as its answer was given, so nothing that goes on by itself (working off the queue) is
-//! started there, see `cli/serve.rs`, and what is recorded behind an answer elsewhere is recorded before it here.
+//! started there, see `cli/serve.rs`, and what is recorded and exported behind an answer elsewhere is recorded and
+//! exported before it here.
 
 use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,24 +12,34 @@ use std::time::Duration;
 
 use agent_core::journal::WriteBehind;
 use axum::Router;
+use axum::body::{self, Body};
 use axum::extract::ConnectInfo;
 use futures::future::Inspect;
 use futures::{FutureExt as _, Stream, StreamExt as _};
 use lambda_http::lambda_runtime::Runtime;
 use lambda_http::request::RequestContext;
-use lambda_http::{Adapter, Request, RequestExt as _, Service};
+use lambda_http::{Adapter, Request, RequestExt as _, Response, Service};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 use tower::layer::layer_fn;
 
 use super::{Outcome, Signal};
+use crate::telemetry::export::SpanFlusher;
 
 /// How long an answer waits for its run to be recorded: a store that is down must not cost the answer.
 const RECORDING: Duration = Duration::from_secs(2);
 
+/// How long an answer waits for its spans to be exported. A collector that is slow or down costs that, and spans, but
+/// no answer.
+const EXPORTING: Duration = Duration::from_secs(1);
+
 /// How long an event that is being answered may take after the signal. The platform kills a function that takes
 /// longer than that to stop.
 const LAST_EVENT: Duration = Duration::from_millis(1500);
+
+/// How long an answer waits for both after the signal: it has to be given before the last event's time is over.
+const WRITING_AT_STOP: Duration = Duration::from_secs(1);
 
 /// Answers Lambda's events until the first of `signals`, and then the one that is being answered.
 ///
@@ -36,22 +47,23 @@ const LAST_EVENT: Duration = Duration::from_millis(1500);
 /// read by the library: the platform sets all of them.
 pub async fn run(
     router: Router,
-    recording: Option<WriteBehind>,
+    left_behind: LeftBehind,
     mut signals: impl Stream<Item = Signal> + Unpin,
 ) -> Result<Outcome, lambda_http::Error> {
     let (answering, mut answered) = watch::channel(false);
+    let stopping = CancellationToken::new();
+    let stop = stopping.clone();
     let handler = lambda_http::service_fn(move |mut event: Request| {
         let caller = SocketAddr::new(caller(&event), 0);
         event.extensions_mut().insert(ConnectInfo(caller));
-        let (mut router, recording) = (router.clone(), recording.clone());
+        let (mut router, left_behind, stopping) = (router.clone(), left_behind.clone(), stopping.clone());
         async move {
-            let answer = router.call(event).await;
-            if let Some(recording) = recording
-                && timeout(RECORDING, recording.written()).await.is_err()
-            {
-                tracing::warn!("a run is recorded with a later event: the store does not answer");
-            }
-            answer
+            let Ok(answer) = router.call(event).await;
+            let (head, body) = answer.into_parts();
+            // The span of a request ends with its answer's body.
+            let body = body::to_bytes(body, usize::MAX).await?;
+            left_behind.settle(&stopping).await;
+            Ok::<_, lambda_http::Error>(Response::from_parts(head, Body::from(body)))
         }
     });
     let runtime = Runtime::new(Adapter::from(handler))
@@ -65,6 +77,7 @@ pub async fn run(
         },
     };
     tracing::info!(%signal, "stopping");
+    stop.cancel();
     let last = async {
         if answered.wait_for(|under_way| !under_way).await.is_err() {
             pending::<()>().await;
@@ -75,6 +88,43 @@ pub async fn run(
         () = last => Ok(Outcome::Clean),
         ended = events => ended.map(|()| Outcome::Clean),
         () = sleep(LAST_EVENT) => Ok(Outcome::Forced),
+    }
+}
+
+/// What an event leaves behind, to be written before its answer is given.
+#[derive(Debug, Clone)]
+pub struct LeftBehind {
+    /// Runs that wait to be recorded; absent when none are.
+    pub recording: Option<WriteBehind>,
+    /// Spans that wait for their export; absent when none are recorded.
+    pub spans: Option<SpanFlusher>,
+}
+
+impl LeftBehind {
+    /// Waits until it is written, for as long as an answer may wait.
+    async fn settle(&self, stopping: &CancellationToken) {
+        let record = async {
+            if let Some(recording) = &self.recording
+                && timeout(RECORDING, recording.written()).await.is_err()
+            {
+                tracing::warn!("a run is recorded with a later event: the store does not answer");
+            }
+        };
+        let export = async {
+            if let Some(spans) = &self.spans
+                && timeout(EXPORTING, spans.flush()).await.is_err()
+            {
+                tracing::debug!("spans are exported with a later event: the collector is slow");
+            }
+        };
+        let at_stop = async {
+            stopping.cancelled().await;
+            sleep(WRITING_AT_STOP).await;
+        };
+        tokio::select! {
+            ((), ()) = futures::future::join(record, export) => {}
+            () = at_stop => tracing::warn!("records and spans are written after the last answer, if there is time"),
+        }
     }
 }
 

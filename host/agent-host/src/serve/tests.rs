@@ -8,6 +8,7 @@ mod crowd;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::ConnectInfo;
 use axum::routing::{get, post};

@@ -27,6 +27,7 @@ use prost::Message as _;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, StatusCode, redirect};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -45,6 +46,9 @@ const FIRST_DELAY: Duration = Duration::from_millis(500);
 
 /// How long the end of the process waits for the last export.
 const LAST_EXPORT: Duration = Duration::from_secs(2);
+
+/// Flushes that are waited for at the same time; further ones wait for their turn.
+const FLUSHES: usize = 16;
 
 /// The longest answer of a collector that is read.
 const ANSWER_LIMIT: usize = 64 << 10;
@@ -113,6 +117,26 @@ pub struct Exporter {
     counts: Arc<SpanCounts>,
     /// Spans that were lost since the collector last took any; absent while it takes them.
     outage: Option<u64>,
+    /// Spans that were taken out of the queue and not accounted for yet.
+    in_hand: usize,
+    flushes: Receiver<oneshot::Sender<()>>,
+    /// Keeps `flushes` open.
+    flusher: SpanFlusher,
+}
+
+/// Asks an [`Exporter`] to export at once what waits. Clones ask the same one.
+#[derive(Debug, Clone)]
+pub struct SpanFlusher(Sender<oneshot::Sender<()>>);
+
+impl SpanFlusher {
+    /// Waits until every span that ended before was exported or lost, which takes as long as the collector does, and
+    /// for ever if the exporter does not run. Dropping the future costs nothing but the wait.
+    pub async fn flush(&self) {
+        let (flushed, wait) = oneshot::channel();
+        if self.0.send(flushed).await.is_ok() {
+            let _gone_with_the_exporter = wait.await;
+        }
+    }
 }
 
 /// Why the collector did not take a batch.
@@ -131,6 +155,7 @@ enum ExportError {
 /// A queue for spans and the exporter that empties it. Connects to nothing yet.
 pub(super) fn new(config: &config::Tracing, resource: &Resource) -> anyhow::Result<(Queue, Exporter)> {
     let (sender, queue) = channel(QUEUE);
+    let (flusher, flushes) = channel(FLUSHES);
     let counts = Arc::new(SpanCounts::default());
     let mut client = Client::builder()
         .user_agent(concat!("agent-host/", env!("CARGO_PKG_VERSION")))
@@ -150,6 +175,9 @@ pub(super) fn new(config: &config::Tracing, resource: &Resource) -> anyhow::Resu
         resource: ResourceAttributesWithSchema::from(resource),
         counts: counts.clone(),
         outage: None,
+        in_hand: 0,
+        flushes,
+        flusher: SpanFlusher(flusher),
     };
     Ok((Queue { sender, counts }, exporter))
 }
@@ -178,35 +206,70 @@ impl Exporter {
         self.counts.clone()
     }
 
-    /// Exports until `stopping`, then what is left in the queue, within 2 s.
-    pub async fn run(mut self, stopping: CancellationToken) {
-        let mut batch = Vec::new();
-        while !stopping.is_cancelled() {
-            tokio::select! {
-                received = self.queue.recv_many(&mut batch, BATCH) => if received == 0 { return },
-                () = stopping.cancelled() => break,
-            }
-            let lingered = Instant::now() + LINGER;
-            while batch.len() < BATCH {
-                let room = BATCH - batch.len();
-                tokio::select! {
-                    received = self.queue.recv_many(&mut batch, room) => if received == 0 { break },
-                    () = tokio::time::sleep_until(lingered) => break,
-                    () = stopping.cancelled() => break,
-                }
-            }
-            let (count, until) = (batch.len(), Instant::now() + self.timeout);
-            tokio::select! {
-                () = self.export(&mut batch, until) => {}
-                () = after(&stopping, LAST_EXPORT) => return self.count_lost(count + self.queue.len()),
-            }
-        }
-        self.export_rest(batch).await;
+    /// For whoever cannot wait for a batch to fill up.
+    pub fn flusher(&self) -> SpanFlusher {
+        self.flusher.clone()
     }
 
-    async fn export_rest(&mut self, mut batch: Vec<SpanData>) {
-        let until = Instant::now() + LAST_EXPORT;
+    /// Exports until `stopping`, then what is left in the queue, within 2 s. May be begun anew when it broke off: then
+    /// the batch that it was exporting is lost.
+    pub async fn run(&mut self, stopping: CancellationToken) {
+        let lost = std::mem::take(&mut self.in_hand);
+        self.count_lost(lost);
+        while !stopping.is_cancelled() {
+            let mut batch = Vec::new();
+            let flush = tokio::select! {
+                biased;
+                received = self.queue.recv_many(&mut batch, BATCH) => {
+                    if received == 0 { return }
+                    self.fill(&mut batch, &stopping).await
+                },
+                flush = self.flushes.recv() => flush,
+                () = stopping.cancelled() => break,
+            };
+            let in_time = async {
+                self.export_batch(batch, Instant::now() + self.timeout).await;
+                if let Some(flushed) = flush {
+                    self.export_queue(Instant::now() + self.timeout).await;
+                    let _nobody_waits_any_more = flushed.send(());
+                }
+            };
+            tokio::select! {
+                () = in_time => {}
+                () = after(&stopping, LAST_EXPORT) => {
+                    let lost = std::mem::take(&mut self.in_hand) + self.queue.len();
+                    return self.count_lost(lost);
+                }
+            }
+        }
+        self.export_queue(Instant::now() + LAST_EXPORT).await;
+    }
+
+    /// Waits for others to be exported with the first spans of a batch, unless they are to be flushed.
+    async fn fill(
+        &mut self,
+        batch: &mut Vec<SpanData>,
+        stopping: &CancellationToken,
+    ) -> Option<oneshot::Sender<()>> {
+        let lingered = Instant::now() + LINGER;
+        self.in_hand = batch.len();
+        while batch.len() < BATCH {
+            let room = BATCH - batch.len();
+            tokio::select! {
+                received = self.queue.recv_many(batch, room) => if received == 0 { break },
+                flush = self.flushes.recv() => return flush,
+                () = tokio::time::sleep_until(lingered) => break,
+                () = stopping.cancelled() => break,
+            }
+            self.in_hand = batch.len();
+        }
+        self.flushes.try_recv().ok()
+    }
+
+    /// Exports what is in the queue, in as many batches as that takes.
+    async fn export_queue(&mut self, until: Instant) {
         loop {
+            let mut batch = Vec::new();
             while batch.len() < BATCH
                 && let Ok(span) = self.queue.try_recv()
             {
@@ -215,15 +278,23 @@ impl Exporter {
             if batch.is_empty() {
                 return;
             }
-            self.export(&mut batch, until).await;
+            self.export_batch(batch, until).await;
         }
     }
 
-    /// Posts a batch, and again while that may help and there is time. Empties it in any case.
-    async fn export(&mut self, batch: &mut Vec<SpanData>, until: Instant) {
+    async fn export_batch(&mut self, batch: Vec<SpanData>, until: Instant) {
+        if !batch.is_empty() {
+            self.in_hand = batch.len();
+            self.export(batch, until).await;
+            self.in_hand = 0;
+        }
+    }
+
+    /// Posts a batch, and again while that may help and there is time.
+    async fn export(&mut self, batch: Vec<SpanData>, until: Instant) {
         let count = batch.len();
         let request = ExportTraceServiceRequest {
-            resource_spans: group_spans_by_resource_and_scope(std::mem::take(batch), &self.resource),
+            resource_spans: group_spans_by_resource_and_scope(batch, &self.resource),
         };
         let body = Bytes::from(request.encode_to_vec());
         let mut backoff = Backoff::new(FIRST_DELAY, Duration::MAX);

@@ -88,32 +88,38 @@ impl Background {
             database: self.database,
             mongo: self.mongo,
         };
-        let (tools, watched) = (self.tools.clone(), self.tools);
-        let starting = Starting { supervisor: self.supervisor, tools, stopping };
+        let starting = Starting { supervisor: self.supervisor, stopping };
+        let watched = self.tools.clone();
         let watch = move || {
             let watched = watched.clone();
             async move { watched.watch().await }
         };
         starting.begin(&running.others, "tool-watch", watch);
+        // Not begun anew: it catches the panic of each check by itself and answers it as a failed check. What it would
+        // be begun anew with, the probe and the channel to those who wait, is its own.
         running.others.spawn("health-check", self.checks);
         if let Some(migration) = self.migration {
-            running.others.spawn("migration", migration.keep_trying());
+            starting.migrate(migration, &running.others);
         }
         if let Some(recording) = self.recording {
             starting.record(recording, &running);
         }
         if let Some(jobbing) = self.jobbing {
             running.queue = Some(jobbing.queue.clone());
-            starting.work_off(jobbing, without_workers, &running);
+            starting.work_off(jobbing, &self.tools, without_workers, &running);
         }
         running
+    }
+
+    /// Begins tasks anew that panicked.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
     }
 }
 
 /// Who looks after the tasks, and when they are to end.
 struct Starting<'a> {
     supervisor: Supervisor,
-    tools: Arc<ToolHost>,
     stopping: &'a CancellationToken,
 }
 
@@ -123,6 +129,21 @@ impl Starting<'_> {
         F: Future<Output = ()> + Send + 'static,
     {
         tasks.supervise(name, &self.supervisor, self.stopping.clone(), begin);
+    }
+
+    /// An attempt that broke off leaves nothing behind: the database takes back what was not committed.
+    fn migrate(&self, migration: Migration, tasks: &Tasks) {
+        let migration = Arc::new(migration);
+        let migrate = move || {
+            let migration = migration.clone();
+            async move { migration.keep_trying().await }
+        };
+        self.begin(tasks, "migration", migrate);
+    }
+
+    /// What was given back before a panic is no longer there to be given back, so beginning anew asks for the rest.
+    fn recover(&self, queue: Arc<dyn JobQueue>, worker: String, tasks: &Tasks) {
+        self.begin(tasks, "recovery", move || recover(queue.clone(), worker.clone()));
     }
 
     fn record(&self, recording: Recording, running: &Running) {
@@ -136,7 +157,7 @@ impl Starting<'_> {
         self.begin(&running.drain, "run-recorder", record);
     }
 
-    fn work_off(&self, jobbing: Jobbing, without_workers: bool, running: &Running) {
+    fn work_off(&self, jobbing: Jobbing, tools: &Arc<ToolHost>, without_workers: bool, running: &Running) {
         let (depth, queue) = (jobbing.depth, jobbing.queue.clone());
         self.begin(&running.others, "queue-depth", move || depth.clone().watch(queue.clone()));
         if let Some(writer) = jobbing.writer {
@@ -145,10 +166,10 @@ impl Starting<'_> {
         if without_workers {
             return;
         }
-        running.others.spawn("recovery", recover(jobbing.queue, jobbing.name));
+        self.recover(jobbing.queue, jobbing.name, &running.others);
         let worker = Arc::new(jobbing.worker);
         for _ in 0..WORKERS {
-            let (worker, tools, until) = (worker.clone(), self.tools.clone(), self.stopping.clone());
+            let (worker, tools, until) = (worker.clone(), tools.clone(), self.stopping.clone());
             let work = move || {
                 let (worker, tools, until) = (worker.clone(), tools.clone(), until.clone());
                 async move {
@@ -222,3 +243,6 @@ impl fmt::Debug for Running {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

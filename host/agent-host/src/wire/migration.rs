@@ -80,7 +80,7 @@ impl Migration {
 
     /// Tries until it is done. A database that turns out to be somebody else's is an error here and a failed check of
     /// readiness, and is tried again: an operator may put another one in its place.
-    pub(crate) async fn keep_trying(self) {
+    pub(crate) async fn keep_trying(&self) {
         let mut pause = FIRST_PAUSE;
         loop {
             sleep(pause).await;

@@ -4,7 +4,7 @@ use agent_core::policy::InvokeError;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
-use super::invoke::InputError;
+use super::input::InputError;
 use crate::answer;
 use crate::body::BodyError;
 use crate::json::NotJson;

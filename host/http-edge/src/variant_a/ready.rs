@@ -11,11 +11,11 @@ use http::StatusCode;
 use serde::{Serialize, Serializer};
 
 use crate::answer::{self, Failure, Routine};
-use crate::edge::{Served, VariantA};
+use crate::dependencies::{RouteState, VariantA};
 use crate::readiness::{ToolsReport, not_prepared};
 use crate::unhealthy::Unhealthy;
 
-pub(super) async fn report_readiness(State(edge): State<Arc<Served<VariantA>>>) -> impl IntoResponse {
+pub(super) async fn report_readiness(State(edge): State<Arc<RouteState<VariantA>>>) -> impl IntoResponse {
     let mut checks = check_all(&edge.variant.probes, edge.settings.probe_time_limit).await;
     if edge.readiness.is_shutting_down() {
         let outcome = Err(ProbeError("the service is shutting down".into()));

@@ -1,19 +1,21 @@
 //! `POST /api/agent`: `{query, options?}` in, the agent's result out.
 
 use agent_core::policy::{Answer, Ask, InvokeError};
-use agent_core::words::{AgentResult, Options, Principal};
+use agent_core::words::{Options, Principal};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 
-use super::caller::Caller;
+use super::auth::Caller;
 use super::error::Error;
-use super::{Shared, schema};
+use super::schema;
+use super::state::Shared;
 use crate::answer;
 use crate::body::Payload;
-use crate::edge::VariantB;
-use crate::layers::RequestId;
+use crate::dependencies::VariantB;
+use crate::middleware::request_id::RequestId;
+use crate::result::ResultBody;
 
 /// The handler may be dropped at any await when the client goes away; the run stops with it.
 pub(super) async fn invoke_agent(
@@ -47,9 +49,12 @@ pub(super) fn show(answer: &Answer) -> Response {
     #[derive(Serialize)]
     struct Success<'a> {
         #[serde(flatten)]
-        result: &'a AgentResult,
+        result: ResultBody<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         cached: Option<bool>,
     }
-    answer::json(StatusCode::OK, &Success { result: &answer.result, cached: answer.cached })
+    answer::json(
+        StatusCode::OK,
+        &Success { result: ResultBody::from(&*answer.result), cached: answer.cached },
+    )
 }

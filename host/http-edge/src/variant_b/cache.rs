@@ -6,9 +6,10 @@ use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 
-use super::caller::Caller;
+use super::auth::Caller;
 use super::error::Error;
-use super::{Shared, parameters};
+use super::parameters;
+use super::state::Shared;
 use crate::answer;
 
 #[derive(Serialize)]

@@ -1,8 +1,9 @@
 //! Variant B's error table: what a client is told of what goes wrong.
 //!
-//! An error becomes its answer in the gate, which knows whether this is production. Two rows of the interface
-//! are missing, because nothing here raises what they name: `UnauthorizedError` (a missing token is the 401
-//! with an empty body) and, beside the body that is not JSON, `ValidationError` (the schema's 400 has a list).
+//! Handlers and middlewares return an [`Error`]; [`render`] gives it its body in one place, which knows whether this is
+//! production. Two rows of the interface are missing, because nothing here raises what they name: `UnauthorizedError`
+//! (a missing token is the 401 with an empty body) and, beside the body that is not JSON, `ValidationError` (the
+//! schema's 400 has a list).
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +21,7 @@ use http::header::{CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
 use super::issue::{Issue, Issues};
-use super::windows::whole_seconds;
+use super::timestamp::whole_seconds;
 use crate::answer::{self, Failure};
 use crate::body::BodyError;
 use crate::json::NotJson;
@@ -65,22 +66,21 @@ pub(super) enum Error {
 }
 
 /// What a client is told.
-struct Told<'a> {
+struct ErrorAnswer<'a> {
     status: StatusCode,
-    words: Words<'a>,
+    body: Body<'a>,
     retry_after: Option<Duration>,
     challenge: Option<HeaderValue>,
 }
 
-enum Words<'a> {
-    /// An empty body.
-    None,
+enum Body<'a> {
+    Empty,
     /// The bare text that the Node stack's limiter sends.
     Page(&'static str),
     /// `{"error": text}`.
     Text(Cow<'static, str>),
     /// `{"error": [issue, …]}`.
-    List(&'a [Issue]),
+    Issues(&'a [Issue]),
 }
 
 const RATE_LIMITED: &str = "Rate limit exceeded";
@@ -102,13 +102,14 @@ const SOON: Duration = Duration::from_secs(1);
 
 impl Error {
     /// The table. It has no catch-all arm, so that whoever adds an error has to decide what clients see of it.
-    fn told(&self, production: bool) -> Told<'_> {
-        let text = Told::text;
+    fn answer(&self, production: bool) -> ErrorAnswer<'_> {
+        let text = ErrorAnswer::text;
         match self {
             Self::AddressLimited { retry_after } => {
-                Told::new(StatusCode::TOO_MANY_REQUESTS, Words::Page(TOO_MANY)).after(Some(*retry_after))
+                ErrorAnswer::new(StatusCode::TOO_MANY_REQUESTS, Body::Page(TOO_MANY))
+                    .after(Some(*retry_after))
             }
-            Self::NoToken => Told::challenging(StatusCode::UNAUTHORIZED, TOKEN_NEEDED),
+            Self::NoToken => ErrorAnswer::challenging(StatusCode::UNAUTHORIZED, TOKEN_NEEDED),
             Self::Token(
                 TokenError::Forged
                 | TokenError::Malformed
@@ -116,7 +117,7 @@ impl Error {
                 | TokenError::Expired
                 | TokenError::NotYet
                 | TokenError::Nobody,
-            ) => Told::challenging(StatusCode::FORBIDDEN, TOKEN_INVALID),
+            ) => ErrorAnswer::challenging(StatusCode::FORBIDDEN, TOKEN_INVALID),
             Self::UserLimited { retry_after } => {
                 text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(Some(*retry_after))
             }
@@ -131,7 +132,7 @@ impl Error {
             Self::Body(BodyError::Broken(_) | BodyError::Undecodable(_)) | Self::Json(_) => {
                 text(StatusCode::BAD_REQUEST, "Invalid input")
             }
-            Self::Schema(issues) => Told::new(StatusCode::BAD_REQUEST, Words::List(&issues.0)),
+            Self::Schema(issues) => ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(&issues.0)),
             Self::Invoke(error) => self.agent_failed(error, production),
             // The outermost text alone: what is below it quotes a provider.
             Self::Serverless(
@@ -139,12 +140,12 @@ impl Error {
                 | InvokeError::TimedOut { .. }
                 | InvokeError::Busy { .. }
                 | InvokeError::CircuitOpen { .. }),
-            ) => Told::new(StatusCode::INTERNAL_SERVER_ERROR, Words::Text(error.to_string().into())),
+            ) => ErrorAnswer::new(StatusCode::INTERNAL_SERVER_ERROR, Body::Text(error.to_string().into())),
             Self::Queue(QueueError::Store { .. }) | Self::Cache(_) | Self::Cluster(_) => {
-                Told::unavailable(SOON)
+                ErrorAnswer::unavailable(SOON)
             }
             Self::Queue(QueueError::BadCursor) => {
-                Told::new(StatusCode::BAD_REQUEST, Words::List(Issue::BAD_CURSOR))
+                ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(Issue::BAD_CURSOR))
             }
             // Callers hold no leases.
             Self::Queue(QueueError::LeaseLost { .. }) => self.internal(production),
@@ -155,10 +156,10 @@ impl Error {
     }
 
     /// The part of the table that is about the agent.
-    fn agent_failed(&self, error: &InvokeError, production: bool) -> Told<'_> {
+    fn agent_failed(&self, error: &InvokeError, production: bool) -> ErrorAnswer<'_> {
         match error {
             InvokeError::Run(DriveError::Model(ModelError::RateLimited { retry_after, .. })) => {
-                Told::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(*retry_after)
+                ErrorAnswer::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(*retry_after)
             }
             InvokeError::Run(
                 DriveError::Model(
@@ -175,34 +176,34 @@ impl Error {
                 | DriveError::Stuck { .. }
                 | DriveError::Panicked,
             ) => self.internal(production),
-            InvokeError::TimedOut { retry_after, .. } => Told::unavailable(retry_after.unwrap_or(SOON)),
-            InvokeError::Busy { .. } => Told::unavailable(SOON),
-            InvokeError::CircuitOpen { retry_after } => Told::unavailable(*retry_after),
+            InvokeError::TimedOut { retry_after, .. } => ErrorAnswer::unavailable(retry_after.unwrap_or(SOON)),
+            InvokeError::Busy { .. } => ErrorAnswer::unavailable(SOON),
+            InvokeError::CircuitOpen { retry_after } => ErrorAnswer::unavailable(*retry_after),
         }
     }
 
     /// "500 | Variant B: any other error" (interface, Errors).
-    fn internal(&self, production: bool) -> Told<'_> {
+    fn internal(&self, production: bool) -> ErrorAnswer<'_> {
         let text = match production {
             true => answer::INTERNAL_ERROR.into(),
             false => ErrorChain(self).to_string().into(),
         };
-        Told::new(StatusCode::INTERNAL_SERVER_ERROR, Words::Text(text))
+        ErrorAnswer::new(StatusCode::INTERNAL_SERVER_ERROR, Body::Text(text))
     }
 }
 
-impl<'a> Told<'a> {
-    fn new(status: StatusCode, words: Words<'a>) -> Self {
-        Self { status, words, retry_after: None, challenge: None }
+impl<'a> ErrorAnswer<'a> {
+    fn new(status: StatusCode, body: Body<'a>) -> Self {
+        Self { status, body, retry_after: None, challenge: None }
     }
 
     /// An empty body beside the header that says how to come in.
     fn challenging(status: StatusCode, challenge: HeaderValue) -> Self {
-        Self { challenge: Some(challenge), ..Self::new(status, Words::None) }
+        Self { challenge: Some(challenge), ..Self::new(status, Body::Empty) }
     }
 
     fn text(status: StatusCode, text: &'static str) -> Self {
-        Self::new(status, Words::Text(text.into()))
+        Self::new(status, Body::Text(text.into()))
     }
 
     fn unavailable(retry_after: Duration) -> Self {
@@ -215,13 +216,13 @@ impl<'a> Told<'a> {
     }
 
     fn into_response(self) -> Response {
-        let mut response = match self.words {
-            Words::None => self.status.into_response(),
-            Words::Page(text) => {
+        let mut response = match self.body {
+            Body::Empty => self.status.into_response(),
+            Body::Page(text) => {
                 (self.status, [(CONTENT_TYPE, HTML), (ETAG, TOO_MANY_TAG)], text).into_response()
             }
-            Words::Text(text) => answer::refuse_with(self.status, &*text),
-            Words::List(issues) => answer::refuse_with(self.status, issues),
+            Body::Text(text) => answer::refuse_with(self.status, &*text),
+            Body::Issues(issues) => answer::refuse_with(self.status, issues),
         };
         if let Some(duration) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, whole_seconds(duration).max(1).into());
@@ -233,24 +234,25 @@ impl<'a> Told<'a> {
     }
 }
 
-/// An error on its way to the gate, in an answer's extensions.
+/// An error whose body [`render`] is still to write, in an answer's extensions.
 #[derive(Debug, Clone)]
-pub(super) struct Untold(Arc<Error>);
+struct ErrorBody(Arc<Error>);
 
-impl Untold {
-    /// The answer that a client gets, with the error beside it for the log.
-    pub(super) fn tell(self, production: bool) -> Response {
-        let mut response = self.0.told(production).into_response();
-        response.extensions_mut().insert(Failure::shared(self.0));
-        response
-    }
+/// The answer with its error's body, if it is one's, and with the error beside it for the log. What others have noted
+/// on the answer stays.
+pub(super) fn render(mut answer: Response, production: bool) -> Response {
+    let Some(ErrorBody(error)) = answer.extensions_mut().remove() else { return answer };
+    let mut rendered = error.answer(production).into_response();
+    rendered.extensions_mut().extend(std::mem::take(answer.extensions_mut()));
+    rendered.extensions_mut().insert(Failure::shared(error));
+    rendered
 }
 
-/// Not yet what a client gets: see [`Untold`].
+/// Not yet what a client gets: see [`render`].
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
-        let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
-        response.extensions_mut().insert(Untold(Arc::new(self)));
-        response
+        let mut answer = StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        answer.extensions_mut().insert(ErrorBody(Arc::new(self)));
+        answer
     }
 }

@@ -9,11 +9,12 @@ use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 
-use super::caller::Caller;
+use super::auth::Caller;
 use super::error::Error;
-use super::{Shared, agent, schema};
+use super::state::Shared;
+use super::{agent, schema};
 use crate::body::Payload;
-use crate::layers::RequestId;
+use crate::middleware::request_id::RequestId;
 
 pub(super) async fn route_by_priority(
     State(edge): State<Shared>,

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::{Serialize, Serializer};
 
-use super::Shared;
+use super::state::Shared;
 use super::timestamp::iso_8601;
 use crate::answer::{self, Failure, Routine};
 use crate::unhealthy::Unhealthy;

@@ -1,7 +1,7 @@
 //! `/api/agent/jobs`: reading, listing and cancelling one's own jobs. What belongs to somebody else does not
 //! exist (decisions, "Reading a job").
 
-use agent_core::words::{CancelOutcome, Job, JobPage, JobQuery, JobStatus};
+use agent_core::words::{CancelOutcome, Job, JobPage, JobQuery};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
@@ -9,11 +9,12 @@ use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::caller::Caller;
+use super::auth::Caller;
 use super::error::Error;
+use super::parameters;
+use super::state::Shared;
 use super::submit::Accepted;
 use super::timestamp::iso_8601;
-use super::{Shared, parameters};
 use crate::answer;
 
 /// Longer than any id of a queue, in bytes.
@@ -28,10 +29,10 @@ pub(super) async fn read_job(
     job_id: JobId,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Error> {
-    let job_id = accept(job_id)?;
+    let job_id = check_id(job_id)?;
     let wait = parameters::read_wait(query.as_deref())?;
     let job = edge.variant.jobs.read(caller.id(), &job_id, wait).await?.ok_or(Error::UnknownJob)?;
-    Ok(answer::json(StatusCode::OK, &Shown::from(&job)))
+    Ok(answer::json(StatusCode::OK, &JobBody::from(&job)))
 }
 
 /// `GET /api/agent/jobs?status=&limit=&cursor=`: a page of one's jobs, the newest first.
@@ -48,7 +49,7 @@ pub(super) async fn list_jobs(
         cursor: listing.cursor.as_deref(),
     };
     let JobPage { jobs, next_cursor } = edge.variant.jobs.list(&wanted).await?;
-    let page = Page { data: jobs.iter().map(Shown::from).collect(), next_cursor };
+    let page = PageBody { data: jobs.iter().map(JobBody::from).collect(), next_cursor };
     Ok(answer::json(StatusCode::OK, &page))
 }
 
@@ -58,7 +59,7 @@ pub(super) async fn cancel_job(
     caller: Caller,
     job_id: JobId,
 ) -> Result<Response, Error> {
-    let job_id = accept(job_id)?;
+    let job_id = check_id(job_id)?;
     match edge.variant.jobs.cancel(caller.id(), &job_id).await? {
         CancelOutcome::Done | CancelOutcome::Asked => {
             Ok(answer::json(StatusCode::ACCEPTED, &Accepted { job_id: &job_id }))
@@ -70,7 +71,7 @@ pub(super) async fn cancel_job(
 }
 
 /// What no queue can have given as an id is not even looked for: it could be too much for a store.
-fn accept(job_id: JobId) -> Result<String, Error> {
+fn check_id(job_id: JobId) -> Result<String, Error> {
     match job_id {
         Ok(Path(id)) if id.len() <= LONGEST_ID && !id.contains(char::is_control) => Ok(id),
         Ok(_) | Err(_) => Err(Error::UnknownJob),
@@ -80,9 +81,9 @@ fn accept(job_id: JobId) -> Result<String, Error> {
 /// A job as its owner sees it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<'a> {
+struct JobBody<'a> {
     job_id: &'a str,
-    status: JobStatus,
+    status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,16 +98,16 @@ struct Shown<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Page<'a> {
-    data: Vec<Shown<'a>>,
+struct PageBody<'a> {
+    data: Vec<JobBody<'a>>,
     next_cursor: Option<String>,
 }
 
-impl<'a> From<&'a Job> for Shown<'a> {
+impl<'a> From<&'a Job> for JobBody<'a> {
     fn from(job: &'a Job) -> Self {
         Self {
             job_id: &job.id,
-            status: job.status,
+            status: job.status.as_str(),
             result: job.result.as_deref(),
             error: job.error.as_deref(),
             attempts_made: job.attempts_made,

@@ -1,51 +1,55 @@
-//! Variant B: its routes, one file each, and its error table.
+//! Variant B, the API with tokens, rate limits, jobs and a cache: its routes, one file each, and its error table.
 //!
-//! What stands before every route under `/api/` is in three files: `gate` counts each request and writes the
-//! headers about it, `caller` finds out who is calling, `windows` says how often one may. Their order is that
-//! of the decisions: IP window, token, user window, body.
+//! What surrounds the routes under `/api/` is written down in `api_stack`: `rate_limit` counts each request and writes
+//! the headers about it, `auth` verifies the token. The order is that of the decisions: the address's window, the token,
+//! the user's window, the body.
 //!
 //! `issue`, `schema` and `parameters` say what a valid request is. What both variants need is not in here.
 
 mod agent;
+mod api_stack;
+mod auth;
 mod cache;
-mod caller;
 mod error;
-mod gate;
 mod gateway;
 mod health;
 mod issue;
 mod jobs;
 mod parameters;
+mod rate_limit;
 mod ready;
 mod schema;
 mod serverless;
+mod state;
 mod submit;
 mod timestamp;
-mod windows;
-
-use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{delete, get, post};
 
-use crate::edge::{Served, VariantB};
+use crate::fallback;
+use crate::middleware::refusals::Rules;
+use state::Shared;
 
-pub(crate) use gate::{Gate, Gated};
-
-/// The state of the handlers.
-type Shared = Arc<Served<VariantB>>;
-
-/// Everything under `/api/` takes a `Caller` as an argument, which is what asks for a token.
+/// The routes beside the API.
 pub(crate) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/health", get(health::report_health))
-        .route("/ready", get(ready::report_readiness))
-        .route("/api/agent", post(agent::invoke_agent))
-        .route("/api/agent/async", post(submit::submit_job))
-        .route("/api/agent/jobs", get(jobs::list_jobs))
-        .route("/api/agent/jobs/{job_id}", get(jobs::read_job))
-        .route("/api/agent/jobs/{job_id}/cancel", post(jobs::cancel_job))
-        .route("/api/agent/cache", delete(cache::invalidate))
-        .route("/api/serverless", post(serverless::handle_event))
-        .route("/api/gateway", post(gateway::route_by_priority))
+    Router::new().route("/health", get(health::report_health)).route("/ready", get(ready::report_readiness))
+}
+
+/// Everything under `/api/`, to be nested there.
+pub(crate) fn api(state: &Shared, rules: Rules) -> Router {
+    let routes = Router::new()
+        .route("/agent", post(agent::invoke_agent))
+        .route("/agent/async", post(submit::submit_job))
+        .route("/agent/jobs", get(jobs::list_jobs))
+        .route("/agent/jobs/{job_id}", get(jobs::read_job))
+        .route("/agent/jobs/{job_id}/cancel", post(jobs::cancel_job))
+        .route("/agent/cache", delete(cache::invalidate))
+        .route("/serverless", post(serverless::handle_event))
+        .route("/gateway", post(gateway::route_by_priority));
+    // These two come after the authentication, so that they answer whoever asks.
+    let routes = api_stack::authenticate(routes, state)
+        .fallback(fallback::answer_unknown_path)
+        .method_not_allowed_fallback(fallback::answer_wrong_method);
+    api_stack::surround(routes, state, rules).with_state(state.clone())
 }

@@ -9,8 +9,8 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 
-use super::Shared;
 use super::health::{Checks, answer};
+use super::state::Shared;
 use crate::answer::Routine;
 use crate::readiness::{ToolsReport, not_prepared};
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::error::Error;
 use super::issue::{Issue, Issues, Path};
 use crate::body::Payload;
-use crate::edge::Settings;
+use crate::dependencies::Settings;
 use crate::json;
 
 /// Most characters of a query; the fewest are 1 (interface, Limits, "query length").

@@ -5,11 +5,12 @@ use agent_core::words::Options;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::caller::Caller;
+use super::auth::Caller;
 use super::error::Error;
-use super::{Shared, agent, schema};
+use super::state::Shared;
+use super::{agent, schema};
 use crate::body::Payload;
-use crate::layers::RequestId;
+use crate::middleware::request_id::RequestId;
 
 pub(super) async fn handle_event(
     State(edge): State<Shared>,

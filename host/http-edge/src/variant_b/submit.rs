@@ -7,9 +7,10 @@ use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
-use super::caller::Caller;
+use super::auth::Caller;
 use super::error::Error;
-use super::{Shared, schema};
+use super::schema;
+use super::state::Shared;
 use crate::answer;
 use crate::body::Payload;
 

@@ -1,6 +1,6 @@
-//! Moments as JavaScript writes them.
+//! Times as clients read them: moments as JavaScript writes them, and whole seconds.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, SecondsFormat};
 
@@ -15,10 +15,13 @@ pub(super) fn iso_8601(moment: SystemTime) -> String {
     moment.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
+/// Rounded up, so that nobody is told to come back before it helps.
+pub(super) fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_secs().saturating_add(u64::from(duration.subsec_nanos() > 0))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

@@ -10,11 +10,11 @@ mod codings;
 #[cfg(test)]
 mod compression;
 #[cfg(test)]
-mod front;
-#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod health;
+#[cfg(test)]
+mod index;
 #[cfg(test)]
 mod invocation;
 #[cfg(test)]

@@ -69,6 +69,53 @@ async fn who_is_being_answered_is_not_displaced_and_new_ones_wait() {
 }
 
 #[tokio::test]
+async fn who_has_not_read_the_whole_answer_is_not_displaced() {
+    let outcome = with_changed(at_most(1), async |bench| {
+        let mut slow = bench.connect().await;
+        slow.ask("/huge").await;
+        // The answer has begun: the service has all of it, and its socket takes no more.
+        let mut line = String::new();
+        slow.0.read_line(&mut line).await.unwrap();
+        let mut waiting = bench.connect().await;
+        waiting.ask("/hello").await;
+        let moved = |name| bench.count(name) > 0.0;
+        while !moved("agent_http_connection_waits_total") && !moved("agent_http_connections_displaced_total")
+        {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(slow.answer().await.1.len(), 64 << 20);
+        // Now it is idle, and makes room.
+        assert_eq!(waiting.answer().await.1, "hello");
+        slow.wait_until_closed().await;
+        bench.signal(Signal::Terminate);
+    });
+    assert_eq!(outcome.await, Outcome::Clean);
+}
+
+#[tokio::test]
+async fn a_request_that_comes_before_the_last_answer_was_read_is_not_displaced_either() {
+    let outcome = with_changed(at_most(1), async |bench| {
+        let mut client = bench.connect().await;
+        client.ask("/huge").await;
+        client.ask("/slow").await;
+        assert_eq!(client.answer().await.1.len(), 64 << 20);
+        bench.asked.notified().await;
+        let mut waiting = bench.connect().await;
+        waiting.ask("/hello").await;
+        let moved = |name| bench.count(name) > 0.0;
+        while !moved("agent_http_connection_waits_total") && !moved("agent_http_connections_displaced_total")
+        {
+            tokio::task::yield_now().await;
+        }
+        bench.answer.notify_one();
+        assert_eq!(client.answer().await.1, "slow");
+        assert_eq!(waiting.answer().await.1, "hello");
+        bench.signal(Signal::Terminate);
+    });
+    assert_eq!(outcome.await, Outcome::Clean);
+}
+
+#[tokio::test]
 async fn who_waits_for_room_when_the_service_stops_is_served() {
     let outcome = with_changed(at_most(1), async |bench| {
         let mut busy = bench.connect().await;

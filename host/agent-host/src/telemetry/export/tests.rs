@@ -1,5 +1,7 @@
 //! The exporter against collectors on a real socket. What it sends is looked at by the acceptance tests.
 
+mod flush;
+
 use agent_core::secret::Secret;
 use opentelemetry::trace::{Tracer as _, TracerProvider as _};
 use opentelemetry_sdk::trace::SdkTracerProvider;

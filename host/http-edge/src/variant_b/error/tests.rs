@@ -8,7 +8,7 @@ use super::*;
 
 /// The whole answer: status, headers that are a promise, and the body.
 async fn show(error: Error, production: bool) -> String {
-    let response = Untold(Arc::new(error)).tell(production);
+    let response = render(error.into_response(), production);
     let (parts, body) = response.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
     let headers = ["connection", "content-type", "etag", "retry-after"].iter().filter_map(|name| {

@@ -165,3 +165,32 @@ async fn a_panic_is_counted_and_says_so() {
     assert_eq!(window_headers(&answer, "ratelimit-"), OF_ADDRESSES);
     assert_eq!(window_headers(&answer, "x-ratelimit-"), OF_USERS);
 }
+
+#[tokio::test]
+async fn a_request_that_no_route_is_to_see_counts_for_its_address_alone() {
+    let fakes = Fakes::with_invoke(Answers);
+    for (header, status) in
+        [("sec-fetch-site", StatusCode::FORBIDDEN), ("transfer-encoding", StatusCode::NOT_IMPLEMENTED)]
+    {
+        let mut refused = bearer("u1", request("POST", "/api/agent", QUERY));
+        refused.headers_mut().insert(header, "cross-site".parse().unwrap());
+        let answer = fakes.service.send(refused).await;
+        assert_eq!(answer.status, status, "{header}");
+        assert_eq!(fakes.windows.take_trips(), [["ip:unknown"]], "{header}");
+        assert_eq!(window_headers(&answer, "ratelimit-"), OF_ADDRESSES, "{header}");
+        assert_eq!(window_headers(&answer, "x-ratelimit-"), [""; 0], "{header}");
+    }
+}
+
+#[tokio::test]
+async fn everything_under_the_prefix_is_counted_however_the_rest_of_it_looks() {
+    let fakes = Fakes::with_invoke(Answers);
+    for path in
+        ["/api/", "/api//", "/api//agent", "/api/agent/", "/api/%61gent", "/api/../health", "/api/?a=/b"]
+    {
+        let answer = fakes.ask("POST", path, QUERY).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
+        assert_eq!(fakes.windows.take_trips(), [["ip:unknown"]], "{path}");
+        assert_eq!(window_headers(&answer, "ratelimit-"), OF_ADDRESSES, "{path}");
+    }
+}

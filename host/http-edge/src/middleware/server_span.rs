@@ -8,7 +8,7 @@ use tracing::field::Empty;
 use tracing::{Span, debug_span};
 
 use super::client_address::ClientAddress;
-use super::one_line::OneLine;
+use super::log_text::LogText;
 
 /// W3C Trace Context.
 const TRACEPARENT: &str = "traceparent";
@@ -35,7 +35,7 @@ pub(super) fn begin<B>(request: &Request<B>, around: &Span) -> Span {
         otel.name = %format_args!("{method}{}{}", if route.is_some() { " " } else { "" }, route.unwrap_or_default()),
         http.request.method = method,
         http.route = route,
-        url.path = %OneLine { text: path, limit: 512 },
+        url.path = %LogText { text: path, limit: 512 },
         client.address = client,
         http.response.status_code = Empty,
         "error.type" = Empty,

@@ -21,13 +21,13 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
 
 /// The service behind this layer.
 #[derive(Debug, Clone)]
-pub(super) struct Cors<S> {
+pub(crate) struct Cors<S> {
     inner: S,
     origins: Origins,
 }
 
 impl<S> Cors<S> {
-    pub(super) fn new(inner: S, origins: Origins) -> Self {
+    pub(crate) fn new(inner: S, origins: Origins) -> Self {
         Self { inner, origins }
     }
 }
@@ -53,7 +53,7 @@ where
 
 pin_project! {
     /// Waits for the answer and writes on it who may read it.
-    pub(super) struct Shared<F> {
+    pub(crate) struct Shared<F> {
         #[pin]
         inner: F,
         varies: bool,

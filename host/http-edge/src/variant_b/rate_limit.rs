@@ -1,17 +1,24 @@
-//! How often one may call: the two windows, and what clients are told about them.
+//! The rate limit: each request counts in the window of its address and, with a valid token, in that of its user.
 //!
-//! Where hits are counted is not known here.
+//! [`limit`] counts what comes to a route, in one round trip, and turns it away when a window is full. [`report`]
+//! writes the windows on every answer, and counts by itself what no route has counted. Where hits are kept is not known
+//! here.
 
-use std::net::IpAddr;
-use std::net::Ipv6Addr;
-use std::time::{Duration, SystemTime};
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::SystemTime;
 
 use agent_core::ports::{Hits, RateWindows, Window, WindowKind};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::error::Error;
-use crate::edge::{RateLimit, RateLimits};
-use crate::layers::ClientAddress;
+use super::auth::{Caller, Identity};
+use super::error::{self, Error};
+use super::state::Shared;
+use super::timestamp::whole_seconds;
+use crate::dependencies::{RateLimit, RateLimits};
+use crate::middleware::client_address::ClientAddress;
 use crate::tokens::Claims;
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -22,9 +29,42 @@ const USER_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const USER_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const USER_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// What one request was counted in. Empty when the windows could not be asked: such a request passes.
+/// Counts a request in the windows of its address and of its user, and answers it if one is full.
+pub(super) async fn limit(State(edge): State<Shared>, request: Request, next: Next) -> Response {
+    let address = request.extensions().get().copied();
+    let caller = request.extensions().get().and_then(Identity::caller).map(Caller::claims);
+    let status = count(&*edge.variant.windows, edge.settings.rates, address, caller).await;
+    let mut answer = match status.check() {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    };
+    answer.extensions_mut().insert(status);
+    answer
+}
+
+/// Writes on an answer what its request was counted in. One that was not counted, because no route has answered it, is
+/// counted now: being turned away only afterwards looks no different, since nothing was done.
+pub(super) async fn report(State(edge): State<Shared>, request: Request, next: Next) -> Response {
+    let address = request.extensions().get().copied();
+    let mut answer = next.run(request).await;
+    let status = match answer.extensions_mut().remove::<RateLimitStatus>() {
+        Some(status) => status,
+        None => {
+            let status = count(&*edge.variant.windows, edge.settings.rates, address, None).await;
+            if let Err(error) = status.check() {
+                answer = error::render(error.into_response(), edge.variant.production);
+            }
+            status
+        }
+    };
+    status.write(answer.headers_mut(), SystemTime::now());
+    answer
+}
+
+/// What one request was counted in, an extension of its answer. Empty when the windows could not be asked: such a
+/// request passes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counted {
+struct RateLimitStatus {
     address: Option<Count>,
     user: Option<Count>,
 }
@@ -36,12 +76,12 @@ struct Count {
 }
 
 /// Counts a request of that address, and of that user if it is somebody's, in one round trip.
-pub(super) async fn count(
+async fn count(
     windows: &dyn RateWindows,
     rates: RateLimits,
     address: Option<ClientAddress>,
     user: Option<&Claims>,
-) -> Counted {
+) -> RateLimitStatus {
     let address_key = address_key(address);
     let window =
         |kind, key, limit: RateLimit| Window { kind, key, limit: limit.requests, period: limit.period };
@@ -55,41 +95,32 @@ pub(super) async fn count(
     match windows.hit(asked).await {
         Ok(hits) => {
             let count = |hits: &Hits, limit| Count { hits: *hits, limit };
-            Counted {
+            RateLimitStatus {
                 address: hits.first().map(|hits| count(hits, rates.address)),
                 user: user.and_then(|_| hits.get(1)).map(|hits| count(hits, user_limit)),
             }
         }
         Err(error) => {
             tracing::error!(%error, "requests are not counted, and nobody is turned away for their number");
-            Counted::default()
+            RateLimitStatus::default()
         }
     }
 }
 
-impl Counted {
-    /// The address's window first: someone it turns away is not asked for a token.
-    pub(super) fn check_address(&self) -> Result<(), Error> {
-        match self.address {
-            Some(Count { hits, limit }) if hits.exceed(limit.requests) => {
-                Err(Error::AddressLimited { retry_after: hits.resets_in })
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    pub(super) fn check_user(&self) -> Result<(), Error> {
-        match self.user {
-            Some(Count { hits, limit }) if hits.exceed(limit.requests) => {
-                Err(Error::UserLimited { retry_after: hits.resets_in })
-            }
-            Some(_) | None => Ok(()),
+impl RateLimitStatus {
+    /// The address's window first: its 429 says nothing of the user.
+    fn check(&self) -> Result<(), Error> {
+        let full = |count: &Count| count.hits.exceed(count.limit.requests);
+        match (self.address.filter(full), self.user.filter(full)) {
+            (Some(Count { hits, .. }), _) => Err(Error::AddressLimited { retry_after: hits.resets_in }),
+            (None, Some(Count { hits, .. })) => Err(Error::UserLimited { retry_after: hits.resets_in }),
+            (None, None) => Ok(()),
         }
     }
 
     /// `RateLimit-*` for the address, whose reset is in seconds from now, and `X-RateLimit-*` for the user,
     /// whose reset is in seconds since the epoch (wire 1.1).
-    pub(super) fn write(&self, headers: &mut HeaderMap, now: SystemTime) {
+    fn write(&self, headers: &mut HeaderMap, now: SystemTime) {
         if let Some(Count { hits, limit: RateLimit { requests, period } }) = self.address {
             // Both of them, as draft 6 of the header's standard has it (wire 1.1).
             let policy = HeaderValue::try_from(format!("{requests};w={}", whole_seconds(period)));
@@ -128,13 +159,10 @@ fn address_key(address: Option<ClientAddress>) -> String {
     }
 }
 
-/// Rounded up, so that nobody is told to come back before it helps.
-pub(super) fn whole_seconds(duration: Duration) -> u64 {
-    duration.as_secs().saturating_add(u64::from(duration.subsec_nanos() > 0))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -165,7 +193,7 @@ mod tests {
     fn what_is_left_is_never_negative_and_resets_are_rounded_up() {
         let hits = |count| Hits { count, resets_in: Duration::from_millis(59_001) };
         let RateLimits { address, user, .. } = RateLimits::default();
-        let counted = Counted {
+        let counted = RateLimitStatus {
             address: Some(Count { hits: hits(101), limit: address }),
             user: Some(Count { hits: hits(3), limit: user }),
         };
@@ -191,8 +219,8 @@ mod tests {
     #[test]
     fn what_was_not_counted_turns_nobody_away_and_says_nothing() {
         let mut headers = HeaderMap::new();
-        Counted::default().write(&mut headers, SystemTime::UNIX_EPOCH);
+        RateLimitStatus::default().write(&mut headers, SystemTime::UNIX_EPOCH);
         assert!(headers.is_empty());
-        assert!(Counted::default().check_address().is_ok() && Counted::default().check_user().is_ok());
+        assert!(RateLimitStatus::default().check().is_ok());
     }
 }

@@ -19,11 +19,11 @@ use tracing::instrument::{Instrument, Instrumented};
 use tracing::{Level, Span};
 
 use super::client_address::ClientAddress;
-use super::one_line::OneLine;
+use super::log_text::LogText;
 use super::request_id::RequestId;
 use super::server_span;
 use crate::answer::{Failure, Routine};
-use crate::edge::{AnsweredRequest, ObserveRequest};
+use crate::dependencies::{AnsweredRequest, ObserveRequest};
 
 /// What a log filter names to pick or silence these lines.
 const TARGET: &str = "http_edge::request";
@@ -31,27 +31,27 @@ const TARGET: &str = "http_edge::request";
 /// Stands in the log where an answer's status would: nginx's number for a client that did not wait.
 const CLIENT_GONE: u16 = 499;
 
-/// Whose request it is, an extension of every request: whoever finds it out writes it, and the line has it even
-/// when there is no answer to be asked.
+/// The user of a request, an extension of every request: authentication sets it, and the line has it even when the
+/// client goes away before there is an answer.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Whose(Arc<OnceLock<Arc<str>>>);
+pub(crate) struct RequestUser(Arc<OnceLock<Arc<str>>>);
 
-impl Whose {
-    /// Only the first one counts.
-    pub(crate) fn is(&self, user: &str) {
+impl RequestUser {
+    /// Only the first call counts.
+    pub(crate) fn set(&self, user: &str) {
         let _known_before = self.0.set(user.into());
     }
 }
 
 /// The service behind this layer.
 #[derive(Clone)]
-pub(super) struct Logged<S> {
+pub(crate) struct Logged<S> {
     inner: S,
     observe: ObserveRequest,
 }
 
 impl<S> Logged<S> {
-    pub(super) fn new(inner: S, observe: ObserveRequest) -> Self {
+    pub(crate) fn new(inner: S, observe: ObserveRequest) -> Self {
         Self { inner, observe }
     }
 }
@@ -81,7 +81,7 @@ where
 pin_project! {
     /// Waits for the answer. When it is dropped instead, the work under way ends before its line is written,
     /// because fields are dropped in this order.
-    pub(super) struct Answered<F> {
+    pub(crate) struct Answered<F> {
         #[pin]
         inner: Instrumented<Instrumented<F>>,
         line: Line,
@@ -105,7 +105,7 @@ where
 /// The line of a request that is not answered yet. Dropping it means that it never will be.
 struct Line {
     observe: ObserveRequest,
-    whose: Whose,
+    user: RequestUser,
     route: Option<MatchedPath>,
     method: Method,
     uri: Uri,
@@ -120,11 +120,11 @@ struct Line {
 
 impl Line {
     fn begin<B>(request: &mut Request<B>, observe: ObserveRequest) -> Self {
-        let whose = Whose::default();
-        request.extensions_mut().insert(whose.clone());
+        let user = RequestUser::default();
+        request.extensions_mut().insert(user.clone());
         Self {
             observe,
-            whose,
+            user,
             route: request.extensions().get().cloned(),
             method: request.method().clone(),
             uri: request.uri().clone(),
@@ -166,12 +166,12 @@ impl Line {
         let route = self.route.as_ref().map(MatchedPath::as_str);
         (self.observe)(&AnsweredRequest { route, method: known_method(&self.method), status, took });
         let duration_ms = took.as_micros() as f64 / 1000.0;
-        let method = OneLine { text: &self.method, limit: 32 };
-        let path = OneLine { text: self.uri.path(), limit: 512 };
+        let method = LogText { text: &self.method, limit: 32 };
+        let path = LogText { text: self.uri.path(), limit: 512 };
         let request_id = self.request_id.as_ref().map(display);
         let client = self.client.map(|ClientAddress(address)| display(address));
-        let user_id = self.whose.0.get().map(|text| display(OneLine { text, limit: 256 }));
-        let error = error.map(|text| display(OneLine { text, limit: 4096 }));
+        let user_id = self.user.0.get().map(|text| display(LogText { text, limit: 256 }));
+        let error = error.map(|text| display(LogText { text, limit: 4096 }));
         let trace_id = self.trace.map(|trace| display(format!("{:032x}", trace.trace_id)));
         let span_id = self.trace.map(|trace| display(format!("{:016x}", trace.span_id)));
         // The level of an event is a constant of its place in the source, so every level has a place.

@@ -5,13 +5,10 @@
 //! Without this any page that a user visits could spend tokens on a service of their machine: a `POST` without a
 //! special header needs no preflight, and bodies are read whatever their content type says.
 
-use std::convert::Infallible;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr as _;
-use std::task::{Context, Poll};
 
 use axum::response::{IntoResponse, Response};
-use futures::future::{Either, Ready, ready};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_MAX_AGE,
     ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CONNECTION, HOST, ORIGIN,
@@ -19,7 +16,6 @@ use http::header::{
 };
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version};
-use tower::Service;
 
 use crate::answer;
 use crate::origins::{Hosts, Origin, Origins};
@@ -70,6 +66,14 @@ impl IntoResponse for Refusal {
 }
 
 impl Rules {
+    /// The answer to a request that no route is to see: one that is refused, or a preflight.
+    pub(crate) fn answer<B>(&self, request: &Request<B>) -> Option<Response> {
+        match self.check(request) {
+            Ok(()) => self.answer_preflight(request),
+            Err(refusal) => Some(refusal.into_response()),
+        }
+    }
+
     fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
         let headers = request.headers();
         check_transfer_coding(headers)?;
@@ -183,40 +187,4 @@ fn is_local(host: &str) -> bool {
 fn is_same(origin: &HeaderValue, host: Option<&Authority>) -> bool {
     let origin = origin.to_str().ok().and_then(|text| text.parse::<Origin>().ok());
     origin.zip(host).is_some_and(|(origin, host)| origin.is(host))
-}
-
-/// The service behind this layer.
-#[derive(Debug, Clone)]
-pub(super) struct Checked<S> {
-    inner: S,
-    rules: Rules,
-}
-
-impl<S> Checked<S> {
-    pub(super) fn new(inner: S, rules: Rules) -> Self {
-        Self { inner, rules }
-    }
-}
-
-impl<S, B> Service<Request<B>> for Checked<S>
-where
-    S: Service<Request<B>, Response = Response, Error = Infallible>,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Either<S::Future, Ready<Result<Response, Infallible>>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        if let Err(refusal) = self.rules.check(&request) {
-            return Either::Right(ready(Ok(refusal.into_response())));
-        }
-        match self.rules.answer_preflight(&request) {
-            Some(answer) => Either::Right(ready(Ok(answer))),
-            None => Either::Left(self.inner.call(request)),
-        }
-    }
 }

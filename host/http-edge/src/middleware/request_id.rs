@@ -61,12 +61,12 @@ fn acceptable(value: &HeaderValue) -> Option<&str> {
 
 /// The service behind this layer.
 #[derive(Debug, Clone)]
-pub(super) struct Identified<S> {
+pub(crate) struct Identified<S> {
     inner: S,
 }
 
 impl<S> Identified<S> {
-    pub(super) fn new(inner: S) -> Self {
+    pub(crate) fn new(inner: S) -> Self {
         Self { inner }
     }
 }
@@ -92,7 +92,7 @@ where
 
 pin_project! {
     /// Waits for the answer and writes the id on it.
-    pub(super) struct Echo<F> {
+    pub(crate) struct Echo<F> {
         #[pin]
         inner: F,
         id: RequestId,

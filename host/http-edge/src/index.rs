@@ -9,7 +9,7 @@ use crate::answer;
 
 /// The endpoints of the variants that are served.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Front {
+pub(crate) struct Variants {
     pub(crate) a: bool,
     pub(crate) b: bool,
 }
@@ -61,9 +61,9 @@ const B: [Endpoint; 10] = [
 
 const BOTH: Endpoint = endpoint("GET", "/metrics", "Metrics for Prometheus");
 
-pub(crate) async fn show_front(State(front): State<Front>) -> Response {
-    let a = front.a.then_some(A).into_iter().flatten();
-    let b = front.b.then_some(B).into_iter().flatten();
+pub(crate) async fn show_index(State(variants): State<Variants>) -> Response {
+    let a = variants.a.then_some(A).into_iter().flatten();
+    let b = variants.b.then_some(B).into_iter().flatten();
     let page = Page {
         service: "agent-host",
         version: env!("CARGO_PKG_VERSION"),

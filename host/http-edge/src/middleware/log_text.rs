@@ -5,12 +5,12 @@ use std::fmt::{self, Display, Write};
 /// Displays something without the characters that end a line, move a cursor or turn the reading direction,
 /// and without more than `limit` bytes of it: nobody can forge a line or flood the log with one.
 #[derive(Debug)]
-pub(super) struct OneLine<T> {
+pub(super) struct LogText<T> {
     pub(super) text: T,
     pub(super) limit: usize,
 }
 
-impl<T: Display> Display for OneLine<T> {
+impl<T: Display> Display for LogText<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(Escape { out: f, left: self.limit, cut: false }, "{}", self.text)
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     fn line(text: &str, limit: usize) -> String {
-        OneLine { text, limit }.to_string()
+        LogText { text, limit }.to_string()
     }
 
     #[test]
@@ -75,6 +75,6 @@ mod tests {
     fn what_is_too_long_is_cut_once() {
         assert_eq!(line("abcdef", 4), "abcd…");
         assert_eq!(line("abcé", 4), "abc…");
-        assert_eq!(OneLine { text: format_args!("{}{}{}", "ab", "cd", "ef"), limit: 3 }.to_string(), "abc…");
+        assert_eq!(LogText { text: format_args!("{}{}{}", "ab", "cd", "ef"), limit: 3 }.to_string(), "abc…");
     }
 }

@@ -12,7 +12,7 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) struct ClientAddress(pub(crate) IpAddr);
 
 /// Finds the address and notes it on the request.
-pub(super) fn note<B>(mut request: Request<B>, trusted_proxies: usize) -> Request<B> {
+pub(crate) fn note<B>(mut request: Request<B>, trusted_proxies: usize) -> Request<B> {
     let socket = request.extensions().get().map(|ConnectInfo::<SocketAddr>(address)| address.ip());
     let client = find_forwarded(request.headers(), trusted_proxies).or(socket);
     if let Some(address) = client {

@@ -137,7 +137,7 @@ pub struct Settings {
 }
 
 /// One variant's share of the [`Edge`]: the state of its handlers.
-pub(crate) struct Served<V> {
+pub(crate) struct RouteState<V> {
     pub(crate) variant: V,
     pub(crate) readiness: Readiness,
     pub(crate) settings: Settings,

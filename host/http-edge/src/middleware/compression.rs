@@ -15,7 +15,7 @@ const LEAST_BYTES: u16 = 1024;
 type IsText = fn(StatusCode, Version, &HeaderMap, &Extensions) -> bool;
 
 /// The layer, at the levels that are meant for answers that are made anew each time.
-pub(super) fn layer() -> CompressionLayer<And<SizeAbove, IsText>> {
+pub(crate) fn layer() -> CompressionLayer<And<SizeAbove, IsText>> {
     let is_text: IsText = |_, _, headers, _| {
         let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
         content_type.starts_with(b"application/json") || content_type.starts_with(b"text/")

@@ -4,11 +4,17 @@ use std::any::Any;
 
 use axum::response::Response;
 use http::StatusCode;
+use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::answer;
 
+/// The layer. It stands right around what may panic, so that no other middleware has to think of panics.
+pub(crate) fn layer() -> CatchPanicLayer<fn(Box<dyn Any + Send>) -> Response> {
+    CatchPanicLayer::custom(answer_panic as fn(_) -> _)
+}
+
 /// A bug of ours: the client learns nothing of it (interface, Errors), the log learns its text.
-pub(super) fn answer_panic(payload: Box<dyn Any + Send>) -> Response {
+fn answer_panic(payload: Box<dyn Any + Send>) -> Response {
     let text = match payload.downcast::<String>() {
         Ok(formatted) => *formatted,
         Err(payload) => payload.downcast::<&str>().map_or_else(|_| "no text".into(), |text| (*text).into()),
