@@ -322,14 +322,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn whoever_waits_for_the_provider_notices_soon_that_requests_are_answered_again() {
         let (gate, circuit) = gate();
-        let leave = gate.leave().await;
-        gate.failed(&leave, Fault::RateLimited(Some(SECOND * 120)), Instant::now(), "run");
+        let permit = gate.claim_permit().await;
+        gate.failed(&permit, Fault::RateLimited(Some(SECOND * 120)), Instant::now(), "run");
         let start = Instant::now();
         let requests = async {
             tokio::time::sleep(SECOND * 10).await;
             circuit.enter().unwrap().end(Verdict::Success);
         };
-        let (next, ()) = tokio::join!(gate.leave(), requests);
+        let (next, ()) = tokio::join!(gate.claim_permit(), requests);
         assert!(next.trial.is_none() && start.elapsed() < SECOND * 12, "{:?}", start.elapsed());
     }
 
