@@ -24,6 +24,7 @@ impl Service {
     /// The same with another binary of agent-host, such as that of the release before: `BENCH_BASELINE`. Absent when
     /// that is not set.
     pub(crate) fn start_baseline(provider: SocketAddr) -> Option<Self> {
+        #[expect(clippy::disallowed_methods, reason = "a bench has no configuration")]
         let binary = std::env::var_os("BENCH_BASELINE")?;
         let mut baseline = set_up(Command::new(binary), provider);
         // Two versions do not share what they compiled.

@@ -17,7 +17,8 @@ use crate::words::{Event, Limits, StopReason};
 fn runs(tools: EchoTools) -> (Runs, Arc<TestRuns>) {
     let store = Arc::new(TestRuns::default());
     let (behind, flusher) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
-    tokio::spawn(async move { flusher.run(tokio_util::sync::CancellationToken::new()).await });
+    let flush = async move { flusher.run(tokio_util::sync::CancellationToken::new()).await };
+    TokioSpawn.spawn("flusher", flush.boxed());
     let journal: Arc<dyn Journal> = Arc::new(NotifyingJournal::new(Arc::new(behind.clone())));
     let script = [Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))];
     let agent = Agent {

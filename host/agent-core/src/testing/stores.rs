@@ -88,7 +88,7 @@ impl Journal for TestRuns {
             return Err(JournalError::Fenced { run_id: run_id.into() });
         }
         for (sequence, event) in (first..).zip(events) {
-            match journal.get(usize::try_from(sequence).unwrap()) {
+            match journal.get(index(sequence)) {
                 None if journal.len() as u64 == sequence => journal.push((epoch, event.clone())),
                 Some(kept) if *kept == (epoch, event.clone()) => {}
                 None | Some(_) => return Err(JournalError::Conflict { run_id: run_id.into(), sequence }),
@@ -99,8 +99,12 @@ impl Journal for TestRuns {
 
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
         self.check().await?;
-        Ok(self.events(run_id).split_off(usize::try_from(from).unwrap().min(self.events(run_id).len())))
+        Ok(self.events(run_id).into_iter().skip(index(from)).collect())
     }
+}
+
+fn index(sequence: u64) -> usize {
+    usize::try_from(sequence).unwrap_or(usize::MAX)
 }
 
 #[async_trait]

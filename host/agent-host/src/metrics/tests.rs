@@ -182,6 +182,7 @@ async fn tool_calls_are_counted_by_tool_component_and_outcome() {
     agent_tool_calls_total{component="calculator",outcome="cancelled",tool="add"} 0
     agent_tool_calls_total{component="calculator",outcome="failed",tool="add"} 0
     agent_tool_calls_total{component="calculator",outcome="host_error",tool="add"} 0
+    agent_tool_calls_total{component="calculator",outcome="interrupted",tool="add"} 0
     agent_tool_calls_total{component="calculator",outcome="invalid_arguments",tool="add"} 1
     agent_tool_calls_total{component="calculator",outcome="invalid_output",tool="add"} 0
     agent_tool_calls_total{component="calculator",outcome="memory_limit",tool="add"} 0

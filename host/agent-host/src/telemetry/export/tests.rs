@@ -54,8 +54,8 @@ async fn a_collector_that_wants_to_be_left_alone_for_ever_costs_its_spans_and_no
     let export = async {
         for (exported, failed) in [(0, 1), (1, 1)] {
             drop(tracer.start("a span"));
-            let mut batch = vec![exporter.queue.recv().await.unwrap()];
-            exporter.export(&mut batch, Instant::now() + Duration::from_secs(10)).await;
+            let batch = vec![exporter.queue.recv().await.unwrap()];
+            exporter.export(batch, Instant::now() + Duration::from_secs(10)).await;
             assert_eq!((exporter.counts.exported(), exporter.counts.failed()), (exported, failed));
         }
     };
