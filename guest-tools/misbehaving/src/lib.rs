@@ -38,7 +38,7 @@ agent_tool::tools! {
     trap(Manner) -> Never;
 
     /// Writes many long lines to the log, then succeeds.
-    flood_log(Flood) -> Flood;
+    flood_log(Flood) -> Flood, hints: [idempotent];
 
     /// Fails, in the ordinary way, with the code and message it is given.
     fail(Report) -> Never;

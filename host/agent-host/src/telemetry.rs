@@ -169,9 +169,9 @@ where
     // Each layer has its own filter: what is recorded does not depend on `LOG_LEVEL`.
     let recorded = FilterFn::new(spans::is_recorded).with_max_level_hint(LevelFilter::DEBUG);
     Registry::default()
-        .with(entries.with_filter(filter(log.level)))
+        // Together, because every filtered layer looks a span up whenever it is entered or left.
+        .with(entries.and_then(ids).with_filter(filter(log.level)))
         .with(recorder.map(|recorder| recorder.with_filter(recorded)))
-        .with(ids.with_filter(LevelFilter::OFF))
 }
 
 fn filter(level: LogLevel) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {

@@ -158,6 +158,29 @@ async fn of_three_calls_in_one_reply_those_that_were_answered_are_not_made_again
     assert!(results[0].contains("70007") && results[2].contains("80008"), "in the order asked: {results:?}");
 }
 
+/// A tool that says neither that it is read-only nor that it is idempotent may have acted when its worker was killed.
+#[tokio::test]
+async fn a_call_that_may_have_had_an_effect_is_not_made_again_after_a_kill() {
+    let (stores, model) = (Stores::embedded(), Model::openai().await);
+    model.asks_for("loop_forever", json!({}));
+    model.says("done");
+    let mut lives = Lives::new(&stores, &model);
+    let service = lives.begin(FOR_EVER).await;
+    let token = Token::of("u");
+    let job = service.user(&token).job_for("work").await;
+    let journaled = async || stores.sqlite_holds("tools_started").then_some(());
+    eventually("the call to be in the journal", journaled).await;
+    lives.kill(service).await;
+
+    let service = lives.begin(FOR_EVER).await;
+    let done = service.user(&token).ended_job(&job).await;
+    assert_eq!(done["status"], "completed", "{done:#}");
+    assert_eq!(done["result"]["toolCalls"][0]["outcome"], "interrupted", "{done:#}");
+    let told = model.calls()[1].tool_results();
+    assert!(told[0].contains("it is not known whether it had an effect"), "{told:?}");
+    assert!(tool_calls(&service).await < 0.5, "it was made again");
+}
+
 /// Kills the worker when the last reply is in the journal and the queue, behind `proxy`, does not know yet.
 async fn check_the_last_boundary(stores: Stores, variable: &str, url: String, proxy: &mut Proxy) {
     let model = Model::openai().await;

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use agent_core::journal::WriteBehind;
 use axum::Router;
-use axum::body::{self, Body};
 use axum::extract::ConnectInfo;
 use futures::future::Inspect;
 use futures::{FutureExt as _, Stream, StreamExt as _};
+use http_body_util::{BodyExt as _, Full};
 use lambda_http::lambda_runtime::Runtime;
 use lambda_http::request::RequestContext;
 use lambda_http::{Adapter, Request, RequestExt as _, Response, Service};
@@ -61,9 +61,9 @@ pub async fn run(
             let Ok(answer) = router.call(event).await;
             let (head, body) = answer.into_parts();
             // The span of a request ends with its answer's body.
-            let body = body::to_bytes(body, usize::MAX).await?;
+            let body = body.collect().await?.to_bytes();
             left_behind.settle(&stopping).await;
-            Ok::<_, lambda_http::Error>(Response::from_parts(head, Body::from(body)))
+            Ok::<_, lambda_http::Error>(Response::from_parts(head, Full::from(body)))
         }
     });
     let runtime = Runtime::new(Adapter::from(handler))

@@ -70,9 +70,10 @@ async fn a_component_can_be_taken_up_while_all_slots_are_taken() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_computes_for_milliseconds_is_begun_beside_the_threads_that_serve() {
-    // Counts the time until five milliseconds are over.
+    // Counts the time until fifty milliseconds are over, so that a thread which has to wait for a processor still sees the
+    // call under way.
     let call = "(local $end i64)
-        (local.set $end (i64.add (call $now) (i64.const 5)))
+        (local.set $end (i64.add (call $now) (i64.const 50)))
         (loop $again (br_if $again (i64.lt_u (call $now) (local.get $end))))
         (i32.const 96)";
     let slow = Text { tool: "slow", imports: CLOCK, call, ..Text::default() }.component();
