@@ -247,7 +247,12 @@ fn nothing_is_called_after_what_it_is_not() {
 fn service_sources() -> Vec<PathBuf> {
     let crates = ["agent-core", "agent-host"].into_iter().chain(MIDDLES);
     let sources = crates.flat_map(|name| sources_below(&repository().join("host").join(name).join("src")));
-    sources.filter(|file| !file.ends_with("tests.rs")).collect()
+    sources.filter(|file| !is_test(file)).collect()
+}
+
+/// Whether a file of a crate's sources has tests only.
+fn is_test(file: &Path) -> bool {
+    file.ends_with("tests.rs") || Path::new(&shown(file)).iter().any(|part| part == "tests")
 }
 
 /// Every Rust file of the repository.
@@ -286,7 +291,7 @@ fn code_of(file: &Path) -> Vec<(usize, String)> {
 /// `file:line` and text of the lines of code that `matches`.
 fn lines_of(place: &str, matches: impl Fn(&str) -> bool) -> Vec<(String, String)> {
     let files = sources_below(&repository().join(place));
-    let files = files.into_iter().filter(|file| !file.ends_with("tests.rs"));
+    let files = files.into_iter().filter(|file| !is_test(file));
     let lines = files.flat_map(|file| {
         let name = shown(&file);
         code_of(&file).into_iter().map(move |(number, line)| (format!("{name}:{number}"), line))

@@ -176,7 +176,8 @@ async fn a_call_that_may_have_had_an_effect_is_not_made_again_after_a_kill() {
     let done = service.user(&token).ended_job(&job).await;
     assert_eq!(done["status"], "completed", "{done:#}");
     assert_eq!(done["result"]["toolCalls"][0]["outcome"], "interrupted", "{done:#}");
-    let told = model.calls()[1].tool_results();
+    let calls = model.calls();
+    let told = calls[1].tool_results();
     assert!(told[0].contains("it is not known whether it had an effect"), "{told:?}");
     assert!(tool_calls(&service).await < 0.5, "it was made again");
 }

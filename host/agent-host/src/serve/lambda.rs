@@ -13,6 +13,7 @@ use std::time::Duration;
 use agent_core::journal::WriteBehind;
 use axum::Router;
 use axum::extract::ConnectInfo;
+use bytes::Bytes;
 use futures::future::Inspect;
 use futures::{FutureExt as _, Stream, StreamExt as _};
 use http_body_util::{BodyExt as _, Full};
@@ -63,7 +64,7 @@ pub async fn run(
             // The span of a request ends with its answer's body.
             let body = body.collect().await?.to_bytes();
             left_behind.settle(&stopping).await;
-            Ok::<_, lambda_http::Error>(Response::from_parts(head, Full::from(body)))
+            Ok::<_, lambda_http::Error>(Response::from_parts(head, Full::<Bytes>::from(body)))
         }
     });
     let runtime = Runtime::new(Adapter::from(handler))
