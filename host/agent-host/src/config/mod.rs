@@ -10,7 +10,7 @@
 //! 4. `service`, `http`, `variant_b`, `observe`, `tracing`, `model`, `agent`, `tools`, `stores`: one file per concern,
 //!    which declares its settings and reads them into its struct. A default that another crate owns is that crate's
 //!    constant.
-//! 5. [`table`]: all settings. [`reference`]: the table as people read it. [`Config`]: all concerns.
+//! 5. [`table`]: all settings. [`mod@reference`]: the table as people read it. [`Config`]: all concerns.
 //!
 //! What does not belong here: opening, connecting or checking anything that a variable names.
 

@@ -1,7 +1,7 @@
 //! What happens to the files of the tools folder, as a list of values: proposed, loaded, refused, replaced, removed.
 //!
 //! The sources of versions (the folder, a start; later an API or a registry) only propose. A load ends in `Loaded` or
-//! `Refused`. Only [`decide`](super::decide) replaces a file's last good version.
+//! `Refused`. Only [`decide`](mod@super::decide) replaces a file's last good version.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
