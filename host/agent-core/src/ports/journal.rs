@@ -36,8 +36,8 @@ pub trait Journal: Send + Sync {
     /// Appends `events` with the numbers `first`, `first + 1` and so on, counted from 0 within the run: all of them or
     /// none. When this returns, they are as safe as the store makes them.
     ///
-    /// Refused with [`JournalError::Fenced`] when the run has events of a higher epoch, whatever is appended, and else
-    /// with [`JournalError::Conflict`] when one of the numbers is taken. An event that is there already under the same
+    /// Refused with [`JournalError::Fenced`] when the run has events of a higher epoch, and with
+    /// [`JournalError::Conflict`] when one of the numbers is taken. An event that is there already under the same
     /// number, written in the same epoch and with the same content, is the caller's own: an append whose answer was
     /// lost may be repeated.
     ///

@@ -84,13 +84,12 @@ impl Journal for TestRuns {
         self.check().await?;
         let mut journals = lock(&self.journals);
         let journal = journals.entry(run_id.to_owned()).or_default();
-        if journal.last().is_some_and(|(highest, _)| *highest > epoch) {
-            return Err(JournalError::Fenced { run_id: run_id.into() });
-        }
+        let is_fenced = journal.last().is_some_and(|(highest, _)| *highest > epoch);
         for (sequence, event) in (first..).zip(events) {
             match journal.get(index(sequence)) {
-                None if journal.len() as u64 == sequence => journal.push((epoch, event.clone())),
                 Some(kept) if *kept == (epoch, event.clone()) => {}
+                _ if is_fenced => return Err(JournalError::Fenced { run_id: run_id.into() }),
+                None if journal.len() as u64 == sequence => journal.push((epoch, event.clone())),
                 None | Some(_) => return Err(JournalError::Conflict { run_id: run_id.into(), sequence }),
             }
         }

@@ -67,11 +67,15 @@ impl EventDocument {
         doc! { "_id": { "run": &self.id.run, "sequence": self.id.sequence } }
     }
 
-    /// What finds an event of a later claim of its run.
-    pub(super) fn later_claim(&self) -> Document {
-        let mut later = events_of(&self.id.run, 0);
-        later.insert("epoch", doc! { "$gt": self.epoch });
-        later
+    /// What finds the event before this one.
+    pub(super) fn predecessor(&self) -> Option<Document> {
+        let sequence = self.id.sequence.checked_sub(1).filter(|sequence| *sequence >= 0)?;
+        Some(doc! { "_id": { "run": &self.id.run, "sequence": sequence } })
+    }
+
+    /// Whether this was written under a later claim than another event.
+    pub(super) fn is_later_than(&self, other: &Self) -> bool {
+        self.epoch > other.epoch
     }
 
     /// Whether its run may have been claimed by others: that of a request is not.

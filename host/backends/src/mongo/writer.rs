@@ -72,14 +72,16 @@ impl MongoWriter {
         outcomes
     }
 
-    /// Refuses a writer that was replaced by a later claim.
+    /// Refuses a writer that was replaced by a later claim. Epochs never fall along a journal and it has no gaps, so where
+    /// the place of an event is free, the event before it has the highest epoch; where it is taken, [`Self::compare`]
+    /// finds out. Only an event whose `_id` is known is asked for: a search among all of a run takes long.
     async fn check_epoch(&self, document: &EventDocument) -> Appended {
-        if !document.is_claimed() {
+        let Some(predecessor) = document.predecessor().filter(|_| document.is_claimed()) else {
             return Ok(());
-        }
-        match answer(self.events.find_one(document.later_claim()).into_future()).await? {
-            None => Ok(()),
-            Some(_later) => Err(document.fenced()),
+        };
+        match answer(self.events.find_one(predecessor).into_future()).await? {
+            Some(last) if last.is_later_than(document) => Err(document.fenced()),
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -123,7 +125,11 @@ impl MongoWriter {
     /// one of another claim is a conflict, or two workers could begin one run.
     async fn compare(&self, document: &EventDocument) -> Appended {
         let there = answer(self.events.find_one(document.key()).into_future()).await?;
-        if there.as_ref() == Some(document) { Ok(()) } else { Err(document.conflict()) }
+        match there {
+            Some(there) if there == *document => Ok(()),
+            Some(there) if there.is_later_than(document) => Err(document.fenced()),
+            Some(_) | None => Err(document.conflict()),
+        }
     }
 }
 

@@ -90,8 +90,8 @@ impl AppendRow {
         })?;
         let ours = (Some(self.epoch), self.events.first());
         Ok(match rows.first() {
-            Some((_, _, Some(highest))) if *highest > self.epoch => Kept::Fenced,
             Some((epoch, event, _)) if (*epoch, event.as_ref()) == ours => Kept::Ours,
+            Some((_, _, Some(highest))) if *highest > self.epoch => Kept::Fenced,
             Some(_) | None => Kept::Another,
         })
     }
