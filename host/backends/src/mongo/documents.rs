@@ -73,6 +73,16 @@ impl EventDocument {
         Some(doc! { "_id": { "run": &self.id.run, "sequence": sequence } })
     }
 
+    /// Its run.
+    pub(super) fn run(&self) -> &str {
+        &self.id.run
+    }
+
+    /// Its claim and its number.
+    pub(super) fn position(&self) -> (i64, i64) {
+        (self.epoch, self.id.sequence)
+    }
+
     /// Whether this was written under a later claim than another event.
     pub(super) fn is_later_than(&self, other: &Self) -> bool {
         self.epoch > other.epoch

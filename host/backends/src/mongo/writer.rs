@@ -2,6 +2,7 @@
 //! whether it is of one event or of a hundred, so those that come while one is under way share the next.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use agent_core::ports::JournalError;
 use futures::future::join_all;
@@ -13,6 +14,9 @@ use super::error::{QueryError, answer, refusal, store_error};
 use crate::group_commit::{Batches, Bounds, ByteSize};
 
 pub(super) const BOUNDS: Bounds = Bounds { waiting: 256, writes: 256, bytes: 8 << 20 };
+
+/// How many runs are remembered; forgetting them costs one check each.
+const MOST_REMEMBERED: usize = 10_000;
 
 /// Code of a document whose key is taken.
 const DUPLICATE_KEY: i32 = 11_000;
@@ -39,11 +43,13 @@ pub(super) type Appended = Result<(), JournalError>;
 pub(super) struct MongoWriter {
     events: Collection<EventDocument>,
     appends: Batches<Append, Appended>,
+    /// Claim and number of the next event of runs that were written to last.
+    written: Mutex<HashMap<String, (i64, i64)>>,
 }
 
 impl MongoWriter {
     pub(super) fn new(events: Collection<EventDocument>, appends: Batches<Append, Appended>) -> Self {
-        Self { events, appends }
+        Self { events, appends, written: Mutex::default() }
     }
 
     /// Writes until the last clone of the runs is gone and everything they appended is answered.
@@ -69,6 +75,11 @@ impl MongoWriter {
                 *outcome = written.into_iter().collect();
             }
         }
+        for (append, outcome) in appends.iter().zip(&outcomes) {
+            if outcome.is_ok() {
+                self.note(append);
+            }
+        }
         outcomes
     }
 
@@ -83,6 +94,25 @@ impl MongoWriter {
             Some(last) if last.is_later_than(document) => Err(document.fenced()),
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Remembers where the run goes on, so that the epoch of the next append need not be checked again.
+    fn note(&self, append: &Append) {
+        if !append.first.is_claimed() {
+            return;
+        }
+        let mut written = self.written();
+        if written.len() >= MOST_REMEMBERED {
+            written.clear();
+        }
+        let (epoch, first) = append.first.position();
+        let events = i64::try_from(append.rest.len()).unwrap_or(i64::MAX).saturating_add(1);
+        written.insert(append.first.run().to_owned(), (epoch, first.saturating_add(events)));
+    }
+
+    /// Held for a few instructions, never across an await.
+    fn written(&self) -> MutexGuard<'_, HashMap<String, (i64, i64)>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Inserts those whose outcome is good so far, and says what became of them.
