@@ -66,13 +66,17 @@ impl MongoWriter {
         let firsts: Vec<_> = appends.iter().map(|append| &append.first).collect();
         let mut outcomes = join_all(firsts.iter().map(|first| self.check_epoch(first))).await;
         self.insert(&firsts, &mut outcomes).await;
-        // Also of appends that are repeated: what was broken off between the two may lack the rest.
-        for (index, outcome) in outcomes.iter_mut().enumerate() {
-            let rest: Vec<_> = appends.get(index).into_iter().flat_map(|append| &append.rest).collect();
-            if outcome.is_ok() && !rest.is_empty() {
-                let mut written = vec![Ok(()); rest.len()];
-                self.insert(&rest, &mut written).await;
-                *outcome = written.into_iter().collect();
+        // Also of appends that are repeated: what was broken off between the two may lack the rest. Those of all appends
+        // together, because each write takes its time whether it is of one event or of a hundred.
+        let good =
+            appends.iter().enumerate().filter(|(index, _)| outcomes.get(*index).is_some_and(Result::is_ok));
+        let rest: Vec<_> =
+            good.flat_map(|(index, append)| append.rest.iter().map(move |event| (index, event))).collect();
+        let mut written = vec![Ok(()); rest.len()];
+        self.insert(&rest.iter().map(|(_, event)| *event).collect::<Vec<_>>(), &mut written).await;
+        for ((index, _), outcome) in rest.into_iter().zip(written) {
+            if let (Err(error), Some(place)) = (outcome, outcomes.get_mut(index)) {
+                *place = Err(error);
             }
         }
         for (append, outcome) in appends.iter().zip(&outcomes) {
