@@ -5,12 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::future::pending;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_core::backoff::Backoff;
-use futures::FutureExt as _;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -37,9 +40,31 @@ pub struct Tasks(Arc<Group>);
 struct Group {
     tracker: TaskTracker,
     stop: CancellationToken,
-    abort: CancellationToken,
-    /// How many tasks of each name are running. Held for a few instructions, never across an await.
-    running: Mutex<BTreeMap<&'static str, usize>>,
+    /// Held for a few instructions, never across an await.
+    running: Mutex<RunningTasks>,
+}
+
+/// The tasks that are running, by the order in which they were spawned.
+#[derive(Default)]
+struct RunningTasks {
+    tasks: BTreeMap<u64, Task>,
+    next: u64,
+    is_aborted: bool,
+}
+
+struct Task {
+    name: &'static str,
+    /// Absent until it is spawned.
+    abort: Option<AbortHandle>,
+}
+
+/// Polls `event` only when that itself was woken. What waits for an event beside its work, in one task, is else polled
+/// whenever the work is; for a cancellation token that is a lock which all of its waiters share.
+pub(crate) async fn when_woken<T>(event: impl Future<Output = T>) -> T {
+    match FuturesUnordered::from_iter([event]).next().await {
+        Some(result) => result,
+        None => pending().await,
+    }
 }
 
 /// How long to wait before a task that panicked is begun anew, at first and at most.
@@ -168,12 +193,18 @@ impl Tasks {
     /// Work that would go on for ever has to end when [`Self::stopping`] says so.
     pub fn spawn(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
         let running = Running::begin(name, Arc::clone(&self.0));
-        let abort = self.0.abort.clone();
-        self.0.tracker.spawn(async move {
-            let _ = abort.run_until_cancelled_owned(NAME.scope(Name(name), work)).await;
+        let id = running.id;
+        let spawned = self.0.tracker.spawn(async move {
             // It counts as running until the work has been dropped, whichever way it ended.
-            drop(running);
+            let _running = running;
+            NAME.scope(Name(name), work).await;
         });
+        let mut running = self.0.running();
+        if running.is_aborted {
+            spawned.abort();
+        } else if let Some(task) = running.tasks.get_mut(&id) {
+            task.abort = Some(spawned.abort_handle());
+        }
     }
 
     /// The same for work that must go on: when it panics, `begin` is asked for it anew.
@@ -209,7 +240,12 @@ impl Tasks {
     /// Drops the work of all tasks, wherever it stands.
     pub fn abort(&self) {
         self.0.stop.cancel();
-        self.0.abort.cancel();
+        let mut running = self.0.running();
+        running.is_aborted = true;
+        let aborts: Vec<_> = running.tasks.values_mut().filter_map(|task| task.abort.take()).collect();
+        // A task that is dropped at once needs the lock.
+        drop(running);
+        aborts.iter().for_each(AbortHandle::abort);
     }
 
     /// Asks all tasks to end and waits for them. Those that are still running after `within` are aborted.
@@ -218,7 +254,7 @@ impl Tasks {
         if tokio::time::timeout(within, self.finished()).await.is_ok() {
             return Ok(());
         }
-        let names = self.0.running().keys().copied().collect();
+        let names = self.0.running().names().into_keys().collect();
         self.abort();
         Err(Unfinished { within, names })
     }
@@ -231,40 +267,53 @@ impl agent_core::ports::Spawn for Tasks {
 }
 
 impl Group {
-    fn running(&self) -> MutexGuard<'_, BTreeMap<&'static str, usize>> {
+    fn running(&self) -> MutexGuard<'_, RunningTasks> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunningTasks {
+    /// How many there are of each name.
+    fn names(&self) -> BTreeMap<&'static str, usize> {
+        let mut names = BTreeMap::new();
+        for task in self.tasks.values() {
+            *names.entry(task.name).or_default() += 1;
+        }
+        names
     }
 }
 
 /// A task counts as running as long as this is held.
 struct Running {
-    name: &'static str,
+    id: u64,
     group: Arc<Group>,
 }
 
 impl Running {
     fn begin(name: &'static str, group: Arc<Group>) -> Self {
-        *group.running().entry(name).or_default() += 1;
-        Self { name, group }
+        let mut running = group.running();
+        let id = running.next;
+        running.next += 1;
+        running.tasks.insert(id, Task { name, abort: None });
+        drop(running);
+        Self { id, group }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        forget_one(&mut self.group.running(), self.name);
+        self.group.running().tasks.remove(&self.id);
     }
 }
 
 impl fmt::Debug for Tasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Tasks").field(&*self.0.running()).finish()
+        f.debug_tuple("Tasks").field(&self.0.running().names()).finish()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::future::pending;
-
     use tokio::sync::oneshot;
 
     use super::*;

@@ -158,31 +158,33 @@ fn subscriber<W>(
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let ids = TraceIds::default();
+    let (ids, level) = (TraceIds::default(), level(log.level));
     let entries = match log.format {
-        LogFormat::Json => JsonLines::new(writer, ids.clone()).boxed(),
+        LogFormat::Json => JsonLines::new(writer, ids.clone(), level).boxed(),
         LogFormat::Text => {
             let lines = TextLines::new(ansi, ids.clone());
-            tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(writer).event_format(lines).boxed()
+            let lines = tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(writer).event_format(lines);
+            lines.with_filter(FilterFn::new(move |entry| is_wanted(entry, level))).boxed()
         }
     };
-    // Each layer has its own filter: what is recorded does not depend on `LOG_LEVEL`.
-    let recorded = FilterFn::new(spans::is_recorded).with_max_level_hint(LevelFilter::DEBUG);
+    // One filter for all layers, and JSON lines leave out by themselves the spans that are only recorded: a layer with a
+    // filter of its own looks a span up whenever it is entered or left, which is at every poll of a request.
+    let records = recorder.is_some();
+    let wanted = FilterFn::new(move |entry| is_wanted(entry, level) || (records && spans::is_recorded(entry)));
+    let most = if records { Level::DEBUG } else { level.max(Level::INFO) };
     Registry::default()
-        // Together, because every filtered layer looks a span up whenever it is entered or left.
-        .with(entries.and_then(ids).with_filter(filter(log.level)))
-        .with(recorder.map(|recorder| recorder.with_filter(recorded)))
+        .with(entries.and_then(ids))
+        .with(recorder)
+        .with(wanted.with_max_level_hint(LevelFilter::from_level(most)))
 }
 
-fn filter(level: LogLevel) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
-    let level = match level {
+fn level(level: LogLevel) -> Level {
+    match level {
         LogLevel::Debug => Level::DEBUG,
         LogLevel::Info => Level::INFO,
         LogLevel::Warn => Level::WARN,
         LogLevel::Error => Level::ERROR,
-    };
-    let hint = LevelFilter::from_level(level.max(Level::INFO));
-    FilterFn::new(move |entry| is_wanted(entry, level)).with_max_level_hint(hint)
+    }
 }
 
 /// `Level` orders by verbosity: errors are the least.

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 use tracing::field::{Empty, display};
-use tracing::{Span, debug_span};
+use tracing::{Span, debug_span, record_all};
 
 use super::error::DriveError;
 use crate::ports::{ModelError, ModelRequest};
@@ -39,11 +39,14 @@ pub(crate) fn agent_ended(span: &Span, ended: &Result<AgentResult, DriveError>) 
     }
     match ended {
         Ok(result) => {
-            span.record("agent.run.stop_reason", result.stop_reason.as_str());
-            span.record("agent.run.iterations", result.iterations);
-            span.record("gen_ai.response.model", split(&result.model).1);
-            span.record("gen_ai.usage.input_tokens", result.usage.input_tokens);
-            span.record("gen_ai.usage.output_tokens", result.usage.output_tokens);
+            record_all!(
+                span,
+                agent.run.stop_reason = result.stop_reason.as_str(),
+                agent.run.iterations = result.iterations,
+                gen_ai.response.model = split(&result.model).1,
+                gen_ai.usage.input_tokens = result.usage.input_tokens,
+                gen_ai.usage.output_tokens = result.usage.output_tokens,
+            );
         }
         Err(error) => {
             span.record("error.type", drive_error(error));
@@ -91,12 +94,13 @@ pub(crate) fn chat_ended(span: &Span, ended: &Result<ModelReply, ModelError>) {
         }
     };
     let finish = if reply.tool_calls.is_empty() { reply.finish.as_str() } else { "tool_calls" };
-    span.record("gen_ai.response.model", split(&reply.model).1);
-    span.record("gen_ai.response.finish_reasons", finish);
-    if let Some(usage) = reply.usage {
-        span.record("gen_ai.usage.input_tokens", usage.input_tokens);
-        span.record("gen_ai.usage.output_tokens", usage.output_tokens);
-    }
+    record_all!(
+        span,
+        gen_ai.response.model = split(&reply.model).1,
+        gen_ai.response.finish_reasons = finish,
+        gen_ai.usage.input_tokens = reply.usage.map(|usage| usage.input_tokens),
+        gen_ai.usage.output_tokens = reply.usage.map(|usage| usage.output_tokens),
+    );
     if trace::captures_content() {
         let mut output = assistant(&reply.content, &reply.tool_calls);
         output["finish_reason"] = finish.into();

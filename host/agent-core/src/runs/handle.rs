@@ -25,37 +25,19 @@ const TAIL: Duration = Duration::from_secs(5);
 pub struct RunHandle {
     id: Arc<str>,
     cancel: CancellationToken,
-    abandon: CancellationToken,
     outcome: watch::Receiver<Option<Outcome>>,
     journal: Arc<dyn Journal>,
 }
 
-/// The owner's side of a run.
-pub(super) struct Owned {
-    abandon: CancellationToken,
-    outcome: watch::Sender<Option<Outcome>>,
-}
-
+/// A handle of a run, and where its owner puts the outcome. Dropped without one, it tells the readers that the run was
+/// stopped.
 pub(super) fn new(
-    run_id: String,
+    id: Arc<str>,
     cancel: CancellationToken,
     journal: Arc<dyn Journal>,
-) -> (Owned, RunHandle) {
-    let abandon = CancellationToken::new();
+) -> (watch::Sender<Option<Outcome>>, RunHandle) {
     let (sender, outcome) = watch::channel(None);
-    let owned = Owned { abandon: abandon.clone(), outcome: sender };
-    (owned, RunHandle { id: run_id.into(), cancel, abandon, outcome, journal })
-}
-
-impl Owned {
-    pub(super) fn end(self, outcome: Outcome) {
-        self.outcome.send_replace(Some(outcome));
-    }
-
-    /// Resolves when the run is to be dropped.
-    pub(super) async fn abandoned(&self) {
-        self.abandon.cancelled().await;
-    }
+    (sender, RunHandle { id, cancel, outcome, journal })
 }
 
 impl RunHandle {
@@ -64,8 +46,8 @@ impl RunHandle {
         &self.id
     }
 
-    /// How the run ended, once it has. Cancellation-safe. When its owner was dropped, as by a forced end of the
-    /// process, it is [`DriveError::Stopped`].
+    /// How the run ended, once it has. Cancellation-safe. When its owner was dropped, because the
+    /// synchronous caller left or the process was made to end, it is [`DriveError::Stopped`].
     pub async fn result(&self) -> Outcome {
         let mut outcome = self.outcome.clone();
         match outcome.wait_for(Option::is_some).await {
@@ -89,25 +71,8 @@ impl RunHandle {
         self.cancel.cancel();
     }
 
-    /// Ties the run to a caller who waits for it: when the caller leaves before the run has ended, which drops the
-    /// guard, the run is dropped wherever it is.
-    pub fn tie_to_caller(&self) -> TiedToCaller {
-        TiedToCaller(self.abandon.clone())
-    }
-
     fn has_ended(&self) -> bool {
         self.outcome.has_changed().is_err() || self.outcome.borrow().is_some()
-    }
-}
-
-/// A caller without whom a run does not go on. Dropped after the run has ended, it changes nothing.
-#[derive(Debug)]
-#[must_use = "the run ends when this is dropped"]
-pub struct TiedToCaller(CancellationToken);
-
-impl Drop for TiedToCaller {
-    fn drop(&mut self) {
-        self.0.cancel();
     }
 }
 

@@ -1,17 +1,17 @@
-//! A run has a life of its own: one task owns it, and any number of readers attach to it.
+//! A run has one owner, and any number of readers attach to it.
 //!
 //! ```text
-//! runs.start(ask)      -> RunHandle        the owner task begins
+//! runs.start(ask)      -> RunHandle        detached: a task of its own owns the run
+//! runs.invoke(ask)     -> Outcome          synchronous: the caller's task owns the run
 //! runs.attach(run_id)  -> RunHandle?       while the run is under way in this process
 //! handle.result()                          the same for every reader
 //! handle.events(from)                      any number of readers, each from any event on
-//! handle.cancel(), handle.tie_to_caller()
+//! handle.cancel()
 //! ```
 //!
 //! The owner runs the whole stack of policies, so that permit, deadline, record and metrics belong to the run and not
-//! to a reader of it. A request is such a reader. [`Runs`] is an [`Invoke`] as well: a caller of that waits for the
-//! result, and a synchronous caller who leaves ends the run. That rule stands here, in [`RunHandle::tie_to_caller`],
-//! and nowhere else.
+//! to a reader of it. That a synchronous caller who leaves ends the run is decided in one place, [`Runs::invoke`]: the
+//! future is dropped and the run with it. It also saves a task for every request.
 //!
 //! The runs of jobs are owned by the worker that claimed the job, in `jobs/worker.rs`: their life is the lease's.
 
@@ -25,14 +25,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use futures::FutureExt as _;
+use tokio::sync::watch;
 use tracing::Instrument as _;
 
-pub use handle::{Outcome, RunHandle, TiedToCaller};
+pub use handle::{Outcome, RunHandle};
 
 use crate::drive::DriveError;
 use crate::policy::{Ask, Invoke};
 use crate::ports::{Journal, Spawn};
-use handle::Owned;
 
 /// Starts runs and knows those that are under way in this process. Clones know the same.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ struct Shared {
     journal: Arc<dyn Journal>,
     spawn: Arc<dyn Spawn>,
     /// Held for a few instructions, never across an await.
-    under_way: Mutex<HashMap<String, RunHandle>>,
+    under_way: Mutex<HashMap<Arc<str>, RunHandle>>,
 }
 
 impl Runs {
@@ -52,13 +52,11 @@ impl Runs {
         Self(Arc::new(Shared { stack, journal, spawn, under_way: Mutex::default() }))
     }
 
-    /// Begins a run, which from now on goes on by itself until it ends or is cancelled.
+    /// Begins a run in a task of its own, where it goes on until it ends or is cancelled, whoever reads it.
     pub fn start(&self, mut ask: Ask) -> RunHandle {
-        let cancel = ask.cancel.get_or_insert_default().clone();
-        let (owned, handle) = handle::new(ask.run_id.clone(), cancel, self.0.journal.clone());
-        self.0.under_way().insert(ask.run_id.clone(), handle.clone());
+        let (owned, handle) = self.0.list(&mut ask);
         let shared = self.0.clone();
-        let work = async move { shared.own(owned, ask).await };
+        let work = async move { drop(shared.own(owned, ask).await) };
         // Its log lines and spans are those of the request that began it.
         self.0.spawn.spawn("run", work.in_current_span().boxed());
         handle
@@ -76,43 +74,54 @@ impl Runs {
 }
 
 impl Shared {
-    /// The owner task of one run.
-    async fn own(&self, owned: Owned, ask: Ask) {
-        let _listed = Listed { runs: self, run_id: ask.run_id.clone() };
-        // A panic is a failure of this run, for all of its readers.
-        let run = AssertUnwindSafe(self.stack.invoke(ask)).catch_unwind();
-        tokio::select! {
-            biased;
-            outcome = run => owned.end(outcome.unwrap_or(Err(DriveError::Panicked.into()))),
-            // Dropped wherever it is; whatever the stack has to do about that, its guards do.
-            () = owned.abandoned() => {}
-        }
+    /// From now on the run can be attached to.
+    fn list(self: &Arc<Self>, ask: &mut Ask) -> (Owned, RunHandle) {
+        let cancel = ask.cancel.get_or_insert_default().clone();
+        let id: Arc<str> = ask.run_id.as_str().into();
+        let (outcome, handle) = handle::new(id.clone(), cancel, self.journal.clone());
+        self.under_way().insert(id.clone(), handle.clone());
+        (Owned { outcome, _listed: Listed { runs: self.clone(), id } }, handle)
     }
 
-    fn under_way(&self) -> MutexGuard<'_, HashMap<String, RunHandle>> {
+    /// Carries a run to its end. Dropping the future drops the run wherever it is; whatever the stack has to do about
+    /// that, its guards do.
+    async fn own(&self, owned: Owned, ask: Ask) -> Outcome {
+        // A panic is a failure of this run, for all of its readers.
+        let run = AssertUnwindSafe(self.stack.invoke(ask)).catch_unwind();
+        let outcome = run.await.unwrap_or(Err(DriveError::Panicked.into()));
+        owned.outcome.send_replace(Some(outcome.clone()));
+        outcome
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, HashMap<Arc<str>, RunHandle>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A run that can be attached to, until this is dropped.
-struct Listed<'a> {
-    runs: &'a Shared,
-    run_id: String,
+/// What the owner of a run holds. Dropped before the run has ended, it tells the readers that the run was stopped.
+struct Owned {
+    outcome: watch::Sender<Option<Outcome>>,
+    _listed: Listed,
 }
 
-impl Drop for Listed<'_> {
+/// A run that can be attached to, until this is dropped.
+struct Listed {
+    runs: Arc<Shared>,
+    id: Arc<str>,
+}
+
+impl Drop for Listed {
     fn drop(&mut self) {
-        self.runs.under_way().remove(&self.run_id);
+        self.runs.under_way().remove(&self.id);
     }
 }
 
 #[async_trait]
 impl Invoke for Runs {
-    /// Starts a run, waits for its result, and ends it when the caller leaves.
-    async fn invoke(&self, ask: Ask) -> Outcome {
-        let run = self.start(ask);
-        let _tied = run.tie_to_caller();
-        run.result().await
+    /// Carries a run to its end in the caller's task. A caller who leaves, which drops the future, ends the run.
+    async fn invoke(&self, mut ask: Ask) -> Outcome {
+        let (owned, _) = self.0.list(&mut ask);
+        self.0.own(owned, ask).await
     }
 }
 

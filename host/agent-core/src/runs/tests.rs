@@ -52,7 +52,7 @@ async fn readers_that_come_at_any_time_read_the_same_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_goes_on_without_readers_and_ends_with_a_caller_it_is_tied_to() {
+async fn a_run_goes_on_without_readers_and_ends_with_a_caller_that_owns_it() {
     let (going_on, store) = runs(EchoTools::new(&["echo"]));
     drop(going_on.start(ask()));
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -107,6 +107,13 @@ async fn a_reader_is_told_when_the_journal_fails_or_the_owner_is_gone() {
     let run = runs.start(ask());
     let read: Vec<_> = run.events(0).collect().await;
     assert!(matches!(read[..], [Err(_)]), "{read:?}");
-    drop(run.tie_to_caller());
-    assert!(matches!(run.result().await, Err(InvokeError::Run(DriveError::Stopped))));
+
+    let ask = ask();
+    let id = ask.run_id.clone();
+    let mut owner = runs.invoke(ask);
+    assert!((&mut owner).now_or_never().is_none());
+    let reader = runs.attach(&id).unwrap();
+    drop(owner);
+    assert!(matches!(reader.result().await, Err(InvokeError::Run(DriveError::Stopped))));
+    assert!(runs.attach(&id).is_none());
 }

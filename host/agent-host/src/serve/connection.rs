@@ -28,6 +28,7 @@ use super::refused;
 use super::times::Times;
 use super::unread_body::{self, BodyLimits, Lent, LentBody, Rest};
 use crate::metrics::HttpMetrics;
+use crate::tasks::when_woken;
 
 /// How long a connection that has asked for nothing yet is looked at when it is to end. A timer fires only after the
 /// sockets were looked at, so a request that has arrived is seen, however short this is.
@@ -76,23 +77,30 @@ pub(super) async fn serve(
         .header_read_timeout(shared.times.next_request)
         .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let mut connection = pin!(connection);
+    let last_look = async {
+        tokio::select! {
+            () = stop.cancelled() => if !state.asked.load(Ordering::Relaxed) {
+                sleep(LAST_LOOK).await;
+            },
+            () = open.displaced() => sleep(LOOK_WHEN_FULL).await,
+        }
+    };
     let requests = async {
-        let last_look = async {
-            tokio::select! {
-                () = stop.cancelled() => if !state.asked.load(Ordering::Relaxed) {
-                    sleep(LAST_LOOK).await;
-                },
-                () = open.displaced() => sleep(LOOK_WHEN_FULL).await,
-            }
-        };
         tokio::select! {
             biased;
             // First, so that an answer which is ready now already says that it is the last.
-            () = last_look => {
+            () = when_woken(last_look) => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
             ended = connection.as_mut() => ended,
+        }
+    };
+    let others = async {
+        tokio::select! {
+            () = patience => tracing::debug!(%peer, "a connection asked for nothing"),
+            () = unread_body::read_away(to_read_away, stop.clone()) => {}
+            () = make_room(&open) => tracing::debug!(%peer, "an idle connection was closed for another one"),
         }
     };
     tokio::select! {
@@ -100,9 +108,7 @@ pub(super) async fn serve(
         ended = requests => if let Err(error) = ended {
             refused::note(peer, &error, &shared.metrics);
         },
-        () = patience => tracing::debug!(%peer, "a connection asked for nothing"),
-        () = unread_body::read_away(to_read_away, stop.clone()) => {}
-        () = make_room(&open) => tracing::debug!(%peer, "an idle connection was closed for another one"),
+        () = when_woken(others) => {}
     }
 }
 

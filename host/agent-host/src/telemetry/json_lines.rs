@@ -12,7 +12,7 @@ use serde::ser::SerializeMap as _;
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Writer;
@@ -26,12 +26,14 @@ use super::trace_ids::TraceIds;
 pub(super) struct JsonLines<W> {
     writer: W,
     ids: TraceIds,
+    level: Level,
 }
 
 impl<W> JsonLines<W> {
-    /// Writes to `writer`. `ids` knows which trace an entry belongs to.
-    pub(super) fn new(writer: W, ids: TraceIds) -> Self {
-        Self { writer, ids }
+    /// Writes to `writer`. `ids` knows which trace an entry belongs to. Only entries that are wanted at `level` get here;
+    /// spans get here that are only recorded.
+    pub(super) fn new(writer: W, ids: TraceIds, level: Level) -> Self {
+        Self { writer, ids, level }
     }
 }
 
@@ -45,6 +47,9 @@ where
     W: for<'w> MakeWriter<'w> + 'static,
 {
     fn on_new_span(&self, span: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        if !super::is_wanted(span.metadata(), self.level) {
+            return;
+        }
         let mut fields = Fields::default();
         span.record(&mut fields);
         if let Some(span) = context.span(id) {

@@ -94,6 +94,9 @@ impl MongoWriter {
         let Some(predecessor) = document.predecessor().filter(|_| document.is_claimed()) else {
             return Ok(());
         };
+        if self.is_noted(document) {
+            return Ok(());
+        }
         match answer(self.events.find_one(predecessor).into_future()).await? {
             Some(last) if last.is_later_than(document) => Err(document.fenced()),
             Some(_) | None => Ok(()),
@@ -112,6 +115,12 @@ impl MongoWriter {
         let (epoch, first) = append.first.position();
         let events = i64::try_from(append.rest.len()).unwrap_or(i64::MAX).saturating_add(1);
         written.insert(append.first.run().to_owned(), (epoch, first.saturating_add(events)));
+    }
+
+    /// Whether the event before this one is what this process wrote last to the run, under the same claim. Should a later
+    /// claim have appended meanwhile, the event's key is taken, and [`Self::compare`] refuses it.
+    fn is_noted(&self, document: &EventDocument) -> bool {
+        self.written().get(document.run()) == Some(&document.position())
     }
 
     /// Held for a few instructions, never across an await.

@@ -90,10 +90,11 @@ impl Transport {
             Ok(sent) => sent.map_err(|error| self.connection_error(error))?,
             Err(_) => return Err(ExchangeError::Timeout),
         };
-        let (status, headers) = (response.status(), response.headers().clone());
+        let (status, length) = (response.status(), response.content_length());
+        let headers = std::mem::take(response.headers_mut());
         let mut body = Vec::new();
         let limit = if status.is_success() { REPLY_LIMIT } else { ERROR_LIMIT };
-        let reading = self.read_body(&mut response, &mut body, limit);
+        let reading = self.read_body(&mut response, length, &mut body, limit);
         let read = timeout_at(deadline, reading).await.unwrap_or(Err(ExchangeError::Timeout));
         match read {
             // The status says what happened; the text is only quoted, and half of it will do.
@@ -107,10 +108,11 @@ impl Transport {
     async fn read_body(
         &self,
         response: &mut Response,
+        length: Option<u64>,
         body: &mut Vec<u8>,
         limit: usize,
     ) -> Result<(), ExchangeError> {
-        if response.content_length().is_some_and(|length| length > limit as u64) {
+        if length.is_some_and(|length| length > limit as u64) {
             return Err(ExchangeError::TooLarge);
         }
         while let Some(chunk) = response.chunk().await.map_err(|error| self.connection_error(error))? {

@@ -46,7 +46,8 @@ pub(crate) fn extract_calls(reply: &mut ModelReply, request: &ModelRequest<'_>) 
 }
 
 fn parse(text: &str, tools: &Catalog) -> Option<ParsedText> {
-    if tools.tools().is_empty() {
+    // Every form has one of these characters, and most answers have none.
+    if tools.tools().is_empty() || !text.contains(['<', '[', '{']) {
         return None;
     }
     // A call within the model's reasoning is not one that it makes.
