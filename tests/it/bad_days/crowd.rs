@@ -51,8 +51,7 @@ impl Crowd {
 
     /// A job once it has ended.
     pub(super) async fn ended(&self, ticket: &Ticket) -> Value {
-        // The backlog of an outage is worked off at the pace of its store.
-        for _ in 0..13 {
+        for _ in 0..4 {
             let path = format!("/api/agent/jobs/{}?wait=20", ticket.id);
             let answer = self.0.send(self.request(&ticket.owner, Method::GET, &path)).await;
             assert_eq!(answer.status, 200, "{answer}");
