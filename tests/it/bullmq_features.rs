@@ -105,6 +105,9 @@ fn families() -> [(&'static str, Value, &'static str); 6] {
 fn family(number: usize, child: &str, options: &Value) -> Value {
     let mut opts = options.clone();
     opts["jobId"] = format!("second-{number}").into();
+    // The first one has ended by then. A parent that goes on because the second one failed could else end while the first
+    // one is still worked on, which BullMQ makes a failure of the parent.
+    opts["delay"] = 2_000.into();
     let data = |query: &str| json!({ "query": query, "userId": USER });
     json!({
         "data": data("parent"), "opts": { "jobId": format!("parent-{number}") },

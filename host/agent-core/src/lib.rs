@@ -22,7 +22,7 @@
 
 pub mod backoff;
 pub mod circuit;
-pub mod drive;
+pub mod driver;
 pub mod error_chain;
 pub mod health;
 pub mod jobs;

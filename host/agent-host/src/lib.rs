@@ -10,7 +10,7 @@
 
 pub mod cli;
 pub mod config;
-mod descriptors;
+mod file_limits;
 pub mod metrics;
 pub mod serve;
 pub mod tasks;

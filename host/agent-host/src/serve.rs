@@ -10,15 +10,15 @@
 //! What does not belong here: routes, health reports, and what else there is to close.
 
 mod accept;
-mod answers;
+mod answer_progress;
 mod connection;
+mod connection_errors;
 mod connections;
 pub mod lambda;
-mod refused;
 mod signal;
 #[cfg(test)]
 mod tests;
-mod times;
+mod timeouts;
 mod unread_body;
 
 use std::fmt;
@@ -32,7 +32,7 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep, sleep_until};
 
 pub use signal::{Signal, signals};
-pub use times::Times;
+pub use timeouts::Timeouts;
 pub use unread_body::BodyLimits;
 
 use connection::Shared;
@@ -47,7 +47,7 @@ pub struct Server {
     /// Who answers. Handlers may ask for `ConnectInfo<SocketAddr>`.
     pub router: Router,
     /// How long things may take.
-    pub times: Times,
+    pub times: Timeouts,
     /// Bounds on what is read away of bodies that nobody has read.
     pub bodies: BodyLimits,
     /// Most connections at once (`MAX_CONNECTIONS`).

@@ -163,14 +163,16 @@ where
         LogFormat::Json => JsonLines::new(writer, ids.clone(), level).boxed(),
         LogFormat::Text => {
             let lines = TextLines::new(ansi, ids.clone());
-            let lines = tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(writer).event_format(lines);
+            let lines =
+                tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(writer).event_format(lines);
             lines.with_filter(FilterFn::new(move |entry| is_wanted(entry, level))).boxed()
         }
     };
     // One filter for all layers, and JSON lines leave out by themselves the spans that are only recorded: a layer with a
     // filter of its own looks a span up whenever it is entered or left, which is at every poll of a request.
     let records = recorder.is_some();
-    let wanted = FilterFn::new(move |entry| is_wanted(entry, level) || (records && spans::is_recorded(entry)));
+    let wanted =
+        FilterFn::new(move |entry| is_wanted(entry, level) || (records && spans::is_recorded(entry)));
     let most = if records { Level::DEBUG } else { level.max(Level::INFO) };
     Registry::default()
         .with(entries.and_then(ids))

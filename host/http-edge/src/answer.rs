@@ -94,4 +94,4 @@ impl fmt::Display for Failure {
 /// Marks the answer to a question that machines ask every few seconds. As long as the answer is a good one
 /// nobody wants to read about it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Routine;
+pub(crate) struct RoutineAnswer;

@@ -6,12 +6,12 @@ use axum::response::IntoResponse;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 
-use crate::answer::Routine;
+use crate::answer::RoutineAnswer;
 use crate::dependencies::RenderMetrics;
 
 /// As `prom-client` reports it (wire 1.5); the Rust registry's own constant lacks the charset.
 const EXPOSITION_FORMAT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 pub(crate) async fn show_metrics(State(render): State<RenderMetrics>) -> impl IntoResponse {
-    (Extension(Routine), [(CONTENT_TYPE, EXPOSITION_FORMAT)], render())
+    (Extension(RoutineAnswer), [(CONTENT_TYPE, EXPOSITION_FORMAT)], render())
 }

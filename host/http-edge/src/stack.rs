@@ -11,7 +11,7 @@ use tower::layer::layer_fn;
 use tower::util::{MapRequestLayer, MapResponseLayer};
 
 use crate::dependencies::ObserveRequest;
-use crate::middleware::check::Check;
+use crate::middleware::guard::Guard;
 use crate::middleware::refusals::Rules;
 use crate::middleware::{client_address, compression, cors, panic_guard, request_id, request_log};
 use crate::origins::Origins;
@@ -30,12 +30,12 @@ pub(crate) fn surround(routes: Router, surroundings: Surroundings) -> Router {
     routes.layer(
         ServiceBuilder::new()
             // Gives the request an id. Outermost, so that every answer carries it and everything below can use it.
-            .layer(layer_fn(request_id::Identified::new))
+            .layer(layer_fn(request_id::WithRequestId::new))
             // Finds the client's address, for the log and for the rate limit.
             .layer(MapRequestLayer::new(move |request| client_address::note(request, trusted_proxies)))
             // Writes one line per request and counts it. Outside the panic guard, so that a request that panicked gets
             // its line like any other, and inside the two above, which it quotes.
-            .layer(layer_fn(move |inner| request_log::Logged::new(inner, observe.clone())))
+            .layer(layer_fn(move |inner| request_log::RequestLog::new(inner, observe.clone())))
             // Compresses large answers, whoever gives them.
             .layer(compression::layer())
             // Tells browsers which pages may read the answer, a 429 of the rate limit included.
@@ -50,7 +50,7 @@ pub(crate) fn protect(routes: Router, rules: Rules) -> Router {
             // Answers what no route is to see.
             .layer(layer_fn(move |inner| {
                 let rules = rules.clone();
-                Check::new(inner, move |request: &mut Request| rules.answer(request))
+                Guard::new(inner, move |request: &mut Request| rules.answer(request))
             }))
             .layer(MapResponseLayer::new(IntoResponse::into_response as fn(_) -> Response))
             // Turns a panic into an answer.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::capability::LogRate;
-use crate::host_work::COMPONENT_PERMITS;
+use crate::host_work_pool::COMPONENT_PERMITS;
 use crate::limits::{DESCRIBE_SLOTS, Limits};
 
 /// What the calls of one component share.

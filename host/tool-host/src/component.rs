@@ -11,7 +11,7 @@ use crate::call::CallState;
 use crate::definition::Definition;
 use crate::error::LoadError;
 use crate::schema::Budget;
-use crate::text::printable;
+use crate::untrusted_text::printable;
 
 /// Largest component, in bytes: room for one that carries a Python interpreter.
 pub(crate) const MOST_BYTES: u64 = 64 << 20;

@@ -6,7 +6,7 @@ use wasmparser::{Encoding, Parser, Payload};
 
 use crate::capability::{CapabilitySet, SERVED};
 use crate::error::LoadError;
-use crate::text::printable;
+use crate::untrusted_text::printable;
 
 /// The interface every tool exports, without its version.
 const TOOL_INTERFACE: &str = "agent:tool/tool@";

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::error::LoadError;
-use crate::mean::MeanTime;
+use crate::moving_average::MeanTime;
 use crate::schema::{Budget, Fuel, Misfit, ParseError, Schema, parse};
-use crate::text::{is_smuggled, printable, visible};
+use crate::untrusted_text::{is_smuggled, printable, visible};
 
 /// Longest description, in bytes: it is part of every model call.
 const DESCRIPTION_BYTES: usize = 4 << 10;

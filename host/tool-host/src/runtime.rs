@@ -8,7 +8,7 @@ use crate::compiler::Compilers;
 use crate::config::Config;
 use crate::engine;
 use crate::guest_runtime::GuestRuntime;
-use crate::host_work::HostWork;
+use crate::host_work_pool::HostWork;
 use crate::observer::Observer;
 use crate::sandbox::Sandbox;
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::worker::LAST_WORDS;
-use crate::drive::DriveError;
+use crate::driver::RunError;
 use crate::error_chain::ErrorChain;
 use crate::policy::{Ask, Invoke, InvokeError};
 use crate::ports::{Epoch, Journal};
@@ -48,7 +48,7 @@ impl CancelledRuns {
     }
 
     async fn cancel(&self, job: &Job) -> Result<(), InvokeError> {
-        let events = self.journal.read(&job.run_id, 0).await.map_err(DriveError::Journal)?;
+        let events = self.journal.read(&job.run_id, 0).await.map_err(RunError::Journal)?;
         if events.is_empty() {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::value::to_raw_value;
 
 use super::provider_outage::Fault;
-use crate::drive::DriveError;
+use crate::driver::RunError;
 use crate::observe::AttemptOutcome;
 use crate::policy::{Answer, InvokeError};
 use crate::ports::{AttemptEnd, JournalError, ModelError};
@@ -118,30 +118,30 @@ fn failed(error: &InvokeError) -> Disposition {
         }
         InvokeError::TimedOut { .. } => provider_failed(Fault::Unwell(None)),
         InvokeError::Run(error) => match error {
-            DriveError::Model(ModelError::RateLimited { retry_after, .. }) => {
+            RunError::Model(ModelError::RateLimited { retry_after, .. }) => {
                 provider_failed(Fault::RateLimited(*retry_after))
             }
-            DriveError::Model(ModelError::Unreachable { .. }) => provider_failed(Fault::Unreachable),
-            DriveError::Model(ModelError::Timeout { .. }) => provider_failed(Fault::Unwell(None)),
-            DriveError::Model(ModelError::Unavailable { retry_after, .. }) => {
+            RunError::Model(ModelError::Unreachable { .. }) => provider_failed(Fault::Unreachable),
+            RunError::Model(ModelError::Timeout { .. }) => provider_failed(Fault::Unwell(None)),
+            RunError::Model(ModelError::Unavailable { retry_after, .. }) => {
                 provider_failed(Fault::Unwell(*retry_after))
             }
             // The same request would come to the same end.
-            DriveError::Model(ModelError::Refused { .. } | ModelError::Malformed { .. }) => {
+            RunError::Model(ModelError::Refused { .. } | ModelError::Malformed { .. }) => {
                 Disposition { provider: Provider::Answered, ..end_failed(INTERNAL.to_owned(), false) }
             }
-            DriveError::Driver(_) => end_failed(INTERNAL.to_owned(), false),
-            DriveError::Panicked => end_failed(INTERNAL.to_owned(), true),
-            DriveError::Stuck { .. } => end_failed(error.to_string(), false),
-            DriveError::Stopped => handed_back(),
-            DriveError::Journal(JournalError::Store { .. }) => {
+            RunError::Driver(_) => end_failed(INTERNAL.to_owned(), false),
+            RunError::Panicked => end_failed(INTERNAL.to_owned(), true),
+            RunError::Stuck { .. } => end_failed(error.to_string(), false),
+            RunError::Stopped => handed_back(),
+            RunError::Journal(JournalError::Store { .. }) => {
                 // Not excused: a run whose events the store refuses would be paid for again and again.
                 Disposition { is_excused: false, pause: true, ..handed_back() }
             }
-            DriveError::Journal(JournalError::Conflict { .. } | JournalError::Fenced { .. }) => lost(),
+            RunError::Journal(JournalError::Conflict { .. } | JournalError::Fenced { .. }) => lost(),
             // Nothing is wrong with the job: a newer process reads what this one cannot. The delay leaves it time to
             // claim the job before this one does again.
-            DriveError::Journal(JournalError::Newer { .. }) => Disposition {
+            RunError::Journal(JournalError::Newer { .. }) => Disposition {
                 end: Some(AttemptEnd::HandedBack { delay: NEWER_JOURNAL_DELAY }),
                 is_excused: false,
                 ..handed_back()
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn what_may_pass_is_tried_again_and_no_text_tells_more_than_it_may() {
         let (provider, detail) = ("openai/secret-model".to_owned(), "sk-secret".to_owned());
-        let model = |error| InvokeError::Run(DriveError::Model(error));
+        let model = |error| InvokeError::Run(RunError::Model(error));
         let refused = ModelError::Refused { provider: provider.clone(), detail: detail.clone() };
         let malformed = ModelError::Malformed { provider: provider.clone(), detail: detail.clone() };
         let unreachable = ModelError::Unreachable { provider: provider.clone(), detail: detail.clone() };
@@ -225,9 +225,9 @@ mod tests {
             (model(refused), INTERNAL, false),
             (model(malformed), INTERNAL, false),
             (InvokeError::TimedOut { limit: moment, retry_after: None }, UNAVAILABLE, true),
-            (DriveError::Panicked.into(), INTERNAL, true),
+            (RunError::Panicked.into(), INTERNAL, true),
             (
-                DriveError::Stuck { attempts: 3 }.into(),
+                RunError::Stuck { attempts: 3 }.into(),
                 "the run stopped its worker 3 times without making progress",
                 false,
             ),
@@ -248,8 +248,8 @@ mod tests {
         for (error, is_excused, pause) in [
             (InvokeError::Busy { waited: moment }, true, true),
             (InvokeError::CircuitOpen { retry_after: moment }, true, true),
-            (DriveError::Journal(store).into(), false, true),
-            (DriveError::Stopped.into(), true, false),
+            (RunError::Journal(store).into(), false, true),
+            (RunError::Stopped.into(), true, false),
         ] {
             let disposition = End::Ran(Err(error)).disposition();
             assert!(
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_job_whose_journal_a_newer_program_wrote_is_left_for_one_without_an_attempt() {
         let newer = JournalError::Newer { run_id: "run_1".into(), sequence: 3, version: 9, known: 2 };
-        let disposition = End::Ran(Err(DriveError::Journal(newer).into())).disposition();
+        let disposition = End::Ran(Err(RunError::Journal(newer).into())).disposition();
         let Some(AttemptEnd::HandedBack { delay }) = disposition.end else { panic!("{disposition:?}") };
         assert_eq!((delay, disposition.outcome), (NEWER_JOURNAL_DELAY, AttemptOutcome::HandedBack));
     }
@@ -272,7 +272,7 @@ mod tests {
     fn a_job_that_somebody_else_drives_is_left_alone() {
         let conflict = JournalError::Conflict { run_id: "run_1".into(), sequence: 3 };
         for error in [conflict, JournalError::Fenced { run_id: "run_1".into() }] {
-            let disposition = End::Ran(Err(DriveError::Journal(error).into())).disposition();
+            let disposition = End::Ran(Err(RunError::Journal(error).into())).disposition();
             assert!(disposition.end.is_none() && disposition.outcome == AttemptOutcome::Lost);
         }
     }

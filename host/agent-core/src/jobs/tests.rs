@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::circuit::{DEFAULT_MIN_VOLUME, SharedCircuit};
-use crate::drive::DriveError;
+use crate::driver::RunError;
 use crate::observe::{AttemptOutcome, Observer};
 use crate::policy::{Admission, Breaker, Invoke, InvokeError};
 use crate::ports::queue::{ATTEMPTS, LEASE};
@@ -110,7 +110,7 @@ async fn a_job_is_completed_with_the_agents_result() {
 
 #[tokio::test(start_paused = true)]
 async fn failures_that_may_pass_are_tried_again_and_others_are_not() {
-    let panicked = DriveError::Panicked.into();
+    let panicked = RunError::Panicked.into();
     let agent = ScriptedInvoke::new([Err(panicked), Ok(ScriptedInvoke::answer("4"))]);
     let bench = bench(agent);
     let job_id = bench.submit().await;

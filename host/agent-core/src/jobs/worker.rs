@@ -1,7 +1,7 @@
 //! The worker: claims a job, renews its lease (heartbeat) while the run is driven, and tells the queue how that ended.
 //!
 //! What does not belong here: what an end means for the job (`disposition.rs`), and how a run is resumed
-//! (`drive/`).
+//! (`driver/`).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::signals::JobSignals;
 use super::spans;
 use crate::backoff::Backoff;
 use crate::circuit::SharedCircuit;
-use crate::drive::DriveError;
+use crate::driver::RunError;
 use crate::error_chain::ErrorChain;
 use crate::observe::{AttemptOutcome, Observer};
 use crate::outage::Outage;
@@ -191,7 +191,7 @@ impl Worker {
             biased;
             () = running.cancelled() => End::Cancelled,
             end = self.hold(claim) => end,
-            answer = &mut run => End::Ran(answer.unwrap_or(Err(DriveError::Panicked.into()))),
+            answer = &mut run => End::Ran(answer.unwrap_or(Err(RunError::Panicked.into()))),
             () = after(stopping, STEP_GRACE) => End::OutOfTime,
         };
         if matches!(end, End::Cancelled) {
@@ -212,8 +212,8 @@ impl Worker {
     ) -> Result<Answer, InvokeError> {
         let _permit = tokio::select! {
             biased;
-            () = stopping.cancelled() => return Err(DriveError::Stopped.into()),
-            () = cancel.cancelled() => return Err(DriveError::Stopped.into()),
+            () = stopping.cancelled() => return Err(RunError::Stopped.into()),
+            () = cancel.cancelled() => return Err(RunError::Stopped.into()),
             permit = self.context.admission.acquire() => permit,
         };
         let ask = Ask {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tracing::Instrument as _;
 
 use super::{Answer, Ask, Invoke, InvokeError};
-use crate::drive::{DriveError, Driver, gen_ai};
+use crate::driver::{Driver, RunError, gen_ai};
 use crate::ports::{Journal, Model, Toolbox};
 use crate::words::{Limits, Task};
 
@@ -52,7 +52,7 @@ impl Invoke for Agent {
         };
         // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it.
         let history = match &ask.job_id {
-            Some(_) => self.journal.read(&task.id, 0).await.map_err(DriveError::Journal)?,
+            Some(_) => self.journal.read(&task.id, 0).await.map_err(RunError::Journal)?,
             None => Vec::new(),
         };
         let span = gen_ai::invoke_agent(&task);

@@ -8,7 +8,7 @@ use tracing::{info, warn};
 
 use super::{Answer, Ask, Invoke, InvokeError};
 use crate::circuit::{SharedCircuit, Turn, Verdict};
-use crate::drive::DriveError;
+use crate::driver::RunError;
 use crate::ports::ModelError;
 use crate::words::StopReason;
 
@@ -32,7 +32,7 @@ impl<I: Invoke> Invoke for Breaker<I> {
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
         let pass = self.circuit.enter().map_err(|retry_after| InvokeError::CircuitOpen { retry_after })?;
         let answer = AssertUnwindSafe(self.inner.invoke(ask)).catch_unwind().await;
-        let mut answer = answer.unwrap_or(Err(DriveError::Panicked.into()));
+        let mut answer = answer.unwrap_or(Err(RunError::Panicked.into()));
         match pass.end(judge(&answer)) {
             Some(Turn::Opened) => warn!("the agent fails too often: its circuit opens"),
             Some(Turn::Closed) => info!("the agent answers again: its circuit closes"),
@@ -50,18 +50,15 @@ impl<I: Invoke> Invoke for Breaker<I> {
 fn judge(answer: &Result<Answer, InvokeError>) -> Verdict {
     match answer {
         Ok(answer) if answer.result.stop_reason == StopReason::Cancelled => Verdict::Neither,
-        Ok(_) | Err(InvokeError::Run(DriveError::Model(ModelError::Refused { .. }))) => Verdict::Success,
-        Err(InvokeError::TimedOut { .. } | InvokeError::Run(DriveError::Model(_) | DriveError::Panicked)) => {
+        Ok(_) | Err(InvokeError::Run(RunError::Model(ModelError::Refused { .. }))) => Verdict::Success,
+        Err(InvokeError::TimedOut { .. } | InvokeError::Run(RunError::Model(_) | RunError::Panicked)) => {
             Verdict::Failure
         }
         Err(
             InvokeError::Busy { .. }
             | InvokeError::CircuitOpen { .. }
             | InvokeError::Run(
-                DriveError::Journal(_)
-                | DriveError::Driver(_)
-                | DriveError::Stopped
-                | DriveError::Stuck { .. },
+                RunError::Journal(_) | RunError::Driver(_) | RunError::Stopped | RunError::Stuck { .. },
             ),
         ) => Verdict::Neither,
     }
@@ -82,12 +79,12 @@ mod tests {
 
     fn unreachable() -> InvokeError {
         let (provider, detail) = ("p".into(), "connection refused".into());
-        InvokeError::Run(DriveError::Model(ModelError::Unreachable { provider, detail }))
+        InvokeError::Run(RunError::Model(ModelError::Unreachable { provider, detail }))
     }
 
     fn refused() -> InvokeError {
         let (provider, detail) = ("p".into(), "400".into());
-        InvokeError::Run(DriveError::Model(ModelError::Refused { provider, detail }))
+        InvokeError::Run(RunError::Model(ModelError::Refused { provider, detail }))
     }
 
     #[tokio::test(start_paused = true)]
@@ -118,7 +115,7 @@ mod tests {
             (InvokeError::TimedOut { limit: RESET_TIMEOUT, retry_after: None }, true),
             (refused(), false),
             (InvokeError::Busy { waited: Duration::ZERO }, false),
-            (InvokeError::Run(DriveError::Stopped), false),
+            (InvokeError::Run(RunError::Stopped), false),
         ] {
             let circuit = SharedCircuit::new(DEFAULT_MIN_VOLUME);
             let agent = ScriptedInvoke::new((0..9).map(|_| Err(error.clone())));
@@ -138,7 +135,7 @@ mod tests {
         let breaker = Breaker::new(agent.clone(), circuit.clone());
         for _ in 0..DEFAULT_MIN_VOLUME {
             let error = breaker.invoke(ask()).await.unwrap_err();
-            assert!(matches!(error, InvokeError::Run(DriveError::Panicked)), "{error}");
+            assert!(matches!(error, InvokeError::Run(RunError::Panicked)), "{error}");
         }
         assert_eq!(circuit.state(), CircuitState::Open);
         assert_eq!(circuit.turns(), Turns { opened: 1, closed: 0 });

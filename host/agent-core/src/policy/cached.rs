@@ -15,7 +15,7 @@ use tracing::{Instrument, info, warn};
 
 use super::single_flight::SingleFlight;
 use super::{Answer, Ask, Invoke, InvokeError};
-use crate::drive::DriveError;
+use crate::driver::RunError;
 use crate::observe::{CacheUse, Observer};
 use crate::outage::Outage;
 use crate::ports::{CacheError, ResultCache, Toolbox};
@@ -78,7 +78,7 @@ impl<I: Invoke + 'static> Invoke for Cached<I> {
             async move {
                 // A panic becomes an error, or it would be repeated in every waiter.
                 let answer = AssertUnwindSafe(parts.answer(&key, &tools, ask)).catch_unwind().await;
-                answer.unwrap_or(Err(DriveError::Panicked.into()))
+                answer.unwrap_or(Err(RunError::Panicked.into()))
             }
             .in_current_span()
             .boxed()

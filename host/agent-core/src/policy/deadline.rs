@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Answer, Ask, Invoke, InvokeError};
-use crate::drive::DriveError;
+use crate::driver::RunError;
 
 /// How much later the deadline is that the run itself is told of.
 const MARGIN: Duration = Duration::from_millis(100);
@@ -36,7 +36,7 @@ impl<I: Invoke> Invoke for Deadline<I> {
         match timeout_at(until, self.inner.invoke(ask)).await {
             // The provider's own time limit may end in the same tick of the clock, and the run is looked at first.
             // Whoever was waited for, it took too long (decisions, "Agent past 30 s").
-            Ok(Err(InvokeError::Run(DriveError::Model(_)))) if Instant::now() >= until => late(),
+            Ok(Err(InvokeError::Run(RunError::Model(_)))) if Instant::now() >= until => late(),
             Ok(result) => result,
             Err(_elapsed) => late(),
         }
@@ -65,7 +65,7 @@ mod tests {
     impl Invoke for Silent {
         async fn invoke(&self, _ask: Ask) -> Result<Answer, InvokeError> {
             tokio::time::sleep(self.0).await;
-            Err(DriveError::Model(ModelError::Timeout { provider: "p".into() }).into())
+            Err(RunError::Model(ModelError::Timeout { provider: "p".into() }).into())
         }
     }
 

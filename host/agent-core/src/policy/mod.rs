@@ -24,7 +24,7 @@ pub use cached::{Cached, TIME_TO_LIVE};
 pub use deadline::Deadline;
 pub use recorded::Recorded;
 
-use crate::drive::DriveError;
+use crate::driver::RunError;
 use crate::ports::Epoch;
 use crate::usage_meter::UsageMeter;
 use crate::words::{AgentResult, Grants, Options, Principal};
@@ -109,7 +109,7 @@ pub enum InvokeError {
     Run(
         #[source]
         #[from]
-        DriveError,
+        RunError,
     ),
     /// The run took longer than it may.
     #[error("the agent run took longer than {} ms", .limit.as_millis())]

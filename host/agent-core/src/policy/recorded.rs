@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Ask, Invoke, InvokeError};
-use crate::drive::DriveError;
+use crate::driver::RunError;
 use crate::error_chain::ErrorChain;
 use crate::journal::WriteBehind;
 use crate::ports::JournalError;
@@ -46,8 +46,8 @@ fn outcome(answer: &Result<Answer, InvokeError>, meter: &UsageMeter) -> Option<R
             InvokeError::Busy { .. }
             | InvokeError::CircuitOpen { .. }
             | InvokeError::Run(
-                DriveError::Stopped
-                | DriveError::Journal(
+                RunError::Stopped
+                | RunError::Journal(
                     JournalError::Conflict { .. } | JournalError::Fenced { .. } | JournalError::Newer { .. },
                 ),
             ),
@@ -185,13 +185,13 @@ mod tests {
         let refused = ModelError::Refused { provider: "p".into(), detail: "401".into() };
         for (error, recorded) in [
             (
-                InvokeError::Run(DriveError::Model(refused)),
+                InvokeError::Run(RunError::Model(refused)),
                 Some(
                     "the agent run failed: the model call failed: the model provider p refused the request: 401",
                 ),
             ),
             (InvokeError::Busy { waited: std::time::Duration::ZERO }, None),
-            (InvokeError::Run(DriveError::Stopped), None),
+            (InvokeError::Run(RunError::Stopped), None),
         ] {
             let (store, behind, drain) = behind();
             let recorder = Recorded::new(ScriptedInvoke::new([Err(error)]), behind);

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The rules of a run live here and nowhere else: how many model calls it may make, what it may spend, and
-//! what a model is told about a tool that does not exist. Carrying steps out is [`crate::drive`]'s business.
+//! what a model is told about a tool that does not exist. Carrying steps out is [`crate::driver`]'s business.
 //!
 //! What happened is taken from the events alone, and the rules are asked only for what comes next. So a
 //! journal folds to the same history with whatever tools are loaded when it is read.
@@ -15,8 +15,8 @@
 mod budget;
 mod progress;
 mod refusal;
+mod remaining;
 mod repeats;
-mod room;
 #[cfg(test)]
 mod tests;
 

@@ -8,7 +8,7 @@ use futures::stream::{Stream, unfold};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::drive::DriveError;
+use crate::driver::RunError;
 use crate::policy::{Answer, InvokeError};
 use crate::ports::{Journal, JournalError};
 use crate::words::Event;
@@ -47,12 +47,12 @@ impl RunHandle {
     }
 
     /// How the run ended, once it has. Cancellation-safe. When its owner was dropped, because the
-    /// synchronous caller left or the process was made to end, it is [`DriveError::Stopped`].
+    /// synchronous caller left or the process was made to end, it is [`RunError::Stopped`].
     pub async fn result(&self) -> Outcome {
         let mut outcome = self.outcome.clone();
         match outcome.wait_for(Option::is_some).await {
-            Ok(ended) => ended.clone().unwrap_or(Err(DriveError::Stopped.into())),
-            Err(_owner_is_gone) => Err(DriveError::Stopped.into()),
+            Ok(ended) => ended.clone().unwrap_or(Err(RunError::Stopped.into())),
+            Err(_owner_is_gone) => Err(RunError::Stopped.into()),
         }
     }
 

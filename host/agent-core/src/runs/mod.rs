@@ -30,7 +30,7 @@ use tracing::Instrument as _;
 
 pub use handle::{Outcome, RunHandle};
 
-use crate::drive::DriveError;
+use crate::driver::RunError;
 use crate::policy::{Ask, Invoke};
 use crate::ports::{Journal, Spawn};
 
@@ -88,7 +88,7 @@ impl Shared {
     async fn own(&self, owned: Owned, ask: Ask) -> Outcome {
         // A panic is a failure of this run, for all of its readers.
         let run = AssertUnwindSafe(self.stack.invoke(ask)).catch_unwind();
-        let outcome = run.await.unwrap_or(Err(DriveError::Panicked.into()));
+        let outcome = run.await.unwrap_or(Err(RunError::Panicked.into()));
         owned.outcome.send_replace(Some(outcome.clone()));
         outcome
     }

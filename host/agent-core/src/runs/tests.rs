@@ -94,7 +94,7 @@ async fn a_run_that_panics_fails_for_all_of_its_readers() {
     let run = runs.start(ask());
     let (first, second) = tokio::join!(run.result(), run.result());
     for outcome in [first, second] {
-        assert!(matches!(outcome, Err(InvokeError::Run(DriveError::Panicked))), "{outcome:?}");
+        assert!(matches!(outcome, Err(InvokeError::Run(RunError::Panicked))), "{outcome:?}");
     }
 }
 
@@ -114,6 +114,6 @@ async fn a_reader_is_told_when_the_journal_fails_or_the_owner_is_gone() {
     assert!((&mut owner).now_or_never().is_none());
     let reader = runs.attach(&id).unwrap();
     drop(owner);
-    assert!(matches!(reader.result().await, Err(InvokeError::Run(DriveError::Stopped))));
+    assert!(matches!(reader.result().await, Err(InvokeError::Run(RunError::Stopped))));
     assert!(runs.attach(&id).is_none());
 }

@@ -19,13 +19,13 @@ const BUILT_TOOLS: &str = "target/tools";
 /// How long the token that is printed is valid.
 const TOKEN_LIFETIME: Duration = Duration::from_hours(24);
 
-pub(crate) async fn run(lane: Handle) -> anyhow::Result<Exit> {
+pub(crate) async fn run(guest_runtime: Handle) -> anyhow::Result<Exit> {
     let vars = DevVars::over(ProcessEnv);
     let demo = vars.defaults.contains_key("LLM_MODEL");
     let secret = vars.defaults.get("JWT_SECRET");
     let token = secret.map(|secret| sign(secret)).transpose()?;
     let tools = Tools::from_vars(&vars)?.folder;
-    serve::run(&vars, lane, |address| introduce(address, token.as_deref(), demo, &tools)).await
+    serve::run(&vars, guest_runtime, |address| introduce(address, token.as_deref(), demo, &tools)).await
 }
 
 /// The environment, and beneath it what it leaves open.

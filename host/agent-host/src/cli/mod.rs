@@ -58,12 +58,12 @@ pub fn run_alone(arguments: Arguments) -> Result<Exit, Arguments> {
     }
 }
 
-/// Carries a command out. `lane` is where guests go on that take long.
-pub async fn run(arguments: Arguments, lane: Handle) -> anyhow::Result<Exit> {
+/// Carries a command out. `guest_runtime` is where guests go on that take long.
+pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
     match arguments.command {
-        Command::Serve => serve::run(&crate::config::ProcessEnv, lane, |_| {}).await,
-        Command::Dev => dev::run(lane).await,
-        Command::Tools(arguments) => tools::run(&arguments, lane).await,
+        Command::Serve => serve::run(&crate::config::ProcessEnv, guest_runtime, |_| {}).await,
+        Command::Dev => dev::run(guest_runtime).await,
+        Command::Tools(arguments) => tools::run(&arguments, guest_runtime).await,
         Command::Token(arguments) => token::run(arguments),
         Command::Cache(arguments) => cache::run(arguments).await,
         Command::Variables(arguments) => variables::run(&arguments),

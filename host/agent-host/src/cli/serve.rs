@@ -14,9 +14,9 @@ use uuid::Uuid;
 
 use super::Exit;
 use crate::config::{self, Config, EnvVars};
-use crate::descriptors;
+use crate::file_limits;
 use crate::serve::lambda::LeftBehind;
-use crate::serve::{self, BodyLimits, Outcome, Server, Signal, Times};
+use crate::serve::{self, BodyLimits, Outcome, Server, Signal, Timeouts};
 use crate::tasks::{Supervisor, Tasks};
 use crate::telemetry::export::Exporter;
 use crate::telemetry::{self, Destination};
@@ -25,7 +25,7 @@ use crate::wire::{self, Identity, Running, Service};
 /// Serves until a signal ends it. `introduce` is told the address once it is served.
 pub(crate) async fn run(
     vars: &impl EnvVars,
-    lane: Handle,
+    guest_runtime: Handle,
     introduce: impl FnOnce(SocketAddr),
 ) -> anyhow::Result<Exit> {
     let config = Config::from_vars(vars)?;
@@ -42,11 +42,11 @@ pub(crate) async fn run(
         say_where_traces_go(tracing);
     }
     let mut signals = serve::signals().context("listening for signals")?;
-    let descriptors = descriptors::raise_limit();
+    let descriptors = file_limits::raise_limit();
 
     let latch = Latch::default();
     if is_function {
-        return run_as_function(&config, lane, latch, signals, exporter).await;
+        return run_as_function(&config, guest_runtime, latch, signals, exporter).await;
     }
 
     let (host, port) = (config.http.host.as_str(), config.http.port);
@@ -57,11 +57,11 @@ pub(crate) async fn run(
     let worker = worker_name(&address.to_string());
     let hosts = if address.ip().to_canonical().is_loopback() { Hosts::Loopback } else { Hosts::Named };
     let identity = Identity { worker, hosts };
-    let most_connections = descriptors::connections(config.http.max_connections, descriptors);
+    let most_connections = file_limits::connections(config.http.max_connections, descriptors);
     let stopping = CancellationToken::new();
     // What the start waits for, such as a database, must not keep a signal waiting.
     let built = tokio::select! {
-        built = wire::build(&config, lane, identity, latch.readiness(), &stopping) => built?,
+        built = wire::build(&config, guest_runtime, identity, latch.readiness(), &stopping) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
     };
     let Service { router, background, http_metrics, .. } = built;
@@ -82,7 +82,7 @@ pub(crate) async fn run(
     let server = Server {
         listener,
         router,
-        times: Times::with_drain(config.http.drain),
+        times: Timeouts::with_drain(config.http.drain),
         bodies: BodyLimits { bytes: config.http.max_body_bytes, time: config.http.body_timeout },
         most_connections,
         metrics: http_metrics,
@@ -133,7 +133,7 @@ async fn close(running: Running, exports: Tasks) {
 /// behind is written before its answer is given.
 async fn run_as_function(
     config: &Config,
-    lane: Handle,
+    guest_runtime: Handle,
     latch: Latch,
     mut signals: impl Stream<Item = Signal> + Unpin,
     exporter: Option<Exporter>,
@@ -141,7 +141,7 @@ async fn run_as_function(
     let stopping = CancellationToken::new();
     let identity = Identity { worker: worker_name("lambda"), hosts: Hosts::Unchecked };
     let built = tokio::select! {
-        built = wire::build(config, lane, identity, latch.readiness(), &stopping) => built?,
+        built = wire::build(config, guest_runtime, identity, latch.readiness(), &stopping) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
     };
     let Service { router, background, recording, .. } = built;

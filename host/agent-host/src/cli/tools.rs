@@ -37,15 +37,19 @@ enum Command {
     Call(call::Arguments),
 }
 
-pub(crate) async fn run(arguments: &Arguments, lane: Handle) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
     match &arguments.command {
-        Some(Command::Call(arguments)) => call::run(arguments, lane).await,
-        None => list(arguments.json, lane).await,
+        Some(Command::Call(arguments)) => call::run(arguments, guest_runtime).await,
+        None => list(arguments.json, guest_runtime).await,
     }
 }
 
 /// Loads the tools folder.
-async fn load(config: &Tools, lane: Handle, observer: Arc<dyn Observer>) -> anyhow::Result<ToolHost> {
+async fn load(
+    config: &Tools,
+    guest_runtime: Handle,
+    observer: Arc<dyn Observer>,
+) -> anyhow::Result<ToolHost> {
     let folder = &config.folder;
     if !folder.is_dir() {
         let found = if folder.exists() { "is no folder" } else { "does not exist" };
@@ -56,15 +60,16 @@ async fn load(config: &Tools, lane: Handle, observer: Arc<dyn Observer>) -> anyh
         );
     }
     let host =
-        wire::start_observed_tools(config, Agent::token_budget_of(&ProcessEnv)?, lane, observer).await?;
+        wire::start_observed_tools(config, Agent::token_budget_of(&ProcessEnv)?, guest_runtime, observer)
+            .await?;
     // The start itself does not wait for what has to be compiled.
     host.reload().await;
     Ok(host)
 }
 
-async fn list(json: bool, lane: Handle) -> anyhow::Result<Exit> {
+async fn list(json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
     telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
-    let host = load(&Tools::from_vars(&ProcessEnv)?, lane, Arc::new(NoObserver)).await?;
+    let host = load(&Tools::from_vars(&ProcessEnv)?, guest_runtime, Arc::new(NoObserver)).await?;
     let tools = host.list();
     let text = if json { serde_json::to_string_pretty(&tools)? + "\n" } else { describe(&tools) };
     print(&text)?;

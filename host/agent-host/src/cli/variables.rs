@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use clap::{Args, ValueEnum};
 
 use super::Exit;
-use crate::config::reference;
+use crate::config::settings_reference;
 
 /// Lists the settings.
 #[derive(Debug, Args)]
@@ -25,8 +25,8 @@ enum Format {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let text = match arguments.format {
-        Format::Env => reference::env_file(),
-        Format::Markdown => reference::markdown(),
+        Format::Env => settings_reference::env_file(),
+        Format::Markdown => settings_reference::markdown(),
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(Exit::Success)

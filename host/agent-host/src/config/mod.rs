@@ -15,25 +15,25 @@
 //! What does not belong here: opening, connecting or checking anything that a variable names.
 
 mod agent;
+pub mod all_settings;
 mod context;
 mod http;
 mod http_url;
-mod kind;
 mod model;
 mod number;
 mod observe;
 mod problem;
 mod process_env;
 mod reader;
-pub mod reference;
 mod service;
 mod setting;
+pub mod settings_reference;
 mod stores;
-pub mod table;
 #[cfg(test)]
 mod tests;
 mod tools;
 mod tracing;
+mod value_type;
 mod variant_b;
 
 pub use self::tracing::{Headers, Sampling, Tracing};
@@ -41,7 +41,6 @@ pub use agent::Agent;
 pub use context::{Environment, Variant};
 pub use http::Http;
 pub use http_url::HttpUrl;
-pub use kind::{Kind, Unit};
 pub use model::{ModelAccess, ModelId, ModelProvider, Models};
 pub use observe::{Log, LogFormat, LogLevel, Observe};
 pub use problem::{Problem, Problems};
@@ -50,6 +49,7 @@ pub use service::Service;
 pub use setting::{DefaultValue, Need, Setting};
 pub use stores::{Database, KeyValue, Stores};
 pub use tools::Tools;
+pub use value_type::{Kind, Unit};
 pub use variant_b::VariantB;
 
 use reader::{Reader, Reported};
@@ -80,7 +80,7 @@ pub struct Config {
 impl Config {
     /// Reads and checks every variable.
     pub fn from_vars(vars: &impl EnvVars) -> Result<Self, Problems> {
-        reader::collect(vars, &table::all().collect::<Vec<_>>(), Self::read)
+        reader::collect(vars, &all_settings::all().collect::<Vec<_>>(), Self::read)
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {

@@ -10,11 +10,11 @@ use agent_core::secret::Secret;
 
 use super::context::{Environment, Variant};
 use super::http_url::HttpUrl;
-use super::kind::Kind;
 use super::number;
 use super::problem::{Problem, Problems};
 use super::process_env::EnvVars;
 use super::setting::{Need, Setting};
+use super::value_type::Kind;
 
 /// A problem was found and noted.
 #[derive(Debug, Clone, Copy)]

@@ -3,9 +3,9 @@
 use url::Url;
 
 use super::context::{Environment, Variant};
-use super::kind::either;
 use super::reader::{Reader, Reported};
 use super::setting::{Need, one_of, settings, special};
+use super::value_type::either;
 
 settings! {
     /// The endpoints that are served. The requirements of every served variant apply.

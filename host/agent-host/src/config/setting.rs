@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::kind::{Kind, Unit};
+use super::value_type::{Kind, Unit};
 
 /// The highest limit of a duration, in milliseconds: an hour. A larger number is a mistake in the unit.
 pub(super) const HOUR: u64 = 3_600_000;
@@ -12,7 +12,7 @@ pub(super) const HOUR: u64 = 3_600_000;
 /// Bytes of a MiB.
 pub(super) const MIB: u64 = 1 << 20;
 
-/// One environment variable. The whole table of them is [`super::table`].
+/// One environment variable. The whole table of them is [`super::all_settings`].
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// Its name.

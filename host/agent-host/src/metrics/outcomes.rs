@@ -1,6 +1,6 @@
 //! What runs came to, and why: what an alert needs.
 
-use agent_core::drive::DriveError;
+use agent_core::driver::RunError;
 use agent_core::policy::{Answer, Ask, Invoke, InvokeError};
 use agent_core::ports::ModelError;
 use agent_core::words::StopReason;
@@ -102,17 +102,17 @@ fn judge(answer: &Result<Answer, InvokeError>) -> Outcome {
         Err(InvokeError::Busy { .. }) => ("rejected", "busy"),
         Err(InvokeError::CircuitOpen { .. }) => ("rejected", "circuit_open"),
         Err(InvokeError::Run(error)) => match error {
-            DriveError::Model(ModelError::Timeout { .. }) => (FAILED, "model_timeout"),
-            DriveError::Model(ModelError::Unreachable { .. }) => (FAILED, "model_unreachable"),
-            DriveError::Model(ModelError::Unavailable { .. }) => (FAILED, "model_unavailable"),
-            DriveError::Model(ModelError::RateLimited { .. }) => (FAILED, "model_rate_limited"),
-            DriveError::Model(ModelError::Refused { .. }) => (FAILED, "model_refused"),
-            DriveError::Model(ModelError::Malformed { .. }) => (FAILED, "model_malformed"),
-            DriveError::Journal(_) => (FAILED, "journal"),
-            DriveError::Driver(_) => (FAILED, "internal"),
-            DriveError::Stuck { .. } => (FAILED, "stuck"),
-            DriveError::Panicked => (FAILED, "panicked"),
-            DriveError::Stopped => ("handed_back", "shutdown"),
+            RunError::Model(ModelError::Timeout { .. }) => (FAILED, "model_timeout"),
+            RunError::Model(ModelError::Unreachable { .. }) => (FAILED, "model_unreachable"),
+            RunError::Model(ModelError::Unavailable { .. }) => (FAILED, "model_unavailable"),
+            RunError::Model(ModelError::RateLimited { .. }) => (FAILED, "model_rate_limited"),
+            RunError::Model(ModelError::Refused { .. }) => (FAILED, "model_refused"),
+            RunError::Model(ModelError::Malformed { .. }) => (FAILED, "model_malformed"),
+            RunError::Journal(_) => (FAILED, "journal"),
+            RunError::Driver(_) => (FAILED, "internal"),
+            RunError::Stuck { .. } => (FAILED, "stuck"),
+            RunError::Panicked => (FAILED, "panicked"),
+            RunError::Stopped => ("handed_back", "shutdown"),
         },
     }
 }

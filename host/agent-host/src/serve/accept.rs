@@ -95,7 +95,7 @@ mod tests {
     use axum::Router;
     use axum::routing::get;
 
-    use super::super::{BodyLimits, Times};
+    use super::super::{BodyLimits, Timeouts};
     use super::*;
     use crate::metrics::HttpMetrics;
 
@@ -110,7 +110,7 @@ mod tests {
         let router = Router::new().route("/", get(async || "served"));
         let shared = Shared {
             router,
-            times: Times::with_drain(Duration::ZERO),
+            times: Timeouts::with_drain(Duration::ZERO),
             bodies: BodyLimits { bytes: 0, time: Duration::ZERO },
             metrics: Arc::new(HttpMetrics::register(&prometheus::Registry::new()).unwrap()),
         };

@@ -22,10 +22,10 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
-use super::answers::{AnswerBody, AnswerSocket, Answers};
+use super::answer_progress::{AnswerBody, AnswerSocket, Answers};
+use super::connection_errors;
 use super::connections::Open;
-use super::refused;
-use super::times::Times;
+use super::timeouts::Timeouts;
 use super::unread_body::{self, BodyLimits, Lent, LentBody, Rest};
 use crate::metrics::HttpMetrics;
 use crate::tasks::when_woken;
@@ -40,7 +40,7 @@ const LOOK_WHEN_FULL: Duration = Duration::from_millis(1);
 /// What all connections are served with.
 pub(super) struct Shared {
     pub(super) router: Router,
-    pub(super) times: Times,
+    pub(super) times: Timeouts,
     pub(super) bodies: BodyLimits,
     pub(super) metrics: Arc<HttpMetrics>,
 }
@@ -106,7 +106,7 @@ pub(super) async fn serve(
     tokio::select! {
         biased;
         ended = requests => if let Err(error) = ended {
-            refused::note(peer, &error, &shared.metrics);
+            connection_errors::note(peer, &error, &shared.metrics);
         },
         () = when_woken(others) => {}
     }

@@ -2,7 +2,7 @@
 //!
 //! When all are taken, a new one displaces the one that has been idle for longest: a client that holds hundreds of
 //! idle connections starves nobody. While none is idle, new ones wait in the kernel's queue. What idle means is for
-//! `answers.rs` to say.
+//! `answer_progress.rs` to say.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

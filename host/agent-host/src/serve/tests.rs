@@ -36,12 +36,12 @@ struct Bench {
 }
 
 /// Runs a service and `act` side by side until both have ended.
-async fn with_service<F: Future<Output = ()>>(times: Times, act: impl FnOnce(Bench) -> F) -> Outcome {
+async fn with_service<F: Future<Output = ()>>(times: Timeouts, act: impl FnOnce(Bench) -> F) -> Outcome {
     with_closing(times, async {}, act).await
 }
 
 async fn with_closing<F: Future<Output = ()>>(
-    times: Times,
+    times: Timeouts,
     close: impl Future<Output = ()>,
     act: impl FnOnce(Bench) -> F,
 ) -> Outcome {
@@ -57,7 +57,7 @@ async fn with_changed<F: Future<Output = ()>>(
 }
 
 async fn with_server<F: Future<Output = ()>>(
-    times: Times,
+    times: Timeouts,
     change: impl FnOnce(&mut Server),
     close: impl Future<Output = ()>,
     act: impl FnOnce(Bench) -> F,
@@ -91,9 +91,9 @@ async fn with_server<F: Future<Output = ()>>(
 }
 
 /// No limit that a test does not ask for comes into play: a test that hangs is the runner's business.
-fn times() -> Times {
+fn times() -> Timeouts {
     const HOUR: Duration = Duration::from_secs(3600);
-    Times { drain: Duration::ZERO, force: HOUR, first_request: HOUR, next_request: HOUR, unread: HOUR }
+    Timeouts { drain: Duration::ZERO, force: HOUR, first_request: HOUR, next_request: HOUR, unread: HOUR }
 }
 
 impl Bench {
@@ -208,7 +208,7 @@ async fn idle_connections_are_closed_whether_or_not_they_have_asked_before() {
 
 #[tokio::test]
 async fn while_draining_requests_are_no_longer_wanted_but_answered() {
-    let times = Times { drain: Duration::from_secs(3600), ..times() };
+    let times = Timeouts { drain: Duration::from_secs(3600), ..times() };
     let outcome = with_service(times, async |mut bench| {
         let mut known = bench.connect().await;
         assert_eq!(known.ask_for("/hello").await, "hello");
@@ -224,7 +224,7 @@ async fn while_draining_requests_are_no_longer_wanted_but_answered() {
 
 #[tokio::test]
 async fn the_drain_ends_by_itself() {
-    let times = Times { drain: Duration::from_secs(5), force: Duration::from_secs(30), ..times() };
+    let times = Timeouts { drain: Duration::from_secs(5), force: Duration::from_secs(30), ..times() };
     let start = async |bench: Bench| {
         bench.signal(Signal::Terminate);
         tokio::time::pause();
@@ -250,7 +250,7 @@ async fn a_second_signal_forces_the_end_of_a_request() {
 
 #[tokio::test]
 async fn the_deadline_forces_the_end_of_a_request() {
-    let times = Times { drain: Duration::from_secs(3), force: Duration::from_secs(30), ..times() };
+    let times = Timeouts { drain: Duration::from_secs(3), force: Duration::from_secs(30), ..times() };
     let began = Instant::now();
     let outcome = with_service(times, async |bench| {
         let mut client = bench.connect().await;
@@ -292,7 +292,7 @@ async fn what_is_to_be_closed_is_closed_after_the_last_answer_and_under_the_same
 
 #[tokio::test]
 async fn a_client_that_takes_its_time_is_let_go() {
-    let times = Times {
+    let times = Timeouts {
         first_request: Duration::from_secs(10),
         next_request: Duration::from_secs(65),
         force: Duration::from_secs(3600),
@@ -329,7 +329,7 @@ async fn signals_of_the_process_are_told_apart() {
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_let_go_and_holds_up_no_shutdown() {
-    let times = Times { unread: Duration::from_millis(100), ..times() };
+    let times = Timeouts { unread: Duration::from_millis(100), ..times() };
     let outcome = with_service(times, async |bench| {
         let mut deaf = bench.connect().await;
         deaf.ask("/huge").await;

@@ -1,4 +1,4 @@
-//! What goes on beside the requests, and the order in which it ends.
+//! What goes on beside the requests. The order in which it ends stands in `shutdown.rs`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tool_host::ToolHost;
 
 use super::migration::Migration;
+use super::shutdown::Running;
 use crate::metrics::QueueDepth;
 use crate::tasks::{Supervisor, Tasks};
 
@@ -33,7 +34,7 @@ pub struct Background {
     /// The owners of requests' runs.
     pub(super) runs: Tasks,
     pub(super) recording: Option<Recording>,
-    pub(super) jobbing: Option<Jobbing>,
+    pub(super) processing: Option<JobProcessing>,
     pub(super) database: Option<SqlPool>,
     pub(super) mongo: Option<MongoStore>,
 }
@@ -46,7 +47,7 @@ pub(super) struct Recording {
 }
 
 /// How jobs are worked off.
-pub(super) struct Jobbing {
+pub(super) struct JobProcessing {
     pub(super) queue: Arc<dyn JobQueue>,
     /// Writes for the queue, if it does not do so by itself.
     pub(super) writer: Option<Writer>,
@@ -54,19 +55,6 @@ pub(super) struct Jobbing {
     /// The worker's name.
     pub(super) name: String,
     pub(super) depth: QueueDepth,
-}
-
-/// What was started, to be ended in its order.
-pub struct Running {
-    runs: Tasks,
-    /// What can be dropped wherever it stands.
-    others: Tasks,
-    workers: Tasks,
-    drain: Tasks,
-    writer: Tasks,
-    queue: Option<Arc<dyn JobQueue>>,
-    database: Option<SqlPool>,
-    mongo: Option<MongoStore>,
 }
 
 impl Background {
@@ -104,9 +92,9 @@ impl Background {
         if let Some(recording) = self.recording {
             starting.record(recording, &running);
         }
-        if let Some(jobbing) = self.jobbing {
-            running.queue = Some(jobbing.queue.clone());
-            starting.work_off(jobbing, &self.tools, without_workers, &running);
+        if let Some(processing) = self.processing {
+            running.queue = Some(processing.queue.clone());
+            starting.work_off(processing, &self.tools, without_workers, &running);
         }
         running
     }
@@ -157,17 +145,23 @@ impl Starting<'_> {
         self.begin(&running.drain, "run-recorder", record);
     }
 
-    fn work_off(&self, jobbing: Jobbing, tools: &Arc<ToolHost>, without_workers: bool, running: &Running) {
-        let (depth, queue) = (jobbing.depth, jobbing.queue.clone());
+    fn work_off(
+        &self,
+        processing: JobProcessing,
+        tools: &Arc<ToolHost>,
+        without_workers: bool,
+        running: &Running,
+    ) {
+        let (depth, queue) = (processing.depth, processing.queue.clone());
         self.begin(&running.others, "queue-depth", move || depth.clone().watch(queue.clone()));
-        if let Some(writer) = jobbing.writer {
+        if let Some(writer) = processing.writer {
             self.begin(&running.writer, "queue-writer", move || writer.run());
         }
         if without_workers {
             return;
         }
-        self.recover(jobbing.queue, jobbing.name, &running.others);
-        let worker = Arc::new(jobbing.worker);
+        self.recover(processing.queue, processing.name, &running.others);
+        let worker = Arc::new(processing.worker);
         for _ in 0..WORKERS {
             let (worker, tools, until) = (worker.clone(), tools.clone(), self.stopping.clone());
             let work = move || {
@@ -180,33 +174,6 @@ impl Starting<'_> {
                 }
             };
             self.begin(&running.workers, "worker", work);
-        }
-    }
-}
-
-impl Running {
-    /// Ends everything: nobody asks any more when this is called.
-    pub async fn close(self) {
-        // A run whose caller is gone has been told to end and may not have been polled since.
-        self.runs.abort();
-        self.runs.finished().await;
-        // They were told to stop when the service was; now their jobs are handed back.
-        self.workers.finished().await;
-        self.others.abort();
-        self.others.finished().await;
-        if let Some(queue) = self.queue {
-            queue.close().await;
-        }
-        // What the last requests and jobs left behind is written before the stores close.
-        self.drain.stop();
-        self.drain.finished().await;
-        self.writer.abort();
-        self.writer.finished().await;
-        if let Some(mongo) = self.mongo {
-            mongo.close().await;
-        }
-        if let Some(database) = self.database {
-            database.close().await;
         }
     }
 }
@@ -232,15 +199,6 @@ async fn recover(queue: Arc<dyn JobQueue>, worker: String) {
 impl fmt::Debug for Background {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Background").field("tools", &self.tools).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Running {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running")
-            .field("others", &self.others)
-            .field("workers", &self.workers)
-            .finish_non_exhaustive()
     }
 }
 

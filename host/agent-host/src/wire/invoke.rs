@@ -14,7 +14,7 @@ use crate::config;
 use crate::metrics::Metrics;
 
 /// What every stack is built from.
-pub(crate) struct Parts<'a> {
+pub(crate) struct SharedDeps<'a> {
     pub(crate) config: &'a config::Agent,
     pub(crate) metrics: &'a Metrics,
     pub(crate) model: Arc<dyn Model>,
@@ -33,7 +33,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) spawn: Arc<dyn Spawn>,
 }
 
-impl Parts<'_> {
+impl SharedDeps<'_> {
     /// What a request of Variant A is given to.
     pub(crate) fn for_variant_a(&self) -> Arc<dyn Invoke> {
         Arc::new(self.guarded())

@@ -7,6 +7,7 @@ mod invoke;
 mod migration;
 mod models;
 mod probes;
+mod shutdown;
 mod stores;
 mod tools;
 mod variant_b;
@@ -29,12 +30,13 @@ use crate::config::{self, Config};
 use crate::metrics::{HttpMetrics, Metrics};
 use crate::tasks::{Supervisor, Tasks};
 use background::Recording;
-use invoke::Parts;
+use invoke::SharedDeps;
 use migration::{Migration, Schema};
 use stores::Runs;
 
-pub use background::{Background, Running};
+pub use background::Background;
 pub use error::WireError;
+pub use shutdown::Running;
 pub use tools::start_observed as start_observed_tools;
 
 /// Bytes of journals that are kept in memory while there is no store to keep them.
@@ -65,11 +67,11 @@ pub struct Identity {
     pub hosts: Hosts,
 }
 
-/// Puts a service together. `lane` is where guests go on that take long; `readiness` and `stopping` say when the
+/// Puts a service together. `guest_runtime` is where guests go on that take long; `readiness` and `stopping` say when the
 /// service is going away.
 pub async fn build(
     config: &Config,
-    lane: Handle,
+    guest_runtime: Handle,
     identity: Identity,
     readiness: Readiness,
     stopping: &CancellationToken,
@@ -80,7 +82,7 @@ pub async fn build(
         Metrics::new(config.service.environment, &config.observe.metrics_prefix, &Handle::current())
             .map_err(WireError::Metrics)?;
     let models = models::connect(&config.models, &metrics)?;
-    let tools = tools::start(&config.tools, config.agent.token_budget, lane, metrics.tools())
+    let tools = tools::start(&config.tools, config.agent.token_budget, guest_runtime, metrics.tools())
         .await
         .map_err(WireError::Tools)?;
     let tools = Arc::new(tools);
@@ -91,7 +93,7 @@ pub async fn build(
     let (circuit, admission) = bulkheads(&config.agent, &metrics)?;
     let (llm, checks) = probes::llm(models.checked, &config.models);
     let runs = Tasks::new();
-    let parts = Parts {
+    let parts = SharedDeps {
         config: &config.agent,
         metrics: &metrics,
         model: Arc::new(probes::Heard { model: models.chat, probe: llm.clone() }),
@@ -108,13 +110,13 @@ pub async fn build(
     let database = database.map(|probe| schema.checked(probe));
     let (supervisor, readiness) = supervise(&metrics, readiness);
     let a = config.service.variant.serves_a().then(|| variant_a(&parts, database.clone()));
-    let (b, jobbing) = match (&config.variant_b, &stores.database, database, &recording) {
+    let (b, processing) = match (&config.variant_b, &stores.database, database, &recording) {
         (Some(needs), Some(pool), Some(probe), Some(recording)) => {
             let (runs, stopping) = (recording.store.clone(), stopping.clone());
             let prepared = schema.prepared;
             let stores = variant_b::Stores { pool, probe, runs, prepared, stopping };
-            let (served, jobbing) = variant_b::build(config, needs, stores, &parts, worker)?;
-            (Some(served), Some(jobbing))
+            let (served, processing) = variant_b::build(config, needs, stores, &parts, worker)?;
+            (Some(served), Some(processing))
         }
         // Variant B has a database, and where there is one runs are recorded.
         _ => (None, None),
@@ -124,7 +126,7 @@ pub async fn build(
     let (database, mongo) = (stores.database, stores.mongo);
     let checks = checks.run().boxed();
     let background =
-        Background { supervisor, tools, checks, migration, runs, recording, jobbing, database, mongo };
+        Background { supervisor, tools, checks, migration, runs, recording, processing, database, mongo };
     Ok(Service { router, background, http_metrics, recording: behind })
 }
 
@@ -157,7 +159,7 @@ fn record(runs: Option<Runs>, metrics: &Metrics) -> (Option<Recording>, Option<W
     (Some(Recording { store, writer, drain }), Some(behind))
 }
 
-fn variant_a(parts: &Parts<'_>, database: Option<Arc<dyn Probe>>) -> http_edge::VariantA {
+fn variant_a(parts: &SharedDeps<'_>, database: Option<Arc<dyn Probe>>) -> http_edge::VariantA {
     // Decisions, "`/health/ready` checks (Variant A)".
     let probes = [Some(parts.llm.clone()), database].into_iter().flatten().collect();
     http_edge::VariantA { invoke: parts.for_variant_a(), toolbox: parts.toolbox.clone(), probes }

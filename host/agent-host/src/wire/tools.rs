@@ -13,17 +13,17 @@ use crate::metrics::ToolMetrics;
 pub(super) async fn start(
     config: &Tools,
     token_budget: u64,
-    lane: Handle,
+    guest_runtime: Handle,
     metrics: Arc<ToolMetrics>,
 ) -> Result<ToolHost, EngineError> {
-    start_observed(config, token_budget, lane, Arc::new(Counted(metrics))).await
+    start_observed(config, token_budget, guest_runtime, Arc::new(Counted(metrics))).await
 }
 
 /// The same, for whoever counts otherwise or not at all.
 pub async fn start_observed(
     config: &Tools,
     token_budget: u64,
-    lane: Handle,
+    guest_runtime: Handle,
     observer: Arc<dyn Observer>,
 ) -> Result<ToolHost, EngineError> {
     ToolHost::start(tool_host::Config {
@@ -40,7 +40,7 @@ pub async fn start_observed(
         },
         catalog_tokens: most_catalog_tokens(token_budget),
         metering: config.fuel_metering,
-        guest_runtime: lane,
+        guest_runtime: guest_runtime,
         observer,
     })
     .await

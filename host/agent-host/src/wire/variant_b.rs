@@ -10,9 +10,9 @@ use http_edge::Tokens;
 use model_client::{CLUSTER_TIMEOUT, HttpCluster};
 use tokio_util::sync::CancellationToken;
 
-use super::background::Jobbing;
+use super::background::JobProcessing;
 use super::error::WireError;
-use super::invoke::Parts;
+use super::invoke::SharedDeps;
 use super::stores;
 use crate::config::{self, Config, Environment};
 
@@ -34,10 +34,10 @@ pub(crate) fn build(
     config: &Config,
     needs: &config::VariantB,
     stores: Stores<'_>,
-    parts: &Parts<'_>,
+    parts: &SharedDeps<'_>,
     worker: String,
-) -> Result<(http_edge::VariantB, Jobbing), WireError> {
-    let Parts { metrics, .. } = *parts;
+) -> Result<(http_edge::VariantB, JobProcessing), WireError> {
+    let SharedDeps { metrics, .. } = *parts;
     let shared = stores::open_shared(needs, stores.pool, metrics.service())?;
     let context = parts.for_jobs(worker.clone(), stores.runs);
     let jobs = Jobs::new(shared.queue.clone()).until(stores.stopping);
@@ -46,7 +46,7 @@ pub(crate) fn build(
         None => jobs,
     };
     let cache = config.agent.result_cache.then_some(shared.cache);
-    let jobbing = Jobbing {
+    let processing = JobProcessing {
         queue: shared.queue,
         writer: shared.queue_writer,
         worker: Worker::new(&jobs, context),
@@ -67,7 +67,7 @@ pub(crate) fn build(
         prepared: stores.prepared,
         production: config.service.environment == Environment::Production,
     };
-    Ok((served, jobbing))
+    Ok((served, processing))
 }
 
 fn connect_cluster(config: &config::Agent) -> Result<Option<Arc<dyn Cluster>>, WireError> {

@@ -10,7 +10,7 @@ mod probe;
 mod queue;
 mod runs;
 mod sqlite;
-mod text;
+mod text_columns;
 
 use std::io::ErrorKind;
 use std::str::FromStr;

@@ -1,10 +1,10 @@
 //! Middlewares, one file each. In which order requests meet them is written down in `stack.rs`, and for those under
 //! `/api/` in `variant_b/api_stack.rs`.
 
-pub(crate) mod check;
 pub(crate) mod client_address;
 pub(crate) mod compression;
 pub(crate) mod cors;
+pub(crate) mod guard;
 mod log_text;
 pub(crate) mod panic_guard;
 pub(crate) mod refusals;

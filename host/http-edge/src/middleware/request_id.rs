@@ -61,17 +61,17 @@ fn acceptable(value: &HeaderValue) -> Option<&str> {
 
 /// The service behind this layer.
 #[derive(Debug, Clone)]
-pub(crate) struct Identified<S> {
+pub(crate) struct WithRequestId<S> {
     inner: S,
 }
 
-impl<S> Identified<S> {
+impl<S> WithRequestId<S> {
     pub(crate) fn new(inner: S) -> Self {
         Self { inner }
     }
 }
 
-impl<S, B, C> Service<Request<B>> for Identified<S>
+impl<S, B, C> Service<Request<B>> for WithRequestId<S>
 where
     S: Service<Request<B>, Response = Response<C>>,
 {

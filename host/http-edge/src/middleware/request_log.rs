@@ -22,7 +22,7 @@ use super::client_address::ClientAddress;
 use super::log_text::LogText;
 use super::request_id::RequestId;
 use super::server_span;
-use crate::answer::{Failure, Routine};
+use crate::answer::{Failure, RoutineAnswer};
 use crate::dependencies::{AnsweredRequest, ObserveRequest};
 
 /// What a log filter names to pick or silence these lines.
@@ -45,18 +45,18 @@ impl RequestUser {
 
 /// The service behind this layer.
 #[derive(Clone)]
-pub(crate) struct Logged<S> {
+pub(crate) struct RequestLog<S> {
     inner: S,
     observe: ObserveRequest,
 }
 
-impl<S> Logged<S> {
+impl<S> RequestLog<S> {
     pub(crate) fn new(inner: S, observe: ObserveRequest) -> Self {
         Self { inner, observe }
     }
 }
 
-impl<S, B, C> Service<Request<B>> for Logged<S>
+impl<S, B, C> Service<Request<B>> for RequestLog<S>
 where
     S: Service<Request<B>, Response = Response<C>, Error = Infallible>,
 {
@@ -146,7 +146,7 @@ impl Line {
     fn end<C>(&mut self, response: &Response<C>) {
         self.written = true;
         let failure = response.extensions().get::<Failure>();
-        let routine = response.extensions().get::<Routine>().is_some();
+        let routine = response.extensions().get::<RoutineAnswer>().is_some();
         let level = match (response.status().is_server_error(), routine) {
             (true, false) => Level::ERROR,
             // The service works and says truthfully that something it depends on does not.

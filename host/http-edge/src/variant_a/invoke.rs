@@ -15,7 +15,7 @@ use crate::body::Payload;
 use crate::dependencies::{RouteState, VariantA};
 use crate::json;
 use crate::middleware::request_id::RequestId;
-use crate::result::ResultBody;
+use crate::result_json::ResultBody;
 
 /// The handler may be dropped at any await when the client goes away; the run stops with it.
 pub(super) async fn invoke_agent(

@@ -5,8 +5,8 @@ use axum::Extension;
 use axum::response::IntoResponse;
 use http::StatusCode;
 
-use crate::answer::{self, Routine};
+use crate::answer::{self, RoutineAnswer};
 
 pub(super) async fn report_liveness() -> impl IntoResponse {
-    (Extension(Routine), answer::json_bytes(StatusCode::OK, r#"{"status":"ok"}"#))
+    (Extension(RoutineAnswer), answer::json_bytes(StatusCode::OK, r#"{"status":"ok"}"#))
 }

@@ -10,10 +10,10 @@ use axum::response::IntoResponse;
 use http::StatusCode;
 use serde::{Serialize, Serializer};
 
-use crate::answer::{self, Failure, Routine};
+use crate::answer::{self, Failure, RoutineAnswer};
 use crate::dependencies::{RouteState, VariantA};
+use crate::health_log::Unhealthy;
 use crate::readiness::{ToolsReport, not_prepared};
-use crate::unhealthy::Unhealthy;
 
 pub(super) async fn report_readiness(State(edge): State<Arc<RouteState<VariantA>>>) -> impl IntoResponse {
     let mut checks = check_all(&edge.variant.probes, edge.settings.probe_time_limit).await;
@@ -36,7 +36,7 @@ pub(super) async fn report_readiness(State(edge): State<Arc<RouteState<VariantA>
     if !report.healthy {
         response.extensions_mut().insert(Failure::new(Unhealthy::because_of(&checks)));
     }
-    (Extension(Routine), response)
+    (Extension(RoutineAnswer), response)
 }
 
 /// The report of the interface, "Readiness and health report (Variant A)", and one field more when there is

@@ -18,7 +18,7 @@ use tower::util::{MapRequestLayer, MapResponseLayer};
 
 use super::state::Shared;
 use super::{auth, error, rate_limit};
-use crate::middleware::check::Check;
+use crate::middleware::guard::Guard;
 use crate::middleware::panic_guard;
 use crate::middleware::refusals::Rules;
 
@@ -34,7 +34,7 @@ pub(super) fn surround(routes: Router<Shared>, state: &Shared, rules: Rules) -> 
             // Answers what no route is to see. Inside the rate limit, so that it is counted.
             .layer(layer_fn(move |inner| {
                 let rules = rules.clone();
-                Check::new(inner, move |request: &mut Request| rules.answer(request))
+                Guard::new(inner, move |request: &mut Request| rules.answer(request))
             }))
             .layer(MapResponseLayer::new(IntoResponse::into_response as fn(_) -> Response))
             // Turns a panic of the middlewares below into an answer.
@@ -56,7 +56,7 @@ pub(super) fn authenticate(routes: Router<Shared>, state: &Shared) -> Router<Sha
             .layer(from_fn_with_state(state.clone(), rate_limit::limit))
             // Refuses a request without a valid token.
             .layer(layer_fn(|inner| {
-                Check::new(inner, |request: &mut Request| {
+                Guard::new(inner, |request: &mut Request| {
                     auth::require(request).err().map(IntoResponse::into_response)
                 })
             }))

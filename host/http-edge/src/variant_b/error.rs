@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::drive::DriveError;
+use agent_core::driver::RunError;
 use agent_core::error_chain::ErrorChain;
 use agent_core::policy::InvokeError;
 use agent_core::ports::{CacheError, ClusterError, ModelError, QueueError};
@@ -20,8 +20,8 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
-use super::issue::{Issue, Issues};
 use super::timestamp::whole_seconds;
+use super::validation_issue::{Issue, Issues};
 use crate::answer::{self, Failure};
 use crate::body::BodyError;
 use crate::json::NotJson;
@@ -158,23 +158,23 @@ impl Error {
     /// The part of the table that is about the agent.
     fn agent_failed(&self, error: &InvokeError, production: bool) -> ErrorAnswer<'_> {
         match error {
-            InvokeError::Run(DriveError::Model(ModelError::RateLimited { retry_after, .. })) => {
+            InvokeError::Run(RunError::Model(ModelError::RateLimited { retry_after, .. })) => {
                 ErrorAnswer::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(*retry_after)
             }
             InvokeError::Run(
-                DriveError::Model(
+                RunError::Model(
                     ModelError::Timeout { .. }
                     | ModelError::Unreachable { .. }
                     | ModelError::Unavailable { .. }
                     | ModelError::Refused { .. }
                     | ModelError::Malformed { .. },
                 )
-                | DriveError::Journal(_)
-                | DriveError::Driver(_)
+                | RunError::Journal(_)
+                | RunError::Driver(_)
                 // Only jobs are stopped or taken up again.
-                | DriveError::Stopped
-                | DriveError::Stuck { .. }
-                | DriveError::Panicked,
+                | RunError::Stopped
+                | RunError::Stuck { .. }
+                | RunError::Panicked,
             ) => self.internal(production),
             InvokeError::TimedOut { retry_after, .. } => ErrorAnswer::unavailable(retry_after.unwrap_or(SOON)),
             InvokeError::Busy { .. } => ErrorAnswer::unavailable(SOON),

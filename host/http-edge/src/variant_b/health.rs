@@ -11,8 +11,8 @@ use serde::{Serialize, Serializer};
 
 use super::state::Shared;
 use super::timestamp::iso_8601;
-use crate::answer::{self, Failure, Routine};
-use crate::unhealthy::Unhealthy;
+use crate::answer::{self, Failure, RoutineAnswer};
+use crate::health_log::Unhealthy;
 
 pub(super) async fn report_health(State(edge): State<Shared>) -> impl IntoResponse {
     let variant = &edge.variant;
@@ -25,7 +25,7 @@ pub(super) async fn report_health(State(edge): State<Shared>) -> impl IntoRespon
         uptime: edge.began.elapsed().as_secs_f64(),
         checks: Checks(&["database", "redis", "llm"], &checks),
     };
-    (Extension(Routine), answer(healthy, &report, &checks))
+    (Extension(RoutineAnswer), answer(healthy, &report, &checks))
 }
 
 /// 200, or 503 with the same report and the reasons for the log.

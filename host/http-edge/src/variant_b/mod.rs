@@ -13,7 +13,6 @@ mod cache;
 mod error;
 mod gateway;
 mod health;
-mod issue;
 mod jobs;
 mod parameters;
 mod rate_limit;
@@ -23,6 +22,7 @@ mod serverless;
 mod state;
 mod submit;
 mod timestamp;
+mod validation_issue;
 
 use axum::Router;
 use axum::routing::{delete, get, post};

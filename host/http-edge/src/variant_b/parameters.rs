@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_core::words::JobStatus;
 
-use super::issue::{Issue, Issues, Path};
+use super::validation_issue::{Issue, Issues, Path};
 
 /// Longest time that reading a job may be held back (decisions, "Reading a job").
 const LONGEST_WAIT: u32 = 60;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::health::{Checks, answer};
 use super::state::Shared;
-use crate::answer::Routine;
+use crate::answer::RoutineAnswer;
 use crate::readiness::{ToolsReport, not_prepared};
 
 /// Interface, "Readiness report (Variant B, `/ready`)".
@@ -57,5 +57,5 @@ pub(super) async fn report_readiness(State(edge): State<Shared>) -> impl IntoRes
         tasks,
         tools: ToolsReport::of(&*edge.variant.toolbox),
     };
-    (Extension(Routine), answer(ready, &report, &checks))
+    (Extension(RoutineAnswer), answer(ready, &report, &checks))
 }

@@ -8,7 +8,7 @@ use agent_core::words::Options;
 use serde_json::{Map, Value};
 
 use super::error::Error;
-use super::issue::{Issue, Issues, Path};
+use super::validation_issue::{Issue, Issues, Path};
 use crate::body::Payload;
 use crate::dependencies::Settings;
 use crate::json;

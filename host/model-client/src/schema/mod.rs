@@ -18,14 +18,14 @@
 
 mod bounds;
 mod combine;
+mod descriptions;
 #[cfg(test)]
-mod servers;
+mod server_checks;
 #[cfg(test)]
 mod tests;
 mod types;
-mod words;
 
-pub(crate) use words::cut;
+pub(crate) use descriptions::cut;
 
 use serde_json::{Map, Value, json};
 
@@ -199,7 +199,7 @@ impl Reader<'_> {
 /// Adds the description, and in words what else a part says of its values.
 fn described(mut form: Value, keywords: &Combined) -> Value {
     let own = form.get("description").and_then(Value::as_str);
-    if let Some(text) = words::description(keywords, own) {
+    if let Some(text) = descriptions::description(keywords, own) {
         form["description"] = text.into();
     }
     let default = keywords.get("default").filter(|value| !value.is_null() && !value.is_object());

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::servers::refusals;
+use super::server_checks::refusals;
 use super::{MOST_BYTES, portable};
 
 /// The form of one argument that must be given.

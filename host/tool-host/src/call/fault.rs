@@ -11,7 +11,7 @@ use crate::bulkhead::Busy;
 use crate::component::detail;
 use crate::guest_runtime::Unfinished;
 use crate::limits::Limits;
-use crate::text::printable;
+use crate::untrusted_text::printable;
 
 /// Longest text of a tool's own failure that the model is told, in bytes.
 const FAILURE_BYTES: usize = 4 << 10;

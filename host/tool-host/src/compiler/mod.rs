@@ -22,7 +22,7 @@ use tokio::process::Command;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::LoadError;
-use crate::text::printable;
+use crate::untrusted_text::printable;
 
 pub use child::{CompileError, CompileJob};
 

@@ -122,7 +122,7 @@ async fn a_run_that_panics_is_an_error_for_all_who_wait_and_the_next_caller_runs
     bench.agent.panic();
     let (a, b) = tokio::join!(bench.ask("q"), bench.ask("q"));
     for answer in [a, b] {
-        assert!(matches!(answer, Err(InvokeError::Run(DriveError::Panicked))), "{answer:?}");
+        assert!(matches!(answer, Err(InvokeError::Run(RunError::Panicked))), "{answer:?}");
     }
     assert_eq!(bench.agent.asked().len(), 1);
     bench.nothing_is_under_way();

@@ -29,12 +29,12 @@ pub(crate) struct Arguments {
     verbose: bool,
 }
 
-pub(crate) async fn run(arguments: &Arguments, lane: Handle) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
     let object = read_arguments(&arguments.arguments)?;
     let config = Tools::from_vars(&ProcessEnv)?;
     let meter = Arc::new(Meter::default());
     let log = Log::from_vars(&ProcessEnv)?;
-    let host = load(&config, lane, meter.clone()).await?;
+    let host = load(&config, guest_runtime, meter.clone()).await?;
     // From here on, so that it has what the call logs and not what was loaded; what could not be loaded is of interest.
     telemetry::install(&log, Destination::Command, None)?;
     for ToolFault { file, error } in host.faults() {

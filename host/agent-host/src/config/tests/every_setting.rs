@@ -20,24 +20,24 @@ fn the_table_holds_what_is_read_and_nothing_else() {
     let map = vars("both", &[]);
     let recording = Recording(&map, RefCell::default());
     Config::from_vars(&recording).unwrap();
-    let known = table::all().map(|setting| setting.name).chain(table::PLATFORM_FOLDERS);
+    let known = all_settings::all().map(|setting| setting.name).chain(all_settings::PLATFORM_FOLDERS);
     assert_eq!(recording.1.into_inner(), known.map(str::to_owned).collect());
 }
 
 #[test]
 fn every_setting_is_documented_in_sentences() {
-    for setting in table::all() {
+    for setting in all_settings::all() {
         let about = setting.about.trim();
         assert!(about.starts_with(char::is_alphabetic) && about.ends_with('.'), "{setting:?}");
         assert!(!setting.kind.to_string().is_empty());
     }
-    let names: BTreeSet<_> = table::all().map(|setting| setting.name).collect();
-    assert_eq!(names.len(), table::all().count(), "a setting stands in the table twice");
+    let names: BTreeSet<_> = all_settings::all().map(|setting| setting.name).collect();
+    assert_eq!(names.len(), all_settings::all().count(), "a setting stands in the table twice");
 }
 
 #[test]
 fn every_word_of_the_table_is_understood_and_no_other() {
-    for setting in table::all() {
+    for setting in all_settings::all() {
         let Kind::OneOf(words) = setting.kind else { continue };
         let allowed_somewhere = |word: &str| {
             ["a", "b"].iter().any(|variant| {
@@ -52,7 +52,7 @@ fn every_word_of_the_table_is_understood_and_no_other() {
 
 #[test]
 fn every_number_has_the_bounds_of_the_table() {
-    for setting in table::all() {
+    for setting in all_settings::all() {
         let Kind::Number { least, most, .. } = setting.kind else { continue };
         let below = least.checked_sub(1).map_or("-1".to_owned(), |number| number.to_string());
         for (value, expected) in [
@@ -71,7 +71,7 @@ fn every_number_has_the_bounds_of_the_table() {
 #[test]
 fn an_empty_optional_variable_is_one_that_is_not_set() {
     let bare = format!("{:?}", read("a", &[]));
-    for setting in table::all() {
+    for setting in all_settings::all() {
         if setting.need != Need::Always {
             assert_eq!(format!("{:?}", read("a", &[(setting.name, "")])), bare, "{}", setting.name);
         }

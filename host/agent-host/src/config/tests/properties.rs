@@ -38,11 +38,11 @@ fn secret() -> impl Strategy<Value = OsString> {
 proptest! {
     #[test]
     fn no_value_makes_it_panic_and_no_secret_is_shown(
-        plain in proptest::collection::vec(proptest::option::of(value()), table::all().count()),
-        secrets in proptest::collection::vec(secret(), table::all().count()),
+        plain in proptest::collection::vec(proptest::option::of(value()), all_settings::all().count()),
+        secrets in proptest::collection::vec(secret(), all_settings::all().count()),
     ) {
         let mut map = Map::new();
-        for (variable, (plain, secret)) in table::all().zip(plain.into_iter().zip(secrets)) {
+        for (variable, (plain, secret)) in all_settings::all().zip(plain.into_iter().zip(secrets)) {
             if variable.kind.is_hidden() {
                 map.insert(variable.name.to_owned(), secret);
             } else if let Some(plain) = plain {
@@ -57,8 +57,8 @@ proptest! {
     }
 
     #[test]
-    fn every_problem_takes_one_line(values in proptest::collection::vec(value(), table::all().count())) {
-        let names = table::all().map(|variable| variable.name.to_owned());
+    fn every_problem_takes_one_line(values in proptest::collection::vec(value(), all_settings::all().count())) {
+        let names = all_settings::all().map(|variable| variable.name.to_owned());
         let map: Map = names.zip(values).collect();
         if let Err(problems) = Config::from_vars(&map) {
             prop_assert_eq!(problems.to_string().lines().count(), problems.all().len() + 1);

@@ -1,7 +1,7 @@
 //! What runs came to, and what stands before them.
 
 use agent_core::circuit::Verdict;
-use agent_core::drive::DriveError;
+use agent_core::driver::RunError;
 use agent_core::testing::ScriptedInvoke;
 use agent_core::words::StopReason;
 
@@ -24,7 +24,7 @@ async fn runs_are_counted_by_what_they_came_to() {
         Err(InvokeError::TimedOut { limit: Duration::ZERO, retry_after: None }),
         Err(InvokeError::Busy { waited: Duration::ZERO }),
         Err(open),
-        Err(DriveError::Model(refused).into()),
+        Err(RunError::Model(refused).into()),
     ];
     assert_eq!(count("ended", "empty_reply"), "0");
     let judged = metrics.judged(ScriptedInvoke::new(script));

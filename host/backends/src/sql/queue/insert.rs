@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::group_commit::ByteSize;
 use crate::sql::commit::Write;
-use crate::sql::text::escape;
+use crate::sql::text_columns::escape;
 use crate::sql::{SqlPool, Sqlite};
 
 /// A job that is to be inserted.

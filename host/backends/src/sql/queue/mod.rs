@@ -22,7 +22,7 @@ use self::insert::NewJob;
 use self::rows::{ClaimRow, DepthRow, JobRow};
 use super::commit::{CommitError, Commits};
 use super::error::describe;
-use super::text::escape;
+use super::text_columns::escape;
 use super::{SqlPool, reading, writing};
 use crate::Writer;
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::sql::from_ms;
-use crate::sql::text::unescape;
+use crate::sql::text_columns::unescape;
 
 #[derive(Debug, sqlx::FromRow)]
 pub(super) struct JobRow {

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use self::entry::{AppendRow, Entry, Kept, RecordRow};
 use super::commit::{CommitError, Commits};
 use super::error::describe;
-use super::text::{escape, unescape};
+use super::text_columns::{escape, unescape};
 use super::{SqlPool, from_ms, reading, to_ms};
 use crate::Writer;
 

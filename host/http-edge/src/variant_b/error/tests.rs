@@ -33,7 +33,7 @@ async fn two_ways(make: impl Fn() -> Error) -> String {
 }
 
 fn model(error: ModelError) -> InvokeError {
-    InvokeError::Run(DriveError::Model(error))
+    InvokeError::Run(RunError::Model(error))
 }
 
 fn provider() -> String {
@@ -138,7 +138,7 @@ async fn an_agent_that_fails_is_500_and_is_explained_outside_of_production() {
 #[tokio::test]
 async fn a_run_that_cannot_go_on_is_500_as_well() {
     let journal = || JournalError::Store { detail: "the disk is full".into() };
-    let told = two_ways(|| InvokeError::Run(DriveError::Journal(journal())).into()).await;
+    let told = two_ways(|| InvokeError::Run(RunError::Journal(journal())).into()).await;
     assert_snapshot!(told, @r#"
     500 Internal Server Error | {"error":"Internal server error"}
     500 Internal Server Error | {"error":"the agent run failed: the run could not be recorded: the run journal failed: the disk is full"}

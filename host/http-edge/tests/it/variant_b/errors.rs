@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::drive::DriveError;
+use agent_core::driver::RunError;
 use agent_core::policy::{Answer, Ask, Invoke, InvokeError};
 use agent_core::ports::ModelError;
 use async_trait::async_trait;
@@ -22,7 +22,7 @@ impl Invoke for Fails {
 
 pub(super) fn refused() -> InvokeError {
     let detail = "no such model".into();
-    InvokeError::Run(DriveError::Model(ModelError::Refused { provider: "openai/gpt".into(), detail }))
+    InvokeError::Run(RunError::Model(ModelError::Refused { provider: "openai/gpt".into(), detail }))
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 //! and each byte matched is paid for before it is done, and nothing is copied but the text of a few problems.
 //! The stack is bounded by the depth of the schema, which has no cycles, and by that of JSON values.
 
-mod mark;
+mod evaluated;
 mod same;
 
 use std::fmt::{self, Write};
@@ -15,7 +15,7 @@ use super::brief::{PROBLEM_BYTES, brief};
 use super::fuel::{Exhausted, Fuel};
 use super::number::Exact;
 use super::rules::{Id, Keyword, Members, Part, Rules, Types};
-use crate::text::printable;
+use crate::untrusted_text::printable;
 
 /// Most problems of one value that are named.
 const PROBLEMS_NAMED: usize = 5;

@@ -4,7 +4,7 @@
 //! it refers to. Whatever is too deep, too large with its references followed, or refers to itself is refused
 //! before anything runs. Every error says where in the schema it is.
 
-mod at;
+mod location;
 mod read;
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,8 +16,8 @@ use super::budget::Budget;
 use super::number::Exact;
 use super::pattern::Pattern;
 use super::rules::{Id, Keyword, Members, Part, Rules};
-use crate::text::printable;
-use at::{At, wrong};
+use crate::untrusted_text::printable;
+use location::{At, wrong};
 use read::{bounds, counts, list_of, object_of, text_of, texts_of, types, weigh_value};
 
 /// Most parts of a schema when every reference is replaced by what it refers to.

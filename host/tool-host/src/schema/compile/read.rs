@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::at::{At, wrong};
+use super::location::{At, wrong};
 use crate::schema::brief::brief;
 use crate::schema::number::Exact;
 use crate::schema::rules::{Keyword, Types};

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use uuid::Uuid;
 
-pub use error::DriveError;
+pub use error::RunError;
 
 use crate::ports::queue::ATTEMPTS;
 use crate::ports::{Epoch, Journal, Model, ModelRequest, ToolChoice, ToolRequest, ToolSet};
@@ -52,39 +52,39 @@ pub struct Driver<'a> {
 
 impl Driver<'_> {
     /// Starts a run and takes it to its end. Dropping the future stops whatever is under way.
-    pub async fn start(&self, task: Task) -> Result<AgentResult, DriveError> {
+    pub async fn start(&self, task: Task) -> Result<AgentResult, RunError> {
         let catalog = self.tools.catalog();
         let started = Event::Started { task: task.clone(), tools: catalog.digest().to_owned() };
-        self.journal.append(&task.id, self.epoch, 0, &[started]).await.map_err(DriveError::Journal)?;
+        self.journal.append(&task.id, self.epoch, 0, &[started]).await.map_err(RunError::Journal)?;
         let (run, step) = Run::start(task, catalog.clone());
         self.go_on(Journaled { run, next: 1 }, step).await
     }
 
     /// Takes up a run that stopped after `events`, which are its journal.
-    pub async fn resume(&self, events: Vec<Event>) -> Result<AgentResult, DriveError> {
+    pub async fn resume(&self, events: Vec<Event>) -> Result<AgentResult, RunError> {
         let attempts = attempts_without_progress(&events);
         let next = events.len() as u64;
-        let (run, step) = Run::resume(events, self.tools.catalog().clone()).map_err(DriveError::Driver)?;
+        let (run, step) = Run::resume(events, self.tools.catalog().clone()).map_err(RunError::Driver)?;
         self.meter.set(run.usage(), run.iterations());
         let mut run = Journaled { run, next };
         if let Step::Done(result) = step {
             return Ok(*result);
         }
         if attempts >= ATTEMPTS && !self.is_cancelled() {
-            return Err(DriveError::Stuck { attempts });
+            return Err(RunError::Stuck { attempts });
         }
         let by = Uuid::now_v7().simple().to_string();
         let step = self.note(&mut run, Event::TakenUp { by }).await?;
         self.go_on(run, step).await
     }
 
-    async fn go_on(&self, mut run: Journaled, mut step: Step) -> Result<AgentResult, DriveError> {
+    async fn go_on(&self, mut run: Journaled, mut step: Step) -> Result<AgentResult, RunError> {
         loop {
             step = match step {
                 Step::Done(result) => return Ok(*result),
                 _ if self.is_cancelled() => self.note(&mut run, Event::Cancelled).await?,
                 _ if self.stop.is_some_and(CancellationToken::is_cancelled) => {
-                    return Err(DriveError::Stopped);
+                    return Err(RunError::Stopped);
                 }
                 Step::AskModel(call) => {
                     let asking = self.ask_model(&run.run, call);
@@ -110,20 +110,17 @@ impl Driver<'_> {
     }
 
     /// Journals an event, then lets the run take note of it.
-    async fn note(&self, run: &mut Journaled, event: Event) -> Result<Step, DriveError> {
+    async fn note(&self, run: &mut Journaled, event: Event) -> Result<Step, RunError> {
         let events = [event];
-        self.journal
-            .append(run.run.id(), self.epoch, run.next, &events)
-            .await
-            .map_err(DriveError::Journal)?;
+        self.journal.append(run.run.id(), self.epoch, run.next, &events).await.map_err(RunError::Journal)?;
         let [event] = events;
         run.next += 1;
-        let step = run.run.on(event).map_err(DriveError::Driver);
+        let step = run.run.on(event).map_err(RunError::Driver);
         self.meter.set(run.run.usage(), run.run.iterations());
         step
     }
 
-    async fn ask_model(&self, run: &Run, call: ModelCall) -> Result<Event, DriveError> {
+    async fn ask_model(&self, run: &Run, call: ModelCall) -> Result<Event, RunError> {
         let request = ModelRequest {
             request_id: self.request_id,
             messages: run.messages(),
@@ -136,12 +133,12 @@ impl Driver<'_> {
         let span = gen_ai::chat(self.model.name(), &request);
         let replied = self.model.complete(request).instrument(span.clone()).await;
         gen_ai::chat_ended(&span, &replied);
-        Ok(call.replied(replied.map_err(DriveError::Model)?))
+        Ok(call.replied(replied.map_err(RunError::Model)?))
     }
 
     /// Up to 16 calls at once. Each answer is journaled as soon as it is there, so that no call that was answered
     /// is ever made again; the calls go on while that is written.
-    async fn call_tools(&self, run: &mut Journaled, calls: Vec<OpenCall>) -> Result<Step, DriveError> {
+    async fn call_tools(&self, run: &mut Journaled, calls: Vec<OpenCall>) -> Result<Step, RunError> {
         let once = |open: &&OpenCall| open.refusal.is_none() && !open.is_repeatable;
         let indexes: Vec<_> = calls.iter().filter(once).map(|open| open.index).collect();
         if !indexes.is_empty() {
@@ -171,7 +168,7 @@ impl Driver<'_> {
                 let answer = run.run.fit(index, answer);
                 step = Some(self.note(run, Event::ToolReturned { index, answer }).await?);
             }
-            Ok::<_, DriveError>(step)
+            Ok::<_, RunError>(step)
         };
         let ((), step) = try_join(call_all, note_all).await?;
         Ok(step.unwrap_or(Step::CallTools(calls)))

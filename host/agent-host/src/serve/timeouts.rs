@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Times {
+pub struct Timeouts {
     /// How long connections are still accepted after the signal (`SHUTDOWN_DRAIN_MS`).
     pub drain: Duration,
     /// How long after the signal the process ends, whatever is still under way.
@@ -17,7 +17,7 @@ pub struct Times {
     pub unread: Duration,
 }
 
-impl Times {
+impl Timeouts {
     /// Everything but the drain is fixed.
     pub fn with_drain(drain: Duration) -> Self {
         Self {

@@ -4,14 +4,14 @@
 
 use std::fmt::Write as _;
 
-use super::kind::Kind;
+use super::all_settings;
 use super::setting::{DefaultValue, Need, Setting};
-use super::table;
+use super::value_type::Kind;
 
 /// A row per setting: name, what it may hold, its default, which variant needs it, what it is for.
 pub fn markdown() -> String {
     let mut text = String::from("| variable | holds | default | needed by | what |\n|---|---|---|---|---|\n");
-    for setting in table::all() {
+    for setting in all_settings::all() {
         let row = format!(
             "| `{}` | {} | {} | {} | {} |\n",
             setting.name,
@@ -32,7 +32,7 @@ pub fn env_file() -> String {
         "# Every setting of agent-host. Copy this file to .env, fill in what is needed and switch on what is to differ.\n\
          # An empty variable counts as one that is not set.\n",
     );
-    for setting in table::all() {
+    for setting in all_settings::all() {
         text.push('\n');
         for line in wrap(setting.about.trim(), 110) {
             let _ = writeln!(text, "# {line}");
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn both_forms_name_every_setting_once() {
         let (table, file) = (markdown(), env_file());
-        for setting in table::all() {
+        for setting in all_settings::all() {
             assert_eq!(table.matches(&format!("| `{}` |", setting.name)).count(), 1, "{}", setting.name);
             let lines = file.lines().map(|line| line.trim_start_matches('#'));
             let sets = lines.filter(|line| line.starts_with(&format!("{}=", setting.name)));

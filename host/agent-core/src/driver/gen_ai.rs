@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tracing::field::{Empty, display};
 use tracing::{Span, debug_span, record_all};
 
-use super::error::DriveError;
+use super::error::RunError;
 use crate::ports::{ModelError, ModelRequest};
 use crate::trace;
 use crate::words::{AgentResult, Message, ModelReply, Task, ToolCall, ToolOutcome, ToolReturn};
@@ -33,7 +33,7 @@ pub(crate) fn invoke_agent(task: &Task) -> Span {
 }
 
 /// Notes how a run ended.
-pub(crate) fn agent_ended(span: &Span, ended: &Result<AgentResult, DriveError>) {
+pub(crate) fn agent_ended(span: &Span, ended: &Result<AgentResult, RunError>) {
     if span.is_disabled() {
         return;
     }
@@ -168,13 +168,13 @@ fn assistant(content: &str, tool_calls: &[ToolCall]) -> Value {
     json!({"role": "assistant", "parts": parts})
 }
 
-fn drive_error(error: &DriveError) -> &'static str {
+fn drive_error(error: &RunError) -> &'static str {
     match error {
-        DriveError::Model(error) => error.kind(),
-        DriveError::Journal(_) => "journal",
-        DriveError::Driver(_) => "driver",
-        DriveError::Stopped => "stopped",
-        DriveError::Stuck { .. } => "stuck",
-        DriveError::Panicked => "panicked",
+        RunError::Model(error) => error.kind(),
+        RunError::Journal(_) => "journal",
+        RunError::Driver(_) => "driver",
+        RunError::Stopped => "stopped",
+        RunError::Stuck { .. } => "stuck",
+        RunError::Panicked => "panicked",
     }
 }

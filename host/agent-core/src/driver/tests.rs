@@ -169,7 +169,7 @@ async fn a_run_that_cannot_be_recorded_does_not_go_on() {
         let (model, tools) = (ScriptedModel::new(script()), SlowTools::new());
         let journal = TestJournal::failing_at(fail_at);
         let error = driver(&model, &tools, &journal).start(task()).await.unwrap_err();
-        assert!(matches!(error, DriveError::Journal(_)), "{error:?}");
+        assert!(matches!(error, RunError::Journal(_)), "{error:?}");
         assert_eq!((model.asked().len(), tools.called().len()), (asked, called), "failing at {fail_at}");
     }
 }
@@ -185,7 +185,7 @@ async fn a_run_that_is_told_to_stop_does_so_before_its_next_step() {
         stop.cancel();
     };
     let (result, ()) = tokio::join!(run, stopped);
-    assert!(matches!(result, Err(DriveError::Stopped)), "{result:?}");
+    assert!(matches!(result, Err(RunError::Stopped)), "{result:?}");
     // The calls that were under way have ended; the model was not asked again.
     assert_eq!(names(&journal.events()), WHOLE[..6]);
     assert_eq!(model.asked().len(), 1);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::schema::brief::PROBLEM_BYTES;
-use crate::text::printable;
+use crate::untrusted_text::printable;
 
 /// A position in the schema's text, as a JSON pointer.
 #[derive(Clone, Copy)]

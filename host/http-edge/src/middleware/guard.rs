@@ -11,18 +11,18 @@ use tower::Service;
 
 /// The service behind the check. The check may change the request, and answers one that fails.
 #[derive(Debug, Clone)]
-pub(crate) struct Check<S, F> {
+pub(crate) struct Guard<S, F> {
     inner: S,
     check: F,
 }
 
-impl<S, F> Check<S, F> {
+impl<S, F> Guard<S, F> {
     pub(crate) fn new(inner: S, check: F) -> Self {
         Self { inner, check }
     }
 }
 
-impl<S, B, F> Service<Request<B>> for Check<S, F>
+impl<S, B, F> Service<Request<B>> for Guard<S, F>
 where
     S: Service<Request<B>, Response = Response, Error = Infallible>,
     F: Fn(&mut Request<B>) -> Option<Response>,

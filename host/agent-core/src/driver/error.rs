@@ -5,7 +5,7 @@ use crate::run::UnexpectedEvent;
 
 /// Why a run has no result.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum DriveError {
+pub enum RunError {
     /// The model gave no reply.
     #[error("the model call failed")]
     Model(#[source] ModelError),
