@@ -16,7 +16,7 @@ fn broken() -> Vec<(Component, &'static str)> {
         (Component::new("text", b"not wasm at all"), "is not a whole WebAssembly file"),
         (
             calculator().of_tomorrow().named("tomorrow"),
-            "is built for agent:tool@0.9.0; this host serves agent:tool@0.1.0",
+            "is built for agent:tool@0.9.0; this host serves agent:tool@0.1.1 and agent:tool@0.1.0",
         ),
         (Component::misbehaving("describe-bad-name"), "its name must be"),
         (Component::misbehaving("describe-bad-schema"), "is not a JSON Schema"),

@@ -1,6 +1,8 @@
 //! Traces: what of a request is exported, to whom, and what an exporter in trouble costs (decisions, "Tracing").
 
-use acceptance::{Builder, Collector, Model, Play, ReservedPort, Service, Signal, eventually, says};
+use acceptance::{
+    Builder, Collector, Component, Model, Play, ReservedPort, Service, Signal, eventually, says,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -86,6 +88,19 @@ async fn a_request_with_a_tool_call_is_one_tree() {
     for private in ["confidential", "secret words", "6 * 7", "key-never-to-be-seen", model.key()] {
         assert!(!told.contains(private), "{private:?} is in {told}");
     }
+}
+
+#[tokio::test]
+async fn a_tool_can_pass_its_trace_on() {
+    let (model, collector) = (Model::openai().await, Collector::start().await);
+    model.asks_for("look_around", json!({})).says("done");
+    let service = traced(&model, &collector).tool(Component::misbehaving("misbehaving")).start().await;
+    service.result_of("look around").await;
+    let span = collector.span("execute_tool look_around").await;
+    let around: Value = serde_json::from_str(&model.calls()[1].tool_results()[0]).unwrap();
+    assert_eq!(around["traceparent"], format!("00-{}-{}-01", span.trace_id, span.span_id));
+    assert!(around["run_id"].as_str().unwrap().starts_with("run_"), "{around}");
+    assert!(around["call_id"].as_str().unwrap().len() > 8, "{around}");
 }
 
 #[tokio::test]

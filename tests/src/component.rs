@@ -16,7 +16,7 @@ pub struct Component {
 }
 
 /// The name and version of the interface that a tool exports, as it stands in the component's bytes.
-const CONTRACT: &[u8] = b"agent:tool/tool@0.1.0";
+const CONTRACT: &[u8] = b"agent:tool/tool@0.1.1";
 const CONTRACT_OF_TOMORROW: &[u8] = b"agent:tool/tool@0.9.0";
 
 impl Component {

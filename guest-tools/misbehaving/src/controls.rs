@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use agent_tool::{Failure, NoArguments, clock, context, log};
+use agent_tool::{Failure, NoArguments, clock, context, log, progress};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,6 +47,11 @@ pub(crate) struct Surroundings {
     remaining_ms: u64,
     cancelled: bool,
     now_ms: u64,
+    run_id: String,
+    call_id: String,
+    attempt: u32,
+    traceparent: Option<String>,
+    somebody_waits: bool,
 }
 
 pub(crate) fn look_around(_: NoArguments) -> Result<Surroundings, Failure> {
@@ -57,6 +62,11 @@ pub(crate) fn look_around(_: NoArguments) -> Result<Surroundings, Failure> {
         remaining_ms: context::remaining_ms(),
         cancelled: context::cancelled(),
         now_ms: clock::now_ms(),
+        run_id: context::run_id(),
+        call_id: context::call_id(),
+        attempt: context::attempt(),
+        traceparent: context::traceparent(),
+        somebody_waits: progress::report("looked around", Some(1.0)),
     })
 }
 

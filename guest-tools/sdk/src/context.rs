@@ -22,6 +22,37 @@ pub fn cancelled() -> bool {
     host::cancelled()
 }
 
+/// The id of the run that makes the call; empty for a call from the command line.
+#[must_use]
+pub fn run_id() -> String {
+    host::run_id()
+}
+
+/// Names this call of this run. It stays the same when the run is retried or resumed, so it is an idempotency key for
+/// whatever the tool asks of others.
+#[must_use]
+pub fn call_id() -> String {
+    host::call_id()
+}
+
+/// Which attempt at the run makes the call, from 1.
+#[must_use]
+pub fn attempt() -> u32 {
+    host::attempt()
+}
+
+/// The W3C trace context of the call, if it is traced: to be sent along with requests.
+#[must_use]
+pub fn traceparent() -> Option<String> {
+    get("traceparent")
+}
+
+/// A further fact, if the host knows it.
+#[must_use]
+pub fn get(key: &str) -> Option<String> {
+    host::get(key)
+}
+
 /// A native test's call: nobody's, unhurried, never cancelled.
 #[cfg(not(target_arch = "wasm32"))]
 mod host {
@@ -35,5 +66,21 @@ mod host {
 
     pub(super) fn cancelled() -> bool {
         false
+    }
+
+    pub(super) fn run_id() -> String {
+        "run_native".to_owned()
+    }
+
+    pub(super) fn call_id() -> String {
+        "call_native".to_owned()
+    }
+
+    pub(super) fn attempt() -> u32 {
+        1
+    }
+
+    pub(super) fn get(_key: &str) -> Option<String> {
+        None
     }
 }

@@ -36,7 +36,7 @@
 //! when the host asks for the description, once at load; a call never touches them.
 //!
 //! The crate compiles natively too, so that a tool's logic is tested with a plain `cargo test`: there [`log`]
-//! writes to standard error, [`clock`] reads the machine's, and [`context`] tells of an unhurried call.
+//! and [`progress`] write to standard error, [`clock`] reads the machine's, and [`context`] tells of an unhurried call.
 
 #[doc(hidden)]
 pub mod bindings;
@@ -47,6 +47,7 @@ mod describe;
 mod export;
 mod failure;
 pub mod log;
+pub mod progress;
 
 pub use bindings::exports::agent::tool::tool::{Failure, Output, ToolDef};
 pub use component::{Component, NoArguments};

@@ -145,6 +145,24 @@ impl bindings::agent::tool::context::Host for Imports {
     fn cancelled(&mut self) -> bool {
         false
     }
+    fn run_id(&mut self) -> String {
+        String::new()
+    }
+    fn call_id(&mut self) -> String {
+        String::new()
+    }
+    fn attempt(&mut self) -> u32 {
+        1
+    }
+    fn get(&mut self, _key: String) -> Option<String> {
+        None
+    }
+}
+
+impl bindings::agent::tool::progress::Host for Imports {
+    fn report(&mut self, _message: String, _fraction: Option<f64>) -> bool {
+        true
+    }
 }
 
 impl bindings::agent::tool::clock::Host for Imports {

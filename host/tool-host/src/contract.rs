@@ -12,7 +12,7 @@ use crate::untrusted_text::printable;
 const TOOL_INTERFACE: &str = "agent:tool/tool@";
 
 /// [`SERVED`] in words.
-const SERVED_TEXT: &str = "agent:tool@0.1.0";
+const SERVED_TEXT: &str = "agent:tool@0.1.1 and agent:tool@0.1.0";
 
 /// How every WebAssembly file begins.
 const WASM_MAGIC: &[u8] = b"\0asm";
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn an_unknown_version_is_refused_by_name() {
         insta::assert_snapshot!(inspect_text(&exporting("agent:tool/tool@7.0.0")).unwrap_err(),
-            @"is built for agent:tool@7.0.0; this host serves agent:tool@0.1.0: rebuild it against one of those");
+            @"is built for agent:tool@7.0.0; this host serves agent:tool@0.1.1 and agent:tool@0.1.0: rebuild it against one of those");
         insta::assert_snapshot!(inspect_text(&exporting("wasi:http/incoming-handler@0.2.0")).unwrap_err(),
             @"does not export agent:tool/tool, so it is not a tool; it exports wasi:http/incoming-handler@0.2.0");
     }

@@ -68,6 +68,10 @@ async fn ask(
     let deadline = start + DESCRIBE_TIMEOUT;
     let caller = Caller {
         request_id: "".into(),
+        run_id: "".into(),
+        call_id: "".into(),
+        attempt: 1,
+        trace: None,
         component: name,
         tool: "describe".into(),
         deadline,

@@ -40,7 +40,7 @@ pub async fn start_observed(
         },
         catalog_tokens: most_catalog_tokens(token_budget),
         metering: config.fuel_metering,
-        guest_runtime: guest_runtime,
+        guest_runtime,
         observer,
     })
     .await

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::ToolRequest;
+use agent_core::trace;
 use agent_core::words::{ToolOutcome, ToolReceipt, ToolReturn};
 
 use crate::guest_runtime::Start;
@@ -98,6 +99,10 @@ async fn attempt(
     let permits = permits.map_err(|whose| Fault::busy(whose, allowed))?;
     let caller = Caller {
         request_id: request.request_id.into(),
+        run_id: request.run_id.into(),
+        call_id: request.call_id.into(),
+        attempt: request.attempt,
+        trace: trace::current(),
         component: tool.component.name.clone(),
         tool: tool.name.clone(),
         deadline,

@@ -1,8 +1,9 @@
-//! `agent:tool/context`: for which request the call is made, how long it may take, and whether anybody still waits.
+//! `agent:tool/context`: for which request and run the call is made, how long it may take, and whether anybody still waits.
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use agent_core::trace::TraceContext;
 use wasmtime::component::{HasSelf, Linker};
 
 use super::imports::Imports;
@@ -15,6 +16,10 @@ pub(super) const IMPORTS: Imports = Imports::Contract("context");
 #[derive(Debug)]
 pub(crate) struct ContextState {
     pub(crate) request_id: Arc<str>,
+    pub(crate) run_id: Arc<str>,
+    pub(crate) call_id: Arc<str>,
+    pub(crate) attempt: u32,
+    pub(crate) trace: Option<TraceContext>,
     pub(crate) deadline: Instant,
     pub(crate) progress: Arc<Progress>,
 }
@@ -38,5 +43,24 @@ impl Host for ContextState {
 
     fn cancelled(&mut self) -> bool {
         self.progress.is_cancelled()
+    }
+
+    fn run_id(&mut self) -> String {
+        self.run_id.to_string()
+    }
+
+    fn call_id(&mut self) -> String {
+        self.call_id.to_string()
+    }
+
+    fn attempt(&mut self) -> u32 {
+        self.attempt
+    }
+
+    fn get(&mut self, key: String) -> Option<String> {
+        match key.as_str() {
+            "traceparent" => self.trace.map(|trace| trace.to_string()),
+            _ => None,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Which imports a capability answers.
 
 /// Versions of `agent:tool` that this host serves.
-pub(crate) const SERVED: &[&str] = &["0.1.0"];
+pub(crate) const SERVED: &[&str] = &["0.1.0", "0.1.1"];
 
 /// Imports, by their names `package/interface@version`.
 pub(super) enum Imports {

@@ -8,6 +8,8 @@ mod clock;
 mod context;
 mod imports;
 mod log;
+mod printed;
+mod progress;
 mod wasi;
 
 use std::collections::BTreeMap;
@@ -23,6 +25,7 @@ pub(crate) use clock::ClockState;
 pub(crate) use context::ContextState;
 pub(crate) use imports::SERVED;
 pub(crate) use log::{LogRate, LogState};
+pub(crate) use progress::ProgressState;
 pub(crate) use wasi::WasiState;
 
 /// One capability.
@@ -43,6 +46,10 @@ const ALL: &[Capability] = &[
     Capability {
         imports: clock::IMPORTS,
         link: |linker| clock::link(linker, |call| &mut call.active().clock),
+    },
+    Capability {
+        imports: progress::IMPORTS,
+        link: |linker| progress::link(linker, |call| &mut call.active().report),
     },
     Capability { imports: wasi::IMPORTS, link: wasi::link },
 ];
@@ -114,16 +121,18 @@ mod tests {
         let rows = [
             ("agent:tool/context@0.1.0", 0b0001),
             ("agent:tool/log@0.1.0", 0b0010),
+            ("agent:tool/context@0.1.1", 0b0001),
             ("agent:tool/clock@0.1.0", 0b0100),
-            ("wasi:cli/environment@0.2.3", 0b1000),
-            ("wasi:sockets/tcp@0.2.0", 0b1000),
+            ("agent:tool/progress@0.1.1", 0b1000),
+            ("wasi:cli/environment@0.2.3", 0b1_0000),
+            ("wasi:sockets/tcp@0.2.0", 0b1_0000),
         ];
         for (import, bit) in rows {
             assert_eq!(set(&[import]), Ok(CapabilitySet(bit)), "{import}");
             let of_import = ALL.iter().filter(|capability| capability.imports.include(import));
             assert_eq!(of_import.count(), 1, "{import}");
         }
-        assert_eq!(set(&[rows[0].0, rows[3].0]), Ok(CapabilitySet(0b1001)));
+        assert_eq!(set(&[rows[0].0, rows[4].0]), Ok(CapabilitySet(0b1001)));
         for refused in [
             "wasi:cli/environment@0.3.0",
             "wasi:http/types@0.2.0",

@@ -1,10 +1,13 @@
-//! WASI 0.2, closed: no files, no sockets, no environment, no arguments, silent standard streams. The standard libraries
-//! of several languages import it always, and get nothing from it but clocks and random numbers.
+//! WASI 0.2, closed: no files, no sockets, no environment, no arguments, no standard input. The standard libraries of
+//! several languages import it always, and get nothing from it but clocks and random numbers. What a guest prints goes to
+//! its log (`printed.rs`).
 
 use wasmtime::component::Linker;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
 use super::imports::Imports;
+use super::log::LogState;
+use super::printed::PrintedLines;
 
 pub(super) const IMPORTS: Imports = Imports::Packages(
     &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random", "wasi:sockets"],
@@ -20,19 +23,29 @@ const RESOURCES: usize = 1_000;
 const RANDOM_BYTES: u64 = 64 << 10;
 
 /// What a call has of it. Made when the guest first asks for something of WASI, which most never do.
-#[derive(Default)]
-pub(crate) struct WasiState(Option<Box<(WasiCtx, ResourceTable)>>);
+pub(crate) struct WasiState {
+    log: LogState,
+    made: Option<Box<(WasiCtx, ResourceTable)>>,
+}
 
 pub(super) fn link<T: WasiView + 'static>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)
 }
 
 impl WasiState {
+    /// Nothing is made until it is asked for. What the guest prints goes to `log`.
+    pub(crate) fn new(log: LogState) -> Self {
+        Self { log, made: None }
+    }
+
     pub(crate) fn view(&mut self) -> WasiCtxView<'_> {
-        let wasi = self.0.get_or_insert_with(|| {
+        let log = &self.log;
+        let wasi = self.made.get_or_insert_with(|| {
             let mut closed = WasiCtx::builder();
             closed.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
             closed.max_random_size(RANDOM_BYTES);
+            closed.stdout(PrintedLines::new(log.clone(), "info", "stdout"));
+            closed.stderr(PrintedLines::new(log.clone(), "warn", "stderr"));
             let mut table = ResourceTable::new();
             table.set_max_capacity(RESOURCES);
             Box::new((closed.build(), table))

@@ -11,7 +11,7 @@ use tool_host::Limits;
 use crate::harness::{Host, call_on, call_until, limits, misbehaving};
 use crate::text::Text;
 
-const CLOCK: &str = r#"(import "agent:tool/clock@0.1.0" "now-ms" (func $now (result i64)))"#;
+const CLOCK: &str = r#"(import "agent:tool/clock@0.1.1" "now-ms" (func $now (result i64)))"#;
 
 fn quick() -> Vec<u8> {
     Text { tool: "quick", ..Text::default() }.component()
@@ -153,8 +153,8 @@ async fn a_call_that_waits_for_its_turn_waits_no_longer_than_its_caller() {
 /// Waits until it is cancelled, then writes a line and ends.
 fn watching() -> Vec<u8> {
     let imports = r#"
-        (import "agent:tool/context@0.1.0" "cancelled" (func $cancelled (result i32)))
-        (import "agent:tool/log@0.1.0" "write" (func $write (param i32 i32 i32 i32 i32 i32)))"#;
+        (import "agent:tool/context@0.1.1" "cancelled" (func $cancelled (result i32)))
+        (import "agent:tool/log@0.1.1" "write" (func $write (param i32 i32 i32 i32 i32 i32)))"#;
     let call = r"(loop $again (br_if $again (i32.eqz (call $cancelled))))
         (call $write (i32.const 2000) (i32.const 4) (i32.const 2004) (i32.const 8) (i32.const 0) (i32.const 0))
         (i32.const 96)";

@@ -21,8 +21,8 @@ fn tool(name: &str, version: u32) -> Vec<u8> {
 async fn what_cannot_be_loaded_is_named_and_the_others_serve() {
     let good = tool("good", 1);
     let wrong_version = String::from_utf8(good.clone().into_iter().map(|b| b & 0x7f).collect()).unwrap();
-    assert!(wrong_version.contains("agent:tool/tool@0.1.0"));
-    let newer = replace(&good, b"agent:tool/tool@0.1.0", b"agent:tool/tool@0.9.0");
+    assert!(wrong_version.contains("agent:tool/tool@0.1.1"));
+    let newer = replace(&good, b"agent:tool/tool@0.1.1", b"agent:tool/tool@0.9.0");
     let host = Host::start(
         &[
             ("core.wasm", &wat::parse_str("(module)").unwrap()),
@@ -45,7 +45,7 @@ async fn what_cannot_be_loaded_is_named_and_the_others_serve() {
         core.wasm: is a core module, not a component; wrap it with `wasm-tools component new` or build it as wit/README.md says
         cut.wasm: is not a whole WebAssembly file (…); write the file aside and rename it into the folder
         empty.wasm: is empty; write the file aside and rename it into the folder
-        newer.wasm: is built for agent:tool@0.9.0; this host serves agent:tool@0.1.0: rebuild it against one of those
+        newer.wasm: is built for agent:tool@0.9.0; this host serves agent:tool@0.1.1 and agent:tool@0.1.0: rebuild it against one of those
         no name.wasm: the file name must be 1 to 64 of a-z, A-Z, 0-9, '.', '_' and '-', then .wasm
         ");
     });

@@ -116,10 +116,22 @@ async fn arguments_that_do_not_match_the_schema_never_reach_the_tool() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_knows_its_context_and_keeps_nothing() {
     let host = start(limits()).await;
-    let text = host.call("look_around", json!({})).await.content;
+    let call = ToolCall { id: "1".into(), name: "look_around".into(), arguments: json!({}) };
+    let of_a_run = ToolRequest {
+        run_id: "run_1",
+        call_id: "run_1.2",
+        attempt: 3,
+        ..ToolRequest::outside_of_runs("req-1", &call, Instant::now() + Duration::from_secs(60))
+    };
+    let text = host.host.current().call(of_a_run).await.content;
     let around: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(around["request_id"], "req-1");
     assert_eq!(around["cancelled"], false);
+    assert_eq!(
+        (&around["run_id"], &around["call_id"], &around["attempt"]),
+        (&json!("run_1"), &json!("run_1.2"), &json!(3))
+    );
+    assert_eq!((&around["traceparent"], &around["somebody_waits"]), (&Value::Null, &json!(true)));
     assert!((1..=400).contains(&around["remaining_ms"].as_u64().unwrap()), "{around}");
     assert!(around["now_ms"].as_u64().unwrap() > 1_700_000_000_000, "{around}");
     for _ in 0..3 {
@@ -260,4 +272,15 @@ impl<'a> tracing_subscriber::fmt::MakeWriter<'a> for Lines {
     fn make_writer(&'a self) -> Self {
         self.clone()
     }
+}
+
+/// Built against agent:tool@0.1.0, when that was the only version.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_of_the_first_contract_runs_unchanged() {
+    let built = include_bytes!("../fixtures/agent-tool-0.1.0.wasm");
+    let host = Host::start(&[("former.wasm", built)], limits()).await;
+    assert_eq!(host.faults(), Vec::<String>::new());
+    assert_eq!(host.call("echo", json!({"value": [1, "two"]})).await.content, r#"{"value":[1,"two"]}"#);
+    let around: Value = serde_json::from_str(&host.call("look_around", json!({})).await.content).unwrap();
+    assert_eq!(around["request_id"], "req-1");
 }

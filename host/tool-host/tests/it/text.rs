@@ -108,8 +108,8 @@ impl Text<'_> {
                 (memory (export "memory") {pages})
                 {data}
                 {fields}
-                (func (export "agent:tool/tool@0.1.0#describe") (result i32) (i32.const 0))
-                (func (export "agent:tool/tool@0.1.0#call") (param i32 i32 i32 i32) (result i32) {call})
+                (func (export "agent:tool/tool@0.1.1#describe") (result i32) (i32.const 0))
+                (func (export "agent:tool/tool@0.1.1#call") (param i32 i32 i32 i32) (result i32) {call})
                 (global $free (mut i32) (i32.const {end}))
                 (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
                     (global.get $free)
@@ -187,7 +187,7 @@ async fn tables_may_be_as_large_with_a_pool_as_without() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_after_a_refusal_that_was_borne_is_a_crash() {
-    let imports = r#"(import "agent:tool/clock@0.1.0" "now-ms" (func $now (result i64)))"#;
+    let imports = r#"(import "agent:tool/clock@0.1.1" "now-ms" (func $now (result i64)))"#;
     let call = "(drop (memory.grow (i32.const 2000))) (drop (call $now)) unreachable";
     assert_eq!(outcome_of(Text { imports, call, ..Text::default() }).await, ToolOutcome::Trapped);
     let call = "(drop (memory.grow (i32.const 2000))) unreachable";
@@ -196,7 +196,7 @@ async fn a_crash_after_a_refusal_that_was_borne_is_a_crash() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_line_of_megabytes_is_not_said_to_be_an_output_of_megabytes() {
-    let imports = r#"(import "agent:tool/log@0.1.0" "write" (func $write (param i32 i32 i32 i32 i32 i32)))"#;
+    let imports = r#"(import "agent:tool/log@0.1.1" "write" (func $write (param i32 i32 i32 i32 i32 i32)))"#;
     let call = "(drop (memory.grow (i32.const 40)))
         (call $write (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 2000000) (i32.const 0) (i32.const 0))
         (i32.const 96)";

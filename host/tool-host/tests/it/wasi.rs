@@ -5,6 +5,7 @@ use agent_core::words::ToolOutcome;
 use serde_json::json;
 
 use crate::harness::{Host, limits};
+use crate::sandbox::Lines;
 use crate::text::Text;
 
 /// The parts of WASI 0.2 that the tests call, as its own packages have them.
@@ -49,7 +50,7 @@ const PACKAGES: &[&str] = &[
     }",
     "package test:wasi;
     world wasi-tool {
-        include agent:tool/sandboxed-tool@0.1.0;
+        include agent:tool/sandboxed-tool@0.1.1;
         import wasi:cli/environment@0.2.3;
         import wasi:random/random@0.2.3;
         import wasi:clocks/wall-clock@0.2.3;
@@ -103,4 +104,83 @@ async fn a_component_that_imports_wasi_runs_and_is_granted_nothing() {
 async fn a_component_cannot_have_the_host_make_random_bytes_by_the_megabyte() {
     let body = "(call $random (i64.const 1000000) (i32.const 2000)) (i32.const 96)";
     assert_eq!(call(body).await.0, ToolOutcome::Trapped);
+}
+
+/// Two lines at once, half a line that is gone on with, bytes that are no text, and no end of the last one.
+#[test]
+fn what_a_guest_prints_is_in_its_log_line_by_line() {
+    const PACKAGES: &[&str] = &[
+        "package wasi:io@0.2.3;
+        interface error { resource error; }
+        interface streams {
+            use error.{error};
+            variant stream-error { last-operation-failed(error), closed }
+            resource output-stream {
+                blocking-write-and-flush: func(contents: list<u8>) -> result<_, stream-error>;
+            }
+        }",
+        "package wasi:cli@0.2.3;
+        interface stdout {
+            use wasi:io/streams@0.2.3.{output-stream};
+            get-stdout: func() -> output-stream;
+        }
+        interface stderr {
+            use wasi:io/streams@0.2.3.{output-stream};
+            get-stderr: func() -> output-stream;
+        }",
+        "package test:wasi;
+        world printing-tool {
+            include agent:tool/sandboxed-tool@0.1.1;
+            import wasi:cli/stdout@0.2.3;
+            import wasi:cli/stderr@0.2.3;
+        }",
+    ];
+    const IMPORTS: &str = r#"
+        (import "wasi:cli/stdout@0.2.3" "get-stdout" (func $stdout (result i32)))
+        (import "wasi:cli/stderr@0.2.3" "get-stderr" (func $stderr (result i32)))
+        (import "wasi:io/streams@0.2.3" "[method]output-stream.blocking-write-and-flush"
+            (func $write (param i32 i32 i32 i32)))"#;
+    let fields = r#"(data (i32.const 3000) "first\nsecond\nthi")
+        (data (i32.const 3100) "rd\n\ff no text\n")
+        (data (i32.const 3200) "trouble\1b[31m")"#;
+    let call = "(local $out i32) (local.set $out (call $stdout))
+        (call $write (local.get $out) (i32.const 3000) (i32.const 16) (i32.const 3500))
+        (call $write (local.get $out) (i32.const 3100) (i32.const 12) (i32.const 3500))
+        (call $write (call $stderr) (i32.const 3200) (i32.const 12) (i32.const 3500))
+        (i32.const 96)";
+    let text = Text {
+        imports: IMPORTS,
+        packages: PACKAGES,
+        world: "printing-tool",
+        fields,
+        call,
+        ..Text::default()
+    };
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tracing::subscriber::with_default(subscriber, || {
+        runtime.block_on(async {
+            let host = Host::start(&[("text.wasm", &text.component())], limits()).await;
+            assert_eq!(host.faults(), Vec::<String>::new());
+            assert_eq!(host.call("text", json!({})).await.receipt.outcome, ToolOutcome::Ok);
+        });
+    });
+    let logged = lines.text();
+    let printed: Vec<_> = logged
+        .lines()
+        .filter_map(|line| line.split_once(" tool: "))
+        .filter(|(_, line)| line.contains("stream=std"))
+        .map(|(head, line)| (head.contains("WARN"), line.split("\u{20}request_id=").next().unwrap()))
+        .collect();
+    assert_eq!(
+        printed,
+        [
+            (false, "first"),
+            (false, "second"),
+            (false, "third"),
+            (false, "\u{fffd} no text"),
+            (true, r"trouble\u{1b}[31m")
+        ]
+    );
 }

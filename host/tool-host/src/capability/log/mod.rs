@@ -3,7 +3,7 @@
 
 mod rate;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use wasmtime::component::{HasSelf, Linker};
@@ -20,9 +20,14 @@ pub(super) const IMPORTS: Imports = Imports::Contract("log");
 /// Most key/value fields that are kept of one line.
 const FIELDS: usize = 16;
 
+/// The log of one call. Clones share what the call may write: what it says through the contract, reports as progress and
+/// prints.
+#[derive(Debug, Clone)]
+pub(crate) struct LogState(Arc<Mutex<Lines>>);
+
 /// Whose lines they are, and how many more the call may write.
 #[derive(Debug)]
-pub(crate) struct LogState {
+struct Lines {
     request_id: Arc<str>,
     component: Arc<str>,
     tool: Arc<str>,
@@ -50,9 +55,27 @@ impl LogState {
         rate: Arc<LogRate>,
     ) -> Self {
         let (lines_left, line_bytes) = (limits.log_lines, limits.log_line_bytes);
-        Self { request_id, component, tool, lines_left, lines_dropped: 0, line_bytes, rate }
+        let lines = Lines { request_id, component, tool, lines_left, lines_dropped: 0, line_bytes, rate };
+        Self(Arc::new(Mutex::new(lines)))
     }
 
+    /// Writes a line, if the call may write another one. `level` is one of the contract's words.
+    pub(super) fn write_line(&self, level: &str, message: &str, fields: &[(String, String)]) {
+        self.lines().write(level, message, fields);
+    }
+
+    /// Most bytes of a line.
+    pub(super) fn line_bytes(&self) -> usize {
+        self.lines().line_bytes
+    }
+
+    /// Held for a line, never across an await.
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lines {
     /// Takes one line from the budget. Counts it as dropped if there is none left.
     fn take_line(&mut self) -> bool {
         match self.lines_left.checked_sub(1).filter(|_| self.rate.try_take(Instant::now())) {
@@ -83,14 +106,12 @@ impl LogState {
         text.truncate(text.trim_end().len());
         (message, text)
     }
-}
 
-impl Host for LogState {
-    fn write(&mut self, level: String, message: String, fields: Vec<(String, String)>) {
+    fn write(&mut self, level: &str, message: &str, fields: &[(String, String)]) {
         if !self.take_line() {
             return;
         }
-        let (message, fields) = self.bound(&message, &fields);
+        let (message, fields) = self.bound(message, fields);
         let (request_id, component, tool) = (&*self.request_id, &*self.component, &*self.tool);
         let fields = (!fields.is_empty()).then_some(fields.as_str());
         macro_rules! line {
@@ -98,7 +119,7 @@ impl Host for LogState {
                 tracing::$level!(target: "tool", request_id, component, tool, fields, "{message}")
             };
         }
-        match level.as_str() {
+        match level {
             "debug" => line!(debug),
             "warn" => line!(warn),
             "error" => line!(error),
@@ -107,7 +128,13 @@ impl Host for LogState {
     }
 }
 
-impl Drop for LogState {
+impl Host for LogState {
+    fn write(&mut self, level: String, message: String, fields: Vec<(String, String)>) {
+        self.write_line(&level, &message, &fields);
+    }
+}
+
+impl Drop for Lines {
     /// Says in the log how many of the component's lines are not in it, however the call ended. Not after every call: that
     /// would be a flood of its own.
     fn drop(&mut self) {

@@ -1,0 +1,37 @@
+//! `agent:tool/progress`: how far a call has got, as lines of the tool's log, within their bounds.
+
+use std::sync::Arc;
+
+use wasmtime::component::{HasSelf, Linker};
+
+use super::imports::Imports;
+use super::log::LogState;
+use crate::bindings::agent::tool::progress::{Host, add_to_linker};
+use crate::call::Progress;
+
+pub(super) const IMPORTS: Imports = Imports::Contract("progress");
+
+/// Where reports go, and whether anybody still waits.
+#[derive(Debug)]
+pub(crate) struct ProgressState {
+    pub(crate) log: LogState,
+    pub(crate) progress: Arc<Progress>,
+}
+
+pub(super) fn link<T: 'static>(
+    linker: &mut Linker<T>,
+    state: fn(&mut T) -> &mut ProgressState,
+) -> wasmtime::Result<()> {
+    add_to_linker::<T, HasSelf<ProgressState>>(linker, state)
+}
+
+impl Host for ProgressState {
+    fn report(&mut self, message: String, fraction: Option<f64>) -> bool {
+        // A guest may report anything; a share that is none is left out.
+        let fraction = fraction.filter(|fraction| (0.0..=1.0).contains(fraction));
+        let fields: Vec<_> =
+            fraction.map(|it| ("progress".to_owned(), format!("{it:.3}"))).into_iter().collect();
+        self.log.write_line("debug", &message, &fields);
+        !self.progress.is_cancelled()
+    }
+}
