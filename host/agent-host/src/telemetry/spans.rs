@@ -71,7 +71,7 @@ where
         if !declares_kind(attributes.metadata()) {
             return;
         }
-        let mut fields = Fields::default();
+        let mut fields = Fields::with_room(attributes.fields().len());
         attributes.record(&mut fields);
         let kind = fields.kind.take().unwrap_or(SpanKind::Internal);
         let parent = parent_of(&span);
@@ -98,7 +98,7 @@ where
         if let Some(span) = context.span(id)
             && let Some(Recorded(recorded)) = span.extensions_mut().get_mut()
         {
-            let mut fields = Fields::default();
+            let mut fields = Fields::with_room(values.len());
             values.record(&mut fields);
             fields.apply(recorded);
         }
@@ -150,6 +150,11 @@ struct Fields {
 }
 
 impl Fields {
+    /// For at most so many attributes.
+    fn with_room(attributes: usize) -> Self {
+        Self { attributes: Vec::with_capacity(attributes), ..Self::default() }
+    }
+
     fn apply(self, span: &mut Span) {
         span.set_attributes(self.attributes);
         if let Some(name) = self.name {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use agent_core::backoff::Backoff;
 use agent_core::ports::{Probe, ProbeError};
 use async_trait::async_trait;
 use backends::sql::{SetupError, SqlPool};
@@ -81,7 +82,8 @@ impl Migration {
     /// Tries until it is done. A database that turns out to be somebody else's is an error here and a failed check of
     /// readiness, and is tried again: an operator may put another one in its place.
     pub(crate) async fn keep_trying(&self) {
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut pause = backoff.next();
         loop {
             sleep(pause).await;
             match self.attempt().await {
@@ -91,7 +93,7 @@ impl Migration {
                 }
                 Err(error @ SetupError::Store { .. }) => {
                     tracing::debug!(%error, "the database is not prepared yet");
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    pause = backoff.next();
                 }
                 Err(error) => {
                     self.refuse(error);
