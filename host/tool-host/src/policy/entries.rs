@@ -1,0 +1,163 @@
+//! A policy: all entries of a file, found by what a component is, with the digests that stand for them.
+//!
+//! A policy is immutable. Which one is in force is said by [`store`](super::store), and what a run may do while it changes
+//! by [`effective`](super::effective).
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::audience::Caller;
+use super::model::ComponentPolicy;
+use super::render;
+use super::signature::{SignerKey, VerifiedSigner};
+
+/// Everything that is granted. Nothing, unless a file says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Policy {
+    /// Sorted by name and binding.
+    entries: Vec<Arc<Entry>>,
+    digest: String,
+}
+
+/// A [`ComponentPolicy`] of a policy: it changes no more, so that its digest is computed once.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    grants: ComponentPolicy,
+    digest: String,
+}
+
+impl Policy {
+    /// Of grants whose bindings do not overlap: [`file`](super::file) checks that.
+    pub(super) fn new(grants: impl IntoIterator<Item = ComponentPolicy>) -> Self {
+        Self::of(grants.into_iter().map(|grants| Arc::new(Entry::new(grants))).collect())
+    }
+
+    fn of(mut entries: Vec<Arc<Entry>>) -> Self {
+        entries.sort_by(|a, b| (&a.name, &a.binding).cmp(&(&b.name, &b.binding)));
+        let digest = sha256(&render::policy(entries.iter().map(|entry| &entry.grants)));
+        Self { entries, digest }
+    }
+
+    /// The policy that grants nothing.
+    pub(crate) fn empty() -> Self {
+        Self::new([])
+    }
+
+    /// This one with `grants` in the place of the entries of that name which could be for the same component.
+    pub(crate) fn with(&self, grants: ComponentPolicy) -> Self {
+        let stays = |entry: &&Arc<Entry>| {
+            entry.name != grants.name || entry.binding.overlap(&grants.binding).is_none()
+        };
+        let mut entries: Vec<_> = self.entries.iter().filter(stays).cloned().collect();
+        entries.push(Arc::new(Entry::new(grants)));
+        Self::of(entries)
+    }
+
+    /// The same for files that mean the same, and for no others: `sha256:` and hex.
+    pub(crate) fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// All entries, sorted by name.
+    pub(crate) fn entries(&self) -> &[Arc<Entry>] {
+        &self.entries
+    }
+
+    /// What is granted to the component of that name, digest (`sha256:` and hex) and signer, never by the name alone. An
+    /// entry that names the digest goes before one that trusts only the signer.
+    pub(crate) fn find(
+        &self,
+        name: &str,
+        digest: &str,
+        signer: Option<&VerifiedSigner>,
+    ) -> Option<&Arc<Entry>> {
+        let bound = self.named(name).iter().filter(|entry| entry.binding.admits(digest, signer));
+        bound.max_by_key(|entry| !entry.binding.digests.is_empty())
+    }
+
+    /// The entries of that name, whatever they are bound to.
+    pub(crate) fn named(&self, name: &str) -> &[Arc<Entry>] {
+        let begin = self.entries.partition_point(|entry| entry.name.as_str() < name);
+        let end = self.entries.partition_point(|entry| entry.name.as_str() <= name);
+        self.entries.get(begin..end).unwrap_or_default()
+    }
+
+    /// The same for callers who may use the same components under the same grants, and for no others: hex, or nothing
+    /// for those who may use only what everybody may, which is in the policy's own digest. It belongs into the keys of
+    /// caches, so that callers share a result only when the same tools were there.
+    pub(crate) fn admission_digest(&self, caller: &Caller<'_>) -> String {
+        let is_admitted =
+            |entry: &&Arc<Entry>| !entry.audience.is_everybody() && entry.audience.admits(caller);
+        let mut admitted = self.entries().iter().filter(is_admitted).peekable();
+        if admitted.peek().is_none() {
+            return String::new();
+        }
+        let mut hash = Sha256::new();
+        // Digests have one length, so that no two lists of them are the same bytes.
+        admitted.for_each(|entry| hash.update(entry.digest()));
+        format!("{:x}", hash.finalize())
+    }
+
+    /// The keys that may sign a component of that name.
+    pub(crate) fn signers(&self, name: &str) -> impl Iterator<Item = &SignerKey> {
+        self.named(name).iter().flat_map(|entry| &entry.binding.signers)
+    }
+}
+
+impl Entry {
+    pub(super) fn new(grants: ComponentPolicy) -> Self {
+        let digest = sha256(&render::component(&grants));
+        Self { grants, digest }
+    }
+
+    /// The same for equal grants of equal components, and for no others: `sha256:` and hex.
+    pub(crate) fn digest(&self) -> &str {
+        &self.digest
+    }
+}
+
+impl Deref for Entry {
+    type Target = ComponentPolicy;
+
+    fn deref(&self) -> &ComponentPolicy {
+        &self.grants
+    }
+}
+
+/// `sha256:` and hex.
+pub(super) fn sha256(text: &str) -> String {
+    format!("sha256:{:x}", Sha256::digest(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::policy;
+    use super::*;
+
+    #[test]
+    fn callers_have_one_digest_when_they_may_use_the_same() {
+        let digest = "a".repeat(64);
+        let entry = |name: &str, audience: &str| {
+            format!("[[component]]\nname = \"{name}\"\ndigest = \"sha256:{digest}\"\n{audience}\n")
+        };
+        let policy = policy(
+            &[
+                entry("all", ""),
+                entry("paid", "tiers = [\"premium\", \"gold\"]"),
+                entry("ops", "roles = [\"admin\"]"),
+            ]
+            .concat(),
+        );
+        let of = |user, tier, role| policy.admission_digest(&Caller { user, tier, role });
+        assert_eq!(of(None, None, None), "");
+        assert_eq!(of(Some("u1"), Some("free"), None), "");
+        let paid = of(Some("u1"), Some("premium"), None);
+        assert_eq!(paid.len(), 64);
+        assert_eq!(of(Some("u2"), Some("gold"), Some("user")), paid);
+        let admin = of(Some("u2"), None, Some("admin"));
+        let both = of(Some("u2"), Some("gold"), Some("admin"));
+        assert!(admin != paid && both != paid && both != admin);
+    }
+}

@@ -1,0 +1,252 @@
+//! What an operator grants to one component, as plain values. Everything in them is canonical: two texts that mean the
+//! same give equal values.
+//!
+//! [`file`](super::file) makes them of text, [`render`](super::render) makes text of them, [`entries`](super::entries) has
+//! all of a file together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
+
+use super::audience::Audience;
+use super::host::HostPattern;
+use super::path::PathPrefix;
+use super::signature::{SignerKey, VerifiedSigner};
+
+/// HTTP requests of one call, unless its component's lines say otherwise.
+pub(crate) const DEFAULT_REQUESTS: u32 = 16;
+
+/// Those of them that are under way at the same time.
+pub(crate) const DEFAULT_CONCURRENT_REQUESTS: u32 = 4;
+
+/// Bytes of all requests and responses of one call together.
+pub(crate) const DEFAULT_HTTP_BYTES: u64 = 4 << 20;
+
+/// Bytes that a component may keep, for each user if the scope is the user.
+pub(crate) const DEFAULT_KEY_VALUE_BYTES: u64 = 64 << 10;
+
+/// What one component may do: one `[[component]]` of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ComponentPolicy {
+    /// The name of its file without `.wasm`.
+    pub(crate) name: String,
+    /// Which files of that name are meant.
+    pub(crate) binding: Binding,
+    /// Who may use it.
+    pub(crate) audience: Audience,
+    /// Whether it may call the run's other tools.
+    pub(crate) toolbox: bool,
+    /// What it reads through `config`. Not secret.
+    pub(crate) config: BTreeMap<String, String>,
+    pub(crate) limits: CallLimits,
+    /// What it may keep; absent: nothing.
+    pub(crate) key_value: Option<KeyValueRule>,
+    /// Where it may send requests. Any line that allows one allows it.
+    pub(crate) http: BTreeSet<HttpRule>,
+    /// Sorted by name.
+    pub(crate) secrets: BTreeMap<String, SecretRule>,
+}
+
+/// Which files of a name are meant. Never all: whoever can write a file could choose its name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Binding {
+    /// `sha256:` and hex: those with one of these digests; empty: with any that a signer stands for.
+    pub(crate) digests: BTreeSet<String>,
+    /// Those that one of these signed; empty: signed or not.
+    pub(crate) signers: BTreeSet<SignerKey>,
+}
+
+/// What one call may use up. What is absent is as the host's settings say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CallLimits {
+    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) output_bytes: Option<u64>,
+    /// Absent, or 0 in the file: no limit.
+    pub(crate) fuel: Option<u64>,
+    pub(crate) requests: u32,
+    pub(crate) concurrent_requests: u32,
+    pub(crate) http_bytes: u64,
+}
+
+impl Default for CallLimits {
+    fn default() -> Self {
+        Self {
+            timeout_ms: None,
+            memory_bytes: None,
+            output_bytes: None,
+            fuel: None,
+            requests: DEFAULT_REQUESTS,
+            concurrent_requests: DEFAULT_CONCURRENT_REQUESTS,
+            http_bytes: DEFAULT_HTTP_BYTES,
+        }
+    }
+}
+
+/// What a component may keep between calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeyValueRule {
+    pub(crate) scope: Scope,
+    pub(crate) bytes: u64,
+}
+
+/// Who shares what is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// All callers of the component.
+    Component,
+    /// The calls of one user. Without a user, every operation is denied.
+    User,
+}
+
+/// How a request is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Scheme {
+    Http,
+    Https,
+}
+
+/// Requests that are allowed: one `[[component.http]]`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HttpRule {
+    pub(crate) host: HostPattern,
+    pub(crate) scheme: Scheme,
+    pub(crate) port: u16,
+    pub(crate) path: PathPrefix,
+    /// Upper case.
+    pub(crate) methods: BTreeSet<String>,
+    /// Whether the host may resolve to a private or loopback address.
+    pub(crate) private: bool,
+}
+
+/// A secret that the host adds to requests: one `[[component.secret]]`. The value is not here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SecretRule {
+    pub(crate) source: SecretSource,
+    pub(crate) placement: Placement,
+    /// Never [`HostPattern::Any`].
+    pub(crate) hosts: BTreeSet<HostPattern>,
+}
+
+/// Where a secret's value is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SecretSource {
+    /// An environment variable.
+    Env(String),
+    /// A file, or a folder in which the file has the secret's name. Relative to the policy's folder.
+    File(PathBuf),
+}
+
+/// Where a secret stands in a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// In this header (lower case), after the prefix.
+    Header { name: String, prefix: String },
+    /// As this parameter of the query.
+    Query(String),
+    /// As the password of this user, in `Authorization: Basic`.
+    Basic { user: String },
+}
+
+impl Binding {
+    /// Whether a component is one of those meant. An entry with digests and signers wants both.
+    pub(crate) fn admits(&self, digest: &str, signer: Option<&VerifiedSigner>) -> bool {
+        let is_listed = self.digests.contains(digest);
+        let is_signed = signer.is_some_and(|signer| self.signers.contains(signer.key()));
+        match (self.digests.is_empty(), self.signers.is_empty()) {
+            (true, true) => false,
+            (false, true) => is_listed,
+            (true, false) => is_signed,
+            (false, false) => is_listed && is_signed,
+        }
+    }
+
+    /// Whether one component could be meant by both with the same precedence, so that neither would be the one.
+    pub(super) fn overlap(&self, other: &Self) -> Option<String> {
+        if self.digests.is_empty() && other.digests.is_empty() {
+            return self.signers.intersection(&other.signers).next().map(ToString::to_string);
+        }
+        self.digests.intersection(&other.digests).next().cloned()
+    }
+}
+
+impl ComponentPolicy {
+    /// Grants nothing but to be loaded.
+    pub(crate) fn bare(name: &str, digest: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            binding: Binding { digests: [digest.to_owned()].into(), signers: BTreeSet::new() },
+            audience: Audience::default(),
+            toolbox: false,
+            config: BTreeMap::new(),
+            limits: CallLimits::default(),
+            key_value: None,
+            http: BTreeSet::new(),
+            secrets: BTreeMap::new(),
+        }
+    }
+
+    /// Whether what is kept for one user can be in an answer, so that the answer is not another user's. A component that is
+    /// told the user by `context` can tell users apart too: its imports say so.
+    pub(crate) fn keeps_data_of_users(&self) -> bool {
+        self.key_value.is_some_and(|rule| rule.scope == Scope::User)
+    }
+}
+
+impl HttpRule {
+    /// Whether every request that `other` allows is allowed by this.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        self.scheme == other.scheme
+            && self.port == other.port
+            && self.host.covers(&other.host)
+            && self.path.covers(&other.path)
+            && self.methods.is_superset(&other.methods)
+            && (self.private || !other.private)
+    }
+}
+
+impl Scheme {
+    /// Both, as they are written.
+    pub(crate) const ALL: [Self; 2] = [Self::Http, Self::Https];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    pub(crate) fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+
+    /// URLs may write it in upper case (RFC 3986, 3.1).
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scheme| text.eq_ignore_ascii_case(scheme.as_str()))
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Scope {
+    pub(crate) const ALL: [Self; 2] = [Self::Component, Self::User];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Component => "component",
+            Self::User => "user",
+        }
+    }
+}
+
+/// `GET` and `HEAD`: what a line without `methods` allows.
+pub(crate) fn default_methods() -> BTreeSet<String> {
+    ["GET", "HEAD"].map(str::to_owned).into()
+}
