@@ -1,0 +1,80 @@
+//! What one call of a tool may still use up over HTTP: shared by all its requests.
+//!
+//! Requests beyond the limit of concurrent ones wait, within the call's deadline; those beyond the limit of requests
+//! are refused. Bytes are counted as they are sent and received, so that many small requests cost what one large one
+//! does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::error::EgressError;
+use super::grant::Limits;
+
+/// What one call may still use up.
+#[derive(Debug)]
+pub(crate) struct CallBudget {
+    limits: Limits,
+    deadline: Instant,
+    requests_left: AtomicU32,
+    bytes_left: AtomicU64,
+    concurrent: Arc<Semaphore>,
+}
+
+impl CallBudget {
+    pub(crate) fn new(limits: Limits, deadline: Instant) -> Self {
+        let most = usize::try_from(limits.concurrent_requests).unwrap_or(usize::MAX);
+        Self {
+            limits,
+            deadline,
+            requests_left: AtomicU32::new(limits.requests),
+            bytes_left: AtomicU64::new(limits.bytes),
+            concurrent: Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))),
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Counts a request, whatever becomes of it.
+    pub(crate) fn count_request(&self) -> Result<(), EgressError> {
+        let one_less = |left: u32| left.checked_sub(1);
+        match self.requests_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(EgressError::TooManyRequests(self.limits.requests)),
+        }
+    }
+
+    /// Waits until fewer requests are under way than may be.
+    pub(crate) async fn concurrency_permit(&self, host: &str) -> Result<OwnedSemaphorePermit, EgressError> {
+        match tokio::time::timeout_at(self.deadline, self.concurrent.clone().acquire_owned()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            Ok(Err(_closed)) => Err(EgressError::CallEnded),
+            Err(_elapsed) => Err(EgressError::Deadline(host.to_owned())),
+        }
+    }
+
+    /// Counts bytes. Those beyond the limit are not counted, and must not be sent or handed on.
+    pub(crate) fn spend(&self, bytes: usize) -> Result<(), EgressError> {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        match self
+            .bytes_left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes))
+        {
+            Ok(_) => Ok(()),
+            Err(_) => Err(self.bytes_spent()),
+        }
+    }
+
+    /// Refuses early what announces itself as larger than what is left.
+    pub(crate) fn expect(&self, bytes: u64) -> Result<(), EgressError> {
+        if bytes > self.bytes_left.load(Ordering::Relaxed) { Err(self.bytes_spent()) } else { Ok(()) }
+    }
+
+    fn bytes_spent(&self) -> EgressError {
+        EgressError::BytesSpent(self.limits.bytes)
+    }
+}

@@ -1,0 +1,136 @@
+//! Requests of one call of a tool: `prepare` makes them ready where they are made, `exchange` carries them out on the
+//! service's runtime.
+//!
+//! [`Egress`] is what the service has, and [`Call`] what a call of a tool holds. Redirects are responses like any other:
+//! whoever follows one makes a request that is checked like any other.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
+
+use super::body::ResponseBody;
+use super::budget::CallBudget;
+use super::connect::Tls;
+use super::error::EgressError;
+use super::exchange;
+use super::grant::{Grant, Times};
+use super::pool::{Pool, PoolBounds};
+use super::prepare::prepare;
+use super::receipt::Receipt;
+use super::resolve::{LookupBounds, Lookups, Resolve};
+#[cfg(test)]
+use super::scan::Scanner;
+use super::state::{CallState, Shared};
+use super::task::IoRuntime;
+
+/// The way out of the host for all calls: one for the service.
+#[derive(Debug)]
+pub(crate) struct Egress(Arc<Shared>);
+
+/// What all calls together may use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EgressBounds {
+    /// Requests under way at once. Others wait, within their call's deadline.
+    pub(crate) exchanges: usize,
+    pub(crate) lookups: LookupBounds,
+    pub(crate) pool: PoolBounds,
+}
+
+/// The requests of one call of a tool. Dropping it ends those under way and closes their connections.
+#[derive(Debug)]
+pub(crate) struct Call {
+    state: Arc<CallState>,
+    /// Never sent to: that it is dropped is the end.
+    _running: watch::Sender<()>,
+}
+
+impl Default for EgressBounds {
+    fn default() -> Self {
+        Self { exchanges: 256, lookups: LookupBounds::default(), pool: PoolBounds::default() }
+    }
+}
+
+impl Egress {
+    /// All network I/O is done on `runtime`: the service's own, never the guests'.
+    pub(crate) fn new(runtime: Handle, resolver: Arc<dyn Resolve>, tls: Tls, bounds: EgressBounds) -> Self {
+        let runtime = IoRuntime::new(runtime);
+        Self(Arc::new(Shared {
+            lookups: Lookups::new(resolver, bounds.lookups),
+            pool: Pool::new(bounds.pool, runtime.clone()),
+            exchanges: Arc::new(Semaphore::new(bounds.exchanges)),
+            runtime,
+            tls,
+        }))
+    }
+
+    /// The requests of one call, under a grant, until a deadline.
+    pub(crate) fn call(&self, grant: Arc<Grant>, deadline: Instant) -> Call {
+        let budget = Arc::new(CallBudget::new(grant.limits, deadline));
+        let (running, ended) = watch::channel(());
+        let state = CallState { egress: self.0.clone(), grant, budget, ledger: Arc::default(), ended };
+        Call { state: Arc::new(state), _running: running }
+    }
+
+    /// How many connections wait to be used again.
+    #[cfg(test)]
+    pub(super) fn idle_connections(&self) -> usize {
+        self.0.pool.len()
+    }
+
+    /// How many of them the server has not closed.
+    #[cfg(test)]
+    pub(super) fn open_idle_connections(&self) -> usize {
+        self.0.pool.open()
+    }
+}
+
+impl Call {
+    /// Sends a request and waits for the head of its response. The future may be awaited on any runtime; dropping it
+    /// closes the connection, and so does dropping the response's body before its end.
+    ///
+    /// `times` are at most those of the grant: see [`Call::times`] and [`Times::shortened`].
+    pub(crate) fn send<B>(
+        &self,
+        request: Request<B>,
+        times: Times,
+    ) -> impl Future<Output = Result<Response<ResponseBody>, EgressError>> + Send + use<B>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+    {
+        let state = self.state.clone();
+        let prepared = prepare(&state, request, times);
+        async move {
+            let mut ended = state.ended.clone();
+            let exchange = async {
+                let prepared = prepared.inspect_err(|refusal| state.ledger.refused(refusal))?;
+                exchange::send(&state, prepared).await
+            };
+            tokio::select! {
+                biased;
+                _dropped = ended.changed() => Err(EgressError::CallEnded),
+                response = exchange => response,
+            }
+        }
+    }
+
+    /// The longest times of a request.
+    pub(crate) fn times(&self) -> Times {
+        self.state.grant.limits.times
+    }
+
+    /// What was reached so far.
+    pub(crate) fn receipt(&self) -> Receipt {
+        self.state.ledger.receipt()
+    }
+
+    /// For outputs, errors and log lines of the call.
+    #[cfg(test)]
+    pub(crate) fn scanner(&self) -> &Scanner {
+        self.state.grant.scanner()
+    }
+}

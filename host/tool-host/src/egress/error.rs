@@ -1,0 +1,283 @@
+//! Why a request gave no response, or a response no body.
+//!
+//! `Display` is for the model: what happened and what it can do, with nothing of the network behind the host.
+//! [`EgressError::log_text`] is for the log and for whoever runs the service: addresses, and the line of the policy
+//! that would help. No text holds a secret: requests are scanned before anything of them is quoted.
+//! [`EgressError::kind`] says which `error-code` of `wasi:http` it is.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::address::{ForbiddenAddr, Reach};
+
+/// Why a request gave no response, or a response no body.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum EgressError {
+    // What the request is.
+    #[error("the request was not sent: {0}")]
+    InvalidUri(InvalidUri),
+    #[error(
+        "the request was not sent: the method {0} is not allowed; it would make a tunnel or echo what the host adds"
+    )]
+    Method(String),
+    #[error("the request was not sent: the header {0} is set by the host and must not be set by the tool")]
+    Header(String),
+    #[error("the request was not sent: it has more than {most} headers, or more than {bytes} bytes of them")]
+    HeadersTooLarge { most: usize, bytes: usize },
+    #[error("the request was cut off: its Content-Length and the length of its body differ")]
+    BodyLength,
+    #[error("the request was cut off: the tool gave up its body")]
+    BodyAborted,
+
+    // What the policy says.
+    #[error("the request was not sent: {0}")]
+    Denied(String),
+    #[error(
+        "the request was not sent: its {place} holds the value of the secret {name:?}, which tools must not have; the \
+         host adds it to requests by itself"
+    )]
+    SecretInRequest { name: String, place: Place },
+    #[error(
+        "the request was not sent: the {part} is injected from the secret {name:?} and must not be set by the tool"
+    )]
+    SetByGuest { name: String, part: String },
+    #[error(
+        "the request was not sent: the secret {name:?}, which belongs into requests to {host}, has no value; whoever \
+         runs this service has to provide it"
+    )]
+    SecretUnresolved { name: String, host: String },
+    #[error("the request was not sent: the secret {name:?} cannot be sent as the policy says: {problem}")]
+    SecretUnusable { name: String, problem: &'static str },
+
+    // What a call may use up.
+    #[error("the request was not sent: this call may make {0} requests, and has made them")]
+    TooManyRequests(u32),
+    #[error(
+        "this call may send and receive {0} bytes over HTTP, and this request is beyond that; ask for less"
+    )]
+    BytesSpent(u64),
+    #[error("the tool call's time was over during the request to {0}")]
+    Deadline(String),
+    #[error("the tool call has ended")]
+    CallEnded,
+
+    // The way to the host.
+    #[error("{host} cannot be reached: it has no address that tools may reach")]
+    ForbiddenAddress { host: String, addresses: Vec<ForbiddenAddr> },
+    #[error("{host} cannot be reached: its name could not be resolved; check the name")]
+    Resolve { host: String, problem: String },
+    #[error("{host} cannot be reached: its name was not resolved within {within:?}")]
+    ResolveTimeout { host: String, within: Duration },
+    #[error("{host} cannot be reached: the connection was refused")]
+    ConnectRefused { host: String },
+    #[error("{host} cannot be reached: no connection could be made")]
+    Connect { host: String, problem: String },
+    #[error("{host} cannot be reached: no connection was made within {within:?}")]
+    ConnectTimeout { host: String, within: Duration },
+    #[error(
+        "{host} cannot be reached: its certificate is not valid for this name, or nobody known signed it"
+    )]
+    Certificate { host: String, problem: String },
+    #[error("{host} cannot be reached: it speaks no TLS that this host does")]
+    Tls { host: String, problem: String },
+
+    // What the host answers.
+    #[error("{host} did not begin to answer within {within:?}")]
+    FirstByteTimeout { host: String, within: Duration },
+    #[error("{host} stopped in the middle of its answer for more than {within:?}")]
+    BetweenBytesTimeout { host: String, within: Duration },
+    #[error("{host} did not finish its answer within {within:?}")]
+    TotalTimeout { host: String, within: Duration },
+    #[error("the answer of {host} has more headers than are accepted")]
+    ResponseHeadTooLarge { host: String },
+    #[error(
+        "{host} answered with a body encoded as {coding:?}, though none was asked for; it cannot be scanned for \
+         secrets and is not handed on"
+    )]
+    ContentCoding { host: String, coding: String },
+    #[error("{host} answered with the transfer coding {coding:?}, which is not accepted")]
+    TransferCoding { host: String, coding: String },
+    #[error("{host} wants to change the protocol, which is not accepted")]
+    Upgrade { host: String },
+    #[error("{host} closed the connection before it answered")]
+    Terminated { host: String },
+    #[error("{host} closed the connection in the middle of its answer")]
+    Incomplete { host: String },
+    #[error("{host} did not answer in HTTP/1.1")]
+    Protocol { host: String, problem: String },
+
+    /// The host's own failure.
+    #[error("the host could not carry out the request")]
+    Host(String),
+}
+
+/// Where in a request something stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Url,
+    Headers,
+    Body,
+}
+
+/// What is wrong with a URI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidUri {
+    #[error("its URL has no scheme or no host; write the whole URL")]
+    NotAbsolute,
+    #[error("its URL has a scheme other than https and http")]
+    Scheme,
+    #[error("its URL holds a user name or a password; the host adds credentials by itself")]
+    Userinfo,
+    #[error(
+        "its URL has a host that is no valid name; write it in lower-case ASCII without a dot at the end"
+    )]
+    Host,
+    #[error(
+        "its URL has a number for a host that is no IPv4 address; write four decimal numbers without leading zeros"
+    )]
+    NumericHost,
+    #[error("its URL has an IPv6 address that is not valid; zones are not allowed")]
+    Ipv6,
+    #[error("its URL has a port that is not valid")]
+    Port,
+    #[error("its URL has a path that does not begin with a slash")]
+    Path,
+    #[error("its URL has more than {0} bytes")]
+    TooLong(usize),
+}
+
+/// The `error-code` of `wasi:http/types` that an error is, by its name there, in lower case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ErrorKind {
+    DnsTimeout,
+    DnsError,
+    DestinationIpProhibited,
+    DestinationUnavailable,
+    ConnectionRefused,
+    ConnectionTerminated,
+    ConnectionTimeout,
+    ConnectionReadTimeout,
+    ConnectionLimitReached,
+    TlsProtocolError,
+    TlsCertificateError,
+    HttpRequestDenied,
+    HttpRequestMethodInvalid,
+    HttpRequestUriInvalid,
+    HttpRequestUriTooLong,
+    HttpRequestHeaderSectionSize,
+    HttpRequestBodySize,
+    HttpResponseIncomplete,
+    HttpResponseHeaderSectionSize,
+    HttpResponseBodySize,
+    HttpResponseTransferCoding,
+    HttpResponseContentCoding,
+    HttpResponseTimeout,
+    HttpUpgradeFailed,
+    HttpProtocolError,
+    ConfigurationError,
+    InternalError,
+}
+
+impl EgressError {
+    /// Which `error-code` of `wasi:http` it is.
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::InvalidUri(InvalidUri::TooLong(_)) => ErrorKind::HttpRequestUriTooLong,
+            Self::InvalidUri(_) => ErrorKind::HttpRequestUriInvalid,
+            Self::Method(_) => ErrorKind::HttpRequestMethodInvalid,
+            Self::Header(_) | Self::Denied(_) | Self::SecretInRequest { .. } | Self::SetByGuest { .. } => {
+                ErrorKind::HttpRequestDenied
+            }
+            Self::HeadersTooLarge { .. } => ErrorKind::HttpRequestHeaderSectionSize,
+            Self::BodyLength | Self::BodyAborted => ErrorKind::HttpRequestBodySize,
+            Self::SecretUnresolved { .. } | Self::SecretUnusable { .. } => ErrorKind::ConfigurationError,
+            Self::TooManyRequests(_) => ErrorKind::ConnectionLimitReached,
+            Self::BytesSpent(_) => ErrorKind::HttpResponseBodySize,
+            Self::Deadline(_) | Self::FirstByteTimeout { .. } | Self::TotalTimeout { .. } => {
+                ErrorKind::HttpResponseTimeout
+            }
+            Self::CallEnded | Self::Terminated { .. } => ErrorKind::ConnectionTerminated,
+            Self::ForbiddenAddress { .. } => ErrorKind::DestinationIpProhibited,
+            Self::Resolve { .. } => ErrorKind::DnsError,
+            Self::ResolveTimeout { .. } => ErrorKind::DnsTimeout,
+            Self::ConnectRefused { .. } => ErrorKind::ConnectionRefused,
+            Self::Connect { .. } => ErrorKind::DestinationUnavailable,
+            Self::ConnectTimeout { .. } => ErrorKind::ConnectionTimeout,
+            Self::Certificate { .. } => ErrorKind::TlsCertificateError,
+            Self::Tls { .. } => ErrorKind::TlsProtocolError,
+            Self::BetweenBytesTimeout { .. } => ErrorKind::ConnectionReadTimeout,
+            Self::ResponseHeadTooLarge { .. } => ErrorKind::HttpResponseHeaderSectionSize,
+            Self::ContentCoding { .. } => ErrorKind::HttpResponseContentCoding,
+            Self::TransferCoding { .. } => ErrorKind::HttpResponseTransferCoding,
+            Self::Upgrade { .. } => ErrorKind::HttpUpgradeFailed,
+            Self::Incomplete { .. } => ErrorKind::HttpResponseIncomplete,
+            Self::Protocol { .. } => ErrorKind::HttpProtocolError,
+            Self::Host(_) => ErrorKind::InternalError,
+        }
+    }
+
+    /// What the log says, for whoever runs the service.
+    pub(crate) fn log_text(&self) -> String {
+        match self {
+            Self::ForbiddenAddress { host, addresses } => {
+                let listed = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                let advice = if addresses.iter().any(|one| one.class.is_within(Reach::Private)) {
+                    "if the tool is meant to reach it, add `private = true` to the component's http line for this host"
+                } else {
+                    "no line of the policy allows such addresses"
+                };
+                format!("the host {host} has only addresses that the tool may not reach: {listed}; {advice}")
+            }
+            Self::SecretUnresolved { name, host } => format!(
+                "the secret {name:?} is configured for {host} and has no value: set the environment variable or write \
+                 the file that its line in the policy names"
+            ),
+            Self::Resolve { problem, .. }
+            | Self::Connect { problem, .. }
+            | Self::Certificate { problem, .. }
+            | Self::Tls { problem, .. }
+            | Self::Protocol { problem, .. }
+            | Self::Host(problem) => format!("{self}: {problem}"),
+            other => other.to_string(),
+        }
+    }
+
+    /// Whether the request was refused before anything of it left the host.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::InvalidUri(_)
+                | Self::Method(_)
+                | Self::Header(_)
+                | Self::HeadersTooLarge { .. }
+                | Self::Denied(_)
+                | Self::SecretInRequest { .. }
+                | Self::SetByGuest { .. }
+                | Self::SecretUnresolved { .. }
+                | Self::SecretUnusable { .. }
+                | Self::TooManyRequests(_)
+                | Self::ForbiddenAddress { .. }
+        )
+    }
+}
+
+/// For what reads bodies as streams of `io::Result`.
+impl From<EgressError> for io::Error {
+    fn from(error: EgressError) -> Self {
+        Self::other(error)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Url => "URL",
+            Self::Headers => "headers",
+            Self::Body => "body",
+        })
+    }
+}

@@ -1,0 +1,47 @@
+//! The way out: HTTP requests of guests, under a grant.
+//!
+//! One [`Egress`] serves all calls. Each call of a tool gets a [`Call`] for its grant and deadline, sends requests with
+//! it and reads its [`Receipt`] at the end. Types are those of `http` and `http-body`, so that `wasi:http` is an
+//! adapter; nothing here knows WebAssembly, and the policy is behind [`Authorize`].
+//!
+//! What holds for every request:
+//! - It is made to a checked address: names are resolved once, every address is judged, and the connection goes to one
+//!   that passed (`address`, `resolve`, `connect`). No redirect is followed and no proxy asked.
+//! - A guest never has a credential: it is added after the guest's own request was found free of secrets (`inject`),
+//!   and its value is replaced in whatever comes back (`scan`).
+//! - It ends: at the call's deadline, at one of its own times, when its bytes are spent, or when nobody waits for it any
+//!   more (`budget`, `exchange`, `body`). Dropping the response or the call closes the connection.
+//! - Its I/O is done on the runtime given to [`Egress::new`] (`task`).
+//! - Its errors say what happened and what to do, and hold no secret (`error`).
+//!
+//! In reading order: `grant`, `client`, `prepare`, `exchange`, then what they use.
+
+mod address;
+mod body;
+mod budget;
+mod client;
+mod connect;
+mod error;
+mod exchange;
+mod grant;
+mod headers;
+mod inject;
+mod pool;
+mod prepare;
+mod receipt;
+mod resolve;
+mod scan;
+mod state;
+mod target;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use client::{Call, Egress, EgressBounds};
+pub(crate) use connect::Tls;
+pub(crate) use error::{EgressError, ErrorKind};
+pub(crate) use grant::{
+    Admission, Authorize, Grant, Limits, Placement, RequestLine, Secret, SecretValue, Times,
+};
+pub(crate) use resolve::SystemResolver;
+pub(crate) use scan::Scanner;

@@ -1,0 +1,78 @@
+//! From what a guest asks for to a request that may be sent, or to a refusal.
+//!
+//! In this order: count, scan for secrets, read the URI, ask the rules, clean the headers, inject credentials. Nothing
+//! leaves the host before all of it is done, but for the body: that is scanned as it is sent.
+
+use http::{HeaderMap, Method, Request, Uri};
+use http_body::Body;
+
+use super::address::Reach;
+use super::error::EgressError;
+use super::grant::{Admission, RequestLine, Times};
+use super::headers;
+use super::inject;
+use super::state::CallState;
+use super::target::Target;
+
+/// A request that may be sent. It cannot be printed: credentials are in it.
+pub(super) struct Prepared<B> {
+    pub(super) target: Target,
+    pub(super) reach: Reach,
+    pub(super) method: Method,
+    pub(super) uri: Uri,
+    pub(super) headers: HeaderMap,
+    /// The length of the body, if the guest gave it.
+    pub(super) length: Option<u64>,
+    pub(super) body: B,
+    pub(super) times: Times,
+    /// Names of the secrets in it.
+    pub(super) secrets: Vec<String>,
+}
+
+/// Makes a request ready, or refuses it. Nothing has left the host then.
+pub(super) fn prepare<B: Body>(
+    call: &CallState,
+    request: Request<B>,
+    times: Times,
+) -> Result<Prepared<B>, EgressError> {
+    call.ledger.requested();
+    call.budget.count_request()?;
+    // First, so that no error repeats a secret.
+    inject::refuse_secrets(&request, &call.grant.scanner)?;
+    let (head, body) = request.into_parts();
+    let target = Target::parse(&head.uri).map_err(EgressError::InvalidUri)?;
+    if head.method == Method::CONNECT || head.method == Method::TRACE {
+        return Err(EgressError::Method(head.method.to_string()));
+    }
+    let admission = admit(call, &head.method, &target)?;
+    let (mut headers, length) = headers::for_request(head.headers, &target)?;
+    let hint = body.size_hint();
+    let fits = |length| hint.lower() <= length && hint.upper().is_none_or(|upper| length <= upper);
+    if !length.is_none_or(fits) {
+        return Err(EgressError::BodyLength);
+    }
+    let injected = inject::inject(&call.grant.secrets, &admission, &target, &mut headers)?;
+    Ok(Prepared {
+        reach: admission.reach(),
+        uri: Uri::from(injected.path_and_query),
+        target,
+        method: head.method,
+        headers,
+        length,
+        body,
+        times,
+        secrets: injected.secrets,
+    })
+}
+
+fn admit(call: &CallState, method: &Method, target: &Target) -> Result<Admission, EgressError> {
+    let line = RequestLine {
+        scheme: target.scheme,
+        host: target.host.as_str(),
+        port: target.port,
+        authority: &target.authority(),
+        method,
+        path_and_query: target.path_and_query.as_str(),
+    };
+    call.grant.rules.authorize(&line).map_err(EgressError::Denied)
+}

@@ -1,0 +1,167 @@
+//! What a call reached over HTTP, for its receipt: hosts, requests, bytes, secrets used, refusals.
+//!
+//! It is bounded whatever a guest does: hosts and refusals beyond a number are counted, not listed. It holds names of
+//! secrets, never values; texts in it come from requests that were scanned.
+
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+
+use super::error::{EgressError, ErrorKind};
+use super::target::Target;
+
+/// Most hosts, and most refusals, that are listed.
+const MOST_LISTED: usize = 32;
+
+/// What of a refusal's text is kept: some repeat what the guest wrote.
+const MAX_TEXT_CHARS: usize = 400;
+
+/// What a call reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Receipt {
+    /// Requests that the guest made, refused ones included.
+    pub(crate) requests: u32,
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) hosts: Vec<HostReceipt>,
+    /// Requests to hosts that are not listed.
+    pub(crate) unlisted_host_requests: u32,
+    /// Names of the secrets that were injected.
+    pub(crate) secrets: Vec<String>,
+    /// How many values of secrets were found in answers and replaced.
+    pub(crate) redactions: u64,
+    pub(crate) refusals: Vec<Refusal>,
+    pub(crate) unlisted_refusals: u32,
+}
+
+/// What a call sent to one host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct HostReceipt {
+    pub(crate) scheme: &'static str,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// Where the last connection went.
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) requests: u32,
+    /// Requests that ended without a whole answer.
+    pub(crate) failures: u32,
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_bytes: u64,
+}
+
+/// A request that was not sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Refusal {
+    pub(crate) kind: ErrorKind,
+    pub(crate) text: String,
+}
+
+/// A receipt that is being written.
+#[derive(Debug, Default)]
+pub(super) struct Ledger(Mutex<Receipt>);
+
+/// The row of a host in a receipt; none if it is not listed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HostRow(Option<usize>);
+
+impl Ledger {
+    pub(super) fn receipt(&self) -> Receipt {
+        self.lock().clone()
+    }
+
+    pub(super) fn requested(&self) {
+        let mut receipt = self.lock();
+        receipt.requests = receipt.requests.saturating_add(1);
+    }
+
+    pub(super) fn refused(&self, error: &EgressError) {
+        let text = error.to_string().chars().take(MAX_TEXT_CHARS).collect();
+        let mut receipt = self.lock();
+        if receipt.refusals.len() < MOST_LISTED {
+            receipt.refusals.push(Refusal { kind: error.kind(), text });
+        } else {
+            receipt.unlisted_refusals = receipt.unlisted_refusals.saturating_add(1);
+        }
+    }
+
+    /// A request to a host is under way.
+    pub(super) fn begun(&self, target: &Target) -> HostRow {
+        let mut receipt = self.lock();
+        let (scheme, host, port) = (target.scheme.as_str(), target.host.as_str(), target.port);
+        let known = |row: &HostReceipt| row.scheme == scheme && row.host == host && row.port == port;
+        let row = match receipt.hosts.iter().position(known) {
+            Some(row) => row,
+            None if receipt.hosts.len() < MOST_LISTED => {
+                receipt.hosts.push(HostReceipt {
+                    scheme,
+                    host: host.to_owned(),
+                    port,
+                    address: None,
+                    requests: 0,
+                    failures: 0,
+                    sent_bytes: 0,
+                    received_bytes: 0,
+                });
+                receipt.hosts.len() - 1
+            }
+            None => {
+                receipt.unlisted_host_requests = receipt.unlisted_host_requests.saturating_add(1);
+                return HostRow(None);
+            }
+        };
+        let row = HostRow(Some(row));
+        receipt.update(row, |host| host.requests = host.requests.saturating_add(1));
+        row
+    }
+
+    pub(super) fn connected(&self, row: HostRow, address: IpAddr) {
+        self.lock().update(row, |host| host.address = Some(address));
+    }
+
+    pub(super) fn sent(&self, row: HostRow, bytes: usize) {
+        let (mut receipt, bytes) = (self.lock(), as_u64(bytes));
+        receipt.sent_bytes = receipt.sent_bytes.saturating_add(bytes);
+        receipt.update(row, |host| host.sent_bytes = host.sent_bytes.saturating_add(bytes));
+    }
+
+    pub(super) fn received(&self, row: HostRow, bytes: usize) {
+        let (mut receipt, bytes) = (self.lock(), as_u64(bytes));
+        receipt.received_bytes = receipt.received_bytes.saturating_add(bytes);
+        receipt.update(row, |host| host.received_bytes = host.received_bytes.saturating_add(bytes));
+    }
+
+    pub(super) fn injected(&self, names: &[String]) {
+        let mut receipt = self.lock();
+        for name in names {
+            if !receipt.secrets.contains(name) {
+                receipt.secrets.push(name.clone());
+            }
+        }
+    }
+
+    pub(super) fn redacted(&self, matches: u64) {
+        let mut receipt = self.lock();
+        receipt.redactions = receipt.redactions.saturating_add(matches);
+    }
+
+    pub(super) fn failed(&self, row: HostRow) {
+        self.lock().update(row, |host| host.failures = host.failures.saturating_add(1));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Receipt> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Receipt {
+    fn update(&mut self, row: HostRow, change: impl FnOnce(&mut HostReceipt)) {
+        if let Some(host) = row.0.and_then(|row| self.hosts.get_mut(row)) {
+            change(host);
+        }
+    }
+}
+
+fn as_u64(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
