@@ -97,7 +97,7 @@ async fn a_tool_can_pass_its_trace_on() {
     let service = traced(&model, &collector).tool(Component::misbehaving("misbehaving")).start().await;
     service.result_of("look around").await;
     let span = collector.span("execute_tool look_around").await;
-    let around: Value = serde_json::from_str(&model.calls()[1].tool_results()[0]).unwrap();
+    let around: Value = serde_json::from_str(model.calls()[1].tool_results()[0]).unwrap();
     assert_eq!(around["traceparent"], format!("00-{}-{}-01", span.trace_id, span.span_id));
     assert!(around["run_id"].as_str().unwrap().starts_with("run_"), "{around}");
     assert!(around["call_id"].as_str().unwrap().len() > 8, "{around}");

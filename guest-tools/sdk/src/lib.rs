@@ -46,6 +46,8 @@ pub mod context;
 mod describe;
 mod export;
 mod failure;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod log;
 pub mod progress;
 

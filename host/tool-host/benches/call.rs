@@ -70,6 +70,9 @@ async fn start(folder: &Path) -> ToolHost {
         catalog_tokens: 5_000,
         metering: false,
         guest_runtime: tokio::runtime::Handle::current(),
+        policy: tool_host::PolicyFile::None,
+        environment: std::sync::Arc::new(|_| None),
+        io_runtime: tokio::runtime::Handle::current(),
         observer: Arc::new(NoObserver),
     };
     let host = ToolHost::start(config).await.unwrap();
@@ -156,6 +159,18 @@ impl bindings::agent::tool::context::Host for Imports {
     }
     fn get(&mut self, _key: String) -> Option<String> {
         None
+    }
+}
+
+impl bindings::agent::tool::config::Host for Imports {
+    fn get(&mut self, _key: String) -> Option<String> {
+        None
+    }
+}
+
+impl bindings::agent::tool::secrets::Host for Imports {
+    fn exists(&mut self, _name: String) -> bool {
+        false
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) struct Component {
     pub(crate) pre: SandboxedToolPre<CallState>,
     /// Its tools.
     pub(crate) tools: Vec<Arc<Definition>>,
+    /// Whether it imports `wasi:http`: then it is called only under a grant.
+    pub(crate) wants_http: bool,
     /// What its calls share.
     pub(crate) bulkhead: Bulkhead,
 }

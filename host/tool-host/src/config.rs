@@ -26,8 +26,29 @@ pub struct Config {
     /// Where calls that take longer than one tick go on: a runtime that serves nothing else, so that guests
     /// which compute for seconds keep nobody waiting.
     pub guest_runtime: Handle,
+    /// What components are granted.
+    pub policy: PolicyFile,
+    /// Looks up the environment variables that the policy names as sources of secrets.
+    pub environment: Environment,
+    /// Where the requests of tools are sent from: a runtime that runs no guests, so that network I/O does not wait behind
+    /// one that computes.
+    pub io_runtime: Handle,
     /// Is told of calls and swaps.
     pub observer: Arc<dyn Observer>,
+}
+
+/// The value of an environment variable, if it is set and text.
+pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Where the policy is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PolicyFile {
+    /// In this file, which must be there.
+    At(PathBuf),
+    /// In `<folder>.policy.toml`, beside this folder of tools; without such a file nothing is granted.
+    Beside(PathBuf),
+    /// Nowhere: nothing is granted.
+    None,
 }
 
 impl std::fmt::Debug for Config {

@@ -21,8 +21,16 @@ const WASM_MAGIC: &[u8] = b"\0asm";
 const NAMED: usize = 5;
 const NAME_BYTES: usize = 100;
 
-/// Reads a component's exports and imports. Says which capabilities it wants.
-pub(crate) fn inspect(bytes: &[u8]) -> Result<CapabilitySet, LoadError> {
+/// What a component wants of its host.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Wants {
+    pub(crate) capabilities: CapabilitySet,
+    /// By their names, `package/interface@version`.
+    pub(crate) imports: Vec<String>,
+}
+
+/// Reads a component's exports and imports. Says what it wants; whether it may have that is the policy's.
+pub(crate) fn inspect(bytes: &[u8]) -> Result<Wants, LoadError> {
     if bytes.is_empty() {
         return Err(LoadError::Empty);
     }
@@ -33,14 +41,10 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<CapabilitySet, LoadError> {
     }
     let (exports, imports) = outer_names(bytes)?;
     check_version(&exports)?;
-    CapabilitySet::answering(&imports).map_err(|refused| {
-        let names = name_some(&refused);
-        if refused.iter().any(|name| name.starts_with("wasi:http/")) {
-            LoadError::UngrantedHttp(names)
-        } else {
-            LoadError::Ungranted(names)
-        }
-    })
+    match CapabilitySet::answering(&imports) {
+        Ok(capabilities) => Ok(Wants { capabilities, imports }),
+        Err(refused) => Err(LoadError::Ungranted(name_some(&refused))),
+    }
 }
 
 /// What a file is that people put here by mistake, by how it begins.
@@ -132,7 +136,8 @@ mod tests {
     use super::*;
 
     fn inspect_text(text: &str) -> Result<CapabilitySet, String> {
-        inspect(&wat::parse_str(text).unwrap()).map_err(|error| error.to_string())
+        let wants = inspect(&wat::parse_str(text).unwrap());
+        wants.map(|wants| wants.capabilities).map_err(|error| error.to_string())
     }
 
     fn exporting(name: &str) -> String {
@@ -179,12 +184,6 @@ mod tests {
     }
 
     #[test]
-    fn the_default_build_of_javascript_is_told_how_to_do_without_http() {
-        let error = inspect_text(&importing("wasi:http/types@0.2.10")).unwrap_err();
-        insta::assert_snapshot!(error, @"imports wasi:http/types@0.2.10, which this host does not grant to tools; in JavaScript, build without it: `jco componentize --disable http --disable fetch-event`, or disableFeatures: ['http', 'fetch-event'] with componentize-js");
-    }
-
-    #[test]
     fn of_several_versions_that_are_exported_one_that_is_served_is_enough() {
         let both = |first: &str, second: &str| {
             let name = |version| format!(r#"(export "agent:tool/tool@{version}" (instance 0))"#);
@@ -210,7 +209,7 @@ mod tests {
             assert_eq!(inspect_text(&importing(granted)), Ok(expected));
         }
         for refused in
-            ["wasi:cli/environment@0.3.0", "agent:tool/secrets@0.1.0", "agent:tool/log@0.2.0", "env"]
+            ["wasi:cli/environment@0.3.0", "agent:tool/toolbox@0.1.1", "agent:tool/log@0.2.0", "env"]
         {
             let error = inspect_text(&importing(refused)).unwrap_err();
             assert_eq!(error, format!("imports {refused}, which this host does not grant to tools"));

@@ -77,6 +77,9 @@ async fn ask(
         deadline,
         progress: Arc::new(Progress::new(start, false)),
         log_rate: Arc::default(),
+        limits: runtime.sandbox.limits().clone(),
+        granted: None,
+        requests: None,
     };
     let call = async {
         let mut store = runtime.sandbox.store(caller)?;

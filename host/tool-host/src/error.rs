@@ -49,11 +49,23 @@ pub enum LoadError {
     /// The component imports what is not granted to it.
     #[error("imports {0}, which this host does not grant to tools")]
     Ungranted(String),
-    /// The component imports HTTP, as those of JavaScript do unless they are told not to.
+    /// The component imports HTTP and has no lines for it in the policy. Those of JavaScript import it unless they are told
+    /// not to.
     #[error(
-        "imports {0}, which this host does not grant to tools; in JavaScript, build without it: `jco componentize --disable http --disable fetch-event`, or disableFeatures: ['http', 'fetch-event'] with componentize-js"
+        "imports {import}, and the policy (TOOLS_POLICY) grants it no requests: the log has the lines to write. If it needs none, build it without: in JavaScript `jco componentize --disable http --disable fetch-event`, or disableFeatures: ['http', 'fetch-event'] with componentize-js"
     )]
-    UngrantedHttp(String),
+    UngrantedHttp {
+        /// One of the interfaces.
+        import: String,
+    },
+    /// A secret that the policy names has no value, or none that can be used.
+    #[error("cannot have the secrets that the policy gives it: the log says which and why")]
+    Secrets,
+    /// The policy says something of the component that this host cannot keep to.
+    #[error(
+        "has {0} in its lines of the policy, which this version cannot keep to: it serves nobody until they are taken out"
+    )]
+    UnservedGrant(&'static str),
     /// The component does not compile.
     #[error("does not compile: {0}")]
     Compile(String),
@@ -129,6 +141,8 @@ impl LoadError {
             Self::Forgotten(error) if !matches!(error.kind(), NotFound | InvalidData) => {
                 FailureClass::Transient
             }
+            // A secret that is missing may be set: a mounted folder is filled while the service starts.
+            Self::Secrets => FailureClass::Transient,
             Self::CompilerKilled(_) => FailureClass::Ambiguous,
             _ => FailureClass::Permanent,
         }

@@ -8,6 +8,7 @@
 //!   it.
 //! - `call`, `bulkhead`, `guest_runtime`: one call and how it can fail, who may call at the same time, on which thread.
 //! - `capability`, `limits`: what a guest may import and use up.
+//! - `policy`, `grants`, `egress`: what an operator grants to a component, what that is for one call, and HTTP under it.
 //! - `engine`, `sandbox`, `runtime`: what all of them share.
 //!
 //! What does not belong here: which tool a model should call, and what an operator may read.
@@ -23,9 +24,11 @@ mod config;
 mod contract;
 mod definition;
 mod describe;
+mod egress;
 mod engine;
 mod error;
 mod folder;
+mod grants;
 mod guest_runtime;
 mod host_work_pool;
 mod inventory;
@@ -33,6 +36,7 @@ mod limits;
 mod load;
 mod moving_average;
 mod observer;
+mod policy;
 mod runtime;
 mod sandbox;
 mod schema;
@@ -50,12 +54,13 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, watch as watch_channel};
 
 pub use compiler::{CompileError, CompileJob, Compiler};
-pub use config::Config;
+pub use config::{Config, Environment, PolicyFile};
 pub use engine::Allocation;
 pub use error::LoadError;
 pub use limits::Limits;
 pub use observer::{CallReport, Cost, NoObserver, Observer, SetReport, ToolListing};
 
+use grants::Grants;
 use inventory::{Inventory, Settled};
 use runtime::Runtime;
 use snapshot::Snapshot;
@@ -83,19 +88,45 @@ struct Published {
     preparing: Preparing,
 }
 
-/// This machine or its settings do not let wasmtime start.
+/// Why a tool host cannot start.
 #[derive(Debug, thiserror::Error)]
-#[error("the WebAssembly engine cannot start: {0}")]
-pub struct EngineError(String);
+pub enum StartError {
+    /// This machine or its settings do not let wasmtime start.
+    #[error("the WebAssembly engine cannot start: {0}")]
+    Engine(String),
+    /// The policy cannot be read. Every problem of the file has a line.
+    #[error("{0}")]
+    Policy(String),
+}
 
 impl ToolHost {
     /// Begins to load the tools of the folder. Those that were compiled before serve when this returns; the others
     /// are [prepared](Toolbox::preparing) as long as somebody [watches](Self::watch) or [reloads](Self::reload).
     /// Components that cannot be loaded are [faults](Toolbox::faults).
-    pub async fn start(config: Config) -> Result<Self, EngineError> {
+    pub async fn start(config: Config) -> Result<Self, StartError> {
         let begun = Instant::now();
         let (path, most_tokens) = (config.folder.clone(), config.catalog_tokens);
-        let runtime = Runtime::new(config).map_err(|error| EngineError(format!("{error:#}")))?;
+        if let Some(file) = grants::misplaced(&path) {
+            let file = file.display();
+            tracing::warn!(%file, "a policy in the tools folder is not read: whoever may drop a tool there could grant it anything");
+        }
+        if let PolicyFile::At(file) = &config.policy
+            && grants::lies_in(file, &path)
+        {
+            let problem = "TOOLS_POLICY names a file in the tools folder, where whoever may drop a tool could grant it \
+                           anything: put it beside the folder";
+            return Err(StartError::Policy(problem.into()));
+        }
+        let (policy, environment, io) =
+            (config.policy.clone(), config.environment.clone(), config.io_runtime.clone());
+        let limits = config.limits.clone();
+        let opened =
+            tokio::task::spawn_blocking(move || Grants::open(policy, environment, io, &limits)).await;
+        let grants = opened
+            .map_err(|error| StartError::Policy(error.to_string()))?
+            .map_err(|error| StartError::Policy(error.to_string()))?;
+        let runtime =
+            Runtime::new(config, grants).map_err(|error| StartError::Engine(format!("{error:#}")))?;
         let runtime = Arc::new(runtime);
         let snapshot = Arc::new(Snapshot::new(runtime.clone(), vec![]));
         let mut inventory = Inventory::new(runtime.clone(), path.clone(), most_tokens).await;
@@ -117,6 +148,7 @@ impl ToolHost {
     /// way finish on the set they started with.
     pub async fn reload(&self) {
         let mut inventory = self.inventory.lock().await;
+        self.reload_policy(&mut inventory).await;
         inventory.poll_folder();
         self.publish(inventory.settle());
         while !inventory.is_idle() {
@@ -131,8 +163,18 @@ impl ToolHost {
         loop {
             let mut inventory = self.inventory.lock().await;
             inventory.advance(true).await;
+            self.reload_policy(&mut inventory).await;
             self.publish(inventory.settle());
             inventory.remember().await;
+        }
+    }
+
+    /// Reads the policy again. With another one in force, every file is looked at anew: it may be granted more or less now.
+    async fn reload_policy(&self, inventory: &mut Inventory) {
+        let runtime = self.runtime.clone();
+        // silent-ok: a reading that panicked has been logged, and the next one comes.
+        if tokio::task::spawn_blocking(move || runtime.grants.reload()).await.unwrap_or(false) {
+            inventory.load_all_anew();
         }
     }
 
@@ -156,8 +198,9 @@ impl ToolHost {
 
     fn swap(&self, settled: Settled) {
         let before = self.published.load_full();
-        let swapped = !before.snapshot.is_of(&settled.components);
-        let Settled { components, faults, preparing } = settled;
+        let swapped = !before.snapshot.is_of(&settled.components, &self.runtime.grants.current());
+        let Settled { components, mut faults, preparing } = settled;
+        faults.extend(self.runtime.grants.fault().map(|(file, error)| ToolFault { file, error }));
         if !swapped && faults == before.faults && preparing == before.preparing {
             return;
         }

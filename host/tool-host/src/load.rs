@@ -56,8 +56,12 @@ pub(crate) async fn load(
     let name: Arc<str> = name.into();
     let bytes = Arc::new(bytes);
     let (capabilities, found) = blocking({
-        let (runtime, bytes, digest) = (runtime.clone(), bytes.clone(), digest.clone());
-        move || Ok((contract::inspect(&bytes)?, runtime.cache.find(runtime.sandbox.engine(), &digest)))
+        let (runtime, name, bytes, digest) = (runtime.clone(), name.clone(), bytes.clone(), digest.clone());
+        move || {
+            let wants = contract::inspect(&bytes)?;
+            runtime.grants.check(&name, &digest, &wants.imports)?;
+            Ok((wants.capabilities, runtime.cache.find(runtime.sandbox.engine(), &digest)))
+        }
     })
     .await?;
     let (code, bytes) = match found {
@@ -68,7 +72,8 @@ pub(crate) async fn load(
     let tools = describe(&runtime, &pre, &name).await?;
     let id = format!("{name}@{digest}");
     let bulkhead = Bulkhead::new(runtime.sandbox.limits());
-    Ok((Component { name, digest, id, pre, tools, bulkhead }, bytes))
+    let wants_http = capabilities.want_http();
+    Ok((Component { name, digest, id, pre, tools, wants_http, bulkhead }, bytes))
 }
 
 async fn compile(

@@ -7,6 +7,7 @@ use crate::compiled::CompiledCache;
 use crate::compiler::Compilers;
 use crate::config::Config;
 use crate::engine;
+use crate::grants::Grants;
 use crate::guest_runtime::GuestRuntime;
 use crate::host_work_pool::HostWork;
 use crate::observer::Observer;
@@ -26,12 +27,14 @@ pub(crate) struct Runtime {
     pub(crate) guest_runtime: GuestRuntime,
     /// Where the host works for guests.
     pub(crate) host_work: HostWork,
+    /// What components are granted.
+    pub(crate) grants: Arc<Grants>,
     /// Who is told of calls and swaps.
     pub(crate) observer: Arc<dyn Observer>,
 }
 
 impl Runtime {
-    pub(crate) fn new(config: Config) -> wasmtime::Result<Self> {
+    pub(crate) fn new(config: Config, grants: Grants) -> wasmtime::Result<Self> {
         let slots = Slots::new(&config.limits);
         let sandbox = Sandbox::new(config.limits, config.metering)?;
         Ok(Self {
@@ -40,6 +43,7 @@ impl Runtime {
             slots,
             host_work: HostWork::new(config.guest_runtime.clone()),
             guest_runtime: GuestRuntime::new(config.guest_runtime),
+            grants: Arc::new(grants),
             observer: config.observer,
             sandbox,
         })

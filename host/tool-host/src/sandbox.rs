@@ -55,9 +55,10 @@ impl Sandbox {
 
     /// A store for one call.
     pub(crate) fn store(&self, caller: Caller) -> wasmtime::Result<Store<CallState>> {
-        let mut store = Store::new(&self.engine, CallState::new(caller, &self.limits));
+        let most_at_once = caller.limits.output_bytes.saturating_add(OUTPUT_SLACK_BYTES);
+        let mut store = Store::new(&self.engine, CallState::new(caller));
         store.limiter(|state| &mut state.limiter);
-        store.set_hostcall_fuel(self.limits.output_bytes.saturating_add(OUTPUT_SLACK_BYTES));
+        store.set_hostcall_fuel(most_at_once);
         store.set_epoch_deadline(1);
         let metering = self.metering;
         store.epoch_deadline_callback(move |store| {

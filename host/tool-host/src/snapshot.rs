@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::call::{self, Tool};
 use crate::component::Component;
 use crate::observer::ToolListing;
+use crate::policy::Policy;
 use crate::runtime::Runtime;
 
 /// A tool set.
@@ -19,11 +20,14 @@ pub(crate) struct Snapshot {
     catalog: Arc<Catalog>,
     tools: HashMap<Arc<str>, Arc<Tool>>,
     components: Vec<Arc<Component>>,
+    /// What was in force when the set was made: its runs are never allowed more.
+    policy: Arc<Policy>,
 }
 
 impl Snapshot {
     /// The tools of these components, whose names must not clash.
     pub(crate) fn new(runtime: Arc<Runtime>, components: Vec<Arc<Component>>) -> Self {
+        let policy = runtime.grants.current();
         let mut tools = HashMap::new();
         let mut specs = Vec::new();
         let mut hasher = Sha256::new();
@@ -32,18 +36,23 @@ impl Snapshot {
             for definition in &component.tools {
                 let name: Arc<str> = definition.spec.name.as_str().into();
                 specs.push(definition.spec.clone());
-                let tool =
-                    Tool { component: component.clone(), definition: definition.clone(), name: name.clone() };
+                let (component, definition) = (component.clone(), definition.clone());
+                let tool = Tool { component, definition, name: name.clone(), policy: policy.clone() };
                 tools.insert(name, Arc::new(tool));
             }
         }
+        // Without grants the digest is that of the components alone.
+        if !policy.entries().is_empty() {
+            hasher.update(policy.digest().as_bytes());
+        }
         let digest = format!("sha256:{:x}", hasher.finalize());
-        Self { runtime, catalog: Arc::new(Catalog::new(specs, digest)), tools, components }
+        Self { runtime, catalog: Arc::new(Catalog::new(specs, digest)), tools, components, policy }
     }
 
-    /// Whether it is the tool set of these components.
-    pub(crate) fn is_of(&self, components: &[Arc<Component>]) -> bool {
-        self.components.iter().map(|own| &own.id).eq(components.iter().map(|other| &other.id))
+    /// Whether it is the tool set of these components under this policy.
+    pub(crate) fn is_of(&self, components: &[Arc<Component>], policy: &Policy) -> bool {
+        self.policy.digest() == policy.digest()
+            && self.components.iter().map(|own| &own.id).eq(components.iter().map(|other| &other.id))
     }
 
     /// Every tool, sorted by name.

@@ -16,10 +16,13 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use component::Placed;
-use ledger::{Gone, Ledger, MISBEHAVING, SHIPPED};
+use ledger::{FOLDERS, GRANTED, Gone, Ledger, MISBEHAVING, SHIPPED};
 
 /// The crate whose tools misbehave.
 const MISBEHAVING_CRATE: &str = "misbehaving";
+
+/// The crates whose tools send requests.
+const GRANTED_CRATES: [&str; 1] = ["http-fetch"];
 
 #[derive(Default, clap::Args)]
 pub(crate) struct Arguments {
@@ -60,15 +63,19 @@ fn write_component(
     module: &modules::Module,
     written: &mut Ledger,
 ) -> anyhow::Result<()> {
-    let folder = if tool.folder == MISBEHAVING_CRATE { MISBEHAVING } else { SHIPPED };
+    let folder = match tool.folder.as_str() {
+        MISBEHAVING_CRATE => MISBEHAVING,
+        folder if GRANTED_CRATES.contains(&folder) => GRANTED,
+        _ => SHIPPED,
+    };
     let path = format!("{folder}/{}.wasm", module.name);
     anyhow::ensure!(
         !written.has(&path),
         "two crates make {path}: rename one of them (guest-tools/{} is the second)",
         tool.folder
     );
-    let bytes =
-        component::encode(&module.file).with_context(|| format!("making a component of {}", module.name))?;
+    let bytes = component::encode(&module.file, folder == GRANTED)
+        .with_context(|| format!("making a component of {}", module.name))?;
     let news = match component::place(&bytes, &target.join(&path))? {
         Placed::New => "written",
         Placed::Same => "unchanged",
@@ -92,7 +99,7 @@ fn tidy(target: &Path, written: &Ledger) -> anyhow::Result<()> {
             ),
         }
     }
-    for folder in [SHIPPED, MISBEHAVING] {
+    for folder in FOLDERS {
         for name in list_components(&target.join(folder)) {
             let path = format!("{folder}/{name}");
             if !written.has(&path) && !gone.contains(&Gone::Changed(path.clone())) {

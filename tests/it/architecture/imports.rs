@@ -204,7 +204,8 @@ impl Reader {
                 }
                 TokenTree::Group(group) => {
                     let inner: Vec<_> = group.stream().into_iter().collect();
-                    for tree in inner.split(|token| is_mark(token, ',')) {
+                    // Behind the last comma there may be nothing.
+                    for tree in inner.split(|token| is_mark(token, ',')).filter(|tree| !tree.is_empty()) {
                         self.read_use(tree, words.clone(), is_public, is_file);
                     }
                     return;

@@ -8,6 +8,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+use tool_host::PolicyFile;
+
 use super::*;
 
 type Map = BTreeMap<String, OsString>;
@@ -137,7 +139,9 @@ fn models_agent_and_tools_have_defaults_too() {
         },
         Tools {
             folder: "tools",
-            policy: "tools/policy.toml",
+            policy: Beside(
+                "tools",
+            ),
             cache: Some(
                 "/cache/agent-host",
             ),
@@ -318,10 +322,11 @@ fn the_cache_folder_follows_the_platform() {
 }
 
 #[test]
-fn the_policy_lies_in_the_tools_folder_unless_it_is_elsewhere() {
-    assert_eq!(read("a", &[]).tools.policy, Path::new("tools/policy.toml"));
-    assert_eq!(read("a", &[("TOOLS_DIR", "/t")]).tools.policy, Path::new("/t/policy.toml"));
-    assert_eq!(read("a", &[("TOOLS_DIR", "/t"), ("TOOLS_POLICY", "p")]).tools.policy, Path::new("p"));
+fn the_policy_lies_beside_the_tools_folder_unless_it_is_elsewhere() {
+    let policy = |set: &[(&str, &str)]| read("a", set).tools.policy;
+    assert_eq!(policy(&[]), PolicyFile::Beside("tools".into()));
+    assert_eq!(policy(&[("TOOLS_DIR", "/t")]), PolicyFile::Beside("/t".into()));
+    assert_eq!(policy(&[("TOOLS_DIR", "/t"), ("TOOLS_POLICY", "p")]), PolicyFile::At("p".into()));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tool_host::Limits;
+use tool_host::{Limits, PolicyFile};
 
 use super::problem::Problems;
 use super::process_env::EnvVars;
@@ -13,8 +13,9 @@ use super::setting::{HOUR, MIB, bytes, millis, milliseconds, number, one_of, pat
 settings! {
     /// The folder of tool components: every *.wasm in it is one.
     TOOLS_DIR = path().or("tools");
-    /// What the tools may do.
-    TOOLS_POLICY = path().or_derived("<TOOLS_DIR>/policy.toml");
+    /// The file that says what tools may do beyond computing: which component, by its digest, may reach what, with which
+    /// secrets and limits. Read again when it changes.
+    TOOLS_POLICY = path().or_derived("<TOOLS_DIR>.policy.toml");
     /// The folder that compiled tools are kept in, and what a restart has to know of them.
     TOOLS_CACHE_DIR = path().or_derived("$XDG_CACHE_HOME/agent-host or $HOME/.cache/agent-host");
     /// How long one tool call may take.
@@ -39,7 +40,7 @@ pub struct Tools {
     /// The folder of components (`TOOLS_DIR`).
     pub folder: PathBuf,
     /// The file that grants things to tools (`TOOLS_POLICY`).
-    pub policy: PathBuf,
+    pub policy: PolicyFile,
     /// The folder for compiled components (`TOOLS_CACHE_DIR`). Absent when neither it nor the platform's own
     /// variables name one: then every start compiles.
     pub cache: Option<PathBuf>,
@@ -73,7 +74,7 @@ impl Tools {
         let platform_cache = platform_cache(reader);
         let folder = folder?;
         Ok(Self {
-            policy: policy?.unwrap_or_else(|| folder.join("policy.toml")),
+            policy: policy?.map_or_else(|| PolicyFile::Beside(folder.clone()), PolicyFile::At),
             folder,
             cache: cache?.or(platform_cache),
             timeout: timeout?,

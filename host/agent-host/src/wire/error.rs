@@ -29,7 +29,7 @@ pub enum WireError {
     Cluster(#[source] model_client::ConnectError),
     /// The tool host cannot start.
     #[error("the tools cannot be set up")]
-    Tools(#[source] tool_host::EngineError),
+    Tools(#[source] tool_host::StartError),
     /// A metric's name or label is not allowed.
     #[error("the metrics cannot be set up")]
     Metrics(#[source] prometheus::Error),

@@ -77,7 +77,6 @@ pub async fn build(
     stopping: &CancellationToken,
 ) -> Result<Service, WireError> {
     let Identity { worker, hosts } = identity;
-    warn_unused_settings(config);
     let metrics =
         Metrics::new(config.service.environment, &config.observe.metrics_prefix, &Handle::current())
             .map_err(WireError::Metrics)?;
@@ -187,14 +186,6 @@ fn settings(config: &config::Http) -> Settings {
         probe_time_limit: PROBE_LIMIT,
         trusted_proxies: config.trusted_proxies,
         rates: config.rates,
-    }
-}
-
-/// Settings that this version reads and does not act on. Whoever sets them expects something.
-fn warn_unused_settings(config: &Config) {
-    if config.tools.policy.exists() {
-        let file = config.tools.policy.display();
-        tracing::warn!(%file, "TOOLS_POLICY is not read yet: tools get what the contract gives to all, and nothing else");
     }
 }
 

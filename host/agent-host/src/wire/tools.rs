@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use agent_core::run::most_catalog_tokens;
 use tokio::runtime::Handle;
-use tool_host::{CallReport, Compiler, EngineError, Limits, Observer, SetReport, ToolHost};
+use tool_host::{CallReport, Compiler, Limits, Observer, SetReport, StartError, ToolHost};
 
-use crate::config::Tools;
+use crate::config::{EnvVars as _, ProcessEnv, Tools};
 use crate::metrics::ToolMetrics;
 
 /// Starts the tool host, counted. Components that cannot be loaded are its faults, not its errors.
@@ -15,7 +15,7 @@ pub(super) async fn start(
     token_budget: u64,
     guest_runtime: Handle,
     metrics: Arc<ToolMetrics>,
-) -> Result<ToolHost, EngineError> {
+) -> Result<ToolHost, StartError> {
     start_observed(config, token_budget, guest_runtime, Arc::new(Counted(metrics))).await
 }
 
@@ -25,7 +25,7 @@ pub async fn start_observed(
     token_budget: u64,
     guest_runtime: Handle,
     observer: Arc<dyn Observer>,
-) -> Result<ToolHost, EngineError> {
+) -> Result<ToolHost, StartError> {
     ToolHost::start(tool_host::Config {
         folder: config.folder.clone(),
         cache: config.cache.clone(),
@@ -41,6 +41,10 @@ pub async fn start_observed(
         catalog_tokens: most_catalog_tokens(token_budget),
         metering: config.fuel_metering,
         guest_runtime,
+        policy: config.policy.clone(),
+        environment: Arc::new(|name| ProcessEnv.get(name).and_then(|value| value.into_string().ok())),
+        // That of whoever starts the service, which runs no guests.
+        io_runtime: Handle::current(),
         observer,
     })
     .await

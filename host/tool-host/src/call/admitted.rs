@@ -5,12 +5,16 @@ use std::time::{Duration, Instant};
 
 use super::tool::Tool;
 use crate::bulkhead::Permits;
+use crate::grants::Granted;
+use crate::limits::Limits;
 use crate::runtime::Runtime;
 
 /// A call that was admitted, with all that the part of it needs which may move to another thread.
 pub(super) struct Admitted {
     pub(super) runtime: Arc<Runtime>,
     pub(super) tool: Arc<Tool>,
+    pub(super) granted: Option<Arc<Granted>>,
+    pub(super) limits: Limits,
     /// How long the call may take, for texts.
     pub(super) allowed: Duration,
     pub(super) deadline: Instant,

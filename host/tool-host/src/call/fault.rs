@@ -93,6 +93,15 @@ impl Fault {
         }
     }
 
+    /// The policy does not let it run; nothing ran.
+    pub(super) fn ungranted(problem: &str) -> Self {
+        Self {
+            outcome: ToolOutcome::Failed,
+            model: "Error: denied: the operator does not let this tool run at the moment.".into(),
+            log: format!("was not run: {problem}"),
+        }
+    }
+
     pub(super) fn host(log: String) -> Self {
         Self { outcome: ToolOutcome::HostError, model: "Error: the tool could not be run.".into(), log }
     }

@@ -5,7 +5,7 @@ use wasmtime::Store;
 use super::admitted::Admitted;
 use super::fault::Fault;
 use super::{CallState, Caller, Progress, Tool};
-use crate::bindings::exports::agent::tool::tool::Output;
+use crate::bindings::exports::agent::tool::tool::{Failure, Output};
 use crate::component::detail;
 
 impl Admitted {
@@ -13,6 +13,21 @@ impl Admitted {
     pub(super) async fn run(self, caller: Caller, arguments: String) -> Result<String, Fault> {
         let value = self.run_guest(caller, &arguments).await?;
         self.check_output(value).await
+    }
+
+    /// The tool's own failure, as the model may read it.
+    fn refused(&self, mut failure: Failure) -> Fault {
+        failure.code = self.without_secrets(failure.code);
+        failure.message = self.without_secrets(failure.message);
+        Fault::refused(&failure)
+    }
+
+    /// With the values of secrets replaced: a server may have told the guest its own credential.
+    fn without_secrets(&self, text: String) -> String {
+        match &self.granted {
+            Some(granted) => granted.scanner().scan_text(&text).into_owned(),
+            None => text,
+        }
     }
 
     /// The store is gone when this returns.
@@ -27,15 +42,15 @@ impl Admitted {
             progress.set_fuel(used);
         }
         let output = match ran {
-            Ok(returned) => returned?,
+            Ok(returned) => returned.map_err(|failure| self.refused(failure))?,
             Err(error) => {
-                return Err(Fault::interrupted(sandbox.limits(), store.data(), &error, self.allowed));
+                return Err(Fault::interrupted(&self.limits, store.data(), &error, self.allowed));
             }
         };
-        if output.value.len() > sandbox.limits().output_bytes {
-            return Err(Fault::too_much(sandbox.limits()));
+        if output.value.len() > self.limits.output_bytes {
+            return Err(Fault::too_much(&self.limits));
         }
-        Ok(output.value)
+        Ok(self.without_secrets(output.value))
     }
 }
 
@@ -45,9 +60,9 @@ async fn instantiate_and_call(
     tool: &Tool,
     arguments: &str,
     progress: &Progress,
-) -> wasmtime::Result<Result<Output, Fault>> {
+) -> wasmtime::Result<Result<Output, Failure>> {
     let instance = tool.component.pre.instantiate_async(&mut *store).await?;
     progress.instantiated();
     let returned = instance.agent_tool_tool().call_call(store, &tool.name, arguments).await?;
-    Ok(returned.map_err(|failure| Fault::refused(&failure)))
+    Ok(returned)
 }

@@ -89,7 +89,17 @@ async fn attempt(
     start: Instant,
     progress: &Arc<Progress>,
 ) -> Result<String, Fault> {
-    let limit = runtime.sandbox.limits().timeout;
+    let granted = runtime.grants.of_call(&tool.policy, &tool.component.name, &tool.component.digest).await;
+    let granted = granted.map_err(|problem| {
+        tracing::warn!(component = &*tool.component.name, problem, "a call was not made");
+        Fault::ungranted(&problem)
+    })?;
+    if granted.is_none() && tool.component.wants_http {
+        return Err(Fault::ungranted("the policy has no lines for it any more"));
+    }
+    let host = runtime.sandbox.limits();
+    let limits = granted.as_ref().map_or_else(|| host.clone(), |granted| granted.limits(host));
+    let limit = limits.timeout;
     let allowed = tool.definition.timeout.map_or(limit, |own| own.min(limit));
     let deadline = (start + allowed).min(request.deadline);
     let allowed = deadline.saturating_duration_since(start);
@@ -108,8 +118,19 @@ async fn attempt(
         deadline,
         progress: progress.clone(),
         log_rate: tool.component.bulkhead.log_rate.clone(),
+        requests: granted.as_deref().and_then(|granted| runtime.grants.begin(granted, deadline)),
+        granted: granted.clone(),
+        limits: limits.clone(),
     };
-    let admitted = Admitted { runtime: runtime.clone(), tool: tool.clone(), allowed, deadline, permits };
+    let admitted = Admitted {
+        runtime: runtime.clone(),
+        tool: tool.clone(),
+        granted,
+        limits,
+        allowed,
+        deadline,
+        permits,
+    };
     let mut arguments = request.call.arguments.to_string();
     if !is_checked {
         arguments = admitted.check_arguments(arguments).await?;

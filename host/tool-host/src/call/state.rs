@@ -5,9 +5,15 @@ use std::time::Instant;
 
 use agent_core::trace::TraceContext;
 use wasmtime_wasi::{WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::progress::Progress;
-use crate::capability::{ClockState, ContextState, LogRate, LogState, ProgressState, WasiState};
+use crate::capability::{
+    ClockState, ConfigState, ContextState, HttpState, LogRate, LogState, ProgressState, SecretsState,
+    WasiState,
+};
+use crate::egress;
+use crate::grants::Granted;
 use crate::limits::{Limiter, Limits};
 
 /// State of one call. Made for it and thrown away after it.
@@ -17,6 +23,9 @@ pub(crate) struct CallState {
     pub(crate) log: LogState,
     pub(crate) clock: ClockState,
     pub(crate) report: ProgressState,
+    pub(crate) config: ConfigState,
+    pub(crate) secrets: SecretsState,
+    pub(crate) http: HttpState,
     pub(crate) wasi: WasiState,
 }
 
@@ -32,16 +41,23 @@ pub(crate) struct Caller {
     pub(crate) deadline: Instant,
     pub(crate) progress: Arc<Progress>,
     pub(crate) log_rate: Arc<LogRate>,
+    pub(crate) limits: Limits,
+    pub(crate) granted: Option<Arc<Granted>>,
+    /// The requests of the call.
+    pub(crate) requests: Option<egress::Call>,
 }
 
 impl CallState {
-    pub(crate) fn new(caller: Caller, limits: &Limits) -> Self {
+    pub(crate) fn new(caller: Caller) -> Self {
         let Caller { request_id, run_id, call_id, attempt, trace, component, tool, .. } = caller;
-        let Caller { deadline, progress, log_rate, .. } = caller;
-        let log = LogState::new(limits, request_id.clone(), component, tool, log_rate);
+        let Caller { deadline, progress, log_rate, limits, granted, requests, .. } = caller;
+        let log = LogState::new(&limits, (request_id.clone(), component, tool), log_rate, granted.clone());
         Self {
             limiter: Limiter::new(limits.memory_bytes, progress.clone()),
             report: ProgressState { log: log.clone(), progress: progress.clone() },
+            config: ConfigState { granted: granted.clone() },
+            secrets: SecretsState { granted },
+            http: HttpState::new(requests, log.clone()),
             wasi: WasiState::new(log.clone()),
             log,
             context: ContextState { request_id, run_id, call_id, attempt, trace, deadline, progress },
@@ -59,5 +75,12 @@ impl CallState {
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         self.wasi.view()
+    }
+}
+
+impl WasiHttpView for CallState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        let wasi = self.wasi.view();
+        self.http.view(wasi.table)
     }
 }

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use crate::component::Component;
 use crate::definition::Definition;
+use crate::policy::Policy;
 
 /// A tool and the component that has it.
 pub(crate) struct Tool {
     pub(crate) component: Arc<Component>,
     pub(crate) definition: Arc<Definition>,
     pub(crate) name: Arc<str>,
+    /// What was in force when its set was made: a run is never allowed more.
+    pub(crate) policy: Arc<Policy>,
 }

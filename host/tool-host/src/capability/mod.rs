@@ -5,12 +5,15 @@
 //! what is not in the table is refused when a component is loaded.
 
 mod clock;
+mod config;
 mod context;
 mod imports;
 mod log;
 mod printed;
 mod progress;
+mod secrets;
 mod wasi;
+mod wasi_http;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,11 +25,14 @@ use crate::call::CallState;
 use imports::Imports;
 
 pub(crate) use clock::ClockState;
+pub(crate) use config::ConfigState;
 pub(crate) use context::ContextState;
 pub(crate) use imports::SERVED;
 pub(crate) use log::{LogRate, LogState};
 pub(crate) use progress::ProgressState;
+pub(crate) use secrets::SecretsState;
 pub(crate) use wasi::WasiState;
+pub(crate) use wasi_http::HttpState;
 
 /// One capability.
 struct Capability {
@@ -52,6 +58,15 @@ const ALL: &[Capability] = &[
         link: |linker| progress::link(linker, |call| &mut call.active().report),
     },
     Capability { imports: wasi::IMPORTS, link: wasi::link },
+    Capability {
+        imports: config::IMPORTS,
+        link: |linker| config::link(linker, |call| &mut call.active().config),
+    },
+    Capability {
+        imports: secrets::IMPORTS,
+        link: |linker| secrets::link(linker, |call| &mut call.active().secrets),
+    },
+    Capability { imports: wasi_http::IMPORTS, link: wasi_http::link },
 ];
 
 /// Capabilities that a component wants: a bit for each, in the order of the table.
@@ -70,6 +85,11 @@ impl CapabilitySet {
             }
         }
         if refused.is_empty() { Ok(set) } else { Err(refused) }
+    }
+
+    /// Whether `wasi:http` is among them, which only the policy gives.
+    pub(crate) fn want_http(self) -> bool {
+        self.iter().any(|capability| capability.imports.include("wasi:http/types@0.2.0"))
     }
 
     fn iter(self) -> impl Iterator<Item = &'static Capability> {
@@ -135,8 +155,8 @@ mod tests {
         assert_eq!(set(&[rows[0].0, rows[4].0]), Ok(CapabilitySet(0b1001)));
         for refused in [
             "wasi:cli/environment@0.3.0",
-            "wasi:http/types@0.2.0",
-            "agent:tool/secrets@0.1.0",
+            "wasi:http/types@0.3.0",
+            "agent:tool/toolbox@0.1.1",
             "agent:tool/log@0.2.0",
             "agent:tool/log",
             "other:tool/log@0.1.0",

@@ -14,9 +14,9 @@ pub(super) const IMPORTS: Imports = Imports::Packages(
     "0.2.",
 );
 
-/// Most WASI resources (streams, pollables) that one call may hold: a guest must not fill the host's memory
-/// with handles.
-const RESOURCES: usize = 1_000;
+/// Most WASI resources (streams, pollables, requests) that one call may hold: a guest must not fill the host's memory with
+/// handles, and each request may have texts of up to what one call of the host takes.
+const RESOURCES: usize = 100;
 
 /// Most random bytes of one request for them: they are made on the host's side, where no limit of the guest
 /// holds, and asking again is cheap.

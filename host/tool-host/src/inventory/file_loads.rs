@@ -28,6 +28,8 @@ pub(super) struct FileLoads {
     components: Vec<Arc<Component>>,
     /// How the file looked when it was last loaded or refused.
     seen: Option<Option<Fingerprint>>,
+    /// Another policy is in force than when it was loaded.
+    is_outdated: bool,
     retry: Retry,
     last_good_retry: Retry,
 }
@@ -102,6 +104,16 @@ impl FileLoads {
                 true
             }
         }
+    }
+
+    /// The file is to be loaded again although it looks the same.
+    pub(super) fn forget(&mut self) {
+        (self.seen, self.is_outdated) = (None, true);
+    }
+
+    /// The version of that digest, unless what it was granted has changed since it was loaded.
+    pub(super) fn loaded(&mut self, digest: &str) -> Option<Arc<Component>> {
+        if std::mem::take(&mut self.is_outdated) { None } else { self.component(digest) }
     }
 
     /// Takes in what became of the version in the folder.

@@ -121,6 +121,13 @@ impl Inventory {
         }
     }
 
+    /// Begins to load every file again: what is granted has changed. What serves goes on serving meanwhile, under what is
+    /// granted now.
+    pub(crate) fn load_all_anew(&mut self) {
+        self.file_loads.values_mut().for_each(FileLoads::forget);
+        self.poll_folder();
+    }
+
     /// Waits until everything that is new is loaded or refused.
     pub(crate) async fn prepare(&mut self) -> Settled {
         loop {

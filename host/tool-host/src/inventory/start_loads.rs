@@ -49,7 +49,7 @@ impl Inventory {
         let now = Instant::now();
         let is_current = |load: &Option<Load>| load.as_ref().is_some_and(|load| load.ticket == ticket);
         let change = match part {
-            Part::Read(Ok((bytes, digest))) if is_current(&loads.newest) => match loads.component(&digest) {
+            Part::Read(Ok((bytes, digest))) if is_current(&loads.newest) => match loads.loaded(&digest) {
                 Some(component) => loads.finish(Ok(component), now),
                 None => return self.load(&file, bytes, digest),
             },

@@ -10,7 +10,7 @@ use agent_core::words::{ToolCall, ToolOutcome, ToolReturn};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
-use tool_host::{CallReport, Compiler, Config, Cost, Limits, Observer, SetReport, ToolHost};
+use tool_host::{CallReport, Compiler, Config, Cost, Limits, Observer, PolicyFile, SetReport, ToolHost};
 
 /// A host, its folder, and what it told its observer.
 pub(crate) struct Host {
@@ -51,6 +51,9 @@ pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Conf
         limits,
         metering: false,
         guest_runtime: Handle::current(),
+        policy: PolicyFile::None,
+        environment: Arc::new(|_| None),
+        io_runtime: Handle::current(),
         catalog_tokens: 5_000,
         observer,
     }
@@ -167,9 +170,13 @@ pub(crate) async fn call_until(
 
 /// A component that `cargo xtask guests` built from `guest-tools/misbehaving`.
 pub(crate) fn misbehaving(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../target/tools-misbehaving")
-        .join(format!("{name}.wasm"));
+    built("tools-misbehaving", name)
+}
+
+/// A component that `cargo xtask guests` put into that folder.
+pub(crate) fn built(folder: &str, name: &str) -> Vec<u8> {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    let path = target.join(folder).join(format!("{name}.wasm"));
     fs::read(&path).unwrap_or_else(|error| {
         panic!("{}: {error}; run `cargo xtask guests` first (`cargo xtask test` does)", path.display())
     })

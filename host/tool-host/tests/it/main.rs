@@ -4,6 +4,7 @@
 mod bulkheads;
 mod compiler;
 mod folder;
+mod granted;
 mod harness;
 mod host_work;
 mod restart;

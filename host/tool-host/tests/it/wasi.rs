@@ -106,40 +106,43 @@ async fn a_component_cannot_have_the_host_make_random_bytes_by_the_megabyte() {
     assert_eq!(call(body).await.0, ToolOutcome::Trapped);
 }
 
+/// The parts of WASI 0.2 that printing takes.
+const PRINTING_PACKAGES: &[&str] = &[
+    "package wasi:io@0.2.3;
+    interface error { resource error; }
+    interface streams {
+        use error.{error};
+        variant stream-error { last-operation-failed(error), closed }
+        resource output-stream {
+            blocking-write-and-flush: func(contents: list<u8>) -> result<_, stream-error>;
+        }
+    }",
+    "package wasi:cli@0.2.3;
+    interface stdout {
+        use wasi:io/streams@0.2.3.{output-stream};
+        get-stdout: func() -> output-stream;
+    }
+    interface stderr {
+        use wasi:io/streams@0.2.3.{output-stream};
+        get-stderr: func() -> output-stream;
+    }",
+    "package test:wasi;
+    world printing-tool {
+        include agent:tool/sandboxed-tool@0.1.1;
+        import wasi:cli/stdout@0.2.3;
+        import wasi:cli/stderr@0.2.3;
+    }",
+];
+
+const PRINTING_IMPORTS: &str = r#"
+    (import "wasi:cli/stdout@0.2.3" "get-stdout" (func $stdout (result i32)))
+    (import "wasi:cli/stderr@0.2.3" "get-stderr" (func $stderr (result i32)))
+    (import "wasi:io/streams@0.2.3" "[method]output-stream.blocking-write-and-flush"
+        (func $write (param i32 i32 i32 i32)))"#;
+
 /// Two lines at once, half a line that is gone on with, bytes that are no text, and no end of the last one.
 #[test]
 fn what_a_guest_prints_is_in_its_log_line_by_line() {
-    const PACKAGES: &[&str] = &[
-        "package wasi:io@0.2.3;
-        interface error { resource error; }
-        interface streams {
-            use error.{error};
-            variant stream-error { last-operation-failed(error), closed }
-            resource output-stream {
-                blocking-write-and-flush: func(contents: list<u8>) -> result<_, stream-error>;
-            }
-        }",
-        "package wasi:cli@0.2.3;
-        interface stdout {
-            use wasi:io/streams@0.2.3.{output-stream};
-            get-stdout: func() -> output-stream;
-        }
-        interface stderr {
-            use wasi:io/streams@0.2.3.{output-stream};
-            get-stderr: func() -> output-stream;
-        }",
-        "package test:wasi;
-        world printing-tool {
-            include agent:tool/sandboxed-tool@0.1.1;
-            import wasi:cli/stdout@0.2.3;
-            import wasi:cli/stderr@0.2.3;
-        }",
-    ];
-    const IMPORTS: &str = r#"
-        (import "wasi:cli/stdout@0.2.3" "get-stdout" (func $stdout (result i32)))
-        (import "wasi:cli/stderr@0.2.3" "get-stderr" (func $stderr (result i32)))
-        (import "wasi:io/streams@0.2.3" "[method]output-stream.blocking-write-and-flush"
-            (func $write (param i32 i32 i32 i32)))"#;
     let fields = r#"(data (i32.const 3000) "first\nsecond\nthi")
         (data (i32.const 3100) "rd\n\ff no text\n")
         (data (i32.const 3200) "trouble\1b[31m")"#;
@@ -149,8 +152,8 @@ fn what_a_guest_prints_is_in_its_log_line_by_line() {
         (call $write (call $stderr) (i32.const 3200) (i32.const 12) (i32.const 3500))
         (i32.const 96)";
     let text = Text {
-        imports: IMPORTS,
-        packages: PACKAGES,
+        imports: PRINTING_IMPORTS,
+        packages: PRINTING_PACKAGES,
         world: "printing-tool",
         fields,
         call,

@@ -10,6 +10,9 @@ use wit_component::ComponentEncoder;
 /// What a tool that we ship may import: interfaces of the contract, and nothing else.
 const CONTRACT: &str = "agent:tool/";
 
+/// What one may import besides that is served only under a grant.
+const GRANTED: [&str; 3] = ["wasi:http/", "wasi:io/", "wasi:clocks/"];
+
 /// Whether placing a component changed anything.
 pub(super) enum Placed {
     /// The file is new, or its content is.
@@ -19,16 +22,16 @@ pub(super) enum Placed {
 }
 
 /// Makes a component of a core module that carries its component type, as `wit-bindgen` leaves it.
-pub(super) fn encode(module: &Path) -> anyhow::Result<Vec<u8>> {
+pub(super) fn encode(module: &Path, is_granted: bool) -> anyhow::Result<Vec<u8>> {
     let module = fs::read(module).with_context(|| format!("reading {}", module.display()))?;
     let component = ComponentEncoder::default().validate(true).module(&module)?.encode()?;
-    refuse_foreign_imports(&component)?;
+    refuse_foreign_imports(&component, is_granted)?;
     Ok(component)
 }
 
 /// A tool is sandboxed by what it cannot name, so one that imports more than the contract is not written at
 /// all.
-fn refuse_foreign_imports(component: &[u8]) -> anyhow::Result<()> {
+fn refuse_foreign_imports(component: &[u8], is_granted: bool) -> anyhow::Result<()> {
     let mut depth = 0_u32;
     for payload in Parser::new(0).parse_all(component) {
         match payload? {
@@ -37,7 +40,8 @@ fn refuse_foreign_imports(component: &[u8]) -> anyhow::Result<()> {
             Payload::ComponentImportSection(imports) if depth == 0 => {
                 for import in imports {
                     let name = import?.name.name;
-                    if !name.starts_with(CONTRACT) {
+                    let may = is_granted && GRANTED.iter().any(|package| name.starts_with(package));
+                    if !name.starts_with(CONTRACT) && !may {
                         bail!("it imports `{name}`; a tool may import nothing but {CONTRACT}*");
                     }
                 }

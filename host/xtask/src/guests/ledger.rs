@@ -14,6 +14,10 @@ use sha2::{Digest as _, Sha256};
 pub(super) const SHIPPED: &str = "tools";
 /// Where the components go that misbehave on purpose: apart, so that no host serves them by accident.
 pub(super) const MISBEHAVING: &str = "tools-misbehaving";
+/// Where the components go that nobody serves before the operator's policy names them.
+pub(super) const GRANTED: &str = "tools-granted";
+/// All of them.
+pub(super) const FOLDERS: [&str; 3] = [SHIPPED, MISBEHAVING, GRANTED];
 
 /// The list, in the form of `sha256sum`, which can check it.
 const FILE: &str = "guests.sha256";
@@ -41,8 +45,7 @@ impl Ledger {
             let (digest, path) = line.split_once("  ")?;
             // Whatever the list says, only components in the folders of this command are ever removed.
             let (folder, file) = path.split_once('/')?;
-            let is_ours =
-                [SHIPPED, MISBEHAVING].contains(&folder) && file.ends_with(".wasm") && !file.contains('/');
+            let is_ours = FOLDERS.contains(&folder) && file.ends_with(".wasm") && !file.contains('/');
             is_ours.then(|| (path.to_owned(), digest.to_owned()))
         };
         Self { digests: text.lines().filter_map(entry).collect() }

@@ -10,6 +10,7 @@ use wasmtime::component::{HasSelf, Linker};
 
 use super::imports::Imports;
 use crate::bindings::agent::tool::log::{Host, add_to_linker};
+use crate::grants::Granted;
 use crate::limits::Limits;
 use crate::untrusted_text::printable;
 
@@ -36,6 +37,8 @@ struct Lines {
     line_bytes: usize,
     /// What all calls of the component may write over time.
     rate: Arc<LogRate>,
+    /// Finds the values of secrets, which no line may have.
+    granted: Option<Arc<Granted>>,
 }
 
 pub(super) fn link<T: 'static>(
@@ -46,22 +49,27 @@ pub(super) fn link<T: 'static>(
 }
 
 impl LogState {
-    /// The state of one call.
+    /// The state of one call: of that request, component and tool.
     pub(crate) fn new(
         limits: &Limits,
-        request_id: Arc<str>,
-        component: Arc<str>,
-        tool: Arc<str>,
+        (request_id, component, tool): (Arc<str>, Arc<str>, Arc<str>),
         rate: Arc<LogRate>,
+        granted: Option<Arc<Granted>>,
     ) -> Self {
         let (lines_left, line_bytes) = (limits.log_lines, limits.log_line_bytes);
-        let lines = Lines { request_id, component, tool, lines_left, lines_dropped: 0, line_bytes, rate };
+        let lines =
+            Lines { request_id, component, tool, lines_left, lines_dropped: 0, line_bytes, rate, granted };
         Self(Arc::new(Mutex::new(lines)))
     }
 
     /// Writes a line, if the call may write another one. `level` is one of the contract's words.
     pub(super) fn write_line(&self, level: &str, message: &str, fields: &[(String, String)]) {
         self.lines().write(level, message, fields);
+    }
+
+    /// Writes a line of the host's own about the call. Whoever calls this bounds how many there are.
+    pub(super) fn write_host_line(&self, level: &str, message: &str, fields: &[(String, String)]) {
+        self.lines().put(level, message, fields);
     }
 
     /// Most bytes of a line.
@@ -92,11 +100,15 @@ impl Lines {
 
     /// Message and fields, cut to size and cleaned.
     fn bound(&self, message: &str, fields: &[(String, String)]) -> (String, String) {
-        let message = printable(message, self.line_bytes);
+        let without_secrets = |text: &str| match &self.granted {
+            Some(granted) => granted.scanner().scan_text(text).into_owned(),
+            None => text.to_owned(),
+        };
+        let message = printable(&without_secrets(message), self.line_bytes);
         let mut room = self.line_bytes.saturating_sub(message.len());
         let mut text = String::new();
         for (key, value) in fields.iter().take(FIELDS) {
-            let field = format!("{}={} ", printable(key, room), printable(value, room));
+            let field = format!("{}={} ", printable(key, room), printable(&without_secrets(value), room));
             room = room.saturating_sub(field.len());
             text.push_str(&field);
             if room == 0 {
@@ -108,9 +120,12 @@ impl Lines {
     }
 
     fn write(&mut self, level: &str, message: &str, fields: &[(String, String)]) {
-        if !self.take_line() {
-            return;
+        if self.take_line() {
+            self.put(level, message, fields);
         }
+    }
+
+    fn put(&self, level: &str, message: &str, fields: &[(String, String)]) {
         let (message, fields) = self.bound(message, fields);
         let (request_id, component, tool) = (&*self.request_id, &*self.component, &*self.tool);
         let fields = (!fields.is_empty()).then_some(fields.as_str());

@@ -1,0 +1,30 @@
+//! `agent:tool/config`: what the policy says under a key, which is not secret.
+
+use std::sync::Arc;
+
+use wasmtime::component::{HasSelf, Linker};
+
+use super::imports::Imports;
+use crate::bindings::agent::tool::config::{Host, add_to_linker};
+use crate::grants::Granted;
+
+pub(super) const IMPORTS: Imports = Imports::Contract("config");
+
+/// What the component is granted in this call; absent when that is nothing.
+#[derive(Debug)]
+pub(crate) struct ConfigState {
+    pub(crate) granted: Option<Arc<Granted>>,
+}
+
+pub(super) fn link<T: 'static>(
+    linker: &mut Linker<T>,
+    state: fn(&mut T) -> &mut ConfigState,
+) -> wasmtime::Result<()> {
+    add_to_linker::<T, HasSelf<ConfigState>>(linker, state)
+}
+
+impl Host for ConfigState {
+    fn get(&mut self, key: String) -> Option<String> {
+        self.granted.as_ref()?.config(&key).map(str::to_owned)
+    }
+}

@@ -1,0 +1,30 @@
+//! `agent:tool/secrets`: whether there is a secret of a name. Its value never gets to a guest: the host puts it into requests.
+
+use std::sync::Arc;
+
+use wasmtime::component::{HasSelf, Linker};
+
+use super::imports::Imports;
+use crate::bindings::agent::tool::secrets::{Host, add_to_linker};
+use crate::grants::Granted;
+
+pub(super) const IMPORTS: Imports = Imports::Contract("secrets");
+
+/// What the component is granted in this call; absent when that is nothing.
+#[derive(Debug)]
+pub(crate) struct SecretsState {
+    pub(crate) granted: Option<Arc<Granted>>,
+}
+
+pub(super) fn link<T: 'static>(
+    linker: &mut Linker<T>,
+    state: fn(&mut T) -> &mut SecretsState,
+) -> wasmtime::Result<()> {
+    add_to_linker::<T, HasSelf<SecretsState>>(linker, state)
+}
+
+impl Host for SecretsState {
+    fn exists(&mut self, name: String) -> bool {
+        self.granted.as_ref().is_some_and(|granted| granted.has_secret(&name))
+    }
+}

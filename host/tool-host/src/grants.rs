@@ -1,0 +1,387 @@
+//! From the policy in force to what one call may do.
+//!
+//! [`Grants`] holds the policy and the way out. [`Grants::of_call`] gives the grants of one component for one call: what the
+//! policy that the run was pinned to allows **and** the one in force allows too. They are made once for each pair of
+//! entries and kept until the policy changes, secrets and what looks for them included.
+//!
+//! What does not belong here: reading the file (`policy/`), sending requests (`egress/`), and what a guest sees of either
+//! (`capability/`).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use agent_core::secret::Secret;
+use http::HeaderName;
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use crate::config::{Environment, PolicyFile};
+use crate::egress::{self, Admission, Authorize, Egress, EgressBounds, SystemResolver, Tls};
+use crate::error::LoadError;
+use crate::limits::Limits;
+use crate::policy::effective::ResolvedLimits;
+use crate::policy::store::PolicyError;
+use crate::policy::suggest::{self, Want};
+use crate::policy::{
+    self, Absence, ComponentPolicy, EffectivePolicy, HostLimits, Policy, PolicyStore, Reload, secrets,
+};
+
+/// Most grants that are kept: what is forgotten is made again.
+const MOST_KEPT: usize = 1_000;
+
+/// What components are granted.
+pub(crate) struct Grants {
+    /// Absent where no file could be named: then nothing is granted.
+    store: Option<PolicyStore>,
+    environment: Environment,
+    /// Made when a component is first granted something: reading the system's certificates takes milliseconds of a start.
+    egress: OnceLock<Egress>,
+    io: Handle,
+    host: HostLimits,
+    /// By the digest of what they allow. Held for a few instructions, never across an await.
+    kept: Mutex<BTreeMap<String, Arc<Granted>>>,
+}
+
+/// What one component may do in one call.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    policy: EffectivePolicy,
+    limits: ResolvedLimits,
+    /// By name, to notice that one was replaced.
+    secrets: BTreeMap<String, Secret>,
+    http: Arc<egress::Grant>,
+}
+
+impl Grants {
+    /// Reads the policy. Blocks. Network I/O is done on `io`.
+    pub(crate) fn open(
+        file: PolicyFile,
+        environment: Environment,
+        io: Handle,
+        limits: &Limits,
+    ) -> Result<Self, PolicyError> {
+        let (path, absence) = match file {
+            PolicyFile::At(path) => (Some(path), Absence::IsError),
+            PolicyFile::Beside(folder) => (policy::store::default_path(&folder), Absence::GrantsNothing),
+            PolicyFile::None => (None, Absence::GrantsNothing),
+        };
+        let store = path.map(|path| PolicyStore::open(path, absence)).transpose()?;
+        Ok(Self {
+            store,
+            environment,
+            egress: OnceLock::new(),
+            io,
+            host: HostLimits {
+                timeout: limits.timeout,
+                memory_bytes: limits.memory_bytes as u64,
+                output_bytes: limits.output_bytes as u64,
+            },
+            kept: Mutex::default(),
+        })
+    }
+
+    /// The policy in force.
+    pub(crate) fn current(&self) -> Arc<Policy> {
+        self.store.as_ref().map_or_else(|| Arc::new(Policy::empty()), PolicyStore::current)
+    }
+
+    /// The file's name, and why it is not what is in force.
+    pub(crate) fn fault(&self) -> Option<(String, String)> {
+        let store = self.store.as_ref()?;
+        store.fault()?;
+        // Nothing of the file: the text stands in the readiness report, which anyone may read.
+        let error = "cannot be used; the last good policy stays in force, and the log says what is wrong";
+        Some((self.file_name(), error.to_owned()))
+    }
+
+    /// Reads the file again. True when another policy is in force now. Blocks.
+    pub(crate) fn reload(&self) -> bool {
+        let Some(store) = &self.store else { return false };
+        let before = store.fault();
+        match store.reload() {
+            Reload::Unchanged => {
+                self.forget_changed_secrets(store);
+                false
+            }
+            Reload::Swapped { before, after } => {
+                self.kept().clear();
+                for change in policy::change::between(&before, &after, &self.host) {
+                    tracing::info!(
+                        component = change.name,
+                        narrowed = change.narrowed.join(", "),
+                        widened = change.widened.join(", "),
+                        altered = change.altered.join(", "),
+                        "the policy changed"
+                    );
+                }
+                tracing::info!(digest = after.digest(), "a policy came into force");
+                true
+            }
+            Reload::Kept(error) => {
+                if before.is_none_or(|before| before.to_string() != error.to_string()) {
+                    tracing::error!(%error, "the last good policy stays in force");
+                }
+                false
+            }
+        }
+    }
+
+    /// Forgets the grants whose secrets have other values now, or none: a credential in a file is replaced without a word in
+    /// the policy.
+    fn forget_changed_secrets(&self, store: &PolicyStore) {
+        let kept: Vec<_> =
+            self.kept().iter().map(|(digest, granted)| (digest.clone(), granted.clone())).collect();
+        for (digest, granted) in kept {
+            let entry = granted.policy.current();
+            if entry.secrets.is_empty() {
+                continue;
+            }
+            let now = secrets::resolve(entry, &|name| (self.environment)(name), store.folder());
+            if !now.is_ok_and(|now| is_same(&now, &granted.secrets)) {
+                tracing::info!(component = entry.name, "its secrets have changed");
+                self.kept().remove(&digest);
+            }
+        }
+    }
+
+    /// Whether a component may be loaded that imports these. Blocks: secrets may be in files.
+    pub(crate) fn check(&self, name: &str, digest: &str, imports: &[String]) -> Result<(), LoadError> {
+        let policy = self.current();
+        let entry = policy.find(name, digest, None);
+        let http = imports.iter().find(|import| import.starts_with("wasi:http/"));
+        if let Some(import) = http
+            && entry.is_none_or(|entry| entry.http.is_empty())
+        {
+            let base = suggest::base(&policy, (name, digest), None);
+            let lines = suggest::lines((name, digest), base.map(|entry| &***entry), &[Want::Http]);
+            // In the log and not in the error, which anyone may read: an entry that is there already stands in the lines.
+            let policy = self.file_name();
+            tracing::warn!(
+                component = name,
+                policy,
+                "it wants to send requests. What it lacks, to take the place of what the policy says of it:\n{lines}"
+            );
+            return Err(LoadError::UngrantedHttp { import: import.clone() });
+        }
+        let Some(entry) = entry else { return Ok(()) };
+        if let Some(unserved) = unserved(entry) {
+            return Err(LoadError::UnservedGrant(unserved));
+        }
+        self.granted(&EffectivePolicy::new(entry.clone())).map(drop).map_err(|problem| {
+            tracing::warn!(component = name, problem, "a component cannot have what it is granted");
+            LoadError::Secrets
+        })
+    }
+
+    /// The grants of a component for a call of a run that was pinned to `pinned`; absent when the policy says nothing of it.
+    /// Fails when a secret has no value any more, with a text for the log.
+    pub(crate) async fn of_call(
+        self: &Arc<Self>,
+        pinned: &Policy,
+        name: &str,
+        digest: &str,
+    ) -> Result<Option<Arc<Granted>>, String> {
+        let Some(store) = &self.store else { return Ok(None) };
+        let current = store.current();
+        let entries = [pinned.find(name, digest, None), current.find(name, digest, None)];
+        if let Some(unserved) = entries.into_iter().flatten().find_map(|entry| unserved(entry)) {
+            return Err(format!(
+                "its lines of the policy have {unserved}, which this version cannot keep to"
+            ));
+        }
+        let Some(policy) = pinned.effective(&current, (name, digest), None) else { return Ok(None) };
+        if let Some(granted) = self.kept().get(&*policy.digest()) {
+            return Ok(Some(granted.clone()));
+        }
+        let this = self.clone();
+        let made = tokio::task::spawn_blocking(move || this.granted(&policy)).await;
+        made.unwrap_or_else(|error| Err(error.to_string())).map(Some)
+    }
+
+    /// The requests of one call.
+    pub(crate) fn begin(&self, granted: &Granted, deadline: std::time::Instant) -> Option<egress::Call> {
+        Some(self.egress.get()?.call(granted.http.clone(), Instant::from_std(deadline)))
+    }
+
+    /// Makes the way out if there is none yet. Blocks.
+    fn open_egress(&self) -> Result<(), String> {
+        if self.egress.get().is_some() {
+            return Ok(());
+        }
+        // Without usable roots no certificate can be verified, so that every HTTPS request fails and says so.
+        let tls = Tls::system().or_else(|error| {
+            tracing::warn!(%error, "the system's certificates cannot be used: tools reach no HTTPS server");
+            Tls::with_roots(rustls::RootCertStore::empty())
+        });
+        let tls = tls.map_err(|error| format!("TLS cannot be set up: {error}"))?;
+        let resolver = Arc::new(SystemResolver::new(self.io.clone()));
+        // Another thread may have been faster; either will do.
+        self.egress.get_or_init(|| Egress::new(self.io.clone(), resolver, tls, EgressBounds::default()));
+        Ok(())
+    }
+
+    fn granted(&self, policy: &EffectivePolicy) -> Result<Arc<Granted>, String> {
+        let digest = policy.digest().into_owned();
+        if let Some(granted) = self.kept().get(&digest) {
+            return Ok(granted.clone());
+        }
+        self.open_egress()?;
+        let folder = self.store.as_ref().map_or(Path::new(""), PolicyStore::folder);
+        let values = secrets::resolve(policy.current(), &|name| (self.environment)(name), folder)
+            .map_err(|problems| problems.to_string())?;
+        let limits = policy.limits(&self.host);
+        let secrets = credentials(policy.current(), &values)?;
+        let http = egress::Grant::new(
+            digest.as_str().into(),
+            Arc::new(Rules(policy.clone())),
+            secrets,
+            egress::Limits {
+                requests: limits.requests,
+                concurrent_requests: limits.concurrent_requests,
+                bytes: limits.http_bytes,
+                times: egress::Times::default(),
+            },
+        )
+        .map_err(|error| error.to_string())?;
+        let granted =
+            Arc::new(Granted { policy: policy.clone(), limits, secrets: values, http: Arc::new(http) });
+        let mut kept = self.kept();
+        if kept.len() >= MOST_KEPT {
+            kept.clear();
+        }
+        kept.insert(digest, granted.clone());
+        Ok(granted)
+    }
+
+    /// The name of the policy's file, without the folder.
+    fn file_name(&self) -> String {
+        let name = self.store.as_ref().and_then(|store| store.path().file_name());
+        name.map_or_else(
+            || "a file that TOOLS_POLICY names".to_owned(),
+            |name| name.to_string_lossy().into_owned(),
+        )
+    }
+
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Granted>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an entry asks for that this host cannot keep to: then nothing of it is granted.
+fn unserved(entry: &ComponentPolicy) -> Option<&'static str> {
+    if !entry.audience.is_everybody() {
+        Some("users, tiers and roles")
+    } else if entry.toolbox {
+        Some("toolbox")
+    } else if entry.key_value.is_some() {
+        Some("key-value")
+    } else if entry.limits.fuel.is_some() {
+        Some("limits.fuel")
+    } else {
+        None
+    }
+}
+
+fn is_same(one: &BTreeMap<String, Secret>, other: &BTreeMap<String, Secret>) -> bool {
+    let pairs = |secrets: &BTreeMap<String, Secret>| -> Vec<_> {
+        secrets.iter().map(|(name, secret)| (name.clone(), secret.expose().to_owned())).collect()
+    };
+    pairs(one) == pairs(other)
+}
+
+/// The secrets of a component as the way out injects them.
+fn credentials(
+    entry: &ComponentPolicy,
+    values: &BTreeMap<String, Secret>,
+) -> Result<Vec<egress::Secret>, String> {
+    let of = |(name, rule): (&String, &policy::SecretRule)| {
+        let wrong =
+            |problem: String| format!("the secret {name:?} of the component {:?}: {problem}", entry.name);
+        let value = values.get(name).cloned().map(egress::SecretValue::new).transpose();
+        let placement = match &rule.placement {
+            policy::model::Placement::Header { name, prefix } => egress::Placement::Header {
+                name: HeaderName::from_bytes(name.as_bytes()).map_err(|error| wrong(error.to_string()))?,
+                prefix: prefix.clone(),
+            },
+            policy::model::Placement::Query(name) => egress::Placement::Query { name: name.clone() },
+            policy::model::Placement::Basic { user } => egress::Placement::Basic { user: user.clone() },
+        };
+        let value = value.map_err(|error| wrong(error.to_string()))?;
+        Ok(egress::Secret { name: name.clone(), value, placement })
+    };
+    entry.secrets.iter().map(of).collect()
+}
+
+impl Granted {
+    /// The host's limits with what the policy says of them. Memory only shrinks: what is reserved for instances does not grow.
+    pub(crate) fn limits(&self, host: &Limits) -> Limits {
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        Limits {
+            timeout: self.limits.timeout,
+            memory_bytes: bytes(self.limits.memory_bytes).min(host.memory_bytes),
+            output_bytes: bytes(self.limits.output_bytes),
+            ..host.clone()
+        }
+    }
+
+    /// What stands under a key of the component's configuration.
+    pub(crate) fn config(&self, key: &str) -> Option<&str> {
+        self.policy.config(key)
+    }
+
+    /// Whether there is a secret of that name.
+    pub(crate) fn has_secret(&self, name: &str) -> bool {
+        self.policy.secret_names().contains(name)
+    }
+
+    /// Finds the values of its secrets in whatever the component says.
+    pub(crate) fn scanner(&self) -> &egress::Scanner {
+        self.http.scanner()
+    }
+}
+
+/// The rules of a policy, as the way out asks them.
+#[derive(Debug)]
+struct Rules(EffectivePolicy);
+
+impl Authorize for Rules {
+    fn authorize(&self, request: &egress::RequestLine<'_>) -> Result<Admission, String> {
+        let line = policy::RequestLine {
+            scheme: request.scheme.as_str(),
+            authority: request.authority,
+            method: request.method.as_str(),
+            path_and_query: request.path_and_query,
+        };
+        let target = policy::Target::parse(&line).map_err(|refusal| refusal.to_string())?;
+        let allowed = self.0.decide(&target).map_err(|mismatch| mismatch.to_string())?;
+        Ok(Admission {
+            private: allowed.private,
+            scheme: request.scheme,
+            secrets: allowed.secrets.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            path: Some(target.path.clone()),
+        })
+    }
+}
+
+impl fmt::Debug for Grants {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grants").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+/// Where a policy that lies in the tools folder would be: it is not read, because whoever may drop a tool must not thereby
+/// grant it anything.
+pub(crate) fn misplaced(folder: &Path) -> Option<PathBuf> {
+    let inside = folder.join("policy.toml");
+    inside.exists().then_some(inside)
+}
+
+/// Whether a file lies in a folder, links resolved. A file that is not there lies nowhere.
+pub(crate) fn lies_in(file: &Path, folder: &Path) -> bool {
+    match (file.canonicalize(), folder.canonicalize()) {
+        (Ok(file), Ok(folder)) => file.starts_with(folder),
+        _ => false,
+    }
+}

@@ -1,0 +1,296 @@
+//! Components that send requests: what the policy grants them, what it takes away again, and what they never see.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use agent_core::ports::Toolbox as _;
+use agent_core::words::{ToolOutcome, ToolReturn};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+use tool_host::{Limits, PolicyFile, StartError, ToolHost};
+
+use crate::harness::{Host, Seen, built, call_on, config, limits};
+
+const SECRET: &str = "hunter2-hunter2";
+
+/// A server that answers every request with what it was asked, and keeps that.
+#[derive(Clone)]
+struct Echo {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Echo {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let keep = asked.clone();
+        // Ends with the test's process.
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut head = Vec::new();
+                let mut byte = [0];
+                while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) > 0 {
+                    head.push(byte[0]);
+                }
+                let head = String::from_utf8(head).unwrap();
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{head}",
+                    head.len()
+                );
+                keep.lock().unwrap().push(head);
+                let _gone = stream.write_all(answer.as_bytes());
+            }
+        });
+        Self { address, asked }
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// The line for it.
+    fn line(&self, more: &str) -> String {
+        let (host, port) = (self.address.ip(), self.address.port());
+        format!("[[component.http]]\nscheme = \"http\"\nhost = \"{host}\"\nport = {port}\n{more}\n")
+    }
+}
+
+fn entry(more: &str) -> String {
+    let digest = format!("sha256:{:x}", Sha256::digest(fetcher()));
+    format!("[[component]]\nname = \"http-fetch\"\ndigest = \"{digest}\"\n{more}")
+}
+
+fn fetcher() -> Vec<u8> {
+    built("tools-granted", "http-fetch")
+}
+
+/// A host over the component, and its policy in a folder of its own.
+struct Granted {
+    host: Host,
+    folder: TempDir,
+}
+
+impl Granted {
+    async fn start(policy: &str) -> Self {
+        let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(tools.path().join("http-fetch.wasm"), fetcher()).unwrap();
+        let file = folder.path().join("policy.toml");
+        fs::write(&file, policy).unwrap();
+        let seen = Arc::new(Seen::default());
+        let mut config = config(tools.path(), generous(), seen.clone());
+        config.policy = PolicyFile::At(file);
+        config.environment = Arc::new(|name| (name == "KEY").then(|| SECRET.to_owned()));
+        Self { host: Host::over(config, tools, seen).await, folder }
+    }
+
+    /// Puts another policy in its place, as operators should.
+    async fn change(&self, policy: &str) {
+        let aside = self.folder.path().join("aside");
+        fs::write(&aside, policy).unwrap();
+        fs::rename(aside, self.folder.path().join("policy.toml")).unwrap();
+        self.host.host.reload().await;
+    }
+
+    async fn fetch(&self, url: &str) -> ToolReturn {
+        self.host.call("fetch", json!({ "url": url })).await
+    }
+}
+
+fn generous() -> Limits {
+    Limits { timeout: Duration::from_secs(20), ..limits() }
+}
+
+fn text(returned: &ToolReturn) -> String {
+    assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{}", returned.content);
+    let page: Value = serde_json::from_str(&returned.content).unwrap();
+    page["text"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_lines_it_is_refused_and_lines_let_it_in() {
+    let granted = Granted::start("# nothing").await;
+    let faults = granted.host.faults();
+    assert_eq!((faults.len(), granted.host.names().len()), (1, 0));
+    assert!(faults[0].starts_with("http-fetch.wasm: imports wasi:http/"), "{faults:?}");
+    assert!(
+        faults[0].contains("TOOLS_POLICY") && faults[0].contains("jco componentize --disable http"),
+        "{faults:?}"
+    );
+    granted.change(&entry("[[component.http]]\nhost = \"host.example\"\n")).await;
+    assert_eq!(granted.host.faults(), Vec::<String>::new());
+    assert_eq!(granted.host.names(), ["fetch"]);
+    // The host to fill in is nobody's.
+    let refused = granted.fetch("https://elsewhere.example.org/").await;
+    assert_eq!(refused.receipt.outcome, ToolOutcome::Failed);
+    assert!(refused.content.starts_with("Error: denied: "), "{}", refused.content);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_granted_gets_the_secret_and_the_guest_does_not() {
+    let echo = Echo::start();
+    let secret = "[[component.secret]]\nname = \"key\"\nenv = \"KEY\"\nheader = \"Authorization\"\nprefix = \"Bearer \"\n\
+                  hosts = [\"127.0.0.1\"]\n";
+    let granted = Granted::start(&entry(&(echo.line("private = true") + secret))).await;
+    assert_eq!(granted.host.faults(), Vec::<String>::new());
+    let read = text(&granted.fetch(&echo.url("/page?q=1")).await);
+    let asked = echo.asked();
+    assert!(asked[0].starts_with("GET /page?q=1 HTTP/1.1\r\n"), "{asked:?}");
+    assert!(asked[0].contains(&format!("authorization: Bearer {SECRET}")), "{asked:?}");
+    assert!(read.contains("Bearer [secret key]") && !read.contains(SECRET), "{read}");
+    // What is sent with a secret in it is not sent.
+    let stolen = granted.fetch(&echo.url(&format!("/?stolen={SECRET}"))).await;
+    assert_eq!(stolen.receipt.outcome, ToolOutcome::Failed);
+    assert!(!stolen.content.contains(SECRET), "{}", stolen.content);
+    assert_eq!(echo.asked().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_line_grants_is_denied_in_words() {
+    let echo = Echo::start();
+    let granted = Granted::start(&entry(&echo.line("private = true\npath = \"/open\""))).await;
+    text(&granted.fetch(&echo.url("/open/page")).await);
+    for url in [
+        echo.url("/closed"),
+        echo.url("/open/../closed"),
+        echo.url("/open%2f..%2fclosed"),
+        format!("http://user@{}/open", echo.address),
+        format!("https://{}/open", echo.address),
+        format!("http://localhost:{}/open", echo.address.port()),
+        format!("http://2130706434:{}/open", echo.address.port()),
+    ] {
+        let denied = granted.fetch(&url).await;
+        assert_eq!(denied.receipt.outcome, ToolOutcome::Failed, "{url}: {}", denied.content);
+    }
+    assert_eq!(echo.asked().len(), 1);
+    // Naming a host alone grants no private address.
+    granted.change(&entry(&echo.line(""))).await;
+    let denied = granted.fetch(&echo.url("/")).await;
+    assert!(denied.content.contains("no address that tools may reach"), "{}", denied.content);
+    assert_eq!(echo.asked().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_taken_away_counts_from_the_next_call_and_what_is_given_from_the_next_run() {
+    let (one, other) = (Echo::start(), Echo::start());
+    let granted = Granted::start(&entry(&one.line("private = true"))).await;
+    let run = granted.host.host.current();
+    let fetch = async |url: String| call_on(&*run, "fetch", json!({ "url": url })).await;
+    text(&fetch(one.url("/")).await);
+    granted.change(&entry(&other.line("private = true"))).await;
+    assert_eq!(fetch(one.url("/")).await.receipt.outcome, ToolOutcome::Failed, "taken away");
+    assert_eq!(fetch(other.url("/")).await.receipt.outcome, ToolOutcome::Failed, "given to the next run");
+    text(&granted.fetch(&other.url("/")).await);
+    assert_eq!((one.asked().len(), other.asked().len()), (1, 1));
+    // With no lines at all it is not run.
+    granted.change("# nothing").await;
+    let denied = granted.fetch(&other.url("/")).await;
+    assert!(denied.content.starts_with("Error: denied: the operator"), "{}", denied.content);
+    assert_eq!(other.asked().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_is_wrong_leaves_the_last_good_one_in_force_and_ends_a_start() {
+    let echo = Echo::start();
+    let good = entry(&echo.line("private = true"));
+    let granted = Granted::start(&good).await;
+    for wrong in ["", "[[component]]\nname = \"http-fetch\"\nhots = []", &good[..good.len() / 2]] {
+        granted.change(wrong).await;
+        let faults = granted.host.faults();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert_eq!(
+            faults[0],
+            "policy.toml: cannot be used; the last good policy stays in force, and the log says what is wrong"
+        );
+        text(&granted.fetch(&echo.url("/")).await);
+    }
+    granted.change(&good).await;
+    assert_eq!(granted.host.faults(), Vec::<String>::new());
+
+    let tools = tempfile::tempdir().unwrap();
+    let mut wrong = config(tools.path(), generous(), Arc::default());
+    wrong.policy = PolicyFile::At(granted.folder.path().join("gone.toml"));
+    let error = ToolHost::start(wrong).await.unwrap_err();
+    assert!(matches!(error, StartError::Policy(_)), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_is_missing_refuses_its_component_by_name() {
+    let echo = Echo::start();
+    let secret =
+        "[[component.secret]]\nname = \"key\"\nenv = \"UNSET\"\nquery = \"key\"\nhosts = [\"127.0.0.1\"]\n";
+    let granted = Granted::start(&entry(&(echo.line("private = true") + secret))).await;
+    let faults = granted.host.faults();
+    // Which one is for the log: readiness is public.
+    assert_eq!(
+        faults,
+        ["http-fetch.wasm: cannot have the secrets that the policy gives it: the log says which and why"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_in_the_tools_folder_grants_nothing() {
+    let echo = Echo::start();
+    let (tools, seen) = (tempfile::tempdir().unwrap(), Arc::new(Seen::default()));
+    fs::write(tools.path().join("http-fetch.wasm"), fetcher()).unwrap();
+    fs::write(tools.path().join("policy.toml"), entry(&echo.line("private = true"))).unwrap();
+    let mut config = config(tools.path(), generous(), seen.clone());
+    config.policy = PolicyFile::Beside(tools.path().to_owned());
+    let host = Host::over(config, tools, seen).await;
+    assert_eq!(host.names(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_is_named_within_the_tools_folder_ends_the_start() {
+    let tools = tempfile::tempdir().unwrap();
+    let inside = tools.path().join("granted.toml");
+    fs::write(&inside, "# nothing").unwrap();
+    let mut config = config(tools.path(), generous(), Arc::default());
+    config.policy = PolicyFile::At(inside);
+    let error = ToolHost::start(config).await.unwrap_err();
+    assert!(error.to_string().contains("beside the folder"), "{error}");
+}
+
+/// Lines that cannot be kept to lift no others: neither at the start nor while it serves.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_audience_serves_nobody() {
+    let echo = Echo::start();
+    let line = echo.line("private = true");
+    let granted = Granted::start(&entry(&line)).await;
+    text(&granted.fetch(&echo.url("/")).await);
+    granted.change(&entry(&("users = [\"alice\"]\n".to_owned() + &line))).await;
+    let faults = granted.host.faults();
+    assert!(faults[0].contains("users, tiers and roles"), "{faults:?}");
+    let denied = granted.fetch(&echo.url("/")).await;
+    assert!(denied.content.starts_with("Error: denied: the operator"), "{}", denied.content);
+    assert_eq!(echo.asked().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_credential_that_is_replaced_in_its_file_is_used_from_then_on() {
+    let echo = Echo::start();
+    let secret = "[[component.secret]]\nname = \"key\"\nfile = \"key.txt\"\nheader = \"x-key\"\nhosts = [\"127.0.0.1\"]\n";
+    let policy = entry(&(echo.line("private = true") + secret));
+    let granted = Granted::start("# nothing").await;
+    let file = granted.folder.path().join("key.txt");
+    fs::write(&file, "the-first-one\n").unwrap();
+    granted.change(&policy).await;
+    text(&granted.fetch(&echo.url("/")).await);
+    fs::write(&file, "the-second-one\n").unwrap();
+    granted.host.host.reload().await;
+    text(&granted.fetch(&echo.url("/")).await);
+    let asked = echo.asked();
+    assert!(asked[0].contains("x-key: the-first-one"), "{asked:?}");
+    assert!(asked[1].contains("x-key: the-second-one"), "{asked:?}");
+}
