@@ -3,7 +3,7 @@
 //! - [`words`]: plain data, below everything else: messages, replies, tools, events, jobs, results.
 //! - [`run`]: the agent loop as a value. No async, no clock, no I/O.
 //! - [`runs`]: a run's life: one owner task, any number of readers.
-//! - [`drive`]: carries a run's steps out with a model and a tool set, journaling as it goes.
+//! - [`driver`]: carries a run's steps out with a model and a tool set, journaling as it goes.
 //! - [`ports`]: one trait and its error per file: what the core needs from the outside.
 //! - [`policy`]: the one entry to an agent run, and the wrappers around it.
 //! - [`health`]: runs probes side by side and collects a report.

@@ -4,7 +4,7 @@
 //! - [`config`]: every variable, read once and checked whole.
 //! - [`telemetry`]: what the log looks like. [`metrics`]: what is counted.
 //! - [`serve`]: a listening socket from its first connection to its last.
-//! - `descriptors`: how many connections there may be. [`tasks`]: the one place that spawns.
+//! - `file_limits`: how many connections there may be. [`tasks`]: the one place that spawns.
 //!
 //! What does not belong here: anything a crate of the fan could do without knowing the others.
 

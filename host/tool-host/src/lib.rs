@@ -3,7 +3,7 @@
 //! The only crate that names wasmtime. In reading order:
 //! - `load`, `contract`, `compiler`, `compiled`, `temp_file`, `component`, `describe`, `definition`: from a file to
 //!   something that can be called.
-//! - `schema`, `host_work`: what the host computes for guests, on a budget and beside the threads that serve.
+//! - `schema`, `host_work_pool`: what the host computes for guests, on a budget and beside the threads that serve.
 //! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of
 //!   it.
 //! - `call`, `bulkhead`, `guest_runtime`: one call and how it can fail, who may call at the same time, on which thread.

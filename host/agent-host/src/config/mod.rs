@@ -3,14 +3,14 @@
 //!
 //! In layers, each of which uses only those before it:
 //!
-//! 1. `kind`: what a setting may hold. `setting`: one setting. `problem`: what is said when it is wrong.
+//! 1. `value_type`: what a setting may hold. `setting`: one setting. `problem`: what is said when it is wrong.
 //!    `process_env`: where values come from; only [`ProcessEnv`] reads the environment of the process.
 //! 2. `context`: the variants that are served and the environment, which other settings depend on.
 //! 3. `reader`: how a setting becomes a value or a problem. `number`, `http_url`: values of several concerns.
 //! 4. `service`, `http`, `variant_b`, `observe`, `tracing`, `model`, `agent`, `tools`, `stores`: one file per concern,
 //!    which declares its settings and reads them into its struct. A default that another crate owns is that crate's
 //!    constant.
-//! 5. [`table`]: all settings. [`mod@reference`]: the table as people read it. [`Config`]: all concerns.
+//! 5. [`all_settings`]: all settings. [`settings_reference`]: the table as people read it. [`Config`]: all concerns.
 //!
 //! What does not belong here: opening, connecting or checking anything that a variable names.
 

@@ -4,7 +4,7 @@
 //! the headers about it, `auth` verifies the token. The order is that of the decisions: the address's window, the token,
 //! the user's window, the body.
 //!
-//! `issue`, `schema` and `parameters` say what a valid request is. What both variants need is not in here.
+//! `validation_issue`, `schema` and `parameters` say what a valid request is. What both variants need is not in here.
 
 mod agent;
 mod api_stack;

@@ -1,5 +1,5 @@
 //! What a valid request body is. All issues are collected, in the order of the fields here (decisions, "400
-//! list of Variant B"); keys that nobody asked for are ignored. What the issues look like is in `issue`.
+//! list of Variant B"); keys that nobody asked for are ignored. What the issues look like is in `validation_issue`.
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The way out: HTTP requests of guests, under a grant.
 //!
 //! One [`Egress`] serves all calls. Each call of a tool gets a [`Call`] for its grant and deadline, sends requests with
-//! it and reads its [`Receipt`] at the end. Types are those of `http` and `http-body`, so that `wasi:http` is an
+//! it and reads its `Receipt` at the end. Types are those of `http` and `http-body`, so that `wasi:http` is an
 //! adapter; nothing here knows WebAssembly, and the policy is behind [`Authorize`].
 //!
 //! What holds for every request:

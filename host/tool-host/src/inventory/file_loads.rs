@@ -118,7 +118,8 @@ impl FileLoads {
 
     /// Takes in what became of the version in the folder.
     pub(super) fn finish(&mut self, result: Result<Arc<Component>, LoadError>, now: Instant) -> Change {
-        self.seen = self.newest.take().map(|load| load.fingerprint);
+        // What was loaded under another policy is loaded again when the folder is looked at next.
+        self.seen = self.newest.take().map(|load| load.fingerprint).filter(|_| !self.is_outdated);
         match result {
             Ok(component) => {
                 self.retry = Retry::default();
