@@ -7,7 +7,7 @@
 //!   authentication as well, in `variant_b/api_stack.rs`.
 //! - [`Tokens`]: who is who.
 //! - [`Origins`], [`Hosts`]: which pages may call, and under which names the service answers.
-//! - `result`: the agent's result as clients read it.
+//! - `result_json`: the agent's result as clients read it.
 //! - `body`, `json`, `answer`, `fallback`, `index`, `metrics`: what the variants share.
 //!
 //! What does not belong here: anything that knows how an answer comes about (the model, the tools, a
