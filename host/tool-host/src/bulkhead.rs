@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::capability::LogRate;
 use crate::host_work_pool::COMPONENT_PERMITS;
-use crate::limits::{DESCRIBE_SLOTS, Limits};
+use crate::limits::{CALLING_SLOTS, DESCRIBE_SLOTS, Limits};
 
 /// What the calls of one component share.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct Bulkhead {
 pub(crate) struct Slots {
     calls: Arc<Semaphore>,
     most: usize,
+    /// For calls that may call tools, so that they leave the calls that they make a slot.
+    calling: Arc<Semaphore>,
     /// The pool has instances for components that describe themselves beside the calls'.
     describing: Arc<Semaphore>,
 }
@@ -36,6 +38,7 @@ impl Slots {
         Self {
             calls: Arc::new(Semaphore::new(most)),
             most,
+            calling: Arc::new(Semaphore::new(CALLING_SLOTS as usize)),
             describing: Arc::new(Semaphore::new(DESCRIBE_SLOTS as usize)),
         }
     }
@@ -58,6 +61,14 @@ pub(crate) struct Permits {
     _slot: OwnedSemaphorePermit,
 }
 
+/// Which slots a call needs one of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallKind {
+    Plain,
+    /// It may call further tools.
+    CallsTools,
+}
+
 /// Which limit a call waited for until its deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Busy {
@@ -75,9 +86,18 @@ impl Bulkhead {
     }
 
     /// Waits for the component's permit and then for a slot, until the deadline.
-    pub(crate) async fn admit(&self, slots: &Slots, deadline: Instant) -> Result<Arc<Permits>, Busy> {
+    pub(crate) async fn admit(
+        &self,
+        slots: &Slots,
+        kind: CallKind,
+        deadline: Instant,
+    ) -> Result<Arc<Permits>, Busy> {
         let component = permit(&self.permits, deadline).await.ok_or(Busy::Component)?;
-        let slot = permit(&slots.calls, deadline).await.ok_or(Busy::Host)?;
+        let free = match kind {
+            CallKind::Plain => &slots.calls,
+            CallKind::CallsTools => &slots.calling,
+        };
+        let slot = permit(free, deadline).await.ok_or(Busy::Host)?;
         Ok(Arc::new(Permits { _component: component, _slot: slot }))
     }
 }

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::bindings::SandboxedToolPre;
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::bulkhead::Bulkhead;
-use crate::call::CallState;
 use crate::definition::Definition;
 use crate::error::LoadError;
+use crate::grants::Identity;
+use crate::policy::signature::VerifiedSigner;
+use crate::policy::suggest::Want;
 use crate::schema::Budget;
+use crate::surface::Surface;
 use crate::untrusted_text::printable;
 
 /// Largest component, in bytes: room for one that carries a Python interpreter.
@@ -35,13 +37,33 @@ pub(crate) struct Component {
     /// `name@sha256:…`, as receipts have it.
     pub(crate) id: String,
     /// Linked and ready to be instantiated.
-    pub(crate) pre: SandboxedToolPre<CallState>,
+    pub(crate) surface: Surface,
     /// Its tools.
     pub(crate) tools: Vec<Arc<Definition>>,
-    /// Whether it imports `wasi:http`: then it is called only under a grant.
-    pub(crate) wants_http: bool,
+    /// The file that lies beside it as its signature, whatever that is.
+    pub(crate) signature: Option<Vec<u8>>,
+    /// Who signed it, of those that the policy trusted when it was loaded.
+    pub(crate) signer: Option<VerifiedSigner>,
+    /// What it imports that only the policy gives: it is called only while it is granted all of it.
+    pub(crate) wants: Vec<Want>,
+    /// Whether it imports nothing but the log, so that its answers depend on its arguments alone.
+    pub(crate) computes_only: bool,
+    /// Whether it is told who the user is.
+    pub(crate) tells_users_apart: bool,
     /// What its calls share.
     pub(crate) bulkhead: Bulkhead,
+}
+
+impl Component {
+    /// What the policy knows it by.
+    pub(crate) fn identity(&self) -> Identity<'_> {
+        Identity { name: &self.name, digest: &self.digest, signer: self.signer.as_ref() }
+    }
+
+    /// Whether the other one is the same, looked at under the same signature.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.id == other.id && self.signer == other.signer
+    }
 }
 
 /// `sha256:…` of some bytes.

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use agent_core::ports::KeyValueStore;
+use agent_core::secret::Secret;
 use tokio::runtime::Handle;
 
 use crate::compiler::Compiler;
@@ -33,6 +35,14 @@ pub struct Config {
     /// Where the requests of tools are sent from: a runtime that runs no guests, so that network I/O does not wait behind
     /// one that computes.
     pub io_runtime: Handle,
+    /// Where components keep values; without it none can.
+    pub key_value: Option<Arc<dyn KeyValueStore>>,
+    /// Under which components are told names of users: the same on every replica, and nobody else's to know. Without it they
+    /// know no users.
+    pub user_names_key: Option<Secret>,
+    /// Whether to note down what components want that they are not granted, for [`ToolHost::learned`](crate::ToolHost).
+    /// Everything is loaded then, and nothing more is granted.
+    pub learn: bool,
     /// Is told of calls and swaps.
     pub observer: Arc<dyn Observer>,
 }

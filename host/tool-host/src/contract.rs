@@ -24,9 +24,9 @@ const NAME_BYTES: usize = 100;
 /// What a component wants of its host.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wants {
+    /// Whether it exports the contract; else functions of its own, which may be tools.
+    pub(crate) is_of_contract: bool,
     pub(crate) capabilities: CapabilitySet,
-    /// By their names, `package/interface@version`.
-    pub(crate) imports: Vec<String>,
 }
 
 /// Reads a component's exports and imports. Says what it wants; whether it may have that is the policy's.
@@ -40,9 +40,9 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Wants, LoadError> {
         return Err(LoadError::SomethingElse(found));
     }
     let (exports, imports) = outer_names(bytes)?;
-    check_version(&exports)?;
+    let is_of_contract = exports_contract(&exports)?;
     match CapabilitySet::answering(&imports) {
-        Ok(capabilities) => Ok(Wants { capabilities, imports }),
+        Ok(capabilities) => Ok(Wants { is_of_contract, capabilities }),
         Err(refused) => Err(LoadError::Ungranted(name_some(&refused))),
     }
 }
@@ -107,14 +107,19 @@ fn outer_names(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), LoadError> {
     Ok((exports, imports))
 }
 
-fn check_version(exports: &[String]) -> Result<(), LoadError> {
+/// Whether a component exports the contract in a version that is served.
+fn exports_contract(exports: &[String]) -> Result<bool, LoadError> {
     // A component may offer several versions side by side; one that is served will do.
     let versions: Vec<_> = exports.iter().filter_map(|name| name.strip_prefix(TOOL_INTERFACE)).collect();
     let Some(first) = versions.first() else {
-        return Err(LoadError::NotATool(name_some(exports)));
+        // What is of WASI is for other hosts to call.
+        if exports.iter().all(|name| name.starts_with("wasi:")) {
+            return Err(LoadError::NotATool(name_some(exports)));
+        }
+        return Ok(false);
     };
     if versions.iter().any(|version| SERVED.contains(version)) {
-        return Ok(());
+        return Ok(true);
     }
     Err(LoadError::UnknownVersion { found: printable(first, NAME_BYTES), served: SERVED_TEXT })
 }
@@ -209,7 +214,7 @@ mod tests {
             assert_eq!(inspect_text(&importing(granted)), Ok(expected));
         }
         for refused in
-            ["wasi:cli/environment@0.3.0", "agent:tool/toolbox@0.1.1", "agent:tool/log@0.2.0", "env"]
+            ["wasi:cli/environment@0.3.0", "agent:tool/toolbox@0.2.0", "agent:tool/log@0.2.0", "env"]
         {
             let error = inspect_text(&importing(refused)).unwrap_err();
             assert_eq!(error, format!("imports {refused}, which this host does not grant to tools"));

@@ -23,7 +23,7 @@ const HINT_KEY_BYTES: usize = 64;
 const HINT_VALUE_BYTES: usize = 256;
 
 /// The hints that mean something to this host.
-const KNOWN_HINTS: [&str; 4] = ["read-only", "idempotent", "destructive", "timeout-ms"];
+const KNOWN_HINTS: [&str; 5] = ["read-only", "idempotent", "destructive", "pure", "timeout-ms"];
 
 /// One tool of a component.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(crate) struct Definition {
     pub(crate) spec: ToolSpec,
     /// What the tool says of itself, key and value.
     pub(crate) hints: Vec<(String, String)>,
+    /// Whether equal arguments always have equal answers, as the tool says.
+    pub(crate) is_pure: bool,
     /// What the tool itself asks to be stopped after.
     pub(crate) timeout: Option<Duration>,
     /// How long its calls take on the mean.
@@ -74,15 +76,21 @@ impl Definition {
         };
         let oddities = check_hints(&described.hints)?;
         let timeout = read_timeout(&described.hints)?;
-        let input_schema = arguments.text.clone();
+        let says = |key: &str| described.hints.iter().any(|(own, value)| own == key && value == "true");
+        let is_read_only = says("read-only") && !says("destructive");
         let spec = ToolSpec {
             name: described.name,
             description,
-            input_schema,
-            is_repeatable: is_repeatable(&described.hints),
+            input_schema: arguments.text.clone(),
+            // What destroys something is never done twice, whatever else the tool says.
+            is_repeatable: (is_read_only || says("idempotent")) && !says("destructive"),
+            is_read_only,
+            // What it may call is the policy's.
+            calls_tools: false,
         };
+        let is_pure = says("pure") && !says("destructive");
         let run_time = MeanTime::default();
-        Ok(Self { spec, hints: described.hints, timeout, run_time, oddities, arguments, output })
+        Ok(Self { spec, hints: described.hints, is_pure, timeout, run_time, oddities, arguments, output })
     }
 
     /// Holds a call's arguments against their schema. What is wrong is for the model.
@@ -169,18 +177,13 @@ fn check_hints(hints: &[(String, String)]) -> Result<Vec<String>, String> {
         if let Some(known) = meant_hint(key) {
             oddities.push(format!("the hint {shown:?} means nothing to this host; did you mean {known:?}?"));
         }
-        if matches!(key.as_str(), "read-only" | "idempotent" | "destructive")
+        if matches!(key.as_str(), "read-only" | "idempotent" | "destructive" | "pure")
             && !matches!(value.as_str(), "true" | "false")
         {
             oddities.push(format!("the hint {shown:?} is {value:?}; it should be \"true\" or \"false\""));
         }
     }
     Ok(oddities)
-}
-
-/// Whether a call whose answer was lost may be made again.
-fn is_repeatable(hints: &[(String, String)]) -> bool {
-    hints.iter().any(|(key, value)| matches!(key.as_str(), "read-only" | "idempotent") && value == "true")
 }
 
 /// The known hint that an unknown one differs from by its punctuation, its case or a letter or two.
@@ -210,7 +213,7 @@ fn read_timeout(hints: &[(String, String)]) -> Result<Option<Duration>, String> 
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::time::Instant;
 
     use serde_json::json;
@@ -227,6 +230,12 @@ mod tests {
             output_schema: Some(r#"{"type":"object","required":["sum"]}"#.into()),
             hints: vec![],
         }
+    }
+
+    /// A tool that says these of itself.
+    pub(crate) fn hinted(hints: &[&str]) -> Definition {
+        let hints = hints.iter().map(|key| ((*key).to_owned(), "true".to_owned())).collect();
+        Definition::new(ToolDef { hints, ..described() }, &mut budget()).unwrap()
     }
 
     fn problem(change: impl FnOnce(&mut ToolDef)) -> String {

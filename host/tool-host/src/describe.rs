@@ -10,14 +10,16 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use wasmtime::Trap;
 
-use crate::bindings::SandboxedToolPre;
+use crate::bindings::AnyToolPre;
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::call::{CallState, Caller, Progress};
+use crate::capability::{KeyValueState, ToolboxState};
 use crate::component::{define, detail};
 use crate::definition::Definition;
 use crate::error::LoadError;
 use crate::runtime::Runtime;
 use crate::schema::Budget;
+use crate::surface::{Surface, described};
 
 /// Longest a component may take to describe itself. Those that carry an interpreter start it first.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -28,14 +30,18 @@ const PREPARE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The tools of a component as it describes them.
 pub(crate) async fn describe(
     runtime: &Arc<Runtime>,
-    pre: &SandboxedToolPre<CallState>,
+    surface: &Surface,
     name: &Arc<str>,
 ) -> Result<Vec<Arc<Definition>>, LoadError> {
     let slot = runtime.slots.describe().await;
     let work = {
-        let (runtime, pre, name) = (runtime.clone(), pre.clone(), name.clone());
+        let (runtime, name) = (runtime.clone(), name.clone());
+        let described = described(surface).map_err(AnyToolPre::clone);
         move || {
-            let described = Handle::current().block_on(ask(&runtime, &pre, name))?;
+            let described = match described {
+                Ok(described) => described,
+                Err(pre) => Handle::current().block_on(ask(&runtime, &pre, name))?,
+            };
             drop(slot);
             define(described, &mut Budget::until(Instant::now() + PREPARE_TIMEOUT))
         }
@@ -61,7 +67,7 @@ pub(crate) async fn describe(
 /// Calls `describe` under the limits of any call.
 async fn ask(
     runtime: &Runtime,
-    pre: &SandboxedToolPre<CallState>,
+    pre: &AnyToolPre<CallState>,
     name: Arc<str>,
 ) -> Result<Vec<ToolDef>, LoadError> {
     let start = Instant::now();
@@ -71,6 +77,7 @@ async fn ask(
         run_id: "".into(),
         call_id: "".into(),
         attempt: 1,
+        user: None,
         trace: None,
         component: name,
         tool: "describe".into(),
@@ -80,9 +87,11 @@ async fn ask(
         limits: runtime.sandbox.limits().clone(),
         granted: None,
         requests: None,
+        key_value: KeyValueState::default(),
+        toolbox: ToolboxState::default(),
     };
     let call = async {
-        let mut store = runtime.sandbox.store(caller)?;
+        let mut store = runtime.sandbox.store(caller, false)?;
         let instance = pre.instantiate_async(&mut store).await?;
         instance.agent_tool_tool().call_describe(&mut store).await
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wasmtime::{Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-use crate::limits::{DESCRIBE_SLOTS, INSTANCES, Limits, MEMORIES, TABLE_ELEMENTS, TABLES};
+use crate::limits::{CALLING_SLOTS, DESCRIBE_SLOTS, INSTANCES, Limits, MEMORIES, TABLE_ELEMENTS, TABLES};
 
 /// How often a running guest can be interrupted or made to let others run.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
@@ -82,9 +82,9 @@ fn config(pool: Option<&Limits>, metering: bool) -> Config {
 
 fn pooling(limits: &Limits) -> PoolingAllocationConfig {
     // Room for as many calls of the largest component as there are slots, so that no component can use up what
-    // another one needs, and for those that describe themselves. It is address space; only what is touched
+    // another one needs, for those that call tools, and for those that describe themselves. It is address space; only what is touched
     // becomes memory.
-    let calls = limits.concurrency.saturating_add(DESCRIBE_SLOTS);
+    let calls = limits.concurrency.saturating_add(DESCRIBE_SLOTS + CALLING_SLOTS);
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(calls);
     pool.total_stacks(calls);

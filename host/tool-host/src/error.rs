@@ -36,8 +36,11 @@ pub enum LoadError {
     )]
     CoreModule,
     /// The component does not export the tool interface.
-    #[error("does not export agent:tool/tool, so it is not a tool; it exports {0}")]
+    #[error("does not export agent:tool/tool or functions of its own, so it is not a tool; it exports {0}")]
     NotATool(String),
+    /// The component exports functions of its own, and they cannot be tools.
+    #[error("exports functions that cannot be tools: {0}")]
+    Typed(String),
     /// The component was built for a version of the contract that this host does not serve.
     #[error("is built for agent:tool@{found}; this host serves {served}: rebuild it against one of those")]
     UnknownVersion {
@@ -56,16 +59,31 @@ pub enum LoadError {
     )]
     UngrantedHttp {
         /// One of the interfaces.
-        import: String,
+        import: &'static str,
     },
     /// A secret that the policy names has no value, or none that can be used.
     #[error("cannot have the secrets that the policy gives it: the log says which and why")]
     Secrets,
-    /// The policy says something of the component that this host cannot keep to.
+    /// The component imports something else that only the policy gives.
     #[error(
-        "has {0} in its lines of the policy, which this version cannot keep to: it serves nobody until they are taken out"
+        "imports {import}, and the policy (TOOLS_POLICY) does not grant it {what}: the log has the lines to write"
     )]
-    UnservedGrant(&'static str),
+    NotGranted {
+        /// The interface.
+        import: &'static str,
+        /// What it would be granted.
+        what: &'static str,
+    },
+    /// The policy lets the component keep values, and there is nowhere to keep them.
+    #[error(
+        "may keep values by its lines of the policy, and this service has no store for them: set DATABASE_URL or REDIS_URL, or take key-value out of the lines"
+    )]
+    NoKeyValueStore,
+    /// The policy bounds the component's instructions, and nobody counts them.
+    #[error(
+        "has limits.fuel in its lines of the policy, and instructions are not counted: set TOOL_FUEL_METERING=on, or take it out"
+    )]
+    FuelNotCounted,
     /// The component does not compile.
     #[error("does not compile: {0}")]
     Compile(String),

@@ -23,18 +23,38 @@ use crate::error::LoadError;
 /// Longest a folder may take to be listed, or a file to be read, from when a thread does it.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
+/// Most bytes that are read of a signature: more than any has.
+const MOST_SIGNATURE_BYTES: u64 = 1 << 10;
+
 /// Most threads that wait for the folder at the same time.
 const MOST_HUNG: usize = 8;
 
-/// Tells one content of a file from the next without reading it.
+/// Tells one content of a file and its signature from the next without reading them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
+    component: Stamp,
+    signature: Option<Stamp>,
+}
+
+/// Tells one content of a file from the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
     device: u64,
     inode: u64,
     bytes: u64,
     modified: (i64, i64),
     /// Tools that keep the time of modification, such as `cp -p` and `rsync -t`, cannot keep this one.
     changed: (i64, i64),
+}
+
+/// What a component is loaded from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Content {
+    pub(crate) bytes: Arc<Vec<u8>>,
+    /// `sha256:…` of the bytes.
+    pub(crate) digest: String,
+    /// What lies beside the file as `<name>.wasm.sig`, whatever that is; absent when nothing does.
+    pub(crate) signature: Option<Vec<u8>>,
 }
 
 /// What is in the folder.
@@ -70,13 +90,20 @@ impl Folder {
         self.ask(move || list(&path)).await
     }
 
-    /// Reads a file and says its digest.
-    pub(crate) async fn read(&self, file: &str) -> Result<(Vec<u8>, String), LoadError> {
-        let path = self.path.join(file);
+    /// Reads a file and its signature, and says its digest.
+    pub(crate) async fn read(&self, file: &str) -> Result<Content, LoadError> {
+        let (path, signature) = (self.path.join(file), self.path.join(signature_file(file)));
         let read = self.ask(move || {
-            Ok(read_bounded(&path).map(|bytes| {
+            Ok(read_bounded(&path, MOST_BYTES).and_then(|bytes| {
                 let digest = component::digest(&bytes);
-                (bytes, digest)
+                let signature = match read_bounded(&signature, MOST_SIGNATURE_BYTES) {
+                    Ok(signature) => Some(signature),
+                    Err(LoadError::Unreadable(error)) if error.kind() == NotFound => None,
+                    // Whatever is wrong with it, it signs nothing; of a component that needs no signature that is no fault.
+                    Err(LoadError::TooLarge { .. } | LoadError::NotAFile) => Some(Vec::new()),
+                    Err(error) => return Err(error),
+                };
+                Ok(Content { bytes: Arc::new(bytes), digest, signature })
             }))
         });
         read.await.unwrap_or_else(|error| Err(LoadError::Unreadable(error)))
@@ -130,7 +157,11 @@ fn list(folder: &Path) -> io::Result<Listing> {
             continue;
         }
         let fingerprint = match fs::metadata(entry.path()) {
-            Ok(metadata) => Some(Fingerprint::of(&metadata)),
+            Ok(metadata) => {
+                let signature = fs::metadata(folder.join(signature_file(name)));
+                let signature = signature.ok().map(|metadata| Stamp::of(&metadata));
+                Some(Fingerprint { component: Stamp::of(&metadata), signature })
+            }
             Err(_) if entry.path().symlink_metadata().is_err_and(|error| error.kind() == NotFound) => {
                 continue;
             }
@@ -143,21 +174,21 @@ fn list(folder: &Path) -> io::Result<Listing> {
 
 /// Reads a file that may have been swapped for anything since it was looked at: a pipe must not hold us up and
 /// an endless file must not fill the memory.
-fn read_bounded(path: &Path) -> Result<Vec<u8>, LoadError> {
+fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, LoadError> {
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(LoadError::Unreadable)?;
     if !file.metadata().map_err(LoadError::Unreadable)?.is_file() {
         return Err(LoadError::NotAFile);
     }
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(LoadError::Unreadable)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(LoadError::TooLarge { most: MOST_BYTES });
+    file.take(most + 1).read_to_end(&mut bytes).map_err(LoadError::Unreadable)?;
+    if bytes.len() as u64 > most {
+        return Err(LoadError::TooLarge { most });
     }
     Ok(bytes)
 }
 
-impl Fingerprint {
+impl Stamp {
     fn of(metadata: &fs::Metadata) -> Self {
         Self {
             device: metadata.dev(),
@@ -167,6 +198,11 @@ impl Fingerprint {
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }
+}
+
+/// The name of the file with a component's signature.
+pub(crate) fn signature_file(file: &str) -> String {
+    format!("{file}.sig")
 }
 
 /// The component's name: it stands in receipts, labels and log lines.

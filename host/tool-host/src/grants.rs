@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use agent_core::secret::Secret;
+use agent_core::words::Principal;
 use http::HeaderName;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -20,12 +21,17 @@ use tokio::time::Instant;
 use crate::config::{Environment, PolicyFile};
 use crate::egress::{self, Admission, Authorize, Egress, EgressBounds, SystemResolver, Tls};
 use crate::error::LoadError;
+use crate::folder::Content;
+use crate::learning::Learning;
 use crate::limits::Limits;
+use crate::policy::audience::Caller;
 use crate::policy::effective::ResolvedLimits;
+use crate::policy::model::{KeyValueRule, Scope};
+use crate::policy::signature::{self, Signed, VerifiedSigner};
 use crate::policy::store::PolicyError;
 use crate::policy::suggest::{self, Want};
 use crate::policy::{
-    self, Absence, ComponentPolicy, EffectivePolicy, HostLimits, Policy, PolicyStore, Reload, secrets,
+    self, Absence, ComponentPolicy, EffectivePolicy, Entry, HostLimits, Policy, PolicyStore, Reload, secrets,
 };
 
 /// Most grants that are kept: what is forgotten is made again.
@@ -40,8 +46,30 @@ pub(crate) struct Grants {
     egress: OnceLock<Egress>,
     io: Handle,
     host: HostLimits,
+    means: Means,
+    /// Notes down what is not granted, if that is what the host is for. Then everything is loaded and nothing more is
+    /// granted.
+    learning: Option<Arc<Learning>>,
     /// By the digest of what they allow. Held for a few instructions, never across an await.
     kept: Mutex<BTreeMap<String, Arc<Granted>>>,
+}
+
+/// What the host has to give.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Means {
+    /// A store for what components keep.
+    pub(crate) keeps_values: bool,
+    /// It counts instructions.
+    pub(crate) counts_fuel: bool,
+}
+
+/// What the policy knows a component by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Identity<'a> {
+    pub(crate) name: &'a str,
+    /// `sha256:…` of its bytes.
+    pub(crate) digest: &'a str,
+    pub(crate) signer: Option<&'a VerifiedSigner>,
 }
 
 /// What one component may do in one call.
@@ -52,6 +80,7 @@ pub(crate) struct Granted {
     /// By name, to notice that one was replaced.
     secrets: BTreeMap<String, Secret>,
     http: Arc<egress::Grant>,
+    learning: Option<Arc<Learning>>,
 }
 
 impl Grants {
@@ -61,6 +90,7 @@ impl Grants {
         environment: Environment,
         io: Handle,
         limits: &Limits,
+        (means, learning): (Means, Option<Arc<Learning>>),
     ) -> Result<Self, PolicyError> {
         let (path, absence) = match file {
             PolicyFile::At(path) => (Some(path), Absence::IsError),
@@ -78,6 +108,8 @@ impl Grants {
                 memory_bytes: limits.memory_bytes as u64,
                 output_bytes: limits.output_bytes as u64,
             },
+            means,
+            learning,
             kept: Mutex::default(),
         })
     }
@@ -146,28 +178,42 @@ impl Grants {
         }
     }
 
-    /// Whether a component may be loaded that imports these. Blocks: secrets may be in files.
-    pub(crate) fn check(&self, name: &str, digest: &str, imports: &[String]) -> Result<(), LoadError> {
+    /// Who signed a component, of those that the policy trusts for its name. Blocks, for as long as hashing takes.
+    pub(crate) fn signer(&self, name: &str, content: &Content) -> Option<VerifiedSigner> {
+        let (policy, signature) = (self.current(), content.signature.as_deref()?);
+        let mut trusted = policy.signers(name).peekable();
+        // Nobody asks who signed it.
+        trusted.peek()?;
+        let signed = Signed { name, component: &content.bytes, manifest: &[] };
+        signature::verify(&signed, signature, trusted)
+            .inspect_err(|error| tracing::warn!(component = name, %error, "a signature is of no use"))
+            .ok()
+    }
+
+    /// Whether a component may be loaded that wants these. Blocks: secrets may be in files.
+    pub(crate) fn check(&self, component: Identity<'_>, wants: &[Want]) -> Result<(), LoadError> {
         let policy = self.current();
-        let entry = policy.find(name, digest, None);
-        let http = imports.iter().find(|import| import.starts_with("wasi:http/"));
-        if let Some(import) = http
-            && entry.is_none_or(|entry| entry.http.is_empty())
-        {
-            let base = suggest::base(&policy, (name, digest), None);
-            let lines = suggest::lines((name, digest), base.map(|entry| &***entry), &[Want::Http]);
+        let Identity { name, digest, signer } = component;
+        let entry = policy.find(name, digest, signer);
+        let lacks: Vec<_> = wants.iter().filter(|want| !is_granted(entry, **want)).copied().collect();
+        if let Some(first) = lacks.first().filter(|_| self.learning.is_none()) {
+            let base = suggest::base(&policy, (name, digest), signer);
+            let lines = suggest::lines((name, digest), base.map(|entry| &***entry), &lacks);
             // In the log and not in the error, which anyone may read: an entry that is there already stands in the lines.
             let policy = self.file_name();
             tracing::warn!(
                 component = name,
                 policy,
-                "it wants to send requests. What it lacks, to take the place of what the policy says of it:\n{lines}"
+                "it wants what it is not granted. What it lacks, to take the place of what the policy says of it:\n{lines}"
             );
-            return Err(LoadError::UngrantedHttp { import: import.clone() });
+            return Err(refusal(*first));
         }
         let Some(entry) = entry else { return Ok(()) };
-        if let Some(unserved) = unserved(entry) {
-            return Err(LoadError::UnservedGrant(unserved));
+        if entry.key_value.is_some() && wants.contains(&Want::KeyValue) && !self.means.keeps_values {
+            return Err(LoadError::NoKeyValueStore);
+        }
+        if entry.limits.fuel.is_some() && !self.means.counts_fuel {
+            return Err(LoadError::FuelNotCounted);
         }
         self.granted(&EffectivePolicy::new(entry.clone())).map(drop).map_err(|problem| {
             tracing::warn!(component = name, problem, "a component cannot have what it is granted");
@@ -175,23 +221,28 @@ impl Grants {
         })
     }
 
-    /// The grants of a component for a call of a run that was pinned to `pinned`; absent when the policy says nothing of it.
-    /// Fails when a secret has no value any more, with a text for the log.
+    /// The grants of a component for a call by `caller` in a run that was pinned to `pinned`; absent when the policy says
+    /// nothing of it. Fails when the caller may not use it, or when a secret has no value any more, with a text for the log.
     pub(crate) async fn of_call(
         self: &Arc<Self>,
         pinned: &Policy,
-        name: &str,
-        digest: &str,
+        component: Identity<'_>,
+        caller: &Principal,
     ) -> Result<Option<Arc<Granted>>, String> {
-        let Some(store) = &self.store else { return Ok(None) };
-        let current = store.current();
-        let entries = [pinned.find(name, digest, None), current.find(name, digest, None)];
-        if let Some(unserved) = entries.into_iter().flatten().find_map(|entry| unserved(entry)) {
-            return Err(format!(
-                "its lines of the policy have {unserved}, which this version cannot keep to"
-            ));
+        let current = match &self.store {
+            Some(store) => store.current(),
+            None if self.learning.is_some() => self.current(),
+            None => return Ok(None),
+        };
+        let Identity { name, digest, signer } = component;
+        // Each by itself: what only one of them grants is not granted, but whom one of them keeps out stays out.
+        let mut entries = [pinned, &*current].into_iter().filter_map(|one| one.find(name, digest, signer));
+        if !entries.all(|entry| entry.audience.admits(&as_caller(caller))) {
+            return Err("the policy does not admit the caller to it".into());
         }
-        let Some(policy) = pinned.effective(&current, (name, digest), None) else { return Ok(None) };
+        let effective = pinned.effective(&current, (name, digest), signer);
+        let bare = || EffectivePolicy::new(Arc::new(Entry::new(ComponentPolicy::bare(name, digest))));
+        let Some(policy) = effective.or_else(|| self.learning.is_some().then(bare)) else { return Ok(None) };
         if let Some(granted) = self.kept().get(&*policy.digest()) {
             return Ok(Some(granted.clone()));
         }
@@ -235,7 +286,7 @@ impl Grants {
         let secrets = credentials(policy.current(), &values)?;
         let http = egress::Grant::new(
             digest.as_str().into(),
-            Arc::new(Rules(policy.clone())),
+            Arc::new(Rules { policy: policy.clone(), learning: self.learning.clone() }),
             secrets,
             egress::Limits {
                 requests: limits.requests,
@@ -245,8 +296,9 @@ impl Grants {
             },
         )
         .map_err(|error| error.to_string())?;
-        let granted =
-            Arc::new(Granted { policy: policy.clone(), limits, secrets: values, http: Arc::new(http) });
+        let learning = self.learning.clone();
+        let http = Arc::new(http);
+        let granted = Arc::new(Granted { policy: policy.clone(), limits, secrets: values, http, learning });
         let mut kept = self.kept();
         if kept.len() >= MOST_KEPT {
             kept.clear();
@@ -269,18 +321,30 @@ impl Grants {
     }
 }
 
-/// What an entry asks for that this host cannot keep to: then nothing of it is granted.
-fn unserved(entry: &ComponentPolicy) -> Option<&'static str> {
-    if !entry.audience.is_everybody() {
-        Some("users, tiers and roles")
-    } else if entry.toolbox {
-        Some("toolbox")
-    } else if entry.key_value.is_some() {
-        Some("key-value")
-    } else if entry.limits.fuel.is_some() {
-        Some("limits.fuel")
-    } else {
-        None
+/// Whether an entry grants it.
+fn is_granted(entry: Option<&Arc<Entry>>, want: Want) -> bool {
+    entry.is_some_and(|entry| match want {
+        Want::Http => !entry.http.is_empty(),
+        Want::KeyValue => entry.key_value.is_some(),
+        Want::Toolbox => entry.toolbox,
+    })
+}
+
+/// What is said of a component that is not granted this.
+fn refusal(want: Want) -> LoadError {
+    match want {
+        Want::Http => LoadError::UngrantedHttp { import: "wasi:http" },
+        Want::KeyValue => LoadError::NotGranted { import: "agent:tool/key-value", what: "a place to keep values" },
+        Want::Toolbox => LoadError::NotGranted { import: "agent:tool/toolbox", what: "the run's other tools" },
+    }
+}
+
+/// The caller as the policy's lists have it.
+pub(crate) fn as_caller(principal: &Principal) -> Caller<'_> {
+    Caller {
+        user: principal.user_id.as_deref(),
+        tier: principal.tier.as_deref(),
+        role: principal.role.as_deref(),
     }
 }
 
@@ -328,12 +392,51 @@ impl Granted {
 
     /// What stands under a key of the component's configuration.
     pub(crate) fn config(&self, key: &str) -> Option<&str> {
-        self.policy.config(key)
+        let value = self.policy.config(key);
+        if let (None, Some(learning)) = (value, &self.learning) {
+            learning.note_config(&self.policy.current().name, key);
+        }
+        value
+    }
+
+    /// Whether it may be called although it wants this.
+    pub(crate) fn allows(&self, want: Want) -> bool {
+        match want {
+            // What it does with it is refused one by one.
+            _ if self.learning.is_some() => true,
+            Want::Http => !self.policy.current().http.is_empty(),
+            Want::KeyValue => self.policy.key_value().is_some(),
+            Want::Toolbox => self.policy.toolbox(),
+        }
+    }
+
+    /// What it may keep; absent: nothing.
+    pub(crate) fn key_value(&self) -> Option<KeyValueRule> {
+        self.policy.key_value()
+    }
+
+    /// Whether its answers may be of one user's data.
+    pub(crate) fn keeps_data_of_users(&self) -> bool {
+        self.policy.key_value().is_some_and(|rule| rule.scope == Scope::User)
+    }
+
+    /// Instructions that one call may use; absent: as many as it likes.
+    pub(crate) fn fuel(&self) -> Option<u64> {
+        self.limits.fuel
+    }
+
+    /// Names the grants: `sha256:` and hex.
+    pub(crate) fn digest(&self) -> &str {
+        self.http.digest()
     }
 
     /// Whether there is a secret of that name.
     pub(crate) fn has_secret(&self, name: &str) -> bool {
-        self.policy.secret_names().contains(name)
+        let has = self.policy.secret_names().contains(name);
+        if let (false, Some(learning)) = (has, &self.learning) {
+            learning.note_secret(&self.policy.current().name, name);
+        }
+        has
     }
 
     /// Finds the values of its secrets in whatever the component says.
@@ -344,10 +447,13 @@ impl Granted {
 
 /// The rules of a policy, as the way out asks them.
 #[derive(Debug)]
-struct Rules(EffectivePolicy);
+struct Rules {
+    policy: EffectivePolicy,
+    learning: Option<Arc<Learning>>,
+}
 
-impl Authorize for Rules {
-    fn authorize(&self, request: &egress::RequestLine<'_>) -> Result<Admission, String> {
+impl Rules {
+    fn decide(&self, request: &egress::RequestLine<'_>) -> Result<Admission, String> {
         let line = policy::RequestLine {
             scheme: request.scheme.as_str(),
             authority: request.authority,
@@ -355,13 +461,29 @@ impl Authorize for Rules {
             path_and_query: request.path_and_query,
         };
         let target = policy::Target::parse(&line).map_err(|refusal| refusal.to_string())?;
-        let allowed = self.0.decide(&target).map_err(|mismatch| mismatch.to_string())?;
+        let allowed = self.policy.decide(&target).map_err(|mismatch| mismatch.to_string())?;
         Ok(Admission {
             private: allowed.private,
             scheme: request.scheme,
             secrets: allowed.secrets.iter().map(|(name, _)| (*name).to_owned()).collect(),
             path: Some(target.path.clone()),
         })
+    }
+}
+
+impl Authorize for Rules {
+    fn authorize(&self, request: &egress::RequestLine<'_>) -> Result<Admission, String> {
+        let decided = self.decide(request);
+        if let Some(learning) = &self.learning {
+            learning.note_request(&self.policy.current().name, request, decided.is_ok());
+        }
+        decided
+    }
+
+    fn forbidden(&self, host: &str) {
+        if let Some(learning) = &self.learning {
+            learning.note_private(&self.policy.current().name, host);
+        }
     }
 }
 

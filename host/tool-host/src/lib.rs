@@ -32,17 +32,23 @@ mod grants;
 mod guest_runtime;
 mod host_work_pool;
 mod inventory;
+mod learning;
 mod limits;
 mod load;
 mod moving_average;
 mod observer;
 mod policy;
+mod pure_answers;
 mod runtime;
 mod sandbox;
 mod schema;
+pub mod signing;
 mod snapshot;
+mod surface;
 mod temp_file;
+mod typed;
 mod untrusted_text;
+mod user_names;
 mod watch;
 
 use std::path::PathBuf;
@@ -50,6 +56,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{Preparing, ToolFault, ToolSet, Toolbox};
+use agent_core::words::Principal;
 use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, watch as watch_channel};
 
@@ -57,13 +64,15 @@ pub use compiler::{CompileError, CompileJob, Compiler};
 pub use config::{Config, Environment, PolicyFile};
 pub use engine::Allocation;
 pub use error::LoadError;
+pub use learning::Learned;
 pub use limits::Limits;
 pub use observer::{CallReport, Cost, NoObserver, Observer, SetReport, ToolListing};
 
-use grants::Grants;
+use grants::{Grants, Means};
 use inventory::{Inventory, Settled};
+use learning::Learning;
 use runtime::Runtime;
-use snapshot::Snapshot;
+use snapshot::Serving;
 
 /// Longest time a start waits for its tools: enough for those that were compiled before. The others are published when
 /// they are loaded.
@@ -79,11 +88,13 @@ pub struct ToolHost {
     published: ArcSwap<Published>,
     /// Whether everything that was in the folder at first has been loaded or refused.
     prepared: watch_channel::Sender<bool>,
+    /// Absent unless [`Config::learn`].
+    learning: Option<Arc<Learning>>,
 }
 
 /// What serves, and what does not. Swapped whole.
 struct Published {
-    snapshot: Arc<Snapshot>,
+    serving: Arc<Serving>,
     faults: Vec<ToolFault>,
     preparing: Preparing,
 }
@@ -120,15 +131,18 @@ impl ToolHost {
         let (policy, environment, io) =
             (config.policy.clone(), config.environment.clone(), config.io_runtime.clone());
         let limits = config.limits.clone();
+        let learning = config.learn.then(Arc::<Learning>::default);
+        let noted = learning.clone();
+        let means = Means { keeps_values: config.key_value.is_some(), counts_fuel: config.metering };
         let opened =
-            tokio::task::spawn_blocking(move || Grants::open(policy, environment, io, &limits)).await;
+            tokio::task::spawn_blocking(move || Grants::open(policy, environment, io, &limits, (means, noted))).await;
         let grants = opened
             .map_err(|error| StartError::Policy(error.to_string()))?
             .map_err(|error| StartError::Policy(error.to_string()))?;
         let runtime =
             Runtime::new(config, grants).map_err(|error| StartError::Engine(format!("{error:#}")))?;
         let runtime = Arc::new(runtime);
-        let snapshot = Arc::new(Snapshot::new(runtime.clone(), vec![]));
+        let serving = Arc::new(Serving::new(runtime.clone(), vec![]));
         let mut inventory = Inventory::new(runtime.clone(), path.clone(), most_tokens).await;
         inventory.poll_folder();
         let prepared = tokio::time::timeout(START_WAIT, inventory.prepare()).await;
@@ -136,9 +150,10 @@ impl ToolHost {
             Ok(settled) => settled,
             Err(_elapsed) => inventory.settle(),
         };
-        let published = Published { snapshot, faults: vec![], preparing: Preparing::default() };
+        let published = Published { serving, faults: vec![], preparing: Preparing::default() };
         let (published, prepared) = (ArcSwap::from_pointee(published), watch_channel::Sender::default());
-        let host = Self { runtime, path, begun, inventory: Mutex::new(inventory), published, prepared };
+        let inventory = Mutex::new(inventory);
+        let host = Self { runtime, path, begun, inventory, published, prepared, learning };
         host.publish(settled);
         host.inventory.lock().await.remember().await;
         Ok(host)
@@ -198,7 +213,7 @@ impl ToolHost {
 
     fn swap(&self, settled: Settled) {
         let before = self.published.load_full();
-        let swapped = !before.snapshot.is_of(&settled.components, &self.runtime.grants.current());
+        let swapped = !before.serving.all.is_of(&settled.components, &self.runtime.grants.current());
         let Settled { components, mut faults, preparing } = settled;
         faults.extend(self.runtime.grants.fault().map(|(file, error)| ToolFault { file, error }));
         if !swapped && faults == before.faults && preparing == before.preparing {
@@ -207,19 +222,19 @@ impl ToolHost {
         for fault in faults.iter().filter(|fault| !before.faults.contains(fault)) {
             tracing::error!(file = fault.file, error = fault.error, "a tool component cannot be loaded");
         }
-        let snapshot = if swapped {
-            Arc::new(Snapshot::new(self.runtime.clone(), components))
+        let serving = if swapped {
+            Arc::new(Serving::new(self.runtime.clone(), components))
         } else {
-            before.snapshot.clone()
+            before.serving.clone()
         };
-        let tools = snapshot.list();
+        let tools = serving.all.list();
         if swapped {
             let names: Vec<_> = tools.iter().map(|tool| tool.tool.as_str()).collect();
-            let digest = snapshot.catalog().digest();
+            let digest = serving.all.catalog().digest();
             tracing::info!(tools = names.join(","), digest, "the tool set was swapped");
         }
         let changed = swapped || faults != before.faults;
-        let published = Published { snapshot, faults, preparing };
+        let published = Published { serving, faults, preparing };
         if changed {
             let report = SetReport { tools: &tools, faults: &published.faults, swapped };
             self.runtime.observer.set_changed(&report);
@@ -229,7 +244,15 @@ impl ToolHost {
 
     /// The tools that serve.
     pub fn list(&self) -> Vec<ToolListing> {
-        self.published.load().snapshot.list()
+        self.published.load().serving.all.list()
+    }
+
+    /// The lines of a policy that let a tool's component do what its calls tried to do until now. Absent without
+    /// [`Config::learn`], and when there is no such tool.
+    pub fn learned(&self, tool: &str) -> Option<Learned> {
+        let serving = self.published.load();
+        let component = serving.serving.all.component_of(tool)?;
+        Some(self.learning.as_ref()?.lines(component, &self.runtime.grants.current()))
     }
 
     /// How many calls hold a slot now.
@@ -249,8 +272,12 @@ impl ToolHost {
 }
 
 impl Toolbox for ToolHost {
-    fn current(&self) -> Arc<dyn ToolSet> {
-        self.published.load().snapshot.clone()
+    fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
+        self.published.load().serving.of(caller)
+    }
+
+    fn everything(&self) -> Arc<dyn ToolSet> {
+        self.published.load().serving.all.clone()
     }
 
     fn faults(&self) -> Vec<ToolFault> {

@@ -56,6 +56,10 @@ pub(crate) const TABLES: u32 = 16;
 /// neither wait for calls nor take theirs.
 pub(crate) const DESCRIBE_SLOTS: u32 = 2;
 
+/// Calls that may call tools, at the same time. They have instances of their own, so that they never hold what the calls
+/// wait for that they make: those cannot call further.
+pub(crate) const CALLING_SLOTS: u32 = 16;
+
 /// Most elements of all tables of a component together, and so of each: components that carry an interpreter
 /// have some ten thousand.
 pub(crate) const TABLE_ELEMENTS: usize = 100_000;

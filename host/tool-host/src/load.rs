@@ -4,9 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use wasmtime::component::Component as Code;
+use wasmtime::Engine;
+use wasmtime::component::{Component as Code, InstancePre};
+use wasmtime::component::types::ComponentItem;
 
-use crate::bindings::SandboxedToolPre;
 use crate::bulkhead::Bulkhead;
 use crate::call::CallState;
 use crate::capability::CapabilitySet;
@@ -14,9 +15,11 @@ use crate::component::{Component, detail};
 use crate::contract;
 use crate::describe::describe;
 use crate::error::LoadError;
-use crate::folder::Folder;
+use crate::folder::{Content, Folder};
+use crate::grants::Identity;
 use crate::inventory::Memory;
 use crate::runtime::Runtime;
+use crate::surface::{self, Surface};
 
 /// Where a component's bytes come from.
 pub(crate) enum Source {
@@ -27,102 +30,126 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The bytes and their digest.
-    pub(crate) async fn read(&self) -> Result<(Vec<u8>, String), LoadError> {
+    /// The bytes, their digest and their signature.
+    pub(crate) async fn read(&self) -> Result<Content, LoadError> {
         match self {
             Self::File(folder, file) => folder.read(file).await,
             Self::Original(memory, digest) => {
                 let (memory, digest) = (memory.clone(), digest.clone());
-                blocking(move || {
-                    let bytes = memory.original(&digest).map_err(LoadError::Forgotten)?;
-                    Ok((bytes, digest))
-                })
-                .await
+                blocking(move || memory.original(&digest).map_err(LoadError::Forgotten)).await
             }
         }
     }
 }
 
-/// Loads a component from the bytes that were read of `source`, and hands them back. What takes long happens on threads
+/// Loads a component from what was read of `source`, and hands that back. What takes long happens on threads
 /// for blocking work, in a compiler process, or where guests run: never where requests are served. Dropping the
 /// future ends the compiler.
 pub(crate) async fn load(
     runtime: Arc<Runtime>,
     name: &str,
     source: &Source,
-    bytes: Vec<u8>,
-    digest: String,
-) -> Result<(Component, Arc<Vec<u8>>), LoadError> {
+    content: Content,
+) -> Result<(Component, Content), LoadError> {
     let name: Arc<str> = name.into();
-    let bytes = Arc::new(bytes);
-    let (capabilities, found) = blocking({
-        let (runtime, name, bytes, digest) = (runtime.clone(), name.clone(), bytes.clone(), digest.clone());
+    let (wants, signer, found) = blocking({
+        let (runtime, name, content) = (runtime.clone(), name.clone(), content.clone());
         move || {
-            let wants = contract::inspect(&bytes)?;
-            runtime.grants.check(&name, &digest, &wants.imports)?;
-            Ok((wants.capabilities, runtime.cache.find(runtime.sandbox.engine(), &digest)))
+            let wants = contract::inspect(&content.bytes)?;
+            let signer = runtime.grants.signer(&name, &content);
+            let identity = Identity { name: &name, digest: &content.digest, signer: signer.as_ref() };
+            runtime.grants.check(identity, &wants.capabilities.granted_by_policy())?;
+            let found = runtime.cache.find(runtime.sandbox.engine(), &content.digest);
+            Ok((wants, signer, found))
         }
     })
     .await?;
-    let (code, bytes) = match found {
-        Some(code) => (code, bytes),
-        None => compile(&runtime, &name, source, bytes, &digest).await?,
+    let (code, content) = match found {
+        Some(code) => (code, content),
+        None => compile(&runtime, &name, source, content).await?,
     };
+    let capabilities = wants.capabilities;
     let pre = link(&runtime, &code, capabilities)?;
-    let tools = describe(&runtime, &pre, &name).await?;
-    let id = format!("{name}@{digest}");
-    let bulkhead = Bulkhead::new(runtime.sandbox.limits());
-    let wants_http = capabilities.want_http();
-    Ok((Component { name, digest, id, pre, tools, wants_http, bulkhead }, bytes))
+    let surface = if wants.is_of_contract {
+        surface::contract(pre)?
+    } else {
+        let (runtime, code, bytes) = (runtime.clone(), code.clone(), content.bytes.clone());
+        blocking(move || Surface::typed(runtime.sandbox.engine(), &code, &bytes, pre)).await?
+    };
+    let tools = describe(&runtime, &surface, &name).await?;
+    let component = Component {
+        id: format!("{name}@{}", content.digest),
+        bulkhead: Bulkhead::new(runtime.sandbox.limits()),
+        digest: content.digest.clone(),
+        signature: content.signature.clone(),
+        tells_users_apart: is_told_the_user(runtime.sandbox.engine(), &code),
+        wants: capabilities.granted_by_policy(),
+        computes_only: capabilities.are_within(&["agent:tool/log@0.1.1"]),
+        name,
+        signer,
+        surface,
+        tools,
+    };
+    Ok((component, content))
+}
+
+/// Whether the component imports `user` of the contract's `context`.
+fn is_told_the_user(engine: &Engine, code: &Code) -> bool {
+    let imports = code.component_type();
+    imports.imports(engine).any(|(name, import)| match import.ty {
+        ComponentItem::ComponentInstance(instance) if name.starts_with("agent:tool/context@") => {
+            instance.get_export(engine, "user").is_some()
+        }
+        _ => false,
+    })
 }
 
 async fn compile(
     runtime: &Arc<Runtime>,
     name: &str,
     source: &Source,
-    bytes: Arc<Vec<u8>>,
-    digest: &str,
-) -> Result<(Code, Arc<Vec<u8>>), LoadError> {
+    content: Content,
+) -> Result<(Code, Content), LoadError> {
     let unavailable = |error: io::Error| LoadError::CompilerUnavailable(error.to_string());
-    let (_permit, bytes) = match runtime.compilers.try_permit() {
-        Some(permit) => (permit, bytes),
+    let (_permit, content) = match runtime.compilers.try_permit() {
+        Some(permit) => (permit, content),
         None => {
             // Files that wait for a compiler are dropped and read again, so that a folder of large ones does not fill
             // the memory.
-            drop(bytes);
+            let Content { digest, signature, .. } = content;
             let permit = runtime.compilers.permit().await?;
-            let (bytes, now) = source.read().await?;
-            if now != digest {
+            let now = source.read().await?;
+            if now.digest != digest || now.signature != signature {
                 return Err(LoadError::Unreadable(io::Error::other("it changed meanwhile")));
             }
-            (permit, Arc::new(bytes))
+            (permit, now)
         }
     };
     let file = format!("{name}.wasm");
-    tracing::info!(file, bytes = bytes.len(), "compiling");
+    tracing::info!(file, bytes = content.bytes.len(), "compiling");
     let begun = Instant::now();
     let output = blocking({
         let runtime = runtime.clone();
         move || runtime.cache.output().map_err(unavailable)
     })
     .await?;
-    runtime.compilers.compile(&bytes, output.file().map_err(unavailable)?).await?;
+    runtime.compilers.compile(&content.bytes, output.file().map_err(unavailable)?).await?;
     let code = blocking({
-        let (runtime, digest) = (runtime.clone(), digest.to_owned());
+        let (runtime, digest) = (runtime.clone(), content.digest.clone());
         move || runtime.cache.keep(runtime.sandbox.engine(), output, &digest)
     })
     .await?;
     tracing::info!(file, seconds = begun.elapsed().as_secs_f64(), "compiled");
-    Ok((code, bytes))
+    Ok((code, content))
 }
 
 fn link(
     runtime: &Runtime,
     code: &Code,
     capabilities: CapabilitySet,
-) -> Result<SandboxedToolPre<CallState>, LoadError> {
+) -> Result<InstancePre<CallState>, LoadError> {
     let pre = runtime.sandbox.linker(capabilities).and_then(|linker| linker.instantiate_pre(code));
-    pre.and_then(SandboxedToolPre::new).map_err(|error| LoadError::Link(detail(&error)))
+    pre.map_err(|error| LoadError::Link(detail(&error)))
 }
 
 /// Runs work that may wait for a disk on a blocking thread.

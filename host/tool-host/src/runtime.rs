@@ -1,17 +1,25 @@
 //! What all components of a tool host share, part by part.
 
 use std::sync::Arc;
+use std::time::Instant;
+
+use agent_core::ports::KeyValueStore;
+use agent_core::words::Principal;
 
 use crate::bulkhead::Slots;
+use crate::capability::{KeyValueState, OwnSpace, Whose};
 use crate::compiled::CompiledCache;
 use crate::compiler::Compilers;
 use crate::config::Config;
 use crate::engine;
-use crate::grants::Grants;
+use crate::grants::{Granted, Grants};
 use crate::guest_runtime::GuestRuntime;
 use crate::host_work_pool::HostWork;
 use crate::observer::Observer;
+use crate::policy::model::Scope;
+use crate::pure_answers::PureAnswers;
 use crate::sandbox::Sandbox;
+use crate::user_names::UserNames;
 
 /// What all components share.
 pub(crate) struct Runtime {
@@ -29,6 +37,12 @@ pub(crate) struct Runtime {
     pub(crate) host_work: HostWork,
     /// What components are granted.
     pub(crate) grants: Arc<Grants>,
+    /// Where components keep values.
+    key_value: Option<Arc<dyn KeyValueStore>>,
+    /// What components know users by.
+    pub(crate) users: UserNames,
+    /// Answers that are given again.
+    pub(crate) pure_answers: PureAnswers,
     /// Who is told of calls and swaps.
     pub(crate) observer: Arc<dyn Observer>,
 }
@@ -44,8 +58,32 @@ impl Runtime {
             host_work: HostWork::new(config.guest_runtime.clone()),
             guest_runtime: GuestRuntime::new(config.guest_runtime),
             grants: Arc::new(grants),
+            key_value: config.key_value,
+            users: UserNames::new(config.user_names_key.as_ref()),
+            pure_answers: PureAnswers::new(),
             observer: config.observer,
             sandbox,
         })
+    }
+
+    /// What a call may keep.
+    pub(crate) fn key_value_of(
+        &self,
+        component: &Arc<str>,
+        caller: &Principal,
+        granted: Option<&Granted>,
+        deadline: Instant,
+    ) -> KeyValueState {
+        let own = || {
+            let rule = granted?.key_value()?;
+            let whose = match (rule.scope, &caller.user_id) {
+                (Scope::Component, _) => Whose::Everybodys,
+                (Scope::User, Some(user)) => Whose::User(user.clone()),
+                (Scope::User, None) => Whose::Nobodys,
+            };
+            let (store, component) = (self.key_value.clone()?, component.clone());
+            Some(OwnSpace { store, component, whose, quota: rule.bytes, deadline, operations: 0 })
+        };
+        KeyValueState(own())
     }
 }

@@ -14,6 +14,9 @@ use crate::limits::Limits;
 /// What a guest may move to the host at once beyond its output: the lists and records around it.
 const OUTPUT_SLACK_BYTES: usize = 64 << 10;
 
+/// What a guest may move to the host as typed values: each element of a list takes some 40 bytes until it is JSON.
+const TYPED_BYTES: usize = 16 << 20;
+
 /// Makes stores.
 pub(crate) struct Sandbox {
     engine: Engine,
@@ -53,9 +56,11 @@ impl Sandbox {
         self.linkers.of(capabilities)
     }
 
-    /// A store for one call.
-    pub(crate) fn store(&self, caller: Caller) -> wasmtime::Result<Store<CallState>> {
+    /// A store for one call. Typed values take more room on their way to the host than their text.
+    pub(crate) fn store(&self, caller: Caller, is_typed: bool) -> wasmtime::Result<Store<CallState>> {
         let most_at_once = caller.limits.output_bytes.saturating_add(OUTPUT_SLACK_BYTES);
+        let most_at_once = if is_typed { most_at_once.max(TYPED_BYTES) } else { most_at_once };
+        let fuel = caller.fuel();
         let mut store = Store::new(&self.engine, CallState::new(caller));
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(most_at_once);
@@ -64,7 +69,7 @@ impl Sandbox {
         store.epoch_deadline_callback(move |store| {
             // A call that is stopped reports what it had used by then.
             if metering && let Ok(left) = store.get_fuel() {
-                store.data().context.progress.set_fuel(u64::MAX - left);
+                store.data().context.progress.set_fuel(fuel.saturating_sub(left));
             }
             if Instant::now() >= store.data().context.deadline {
                 return Ok(UpdateDeadline::Interrupt);
@@ -72,14 +77,14 @@ impl Sandbox {
             Ok(UpdateDeadline::Yield(1))
         });
         if self.metering {
-            store.set_fuel(u64::MAX)?;
+            store.set_fuel(fuel)?;
         }
         Ok(store)
     }
 
-    /// The fuel that was used up, if it is counted.
-    pub(crate) fn fuel_used(&self, store: &Store<CallState>) -> Option<u64> {
+    /// The fuel that was used up of what the call had, if it is counted.
+    pub(crate) fn fuel_used(&self, store: &Store<CallState>, had: u64) -> Option<u64> {
         let left = self.metering.then(|| store.get_fuel().ok()).flatten()?;
-        Some(u64::MAX - left)
+        Some(had.saturating_sub(left))
     }
 }

@@ -1,18 +1,62 @@
 //! One immutable tool set: what a run sees from its start to its end.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_core::ports::{ToolRequest, ToolSet};
-use agent_core::words::{Catalog, ToolOutcome, ToolReceipt, ToolReturn};
+use agent_core::words::{Catalog, Principal, ToolOutcome, ToolReceipt, ToolReturn, ToolSpec};
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 use crate::call::{self, Tool};
 use crate::component::Component;
+use crate::grants::{Identity, as_caller};
 use crate::observer::ToolListing;
 use crate::policy::Policy;
+use crate::policy::audience::Caller;
+use crate::policy::suggest::Want;
 use crate::runtime::Runtime;
+
+/// Most sets that are kept for callers who may not use everything: what is forgotten is made again.
+const MOST_AUDIENCES: usize = 256;
+
+/// The tools that serve: all of them, and for callers who may not use all what is left.
+pub(crate) struct Serving {
+    pub(crate) all: Arc<Snapshot>,
+    /// Whether everybody may use everything.
+    is_for_everybody: bool,
+    /// By the digest of who is admitted to what. Held for a few instructions.
+    of_audiences: Mutex<BTreeMap<String, Arc<Snapshot>>>,
+}
+
+impl Serving {
+    /// The tools of these components, whose names must not clash.
+    pub(crate) fn new(runtime: Arc<Runtime>, components: Vec<Arc<Component>>) -> Self {
+        let all = Snapshot::new(runtime, components);
+        let admits_everybody = |component: &Arc<Component>| all.admits(component, &Caller::default());
+        let is_for_everybody = all.components.iter().all(admits_everybody);
+        Self { all: Arc::new(all), is_for_everybody, of_audiences: Mutex::default() }
+    }
+
+    /// The tools that a caller may use. Callers who may use the same tools have one set.
+    pub(crate) fn of(&self, caller: &Principal) -> Arc<Snapshot> {
+        if self.is_for_everybody {
+            return self.all.clone();
+        }
+        let caller = as_caller(caller);
+        let digest = self.all.policy.admission_digest(&caller);
+        let mut kept = self.of_audiences.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = kept.get(&digest) {
+            return own.clone();
+        }
+        let admitted = self.all.components.iter().filter(|component| self.all.admits(component, &caller));
+        let own = Snapshot::under(self.all.runtime.clone(), admitted.cloned().collect(), self.all.policy.clone());
+        if kept.len() >= MOST_AUDIENCES {
+            kept.clear();
+        }
+        kept.entry(digest).or_insert(Arc::new(own)).clone()
+    }
+}
 
 /// A tool set.
 pub(crate) struct Snapshot {
@@ -28,6 +72,10 @@ impl Snapshot {
     /// The tools of these components, whose names must not clash.
     pub(crate) fn new(runtime: Arc<Runtime>, components: Vec<Arc<Component>>) -> Self {
         let policy = runtime.grants.current();
+        Self::under(runtime, components, policy)
+    }
+
+    fn under(runtime: Arc<Runtime>, components: Vec<Arc<Component>>, policy: Arc<Policy>) -> Self {
         let mut tools = HashMap::new();
         let mut specs = Vec::new();
         let mut hasher = Sha256::new();
@@ -35,7 +83,11 @@ impl Snapshot {
             hasher.update(component.id.as_bytes());
             for definition in &component.tools {
                 let name: Arc<str> = definition.spec.name.as_str().into();
-                specs.push(definition.spec.clone());
+                let calls_tools = component.wants.contains(&Want::Toolbox);
+                let spec = &definition.spec;
+                // What it calls may not bear being called twice.
+                let is_repeatable = spec.is_repeatable && !calls_tools;
+                specs.push(ToolSpec { calls_tools, is_repeatable, ..spec.clone() });
                 let (component, definition) = (component.clone(), definition.clone());
                 let tool = Tool { component, definition, name: name.clone(), policy: policy.clone() };
                 tools.insert(name, Arc::new(tool));
@@ -49,10 +101,21 @@ impl Snapshot {
         Self { runtime, catalog: Arc::new(Catalog::new(specs, digest)), tools, components, policy }
     }
 
+    fn admits(&self, component: &Component, caller: &Caller<'_>) -> bool {
+        let Identity { name, digest, signer } = component.identity();
+        self.policy.find(name, digest, signer).is_none_or(|entry| entry.audience.admits(caller))
+    }
+
     /// Whether it is the tool set of these components under this policy.
     pub(crate) fn is_of(&self, components: &[Arc<Component>], policy: &Policy) -> bool {
         self.policy.digest() == policy.digest()
-            && self.components.iter().map(|own| &own.id).eq(components.iter().map(|other| &other.id))
+            && self.components.len() == components.len()
+            && self.components.iter().zip(components).all(|(own, other)| own.is_same(other))
+    }
+
+    /// The component that has a tool.
+    pub(crate) fn component_of(&self, tool: &str) -> Option<&Component> {
+        self.tools.get(tool).map(|tool| &*tool.component)
     }
 
     /// Every tool, sorted by name.
@@ -89,11 +152,6 @@ impl ToolSet for Snapshot {
 fn unknown_tool(name: &str) -> ToolReturn {
     ToolReturn {
         content: "Error: there is no tool of that name.".into(),
-        receipt: ToolReceipt {
-            name: name.into(),
-            component: None,
-            duration_ms: 0.0,
-            outcome: ToolOutcome::UnknownTool,
-        },
+        receipt: ToolReceipt::new(name, ToolOutcome::UnknownTool),
     }
 }

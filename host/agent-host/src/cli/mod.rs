@@ -39,6 +39,7 @@ enum Command {
     /// List the tools of TOOLS_DIR (name, component, digest, schema), or call one without a model: tools call
     ///
     /// Exits with 1 when a component of TOOLS_DIR cannot be loaded, and says why.
+    #[command(alias = "tool")]
     Tools(tools::Arguments),
     /// Sign a bearer token for Variant B with JWT_SECRET
     Token(token::Arguments),

@@ -1,6 +1,8 @@
 //! `agent-host tools`: what would be served, and calls of it, without serving it.
 
 mod call;
+mod learn;
+pub(super) mod sign;
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -35,11 +37,31 @@ enum Command {
     /// no key.
     #[command(after_help = "For example: agent-host tools call calculate '{\"expression\": \"6 * 7\"}'")]
     Call(call::Arguments),
+    /// Call a tool once, deny it what it is not granted, and print the policy that lets it work
+    ///
+    /// Only --with grants anything meanwhile. Exits with 0 when nothing more was asked for, else with 1: then print again
+    /// --with what was printed and mended. Why a request was refused stands on the standard error.
+    #[command(after_help = "For example: agent-host tools learn http_fetch '{\"url\": \"https://example.org/\"}' > policy.toml")]
+    Learn(learn::Arguments),
+    /// Sign components, so that a policy can trust their signer instead of each digest
+    Sign(sign::Arguments),
+    /// Make a key to sign components with, or read one, and print what a policy names it by
+    Key(sign::KeyArguments),
+}
+
+/// How the tools folder is loaded.
+struct Load {
+    observer: Arc<dyn Observer>,
+    /// Whether to note down what is not granted.
+    learn: bool,
 }
 
 pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
     match &arguments.command {
         Some(Command::Call(arguments)) => call::run(arguments, guest_runtime).await,
+        Some(Command::Learn(arguments)) => learn::run(arguments, guest_runtime).await,
+        Some(Command::Sign(arguments)) => sign::run(arguments),
+        Some(Command::Key(arguments)) => sign::make_key(arguments),
         None => list(arguments.json, guest_runtime).await,
     }
 }
@@ -48,7 +70,7 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
 async fn load(
     config: &Tools,
     guest_runtime: Handle,
-    observer: Arc<dyn Observer>,
+    Load { observer, learn }: Load,
 ) -> anyhow::Result<ToolHost> {
     let folder = &config.folder;
     if !folder.is_dir() {
@@ -60,8 +82,15 @@ async fn load(
         );
     }
     let host =
-        wire::start_observed_tools(config, Agent::token_budget_of(&ProcessEnv)?, guest_runtime, observer)
-            .await?;
+        wire::start_observed_tools(wire::ToolsStart {
+            config,
+            token_budget: Agent::token_budget_of(&ProcessEnv)?,
+            guest_runtime,
+            observer,
+            kept: wire::Kept::default(),
+            learn,
+        })
+        .await?;
     // The start itself does not wait for what has to be compiled.
     host.reload().await;
     Ok(host)
@@ -69,7 +98,12 @@ async fn load(
 
 async fn list(json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
     telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
-    let host = load(&Tools::from_vars(&ProcessEnv)?, guest_runtime, Arc::new(NoObserver)).await?;
+    let host = load(
+        &Tools::from_vars(&ProcessEnv)?,
+        guest_runtime,
+        Load { observer: Arc::new(NoObserver), learn: false },
+    )
+    .await?;
     let tools = host.list();
     let text = if json { serde_json::to_string_pretty(&tools)? + "\n" } else { describe(&tools) };
     print(&text)?;

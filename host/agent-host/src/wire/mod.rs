@@ -37,7 +37,7 @@ use stores::Runs;
 pub use background::Background;
 pub use error::WireError;
 pub use shutdown::Running;
-pub use tools::start_observed as start_observed_tools;
+pub use tools::{Kept, ToolsStart, start_observed as start_observed_tools};
 
 /// Bytes of journals that are kept in memory while there is no store to keep them.
 const JOURNAL_BYTES: usize = 8 << 20;
@@ -81,11 +81,16 @@ pub async fn build(
         Metrics::new(config.service.environment, &config.observe.metrics_prefix, &Handle::current())
             .map_err(WireError::Metrics)?;
     let models = models::connect(&config.models, &metrics)?;
-    let tools = tools::start(&config.tools, config.agent.token_budget, guest_runtime, metrics.tools())
-        .await
-        .map_err(WireError::Tools)?;
-    let tools = Arc::new(tools);
     let stores = stores::open(&config.stores).await?;
+    let tools = tools::start_observed(ToolsStart {
+        config: &config.tools,
+        token_budget: config.agent.token_budget,
+        guest_runtime,
+        observer: tools::counted(metrics.tools()),
+        kept: kept(config, &stores)?,
+        learn: false,
+    });
+    let tools = Arc::new(tools.await.map_err(WireError::Tools)?);
     let schema = Schema::new(stores.database.is_none());
     let migration = prepare(stores.database.as_ref(), &schema).await?;
     let (recording, behind) = record(stores.runs, &metrics);
@@ -127,6 +132,14 @@ pub async fn build(
     let background =
         Background { supervisor, tools, checks, migration, runs, recording, processing, database, mongo };
     Ok(Service { router, background, http_metrics, recording: behind })
+}
+
+/// What components may keep: in the database, or in Redis where there is none.
+fn kept(config: &Config, stores: &stores::Opened) -> Result<Kept, WireError> {
+    let key_value = stores::key_value(stores, config.variant_b.as_ref())?;
+    // Without Variant B there are no users.
+    let user_names_key = config.variant_b.as_ref().map(|needs| needs.jwt_secret.clone());
+    Ok(Kept { key_value, user_names_key })
 }
 
 /// The circuit of the agent and the places for its runs, which all variants and the queue's worker share.

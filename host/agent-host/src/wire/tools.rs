@@ -2,30 +2,48 @@
 
 use std::sync::Arc;
 
+use agent_core::ports::KeyValueStore;
 use agent_core::run::most_catalog_tokens;
+use agent_core::secret::Secret;
 use tokio::runtime::Handle;
 use tool_host::{CallReport, Compiler, Limits, Observer, SetReport, StartError, ToolHost};
 
 use crate::config::{EnvVars as _, ProcessEnv, Tools};
 use crate::metrics::ToolMetrics;
 
-/// Starts the tool host, counted. Components that cannot be loaded are its faults, not its errors.
-pub(super) async fn start(
-    config: &Tools,
-    token_budget: u64,
-    guest_runtime: Handle,
-    metrics: Arc<ToolMetrics>,
-) -> Result<ToolHost, StartError> {
-    start_observed(config, token_budget, guest_runtime, Arc::new(Counted(metrics))).await
+/// What a tool host is started with.
+pub struct ToolsStart<'a> {
+    /// The settings.
+    pub config: &'a Tools,
+    /// Tokens that one run may use up.
+    pub token_budget: u64,
+    /// Where guests go on that take long.
+    pub guest_runtime: Handle,
+    /// Is told of calls and swaps.
+    pub observer: Arc<dyn Observer>,
+    /// What components may keep, and whom they know.
+    pub kept: Kept,
+    /// Whether to note down what components want that they are not granted, instead of refusing them.
+    pub learn: bool,
 }
 
-/// The same, for whoever counts otherwise or not at all.
-pub async fn start_observed(
-    config: &Tools,
-    token_budget: u64,
-    guest_runtime: Handle,
-    observer: Arc<dyn Observer>,
-) -> Result<ToolHost, StartError> {
+/// What components may keep, and whom they know. By default nothing and nobody.
+#[derive(Default)]
+pub struct Kept {
+    /// Where components keep values.
+    pub key_value: Option<Arc<dyn KeyValueStore>>,
+    /// Under which they are told names of users; without it they know none.
+    pub user_names_key: Option<Secret>,
+}
+
+/// The same with what a service has: counted.
+pub(super) fn counted(metrics: Arc<ToolMetrics>) -> Arc<dyn Observer> {
+    Arc::new(Counted(metrics))
+}
+
+/// Starts a tool host. Components that cannot be loaded are its faults, not its errors.
+pub async fn start_observed(start: ToolsStart<'_>) -> Result<ToolHost, StartError> {
+    let ToolsStart { config, token_budget, guest_runtime, observer, kept, learn } = start;
     ToolHost::start(tool_host::Config {
         folder: config.folder.clone(),
         cache: config.cache.clone(),
@@ -45,6 +63,9 @@ pub async fn start_observed(
         environment: Arc::new(|name| ProcessEnv.get(name).and_then(|value| value.into_string().ok())),
         // That of whoever starts the service, which runs no guests.
         io_runtime: Handle::current(),
+        key_value: kept.key_value,
+        user_names_key: kept.user_names_key,
+        learn,
         observer,
     })
     .await

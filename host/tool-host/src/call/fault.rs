@@ -13,6 +13,9 @@ use crate::guest_runtime::Unfinished;
 use crate::limits::Limits;
 use crate::untrusted_text::printable;
 
+/// Longest code of a tool's own failure that is kept, in bytes.
+const CODE_BYTES: usize = 64;
+
 /// Longest text of a tool's own failure that the model is told, in bytes.
 const FAILURE_BYTES: usize = 4 << 10;
 
@@ -24,15 +27,19 @@ pub(super) struct Fault {
     pub(super) model: String,
     /// What the operator is told.
     pub(super) log: String,
+    /// The code of the tool's own failure.
+    pub(super) code: Option<String>,
+    /// When the tool asks to be tried again: what it says in its failure.
+    pub(super) retry_after: Option<Duration>,
 }
 
 impl Fault {
     pub(super) fn arguments(problems: &str) -> Self {
-        Self {
-            outcome: ToolOutcome::InvalidArguments,
-            model: format!("Error: invalid arguments: {problems}"),
-            log: String::new(),
-        }
+        Self::new(
+            ToolOutcome::InvalidArguments,
+            format!("Error: invalid arguments: {problems}"),
+            String::new(),
+        )
     }
 
     pub(super) fn arguments_too_costly() -> Self {
@@ -40,38 +47,47 @@ impl Fault {
     }
 
     pub(super) fn output(problem: String) -> Self {
-        Self {
-            outcome: ToolOutcome::InvalidOutput,
-            model: "Error: the tool returned something that does not match its own description.".into(),
-            log: problem,
-        }
+        Self::new(
+            ToolOutcome::InvalidOutput,
+            "Error: the tool returned something that does not match its own description.".into(),
+            problem,
+        )
     }
 
     pub(super) fn output_too_costly() -> Self {
-        Self {
-            outcome: ToolOutcome::OutputLimit,
-            model: "Error: the tool returned too much to be checked. Ask it for less.".into(),
-            log: "to check its output against its schema would take more steps or memory than there are"
+        Self::new(
+            ToolOutcome::OutputLimit,
+            "Error: the tool returned too much to be checked. Ask it for less.".into(),
+            "to check its output against its schema would take more steps or memory than there are"
                 .into(),
-        }
+        )
     }
 
     pub(super) fn too_much(limits: &Limits) -> Self {
         let most = limits.output_bytes;
-        Self {
-            outcome: ToolOutcome::OutputLimit,
-            model: format!("Error: the tool returned more than {most} bytes. Ask it for less."),
-            log: format!("returned more than {most} bytes"),
-        }
+        Self::new(
+            ToolOutcome::OutputLimit,
+            format!("Error: the tool returned more than {most} bytes. Ask it for less."),
+            format!("returned more than {most} bytes"),
+        )
     }
 
     pub(super) fn timed_out(allowed: Duration) -> Self {
         let milliseconds = allowed.as_millis();
-        Self {
-            outcome: ToolOutcome::TimedOut,
-            model: format!("Error: the tool did not finish within {milliseconds} ms and was stopped."),
-            log: format!("did not finish within {milliseconds} ms"),
-        }
+        Self::new(
+            ToolOutcome::TimedOut,
+            format!("Error: the tool did not finish within {milliseconds} ms and was stopped."),
+            format!("did not finish within {milliseconds} ms"),
+        )
+    }
+
+    /// It used up the instructions that the policy gives it.
+    fn out_of_fuel(most: u64) -> Self {
+        Self::new(
+            ToolOutcome::TimedOut,
+            format!("Error: the tool needed more than the {most} instructions it may use and was stopped."),
+            format!("needed more fuel than {most}"),
+        )
     }
 
     /// No permit came free in time; nothing ran.
@@ -81,29 +97,29 @@ impl Fault {
             Busy::Component => "the tool is",
             Busy::Host => "all tools are",
         };
-        Self {
-            outcome: ToolOutcome::TimedOut,
-            model: format!(
+        Self::new(
+            ToolOutcome::TimedOut,
+            format!(
                 "Error: {who} busy with other calls; this one did not get its turn within {milliseconds} ms. Try again later."
             ),
-            log: match whose {
+            match whose {
                 Busy::Component => format!("all permits of its component were taken for {milliseconds} ms"),
                 Busy::Host => format!("all slots were taken for {milliseconds} ms"),
             },
-        }
+        )
     }
 
     /// The policy does not let it run; nothing ran.
     pub(super) fn ungranted(problem: &str) -> Self {
-        Self {
-            outcome: ToolOutcome::Failed,
-            model: "Error: denied: the operator does not let this tool run at the moment.".into(),
-            log: format!("was not run: {problem}"),
-        }
+        Self::new(
+            ToolOutcome::Failed,
+            "Error: denied: the operator does not let this tool run at the moment.".into(),
+            format!("was not run: {problem}"),
+        )
     }
 
     pub(super) fn host(log: String) -> Self {
-        Self { outcome: ToolOutcome::HostError, model: "Error: the tool could not be run.".into(), log }
+        Self::new(ToolOutcome::HostError, "Error: the tool could not be run.".into(), log)
     }
 
     pub(super) fn unfinished(unfinished: &Unfinished, allowed: Duration) -> Self {
@@ -115,9 +131,18 @@ impl Fault {
 
     /// The tool's own failure: its text goes to the model, cut and cleaned.
     pub(super) fn refused(failure: &Failure) -> Self {
-        let text =
-            format!("{}: {}", printable(&failure.code, 64), printable(&failure.message, FAILURE_BYTES));
-        Self { outcome: ToolOutcome::Failed, model: format!("Error: {text}"), log: text }
+        let code = printable(&failure.code, CODE_BYTES);
+        let text = format!("{code}: {}", printable(&failure.message, FAILURE_BYTES));
+        let after = failure.meta.iter().find(|(key, _)| key == "retry-after-ms");
+        Self {
+            code: Some(code),
+            retry_after: after.and_then(|(_, value)| value.parse().ok()).map(Duration::from_millis),
+            ..Self::new(ToolOutcome::Failed, format!("Error: {text}"), text)
+        }
+    }
+
+    fn new(outcome: ToolOutcome, model: String, log: String) -> Self {
+        Self { outcome, model, log, code: None, retry_after: None }
     }
 
     /// What wasmtime's error means.
@@ -131,26 +156,29 @@ impl Fault {
         if trap == Some(&Trap::Interrupt) {
             return Self::timed_out(allowed);
         }
+        if trap == Some(&Trap::OutOfFuel) {
+            return Self::out_of_fuel(call.fuel);
+        }
         if error.is::<wasmtime::PoolConcurrencyLimitError>() {
             return Self::host(detail(error));
         }
         if call.limiter.denied() {
-            return Self {
-                outcome: ToolOutcome::MemoryLimit,
-                model: format!(
+            return Self::new(
+                ToolOutcome::MemoryLimit,
+                format!(
                     "Error: the tool needed more memory than it may have ({} MiB) and was stopped.",
                     limits.memory_bytes >> 20
                 ),
-                log: detail(error),
-            };
-        }
+                detail(error),
+            };,
+        )
         // With guest code on the stack it was no return value but what the guest gave to an import.
         let importing = error.downcast_ref::<WasmBacktrace>().is_some();
         if trap.is_none() && moved_too_much(error) && !importing {
             return Self::too_much(limits);
         }
         let log = detail(error);
-        Self { outcome: ToolOutcome::Trapped, model: "Error: the tool crashed.".into(), log }
+        Self::new(ToolOutcome::Trapped, "Error: the tool crashed.".into(), log)
     }
 
     /// Says it in the log.
@@ -193,4 +221,15 @@ impl Fault {
 /// itself, so its words are all there is; the sandbox tests fail when they change.
 fn moved_too_much(error: &wasmtime::Error) -> bool {
     error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A tool's own failure.
+    pub(in crate::call) fn failure(code: &str, retry_after_ms: Option<&str>) -> Failure {
+        let meta = retry_after_ms.map(|after| ("retry-after-ms".to_owned(), after.to_owned()));
+        Failure { code: code.into(), message: "not now".into(), meta: meta.into_iter().collect() }
+    }
 }

@@ -1,12 +1,11 @@
 //! Running the guest: a fresh store, an instance, the call, and what its end means.
 
-use wasmtime::Store;
-
+use super::Caller;
 use super::admitted::Admitted;
 use super::fault::Fault;
-use super::{CallState, Caller, Progress, Tool};
-use crate::bindings::exports::agent::tool::tool::{Failure, Output};
+use crate::bindings::exports::agent::tool::tool::Failure;
 use crate::component::detail;
+use crate::surface::Returned;
 
 impl Admitted {
     /// Runs the guest and checks what it returned.
@@ -33,36 +32,28 @@ impl Admitted {
     /// The store is gone when this returns.
     async fn run_guest(&self, caller: Caller, arguments: &str) -> Result<String, Fault> {
         let sandbox = &self.runtime.sandbox;
-        let progress = caller.progress.clone();
+        let (progress, fuel) = (caller.progress.clone(), caller.fuel());
+        let (surface, tool) = (&self.tool.component.surface, &self.tool.name);
+        let prepared = surface.prepare(tool, arguments).ok_or_else(|| Fault::host("it has no such tool".into()))?;
+        let prepared = prepared.map_err(|mismatch| Fault::arguments(&mismatch.to_string()))?;
         progress.begin();
-        let mut store = sandbox.store(caller).map_err(|error| Fault::host(detail(&error)))?;
-        let ran = instantiate_and_call(&mut store, &self.tool, arguments, &progress).await;
+        let mut store = sandbox.store(caller, surface.is_typed()).map_err(|error| Fault::host(detail(&error)))?;
+        let ran = prepared.call(&mut store, &progress).await;
         progress.ended();
-        if let Some(used) = sandbox.fuel_used(&store) {
+        if let Some(used) = sandbox.fuel_used(&store, fuel) {
             progress.set_fuel(used);
         }
-        let output = match ran {
-            Ok(returned) => returned.map_err(|failure| self.refused(failure))?,
+        let value = match ran {
+            Ok(Returned::Value(value)) => value,
+            Ok(Returned::Failure(failure)) => return Err(self.refused(failure)),
+            Ok(Returned::Mismatch(mismatch)) => return Err(Fault::output(mismatch.to_string())),
             Err(error) => {
                 return Err(Fault::interrupted(&self.limits, store.data(), &error, self.allowed));
             }
         };
-        if output.value.len() > self.limits.output_bytes {
+        if value.len() > self.limits.output_bytes {
             return Err(Fault::too_much(&self.limits));
         }
-        Ok(self.without_secrets(output.value))
+        Ok(self.without_secrets(value))
     }
-}
-
-/// The outer error is wasmtime's, the inner one the tool's own failure.
-async fn instantiate_and_call(
-    store: &mut Store<CallState>,
-    tool: &Tool,
-    arguments: &str,
-    progress: &Progress,
-) -> wasmtime::Result<Result<Output, Failure>> {
-    let instance = tool.component.pre.instantiate_async(&mut *store).await?;
-    progress.instantiated();
-    let returned = instance.agent_tool_tool().call_call(store, &tool.name, arguments).await?;
-    Ok(returned)
 }

@@ -2,13 +2,17 @@
 //!
 //! In the order of a call: `validation.rs` checks the arguments, [`crate::bulkhead`] admits it,
 //! [`crate::guest_runtime`] says on which thread it goes on, `guest.rs` runs the guest in a store whose state is
-//! `state.rs`, `validation.rs` checks the output. `fault.rs` has the words for whatever goes wrong, `progress.rs` what
-//! the call has used up until now.
+//! `state.rs`, `nested.rs` makes the calls that it asks for itself, `validation.rs` checks the output. `retry.rs` says
+//! whether it is tried again, `fault.rs` has the words for whatever goes wrong, `progress.rs` what the call has used up
+//! until now, `receipt.rs` what is written down of it.
 
 mod admitted;
 mod fault;
 mod guest;
+mod nested;
 mod progress;
+mod receipt;
+mod retry;
 mod state;
 mod tool;
 mod validation;
@@ -18,13 +22,17 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::ToolRequest;
 use agent_core::trace;
-use agent_core::words::{ToolOutcome, ToolReceipt, ToolReturn};
+use agent_core::words::{ToolOutcome, ToolReturn};
 
+use crate::bulkhead::CallKind;
+use crate::capability::ToolboxState;
 use crate::guest_runtime::Start;
 use crate::observer::{CallReport, Cost};
+use crate::policy::suggest::Want;
 use crate::runtime::Runtime;
 use admitted::Admitted;
 use fault::Fault;
+use receipt::Attempts;
 
 pub(crate) use progress::Progress;
 pub(crate) use state::{CallState, Caller};
@@ -36,32 +44,28 @@ const HEAVY: Duration = Duration::from_millis(1);
 /// Calls a tool and makes the receipt.
 pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: ToolRequest<'_>) -> ToolReturn {
     let start = Instant::now();
-    let progress = Arc::new(Progress::new(start, runtime.sandbox.counts_fuel()));
-    let mut report = Report { runtime, tool, start, progress: &progress, outcome: ToolOutcome::Cancelled };
-    let (content, outcome) = match attempt(runtime, tool, &request, start, &progress).await {
-        Ok(value) => (value, ToolOutcome::Ok),
-        Err(fault) => {
+    let mut attempts = Attempts::default();
+    loop {
+        let progress = Arc::new(Progress::new(Instant::now(), runtime.sandbox.counts_fuel()));
+        let mut report = Report { runtime, tool, progress: &progress, outcome: ToolOutcome::Cancelled };
+        attempts.begin();
+        let ended = attempt(runtime, tool, &request, start, &progress, &mut attempts).await;
+        if let Err(fault) = &ended {
             fault.log(tool, request.request_id);
-            (fault.model, fault.outcome)
         }
-    };
-    report.outcome = outcome;
-    drop(report);
-    let receipt = ToolReceipt {
-        name: request.call.name.clone(),
-        component: Some(tool.component.id.clone()),
-        // Microseconds are as fine as the clock is worth.
-        duration_ms: (start.elapsed().as_secs_f64() * 1e6).round() / 1e3,
-        outcome,
-    };
-    ToolReturn { content, receipt }
+        report.outcome = ended.as_ref().map_or_else(|fault| fault.outcome, |_| ToolOutcome::Ok);
+        drop(report);
+        match attempts.end(runtime, &tool.definition, ended).await {
+            Some(pause) => tokio::time::sleep(pause).await,
+            None => return attempts.into_return(tool, &request, start, &progress),
+        }
+    }
 }
 
 /// Tells the observer what the call came to when it is dropped, which it also is when the caller goes away.
 struct Report<'a> {
     runtime: &'a Runtime,
     tool: &'a Tool,
-    start: Instant,
     progress: &'a Progress,
     outcome: ToolOutcome,
 }
@@ -76,7 +80,7 @@ impl Drop for Report<'_> {
             tool: &self.tool.name,
             component: &self.tool.component.name,
             outcome: self.outcome,
-            duration: self.start.elapsed(),
+            duration: self.progress.elapsed(),
             cost,
         });
     }
@@ -88,13 +92,16 @@ async fn attempt(
     request: &ToolRequest<'_>,
     start: Instant,
     progress: &Arc<Progress>,
+    attempts: &mut Attempts,
 ) -> Result<String, Fault> {
-    let granted = runtime.grants.of_call(&tool.policy, &tool.component.name, &tool.component.digest).await;
+    let component = &tool.component;
+    let granted = runtime.grants.of_call(&tool.policy, component.identity(), request.principal).await;
     let granted = granted.map_err(|problem| {
-        tracing::warn!(component = &*tool.component.name, problem, "a call was not made");
+        tracing::warn!(component = &*component.name, problem, "a call was not made");
         Fault::ungranted(&problem)
     })?;
-    if granted.is_none() && tool.component.wants_http {
+    let is_granted = |want: &Want| granted.as_ref().is_some_and(|granted| granted.allows(*want));
+    if !component.wants.iter().all(is_granted) {
         return Err(Fault::ungranted("the policy has no lines for it any more"));
     }
     let host = runtime.sandbox.limits();
@@ -103,22 +110,36 @@ async fn attempt(
     let allowed = tool.definition.timeout.map_or(limit, |own| own.min(limit));
     let deadline = (start + allowed).min(request.deadline);
     let allowed = deadline.saturating_duration_since(start);
+    attempts.granted(granted.clone(), deadline);
 
     let is_checked = validation::check_quickly(&tool.definition, &request.call.arguments)?;
-    let permits = tool.component.bulkhead.admit(&runtime.slots, deadline).await;
+    if let Some(known) = attempts.known_answer(runtime, tool, request).await {
+        return Ok(known);
+    }
+    let nested = request.nested.filter(|_| component.wants.contains(&Want::Toolbox));
+    let kind = if nested.is_some() { CallKind::CallsTools } else { CallKind::Plain };
+    let permits = component.bulkhead.admit(&runtime.slots, kind, deadline).await;
     let permits = permits.map_err(|whose| Fault::busy(whose, allowed))?;
+    attempts.admitted();
+    let (outer, asked) = nested.map(nested::open).unzip();
+    let requests = granted.as_deref().and_then(|granted| runtime.grants.begin(granted, deadline));
+    attempts.may_reach(requests.as_ref());
+    let user = component.tells_users_apart.then(|| runtime.users.name(request.principal, &component.name));
     let caller = Caller {
         request_id: request.request_id.into(),
         run_id: request.run_id.into(),
         call_id: request.call_id.into(),
         attempt: request.attempt,
+        user: user.flatten(),
         trace: trace::current(),
-        component: tool.component.name.clone(),
+        component: component.name.clone(),
         tool: tool.name.clone(),
         deadline,
         progress: progress.clone(),
-        log_rate: tool.component.bulkhead.log_rate.clone(),
-        requests: granted.as_deref().and_then(|granted| runtime.grants.begin(granted, deadline)),
+        log_rate: component.bulkhead.log_rate.clone(),
+        requests,
+        key_value: runtime.key_value_of(&component.name, request.principal, granted.as_deref(), deadline),
+        toolbox: ToolboxState(outer),
         granted: granted.clone(),
         limits: limits.clone(),
     };
@@ -137,7 +158,12 @@ async fn attempt(
     }
     let start = if tool.definition.run_time.get() > HEAVY { Start::OnGuestRuntime } else { Start::Here };
     let run = admitted.run(caller, arguments);
-    match runtime.guest_runtime.run(start, deadline, progress.clone(), run).await {
+    let run = runtime.guest_runtime.run(start, deadline, progress.clone(), run);
+    let ended = match nested.zip(asked) {
+        Some((tools, asked)) => nested::serve(run, tools, asked).await,
+        None => run.await,
+    };
+    match ended {
         Ok(result) => result,
         Err(unfinished) => Err(Fault::unfinished(&unfinished, allowed)),
     }

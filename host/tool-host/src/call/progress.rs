@@ -84,6 +84,11 @@ impl Progress {
         }
     }
 
+    /// Since the call, or this attempt at it, began.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
     fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1)
     }

@@ -9,8 +9,8 @@ use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::progress::Progress;
 use crate::capability::{
-    ClockState, ConfigState, ContextState, HttpState, LogRate, LogState, ProgressState, SecretsState,
-    WasiState,
+    ClockState, ConfigState, ContextState, HttpState, KeyValueState, LogRate, LogState, ProgressState,
+    SecretsState, ToolboxState, WasiState,
 };
 use crate::egress;
 use crate::grants::Granted;
@@ -19,6 +19,8 @@ use crate::limits::{Limiter, Limits};
 /// State of one call. Made for it and thrown away after it.
 pub(crate) struct CallState {
     pub(crate) limiter: Limiter,
+    /// What it may use, where fuel is counted.
+    pub(crate) fuel: u64,
     pub(crate) context: ContextState,
     pub(crate) log: LogState,
     pub(crate) clock: ClockState,
@@ -26,6 +28,8 @@ pub(crate) struct CallState {
     pub(crate) config: ConfigState,
     pub(crate) secrets: SecretsState,
     pub(crate) http: HttpState,
+    pub(crate) key_value: KeyValueState,
+    pub(crate) toolbox: ToolboxState,
     pub(crate) wasi: WasiState,
 }
 
@@ -35,6 +39,8 @@ pub(crate) struct Caller {
     pub(crate) run_id: Arc<str>,
     pub(crate) call_id: Arc<str>,
     pub(crate) attempt: u32,
+    /// The user as this component may know it.
+    pub(crate) user: Option<Arc<str>>,
     pub(crate) trace: Option<TraceContext>,
     pub(crate) component: Arc<str>,
     pub(crate) tool: Arc<str>,
@@ -45,22 +51,35 @@ pub(crate) struct Caller {
     pub(crate) granted: Option<Arc<Granted>>,
     /// The requests of the call.
     pub(crate) requests: Option<egress::Call>,
+    pub(crate) key_value: KeyValueState,
+    pub(crate) toolbox: ToolboxState,
+}
+
+impl Caller {
+    /// The fuel that the call may use.
+    pub(crate) fn fuel(&self) -> u64 {
+        self.granted.as_ref().and_then(|granted| granted.fuel()).unwrap_or(u64::MAX)
+    }
 }
 
 impl CallState {
     pub(crate) fn new(caller: Caller) -> Self {
-        let Caller { request_id, run_id, call_id, attempt, trace, component, tool, .. } = caller;
-        let Caller { deadline, progress, log_rate, limits, granted, requests, .. } = caller;
+        let fuel = caller.fuel();
+        let Caller { request_id, run_id, call_id, attempt, user, trace, component, tool, .. } = caller;
+        let Caller { deadline, progress, log_rate, limits, granted, requests, key_value, toolbox, .. } = caller;
         let log = LogState::new(&limits, (request_id.clone(), component, tool), log_rate, granted.clone());
         Self {
+            fuel,
             limiter: Limiter::new(limits.memory_bytes, progress.clone()),
             report: ProgressState { log: log.clone(), progress: progress.clone() },
             config: ConfigState { granted: granted.clone() },
             secrets: SecretsState { granted },
             http: HttpState::new(requests, log.clone()),
+            key_value,
+            toolbox,
             wasi: WasiState::new(log.clone()),
             log,
-            context: ContextState { request_id, run_id, call_id, attempt, trace, deadline, progress },
+            context: ContextState { request_id, run_id, call_id, attempt, user, trace, deadline, progress },
             clock: ClockState,
         }
     }

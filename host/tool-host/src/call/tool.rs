@@ -14,3 +14,10 @@ pub(crate) struct Tool {
     /// What was in force when its set was made: a run is never allowed more.
     pub(crate) policy: Arc<Policy>,
 }
+
+impl Tool {
+    /// Whether its answers may be kept: it says so, and nothing that it could ask may answer otherwise next time.
+    pub(crate) fn is_pure(&self) -> bool {
+        self.definition.is_pure && self.component.computes_only
+    }
+}

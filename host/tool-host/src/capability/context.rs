@@ -19,6 +19,8 @@ pub(crate) struct ContextState {
     pub(crate) run_id: Arc<str>,
     pub(crate) call_id: Arc<str>,
     pub(crate) attempt: u32,
+    /// The user as this component may know it.
+    pub(crate) user: Option<Arc<str>>,
     pub(crate) trace: Option<TraceContext>,
     pub(crate) deadline: Instant,
     pub(crate) progress: Arc<Progress>,
@@ -62,5 +64,9 @@ impl Host for ContextState {
             "traceparent" => self.trace.map(|trace| trace.to_string()),
             _ => None,
         }
+    }
+
+    fn user(&mut self) -> Option<String> {
+        self.user.as_deref().map(str::to_owned)
     }
 }

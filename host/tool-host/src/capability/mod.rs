@@ -8,10 +8,13 @@ mod clock;
 mod config;
 mod context;
 mod imports;
+mod key_value;
 mod log;
 mod printed;
 mod progress;
 mod secrets;
+mod toolbox;
+mod types;
 mod wasi;
 mod wasi_http;
 
@@ -22,15 +25,18 @@ use wasmtime::Engine;
 use wasmtime::component::Linker;
 
 use crate::call::CallState;
+use crate::policy::suggest::Want;
 use imports::Imports;
 
 pub(crate) use clock::ClockState;
 pub(crate) use config::ConfigState;
 pub(crate) use context::ContextState;
 pub(crate) use imports::SERVED;
+pub(crate) use key_value::{KeyValueState, OwnSpace, Whose};
 pub(crate) use log::{LogRate, LogState};
 pub(crate) use progress::ProgressState;
 pub(crate) use secrets::SecretsState;
+pub(crate) use toolbox::{NestedCall, Outer, ToolboxState};
 pub(crate) use wasi::WasiState;
 pub(crate) use wasi_http::HttpState;
 
@@ -67,6 +73,22 @@ const ALL: &[Capability] = &[
         link: |linker| secrets::link(linker, |call| &mut call.active().secrets),
     },
     Capability { imports: wasi_http::IMPORTS, link: wasi_http::link },
+    Capability { imports: types::IMPORTS, link: types::link },
+    Capability {
+        imports: key_value::IMPORTS,
+        link: |linker| key_value::link(linker, |call| &mut call.active().key_value),
+    },
+    Capability {
+        imports: toolbox::IMPORTS,
+        link: |linker| toolbox::link(linker, |call| &mut call.active().toolbox),
+    },
+];
+
+/// What only the policy gives, by an import that stands for it.
+const GRANTED: &[(&str, Want)] = &[
+    ("wasi:http/types@0.2.0", Want::Http),
+    ("agent:tool/key-value@0.1.1", Want::KeyValue),
+    ("agent:tool/toolbox@0.1.1", Want::Toolbox),
 ];
 
 /// Capabilities that a component wants: a bit for each, in the order of the table.
@@ -87,9 +109,15 @@ impl CapabilitySet {
         if refused.is_empty() { Ok(set) } else { Err(refused) }
     }
 
-    /// Whether `wasi:http` is among them, which only the policy gives.
-    pub(crate) fn want_http(self) -> bool {
-        self.iter().any(|capability| capability.imports.include("wasi:http/types@0.2.0"))
+    /// Those among them that only the policy gives.
+    pub(crate) fn granted_by_policy(self) -> Vec<Want> {
+        let is_wanted = |(import, _): &&(&str, Want)| self.iter().any(|it| it.imports.include(import));
+        GRANTED.iter().filter(is_wanted).map(|(_, want)| *want).collect()
+    }
+
+    /// Whether there are none but those that answer these imports.
+    pub(crate) fn are_within(self, imports: &[&str]) -> bool {
+        self.iter().all(|capability| imports.iter().any(|import| capability.imports.include(import)))
     }
 
     fn iter(self) -> impl Iterator<Item = &'static Capability> {
@@ -156,7 +184,7 @@ mod tests {
         for refused in [
             "wasi:cli/environment@0.3.0",
             "wasi:http/types@0.3.0",
-            "agent:tool/toolbox@0.1.1",
+            "agent:tool/toolbox@0.2.0",
             "agent:tool/log@0.2.0",
             "agent:tool/log",
             "other:tool/log@0.1.0",

@@ -92,6 +92,12 @@ pub(crate) fn classify(address: IpAddr) -> Class {
     }
 }
 
+/// Whether `private = true` lets requests go there, and nothing less.
+pub(crate) fn is_private(address: IpAddr) -> bool {
+    let class = classify(address);
+    class.is_within(Reach::Private) && !class.is_within(Reach::Public)
+}
+
 impl AllowedAddr {
     pub(super) fn socket_addr(self) -> SocketAddr {
         self.0

@@ -49,6 +49,16 @@ pub(crate) struct Call {
     _running: watch::Sender<()>,
 }
 
+/// Reads what a call has reached.
+pub(crate) struct ReceiptReader(Arc<CallState>);
+
+impl ReceiptReader {
+    /// What was reached so far.
+    pub(crate) fn receipt(&self) -> Receipt {
+        self.0.ledger.receipt()
+    }
+}
+
 impl Default for EgressBounds {
     fn default() -> Self {
         Self { exchanges: 256, lookups: LookupBounds::default(), pool: PoolBounds::default() }
@@ -108,7 +118,12 @@ impl Call {
             let mut ended = state.ended.clone();
             let exchange = async {
                 let prepared = prepared.inspect_err(|refusal| state.ledger.refused(refusal))?;
-                exchange::send(&state, prepared).await
+                let sent = exchange::send(&state, prepared).await;
+                sent.inspect_err(|error| {
+                    if let EgressError::ForbiddenAddress { host, .. } = error {
+                        state.grant.rules.forbidden(host);
+                    }
+                })
             };
             tokio::select! {
                 biased;
@@ -126,6 +141,11 @@ impl Call {
     /// What was reached so far.
     pub(crate) fn receipt(&self) -> Receipt {
         self.state.ledger.receipt()
+    }
+
+    /// To read that when the call has ended. It keeps no connection open.
+    pub(crate) fn receipt_reader(&self) -> ReceiptReader {
+        ReceiptReader(self.state.clone())
     }
 
     /// For outputs, errors and log lines of the call.

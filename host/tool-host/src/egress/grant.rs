@@ -28,6 +28,9 @@ pub(crate) trait Authorize: fmt::Debug + Send + Sync {
     /// Says what the rule that admits the request allows, or why there is none: a sentence for the model, which may
     /// name hosts, methods and paths of the policy.
     fn authorize(&self, request: &RequestLine<'_>) -> Result<Admission, String>;
+
+    /// Is told of a host that has only addresses which the rule does not let requests reach.
+    fn forbidden(&self, _host: &str) {}
 }
 
 /// What rules are matched against.
@@ -133,6 +136,11 @@ pub(crate) struct Times {
 }
 
 impl Grant {
+    /// Names the component and everything that it is granted.
+    pub(crate) fn digest(&self) -> &str {
+        &self.digest
+    }
+
     /// `digest` is that of the component and of everything the grant says. Connections are shared by calls under the
     /// same digest only, so a grant that was narrowed uses none that an earlier one opened.
     pub(crate) fn new(

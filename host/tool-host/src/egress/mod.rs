@@ -37,11 +37,13 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use client::{Call, Egress, EgressBounds};
+pub(crate) use address::is_private;
+pub(crate) use client::{Call, Egress, EgressBounds, ReceiptReader};
 pub(crate) use connect::Tls;
 pub(crate) use error::{EgressError, ErrorKind};
 pub(crate) use grant::{
     Admission, Authorize, Grant, Limits, Placement, RequestLine, Secret, SecretValue, Times,
 };
+pub(crate) use receipt::{HostReceipt, Receipt};
 pub(crate) use resolve::SystemResolver;
 pub(crate) use scan::Scanner;

@@ -10,7 +10,7 @@ use super::retry::Retry;
 use super::state::FileState;
 use crate::component::Component;
 use crate::error::LoadError;
-use crate::folder::Fingerprint;
+use crate::folder::{Content, Fingerprint};
 
 /// When its file changes, a load that has run for longer is given up: its result is out of date, and an operator who
 /// mends a file that is slow to compile should not wait for it. A younger load is left to end, so that a file which
@@ -57,7 +57,7 @@ pub(super) struct Ended {
 /// Which part of a load ended, and how.
 pub(super) enum Part {
     /// The file was read; this is what it holds.
-    Read(Result<(Vec<u8>, String), LoadError>),
+    Read(Result<Content, LoadError>),
     /// The version in the folder was loaded.
     Newest(Result<Arc<Component>, LoadError>),
     /// The last good version was loaded.
@@ -111,9 +111,12 @@ impl FileLoads {
         (self.seen, self.is_outdated) = (None, true);
     }
 
-    /// The version of that digest, unless what it was granted has changed since it was loaded.
-    pub(super) fn loaded(&mut self, digest: &str) -> Option<Arc<Component>> {
-        if std::mem::take(&mut self.is_outdated) { None } else { self.component(digest) }
+    /// The version that has been read, unless what it was granted has changed since it was loaded.
+    pub(super) fn loaded(&mut self, content: &Content) -> Option<Arc<Component>> {
+        if std::mem::take(&mut self.is_outdated) {
+            return None;
+        }
+        self.component(&content.digest).filter(|component| component.signature == content.signature)
     }
 
     /// Takes in what became of the version in the folder.
@@ -174,9 +177,9 @@ impl FileLoads {
     }
 
     fn add(&mut self, component: Arc<Component>) {
-        if self.component(&component.digest).is_none() {
-            self.components.push(component);
-        }
+        // One that was loaded again has another signature, or was granted other things.
+        self.components.retain(|other| other.digest != component.digest);
+        self.components.push(component);
     }
 
     /// Drops the versions that are not needed.

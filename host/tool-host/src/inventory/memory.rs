@@ -9,10 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{self, Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::event::Version;
 use crate::component::{MOST_BYTES, digest};
+use crate::folder::Content;
 use crate::temp_file;
 use serde::{Deserialize, Serialize};
 
@@ -86,23 +88,31 @@ impl Memory {
         put(&self.folder, &self.path(), content.as_bytes())
     }
 
-    /// Keeps a component's bytes, unless they are there and whole.
-    pub(super) fn keep_original(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let path = self.original_path(name);
-        if holds(&path, bytes).unwrap_or(false) {
-            return Ok(());
+    /// Keeps a component's bytes and its signature, unless they are there and whole.
+    pub(super) fn keep_original(&self, content: &Content) -> io::Result<()> {
+        let path = self.original_path(&content.digest);
+        if !holds(&path, &content.bytes).unwrap_or(false) {
+            put(&self.folder, &path, &content.bytes)?;
         }
-        put(&self.folder, &path, bytes)
+        match &content.signature {
+            Some(signature) => put(&self.folder, &signature_path(&path), signature),
+            None => temp_file::remove(&signature_path(&path)),
+        }
     }
 
-    /// The bytes of that digest.
-    pub(crate) fn original(&self, name: &str) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        File::open(self.original_path(name))?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-        if digest(&bytes) == name {
-            return Ok(bytes);
+    /// What had that digest.
+    pub(crate) fn original(&self, name: &str) -> io::Result<Content> {
+        let (mut bytes, path) = (Vec::new(), self.original_path(name));
+        File::open(&path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+        if digest(&bytes) != name {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the kept copy is damaged"));
         }
-        Err(io::Error::new(io::ErrorKind::InvalidData, "the kept copy is damaged"))
+        let signature = match fs::read(signature_path(&path)) {
+            Ok(signature) => Some(signature),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Content { bytes: Arc::new(bytes), digest: name.to_owned(), signature })
     }
 
     /// Removes the originals that no memory refers to, and the oldest memories when they are too many. Those of the
@@ -132,7 +142,7 @@ impl Memory {
         let unused = originals.into_iter().filter(|(modified, path)| {
             !in_use.contains(path) && (own.contains(path) || !is_young(*modified))
         });
-        let unused = unused.map(|(_, path)| path);
+        let unused = unused.flat_map(|(_, path)| [signature_path(&path), path]);
         old.into_iter().chain(unused).try_for_each(|path| temp_file::remove(&path))
     }
 
@@ -144,6 +154,11 @@ impl Memory {
     fn original_path(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{}.original", name.replace(':', "-")))
     }
+}
+
+/// Where the signature of a copy is.
+fn signature_path(original: &Path) -> PathBuf {
+    original.with_extension("signature")
 }
 
 fn read(path: &Path) -> io::Result<Written> {
@@ -190,6 +205,10 @@ fn put(folder: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn content(bytes: &[u8]) -> Content {
+        Content { bytes: Arc::new(bytes.to_vec()), digest: digest(bytes), signature: None }
+    }
 
     fn kept(name: &str) -> LastGood {
         let tools = [format!("tool_of_{name}")].into();
@@ -240,12 +259,17 @@ mod tests {
         let memory = Memory::new(folder.path(), Path::new("/a"));
         let name = digest(b"bytes");
         assert_eq!(memory.original(&name).unwrap_err().kind(), io::ErrorKind::NotFound);
-        memory.keep_original(&name, b"bytes").unwrap();
-        assert_eq!(memory.original(&name).unwrap(), b"bytes");
+        memory.keep_original(&content(b"bytes")).unwrap();
+        assert_eq!(memory.original(&name).unwrap(), content(b"bytes"));
+        let signed = Content { signature: Some(vec![7; 64]), ..content(b"bytes") };
+        memory.keep_original(&signed).unwrap();
+        assert_eq!(memory.original(&name).unwrap(), signed);
+        memory.keep_original(&content(b"bytes")).unwrap();
+        assert_eq!(memory.original(&name).unwrap().signature, None, "it was taken away");
         fs::write(memory.original_path(&name), b"bytez").unwrap();
         assert_eq!(memory.original(&name).unwrap_err().to_string(), "the kept copy is damaged");
-        memory.keep_original(&name, b"bytes").unwrap();
-        assert_eq!(memory.original(&name).unwrap(), b"bytes", "it is mended as soon as its file is loaded");
+        memory.keep_original(&content(b"bytes")).unwrap();
+        assert_eq!(memory.original(&name).unwrap(), content(b"bytes"), "it is mended as soon as its file is loaded");
     }
 
     #[test]
@@ -262,7 +286,7 @@ mod tests {
         }
         let originals = [("0", 60), ("1", 60), ("unknown", 60), ("new", 1)];
         for (bytes, age) in originals {
-            memory(0).keep_original(&digest(bytes.as_bytes()), bytes.as_bytes()).unwrap();
+            memory(0).keep_original(&content(bytes.as_bytes())).unwrap();
             made_before(&memory(0).original_path(&digest(bytes.as_bytes())), age);
         }
         memory(1).prune(&BTreeSet::new()).unwrap();

@@ -11,7 +11,7 @@ use super::event::Change;
 use super::file_loads::{Ended, Load, Part};
 use super::{Inventory, Memory};
 use crate::error::LoadError;
-use crate::folder::{Fingerprint, component_name};
+use crate::folder::{Content, Fingerprint, component_name};
 use crate::load::{self, Source, blocking};
 
 impl Inventory {
@@ -49,9 +49,9 @@ impl Inventory {
         let now = Instant::now();
         let is_current = |load: &Option<Load>| load.as_ref().is_some_and(|load| load.ticket == ticket);
         let change = match part {
-            Part::Read(Ok((bytes, digest))) if is_current(&loads.newest) => match loads.loaded(&digest) {
+            Part::Read(Ok(content)) if is_current(&loads.newest) => match loads.loaded(&content) {
                 Some(component) => loads.finish(Ok(component), now),
-                None => return self.load(&file, bytes, digest),
+                None => return self.load(&file, content),
             },
             Part::Read(Err(error)) if is_current(&loads.newest) => loads.finish(Err(error), now),
             Part::Newest(result) if is_current(&loads.newest) => loads.finish(result, now),
@@ -66,20 +66,18 @@ impl Inventory {
     }
 
     /// Loads what was read of a file.
-    fn load(&mut self, file: &str, bytes: Vec<u8>, digest: String) {
+    fn load(&mut self, file: &str, content: Content) {
         let Some(name) = component_name(file).map(str::to_owned) else { return };
         let (runtime, memory) = (self.runtime.clone(), self.memory.clone());
         let source = Source::File(self.folder.clone(), file.to_owned());
-        let work = {
-            let digest = digest.clone();
-            async move {
-                let (component, bytes) = load::load(runtime, &name, &source, bytes, digest).await?;
-                // Before the version is anybody's last good one: a memory names only what is there.
-                if let Some(memory) = memory {
-                    keep_original(memory, component.digest.clone(), bytes).await;
-                }
-                Ok(Arc::new(component))
+        let digest = content.digest.clone();
+        let work = async move {
+            let (component, content) = load::load(runtime, &name, &source, content).await?;
+            // Before the version is anybody's last good one: a memory names only what is there.
+            if let Some(memory) = memory {
+                keep_original(memory, content).await;
             }
+            Ok(Arc::new(component))
         };
         let under_way = self.file_loads.get(file).and_then(|loads| loads.newest.as_ref());
         let Some(ticket) = under_way.map(|load| load.ticket) else { return };
@@ -101,8 +99,8 @@ impl Inventory {
         let (runtime, name, digest) = (self.runtime.clone(), name.to_owned(), version.digest.clone());
         let source = Source::Original(memory, digest);
         let work = async move {
-            let (bytes, digest) = source.read().await?;
-            let (component, _) = load::load(runtime, &name, &source, bytes, digest).await?;
+            let content = source.read().await?;
+            let (component, _) = load::load(runtime, &name, &source, content).await?;
             Ok(Arc::new(component))
         };
         let (ticket, abort) = self.begin(file, None, work.map(Part::LastGood));
@@ -112,8 +110,8 @@ impl Inventory {
     }
 }
 
-async fn keep_original(memory: Memory, digest: String, bytes: Arc<Vec<u8>>) {
-    let kept = blocking(move || memory.keep_original(&digest, &bytes).map_err(LoadError::Unreadable)).await;
+async fn keep_original(memory: Memory, content: Content) {
+    let kept = blocking(move || memory.keep_original(&content).map_err(LoadError::Unreadable)).await;
     if let Err(error) = kept {
         tracing::warn!(%error, "a tool component cannot be kept: should its file be damaged, a restart cannot go back to it");
     }

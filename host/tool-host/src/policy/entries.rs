@@ -107,7 +107,7 @@ impl Policy {
 }
 
 impl Entry {
-    pub(super) fn new(grants: ComponentPolicy) -> Self {
+    pub(crate) fn new(grants: ComponentPolicy) -> Self {
         let digest = sha256(&render::component(&grants));
         Self { grants, digest }
     }

@@ -44,7 +44,7 @@ mod testing;
 mod text;
 
 pub(crate) use effective::{EffectivePolicy, HostLimits};
-pub(crate) use entries::Policy;
+pub(crate) use entries::{Entry, Policy};
 pub(crate) use model::{ComponentPolicy, SecretRule};
 pub(crate) use rules::{RequestLine, Target};
 pub(crate) use store::{Absence, PolicyStore, Reload};

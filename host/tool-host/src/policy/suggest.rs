@@ -29,7 +29,7 @@ const MOST_PATHS: usize = 8;
 const MOST_SEGMENTS: usize = 16;
 
 /// What a component imports and has no lines for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Want {
     /// `wasi:http`.
     Http,
@@ -79,14 +79,17 @@ pub(crate) fn lines((name, digest): (&str, &str), base: Option<&ComponentPolicy>
                 comments.push_str(
                     "# scope \"user\": each user has their own. \"component\": all callers share it.\n",
                 );
-                entry
-                    .key_value
-                    .get_or_insert(KeyValueRule { scope: Scope::User, bytes: DEFAULT_KEY_VALUE_BYTES });
+                entry.key_value.get_or_insert_with(key_value);
             }
             Want::Toolbox => entry.toolbox = true,
         }
     }
     comments + &render::component(&entry)
+}
+
+/// What a component that wants to keep values is given first.
+pub(crate) fn key_value() -> KeyValueRule {
+    KeyValueRule { scope: Scope::User, bytes: DEFAULT_KEY_VALUE_BYTES }
 }
 
 /// The least that allows everything observed, together with what `base` grants.

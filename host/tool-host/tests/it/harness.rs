@@ -55,6 +55,9 @@ pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Conf
         environment: Arc::new(|_| None),
         io_runtime: Handle::current(),
         catalog_tokens: 5_000,
+        key_value: None,
+        user_names_key: None,
+        learn: false,
         observer,
     }
 }
@@ -124,7 +127,7 @@ impl Host {
     }
 
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> ToolReturn {
-        call_on(&*self.host.current(), tool, arguments).await
+        call_on(&*self.host.everything(), tool, arguments).await
     }
 
     /// The tools that serve.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 use tool_host::{CallReport, Cost, Observer, SetReport};
 
-use super::{Exit, load, plain, print};
+use super::{Exit, Load, load, plain, print};
 use crate::config::{Log, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
 
@@ -34,13 +34,13 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
     let config = Tools::from_vars(&ProcessEnv)?;
     let meter = Arc::new(Meter::default());
     let log = Log::from_vars(&ProcessEnv)?;
-    let host = load(&config, guest_runtime, meter.clone()).await?;
+    let host = load(&config, guest_runtime, Load { observer: meter.clone(), learn: false }).await?;
     // From here on, so that it has what the call logs and not what was loaded; what could not be loaded is of interest.
     telemetry::install(&log, Destination::Command, None)?;
     for ToolFault { file, error } in host.faults() {
         tracing::error!(file, error, "a tool component cannot be loaded");
     }
-    let tools = host.current();
+    let tools = host.everything();
     if tools.catalog().get(&arguments.tool).is_none() {
         let names: Vec<_> = tools.catalog().tools().iter().map(|tool| tool.name.as_str()).collect();
         let known = if names.is_empty() { "none are loaded".to_owned() } else { names.join(", ") };
@@ -66,7 +66,7 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
 }
 
 /// The arguments as a model's would be after they were read; what is no JSON object is refused with its place.
-fn read_arguments(text: &str) -> anyhow::Result<Map<String, Value>> {
+pub(super) fn read_arguments(text: &str) -> anyhow::Result<Map<String, Value>> {
     let mut read = String::new();
     let text = if text == "-" {
         io::stdin().read_to_string(&mut read).context("reading the arguments from the standard input")?;

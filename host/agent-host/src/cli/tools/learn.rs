@@ -1,0 +1,60 @@
+//! `agent-host tools learn`: the least policy that lets a tool do what one call of it tries to do.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use agent_core::ports::{ToolRequest, Toolbox as _};
+use agent_core::words::ToolCall;
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde_json::Value;
+use tokio::runtime::Handle;
+use tool_host::{NoObserver, PolicyFile};
+
+use super::{Exit, Load, call, load, plain, print};
+use crate::config::{Log, ProcessEnv, Tools};
+use crate::telemetry::{self, Destination};
+
+/// What to call, and what it may do meanwhile.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The tool's name
+    tool: String,
+    /// Its arguments, a JSON object; - reads them from the standard input
+    #[arg(default_value = "{}")]
+    arguments: String,
+    /// A policy that is in force meanwhile, such as what this printed last
+    #[arg(long, value_name = "FILE")]
+    with: Option<PathBuf>,
+}
+
+pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
+    let object = call::read_arguments(&arguments.arguments)?;
+    let mut config = Tools::from_vars(&ProcessEnv)?;
+    // The service's own policy is not in force: what it grants would not be asked for.
+    config.policy = arguments.with.clone().map_or(PolicyFile::None, PolicyFile::At);
+    telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
+    let host = load(&config, guest_runtime, Load { observer: std::sync::Arc::new(NoObserver), learn: true }).await?;
+    let call =
+        ToolCall { id: "call_1".into(), name: arguments.tool.clone(), arguments: Value::Object(object) };
+    let deadline = Instant::now() + config.timeout * 2;
+    let returned = host.everything().call(ToolRequest::outside_of_runs("command-line", &call, deadline)).await;
+    let Some(learned) = host.learned(&arguments.tool) else {
+        bail!("there is no tool `{}` in {}", arguments.tool, config.folder.display());
+    };
+    print(&learned.lines)?;
+    let mut errors = io::stderr();
+    writeln!(errors, "agent-host: the tool answered: {}", plain(&returned.content)).context("writing to the standard error")?;
+    for refused in &learned.refused {
+        writeln!(errors, "agent-host: no line can allow a request that it made: {}", plain(refused))?;
+    }
+    let next = if learned.is_complete {
+        "it asked for nothing that it does not have"
+    } else {
+        "it was granted nothing more meanwhile: write the lines to a file, mend them, and run this again with --with FILE \
+         until nothing new is asked for"
+    };
+    writeln!(errors, "agent-host: {next}")?;
+    Ok(if learned.is_complete { Exit::Success } else { Exit::Failure })
+}

@@ -1,0 +1,166 @@
+//! What is known of a call while attempts at it are made, and the receipt that is made of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agent_core::ports::ToolRequest;
+use agent_core::words::{Exchange, ReceiptDetail, ToolOutcome, ToolReceipt, ToolReturn};
+
+use super::fault::Fault;
+use super::{Progress, Tool, retry};
+use crate::definition::Definition;
+use crate::egress;
+use crate::grants::Granted;
+use crate::pure_answers::PureCall;
+use crate::runtime::Runtime;
+
+/// The attempts at one call.
+#[derive(Default)]
+pub(super) struct Attempts {
+    made: u32,
+    begun: Option<Instant>,
+    /// How long the last one waited for its permits.
+    waited: Option<Duration>,
+    deadline: Option<Instant>,
+    granted: Option<Arc<Granted>>,
+    reached: Option<egress::ReceiptReader>,
+    /// The call, if its answer may be kept or was.
+    pure: Option<PureCall>,
+    is_cached: bool,
+    ended: Option<Result<String, Fault>>,
+}
+
+impl Attempts {
+    /// Another one begins.
+    pub(super) fn begin(&mut self) {
+        self.begun = Some(Instant::now());
+    }
+
+    /// It is made under these grants, until then.
+    pub(super) fn granted(&mut self, granted: Option<Arc<Granted>>, deadline: Instant) {
+        (self.granted, self.deadline) = (granted, Some(deadline));
+    }
+
+    /// The answer that the same call had, if the tool says that it always has the same one.
+    pub(super) async fn known_answer(
+        &mut self,
+        runtime: &Runtime,
+        tool: &Tool,
+        request: &ToolRequest<'_>,
+    ) -> Option<String> {
+        // What is granted may be part of the answer.
+        if !tool.is_pure() || self.granted.is_some() {
+            return None;
+        }
+        let pure = self.pure.insert(PureCall::new(&tool.component.digest, &tool.name, request.call));
+        let answer = runtime.pure_answers.get(pure).await?;
+        self.is_cached = true;
+        Some(answer.to_string())
+    }
+
+    /// It has its permits: it runs.
+    pub(super) fn admitted(&mut self) {
+        self.made += 1;
+        self.waited = self.begun.map(|begun| begun.elapsed());
+    }
+
+    /// It may send requests.
+    pub(super) fn may_reach(&mut self, requests: Option<&egress::Call>) {
+        self.reached = requests.map(egress::Call::receipt_reader);
+    }
+
+    /// It has ended. Returns how long to wait before the next one; nothing when it was the last.
+    pub(super) async fn end(
+        &mut self,
+        runtime: &Runtime,
+        definition: &Definition,
+        ended: Result<String, Fault>,
+    ) -> Option<Duration> {
+        let left = self.deadline.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()));
+        let pause = ended.as_ref().err().and_then(|fault| retry::pause(definition, fault, self.made, left));
+        if let (Ok(value), Some(pure), false) = (&ended, self.pure.take(), self.is_cached) {
+            runtime.pure_answers.keep(pure, value).await;
+        }
+        self.ended = Some(ended);
+        pause
+    }
+
+    /// The answer with its receipt.
+    pub(super) fn into_return(
+        self,
+        tool: &Tool,
+        request: &ToolRequest<'_>,
+        start: Instant,
+        progress: &Progress,
+    ) -> ToolReturn {
+        let mut receipt = ToolReceipt::new(request.call.name.clone(), ToolOutcome::HostError);
+        receipt.component = Some(tool.component.id.clone());
+        receipt.duration_ms = milliseconds(start.elapsed());
+        let mut detail = self.detail(request, progress);
+        detail.per_user = tool.component.tells_users_apart
+            || self.granted.as_ref().is_some_and(|granted| granted.keeps_data_of_users());
+        let content = match self.ended {
+            Some(Ok(value)) => {
+                receipt.outcome = ToolOutcome::Ok;
+                value
+            }
+            Some(Err(fault)) => {
+                receipt.outcome = fault.outcome;
+                detail.code = fault.code;
+                // What the model was told stands in the journal anyway.
+                detail.cause = (!fault.log.is_empty() && !fault.model.contains(&fault.log)).then_some(fault.log);
+                fault.model
+            }
+            None => Fault::host("no attempt was made".into()).model,
+        };
+        receipt.detail = Some(Box::new(detail));
+        ToolReturn { content, receipt }
+    }
+
+    fn detail(&self, request: &ToolRequest<'_>, progress: &Progress) -> ReceiptDetail {
+        let cost = progress.cost();
+        let has_run = self.made > 0;
+        let mut detail = ReceiptDetail {
+            policy: self.granted.as_ref().map(|granted| granted.digest().to_owned()),
+            arguments: Some(request.call.arguments_digest()),
+            waited_ms: self.waited.map(milliseconds),
+            instantiate_ms: has_run.then(|| milliseconds(cost.instantiate)),
+            run_ms: has_run.then(|| milliseconds(cost.run)),
+            peak_memory_bytes: has_run.then_some(cost.peak_memory_bytes as u64),
+            fuel: cost.fuel,
+            attempts: self.made,
+            cached: self.is_cached,
+            ..ReceiptDetail::default()
+        };
+        if let Some(reached) = &self.reached {
+            reached.receipt().describe(&mut detail);
+        }
+        detail
+    }
+}
+
+impl egress::Receipt {
+    fn describe(self, detail: &mut ReceiptDetail) {
+        let exchange = |host: egress::HostReceipt| Exchange {
+            scheme: host.scheme.to_owned(),
+            host: host.host,
+            port: host.port,
+            address: host.address.map(|address| address.to_string()),
+            requests: host.requests,
+            failures: host.failures,
+            sent_bytes: host.sent_bytes,
+            received_bytes: host.received_bytes,
+        };
+        detail.exchanges = self.hosts.into_iter().map(exchange).collect();
+        detail.unlisted_requests = self.unlisted_host_requests;
+        detail.refusals = self.refusals.into_iter().map(|refusal| refusal.text).collect();
+        detail.unlisted_refusals = self.unlisted_refusals;
+        detail.secrets = self.secrets;
+        detail.redactions = u32::try_from(self.redactions).unwrap_or(u32::MAX);
+    }
+}
+
+/// To the microsecond: finer than that the clock is not worth.
+fn milliseconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}

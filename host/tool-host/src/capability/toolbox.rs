@@ -1,0 +1,82 @@
+//! `agent:tool/toolbox`: the run's other tools, for components that the policy grants it.
+//!
+//! The guest runs on a thread of its own and borrows nothing of the run. So a call is handed to the task that waits for
+//! the guest (`call/nested.rs`), which makes it and hands the answer back.
+
+use agent_core::words::{ToolOutcome, ToolReturn};
+use tokio::sync::{mpsc, oneshot};
+use wasmtime::component::{HasSelf, Linker};
+
+use super::imports::Imports;
+use crate::bindings::agent::tool::toolbox::{Host, add_to_linker};
+use crate::bindings::agent::tool::types::Fault;
+
+pub(super) const IMPORTS: Imports = Imports::Contract("toolbox");
+
+/// A call that a guest asks for.
+#[derive(Debug)]
+pub(crate) struct NestedCall {
+    pub(crate) name: String,
+    /// JSON text, as the guest wrote it.
+    pub(crate) arguments: String,
+    pub(crate) answer: oneshot::Sender<ToolReturn>,
+}
+
+/// The way to the run's tools; absent where nothing is granted, for calls that are nested themselves, and outside of runs.
+#[derive(Debug, Default)]
+pub(crate) struct ToolboxState(pub(crate) Option<Outer>);
+
+/// A call that may call tools.
+#[derive(Debug)]
+pub(crate) struct Outer {
+    /// What may be called, sorted.
+    pub(crate) names: Vec<String>,
+    pub(crate) calls: mpsc::Sender<NestedCall>,
+}
+
+pub(super) fn link<T: Send + 'static>(
+    linker: &mut Linker<T>,
+    state: fn(&mut T) -> &mut ToolboxState,
+) -> wasmtime::Result<()> {
+    add_to_linker::<T, HasSelf<ToolboxState>>(linker, state)
+}
+
+impl Host for ToolboxState {
+    async fn call(&mut self, name: String, arguments: String) -> Result<String, Fault> {
+        let Some(Outer { calls, .. }) = &self.0 else {
+            return Err(fault("denied", "this call may not call tools"));
+        };
+        let (answer, answered) = oneshot::channel();
+        // Whoever serves these calls ends with this one's own call, which interrupts the guest.
+        let gone = || fault("unavailable", "the run has ended");
+        calls.send(NestedCall { name, arguments, answer }).await.map_err(|_| gone())?;
+        let returned = answered.await.map_err(|_| gone())?;
+        match returned.receipt.outcome {
+            ToolOutcome::Ok => Ok(returned.content),
+            _ => Err(Fault { code: code(&returned), message: returned.content }),
+        }
+    }
+
+    async fn names(&mut self) -> Vec<String> {
+        self.0.as_ref().map(|outer| outer.names.clone()).unwrap_or_default()
+    }
+}
+
+fn fault(code: &str, message: &str) -> Fault {
+    Fault { code: code.into(), message: message.into() }
+}
+
+/// The contract's word for a call that gave no value.
+fn code(returned: &ToolReturn) -> String {
+    match returned.receipt.outcome {
+        ToolOutcome::UnknownTool => "unknown-tool",
+        ToolOutcome::InvalidArguments => "invalid-arguments",
+        ToolOutcome::NotRun => "limit-exceeded",
+        ToolOutcome::Failed => match &returned.receipt.code {
+            Some(code) => code,
+            None => "denied",
+        },
+        _ => "tool-failed",
+    }
+    .to_owned()
+}

@@ -1,0 +1,78 @@
+//! Answers of tools that say that equal arguments always have equal answers (`pure`), kept by component and arguments.
+//!
+//! Counts only for components that import nothing but the log: whatever else a tool could ask may answer otherwise next
+//! time. The answers went through every check when they were kept.
+
+use std::sync::Arc;
+
+use agent_core::words::ToolCall;
+use moka::future::Cache;
+use sha2::{Digest as _, Sha256};
+
+/// Most bytes of all answers together.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// What an entry weighs besides its answer: its key and the cache's own bookkeeping.
+const ENTRY_BYTES: usize = 128;
+
+/// The answers.
+#[derive(Debug)]
+pub(crate) struct PureAnswers(Cache<PureCall, Arc<str>>);
+
+/// A call, as far as its answer depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct PureCall([u8; 32]);
+
+impl PureCall {
+    pub(crate) fn new(component: &str, tool: &str, call: &ToolCall) -> Self {
+        let mut hasher = Sha256::new();
+        for part in [component, tool, &call.arguments_digest()] {
+            // With its length before it, no part can be read as the end of another.
+            hasher.update((part.len() as u64).to_be_bytes());
+            hasher.update(part);
+        }
+        Self(hasher.finalize().into())
+    }
+}
+
+impl PureAnswers {
+    pub(crate) fn new() -> Self {
+        let weigh = |_: &PureCall, answer: &Arc<str>| {
+            u32::try_from(answer.len().saturating_add(ENTRY_BYTES)).unwrap_or(u32::MAX)
+        };
+        Self(Cache::builder().max_capacity(MOST_BYTES).weigher(weigh).build())
+    }
+
+    pub(crate) async fn get(&self, call: &PureCall) -> Option<Arc<str>> {
+        self.0.get(call).await
+    }
+
+    pub(crate) async fn keep(&self, call: PureCall, answer: &str) {
+        self.0.insert(call, answer.into()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_is_that_of_this_code_this_tool_and_these_arguments() {
+        let answers = PureAnswers::new();
+        let call = |component, tool, arguments| {
+            PureCall::new(component, tool, &ToolCall { id: "1".into(), name: "t".into(), arguments })
+        };
+        answers.keep(call("sha256:1", "t", json!({"a": 1, "b": 2})), "3").await;
+        let kept = answers.get(&call("sha256:1", "t", json!({"b": 2, "a": 1}))).await;
+        assert_eq!(kept.as_deref(), Some("3"));
+        for other in [
+            call("sha256:2", "t", json!({"a": 1, "b": 2})),
+            call("sha256:1", "u", json!({"a": 1, "b": 2})),
+            call("sha256:1", "t", json!({"a": 1, "b": 3})),
+        ] {
+            assert_eq!(answers.get(&other).await, None);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! How the tools of a component are called: by the contract, as JSON text, or by the typed functions that it exports,
+//! whose arguments and answers `typed/` maps to JSON and back.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use wasmtime::component::{Component as Code, ComponentExportIndex, InstancePre, Val};
+use wasmtime::{Engine, Store};
+
+use crate::bindings::AnyToolPre;
+use crate::bindings::exports::agent::tool::tool::{Failure, ToolDef};
+use crate::call::{CallState, Progress};
+use crate::component::detail;
+use crate::error::LoadError;
+use crate::typed::{self, Mismatch, TypedTool};
+
+/// How a component is called.
+pub(crate) enum Surface {
+    /// `agent:tool/tool`.
+    Contract(AnyToolPre<CallState>),
+    /// Functions of its own, by the names of their tools.
+    Typed { pre: InstancePre<CallState>, functions: BTreeMap<String, TypedFunction> },
+}
+
+/// A function that is a tool.
+pub(crate) struct TypedFunction {
+    tool: TypedTool,
+    index: ComponentExportIndex,
+}
+
+/// A call with its arguments as the component takes them.
+pub(crate) enum Prepared<'a> {
+    Contract { pre: &'a AnyToolPre<CallState>, tool: &'a str, arguments: &'a str },
+    Typed { pre: &'a InstancePre<CallState>, function: &'a TypedFunction, parameters: Vec<Val> },
+}
+
+/// What a tool returned.
+pub(crate) enum Returned {
+    /// JSON text.
+    Value(String),
+    /// Its own failure.
+    Failure(Failure),
+    /// Something that cannot be told as JSON.
+    Mismatch(Mismatch),
+}
+
+impl Surface {
+    /// The typed functions of a component that was linked. `bytes` is the component, for its documentation. Computes for
+    /// as long as its types are large.
+    pub(crate) fn typed(
+        engine: &Engine,
+        code: &Code,
+        bytes: &[u8],
+        pre: InstancePre<CallState>,
+    ) -> Result<Self, LoadError> {
+        let tools = typed::read(&code.component_type(), engine, bytes)
+            .map_err(|refusal| LoadError::Typed(refusal.to_string()))?;
+        let mut functions = BTreeMap::new();
+        for tool in tools {
+            let instance = tool.export.interface.as_deref();
+            let instance = instance.and_then(|name| code.get_export_index(None, name));
+            let index = code.get_export_index(instance.as_ref(), &tool.export.function);
+            let gone = || LoadError::Typed(format!("the function of {} is not among its exports", tool.name));
+            let index = index.ok_or_else(gone)?;
+            functions.insert(tool.name.clone(), TypedFunction { tool, index });
+        }
+        Ok(Self::Typed { pre, functions })
+    }
+
+    /// Whether values move to the host one by one instead of as one text.
+    pub(crate) fn is_typed(&self) -> bool {
+        matches!(self, Self::Typed { .. })
+    }
+
+    /// A call, or what is wrong with its arguments. Absent if there is no such tool.
+    pub(crate) fn prepare<'a>(
+        &'a self,
+        tool: &'a str,
+        arguments: &'a str,
+    ) -> Option<Result<Prepared<'a>, Mismatch>> {
+        match self {
+            Self::Contract(pre) => Some(Ok(Prepared::Contract { pre, tool, arguments })),
+            Self::Typed { pre, functions } => {
+                let function = functions.get(tool)?;
+                // It has been checked against the schema; it was JSON before it was text.
+                let arguments = serde_json::from_str(arguments).unwrap_or(Value::Null);
+                let parameters = function.tool.encode(&arguments);
+                Some(parameters.map(|parameters| Prepared::Typed { pre, function, parameters }))
+            }
+        }
+    }
+}
+
+impl TypedFunction {
+    fn describe(&self) -> ToolDef {
+        ToolDef {
+            name: self.tool.name.clone(),
+            description: self.tool.description.clone(),
+            input_schema: self.tool.input_schema.to_string(),
+            output_schema: Some(self.tool.output_schema.to_string()),
+            // Types say nothing of what a call does.
+            hints: vec![],
+        }
+    }
+}
+
+/// The tools of a component, as it describes them; nothing if it has to be asked.
+pub(crate) fn described(surface: &Surface) -> Result<Vec<ToolDef>, &AnyToolPre<CallState>> {
+    match surface {
+        Surface::Contract(pre) => Err(pre),
+        Surface::Typed { functions, .. } => Ok(functions.values().map(TypedFunction::describe).collect()),
+    }
+}
+
+impl Prepared<'_> {
+    /// Makes an instance and calls the tool.
+    pub(crate) async fn call(
+        self,
+        store: &mut Store<CallState>,
+        progress: &Progress,
+    ) -> wasmtime::Result<Returned> {
+        match self {
+            Self::Contract { pre, tool, arguments } => {
+                let instance = pre.instantiate_async(&mut *store).await?;
+                progress.instantiated();
+                let returned = instance.agent_tool_tool().call_call(store, tool, arguments).await?;
+                Ok(match returned {
+                    Ok(output) => Returned::Value(output.value),
+                    Err(failure) => Returned::Failure(failure),
+                })
+            }
+            Self::Typed { pre, function, parameters } => {
+                let instance = pre.instantiate_async(&mut *store).await?;
+                progress.instantiated();
+                let Some(callee) = instance.get_func(&mut *store, &function.index) else {
+                    return Err(wasmtime::Error::msg("the function is not among the instance's exports"));
+                };
+                let mut results = function.tool.results();
+                callee.call_async(&mut *store, &parameters, &mut results).await?;
+                Ok(match function.tool.decode(&results) {
+                    Ok(Ok(value)) => Returned::Value(value.to_string()),
+                    Ok(Err(failed)) => Returned::Failure(Failure {
+                        code: failed.code.unwrap_or_else(|| "failed".into()),
+                        message: failed.message,
+                        meta: vec![],
+                    }),
+                    Err(mismatch) => Returned::Mismatch(mismatch),
+                })
+            }
+        }
+    }
+}
+
+/// A linked component that exports the contract.
+pub(crate) fn contract(pre: InstancePre<CallState>) -> Result<Surface, LoadError> {
+    AnyToolPre::new(pre).map(Surface::Contract).map_err(|error| LoadError::Link(detail(&error)))
+}

@@ -1,0 +1,253 @@
+//! Components that keep values, are told the user, are signed, are for some callers only, or are called again.
+
+use std::fs;
+use std::sync::Arc;
+
+use agent_core::ports::{ToolRequest, ToolSet, Toolbox as _};
+use agent_core::secret::Secret;
+use agent_core::testing::TestKeyValues;
+use agent_core::words::{Principal, ToolCall, ToolOutcome, ToolReturn};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+use tool_host::{PolicyFile, signing};
+
+use crate::harness::{Host, Seen, built, config, limits, misbehaving};
+
+/// A host over one component, with a policy and a store of values.
+pub(crate) struct WithPolicy {
+    pub(crate) host: Host,
+    folder: TempDir,
+}
+
+impl WithPolicy {
+    pub(crate) async fn start(files: &[(&str, &[u8])], policy: &str) -> Self {
+        let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for (name, bytes) in files {
+            fs::write(tools.path().join(name), bytes).unwrap();
+        }
+        let file = folder.path().join("policy.toml");
+        fs::write(&file, policy).unwrap();
+        let seen = Arc::new(Seen::default());
+        let mut config = config(tools.path(), limits(), seen.clone());
+        config.limits.timeout = std::time::Duration::from_secs(20);
+        config.policy = PolicyFile::At(file);
+        config.key_value = Some(Arc::new(TestKeyValues::default()));
+        config.user_names_key = Some(Secret::new("key"));
+        Self { host: Host::over(config, tools, seen).await, folder }
+    }
+
+    /// Puts another policy in its place.
+    pub(crate) async fn change(&self, policy: &str) {
+        let aside = self.folder.path().join("aside");
+        fs::write(&aside, policy).unwrap();
+        fs::rename(aside, self.folder.path().join("policy.toml")).unwrap();
+        self.host.host.reload().await;
+    }
+
+    async fn call(&self, caller: &Principal, tool: &str, arguments: Value) -> ToolReturn {
+        call_as(&*self.host.host.current_for(caller), caller, tool, arguments).await
+    }
+
+    fn names_for(&self, caller: &Principal) -> Vec<String> {
+        let set = self.host.host.current_for(caller);
+        set.catalog().tools().iter().map(|tool| tool.name.clone()).collect()
+    }
+}
+
+pub(crate) async fn call_as(
+    tools: &dyn ToolSet,
+    caller: &Principal,
+    tool: &str,
+    arguments: Value,
+) -> ToolReturn {
+    let call = ToolCall { id: "1".into(), name: tool.into(), arguments };
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let request = ToolRequest::outside_of_runs("req-1", &call, deadline);
+    tools.call(ToolRequest { principal: caller, ..request }).await
+}
+
+/// An entry for a component of these bytes.
+pub(crate) fn entry(name: &str, bytes: &[u8], more: &str) -> String {
+    format!("[[component]]\nname = \"{name}\"\ndigest = \"sha256:{:x}\"\n{more}\n", Sha256::digest(bytes))
+}
+
+fn ok(returned: &ToolReturn) -> Value {
+    assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{}", returned.content);
+    serde_json::from_str(&returned.content).unwrap()
+}
+
+fn keeper() -> Vec<u8> {
+    misbehaving("keeps-values")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_are_kept_under_a_grant_for_each_user_or_for_all() {
+    let (keeper, alice, bob) = (keeper(), Principal::user("alice"), Principal::user("bob"));
+    let entry = |lines: &str| entry("keeps-values", &keeper, lines);
+    let granted = WithPolicy::start(&[("keeps-values.wasm", &keeper)], "# nothing").await;
+    let faults = granted.host.faults();
+    assert_eq!(
+        faults,
+        ["keeps-values.wasm: imports agent:tool/key-value, and the policy (TOOLS_POLICY) does not grant it a place to keep \
+          values: the log has the lines to write"]
+    );
+    granted.change(&entry("key-value = { scope = \"user\", bytes = 20 }")).await;
+    assert_eq!(granted.host.faults(), Vec::<String>::new());
+    let keep = async |caller: &Principal, value: Value| {
+        granted.call(caller, "keep", json!({"key": "k", "value": value})).await
+    };
+    assert_eq!(ok(&keep(&alice, json!("hers")).await)["value"], "hers");
+    assert_eq!(ok(&keep(&bob, Value::Null).await)["value"], Value::Null);
+    assert_eq!(ok(&keep(&alice, Value::Null).await)["value"], "hers");
+    assert!(keep(&alice, Value::Null).await.receipt.is_per_user());
+    let nobody = keep(Principal::nobody(), Value::Null).await;
+    assert!(nobody.content.starts_with("Error: denied: "), "{}", nobody.content);
+    let full = keep(&alice, json!("x".repeat(20))).await;
+    assert!(full.content.starts_with("Error: quota-exceeded: "), "{}", full.content);
+    assert_eq!(full.receipt.code(), Some("quota-exceeded"));
+    // Another scope is another space.
+    granted.change(&entry("key-value = { scope = \"component\" }")).await;
+    assert_eq!(ok(&keep(&bob, json!("all's")).await)["value"], "all's");
+    assert_eq!(ok(&keep(&alice, Value::Null).await)["value"], "all's");
+    // Taken away while a run goes on.
+    let set = granted.host.host.current_for(&alice);
+    granted.change("# nothing").await;
+    let denied = call_as(&*set, &alice, "keep", json!({"key": "k"})).await;
+    assert!(denied.content.starts_with("Error: denied: the operator"), "{}", denied.content);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_knows_a_user_by_a_name_of_its_own() {
+    let (one, other) = (keeper(), keeper());
+    let lines = "key-value = { scope = \"component\" }";
+    let granted =
+        WithPolicy::start(&[("keeps-values.wasm", &one)], &entry("keeps-values", &one, lines)).await;
+    let who = async |granted: &WithPolicy, caller: &Principal| {
+        ok(&granted.call(caller, "who", json!({})).await)["user"].clone()
+    };
+    let alice = who(&granted, &Principal::user("alice")).await;
+    let name = alice.as_str().unwrap();
+    assert!(name.starts_with("user_") && !name.contains("alice"), "{name}");
+    assert_eq!(who(&granted, &Principal::user("alice")).await, alice);
+    assert_ne!(who(&granted, &Principal::user("bob")).await, alice);
+    assert_eq!(who(&granted, Principal::nobody()).await, Value::Null);
+    let renamed = WithPolicy::start(&[("other.wasm", &other)], &entry("other", &other, lines)).await;
+    assert_ne!(who(&renamed, &Principal::user("alice")).await, alice);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_made_again_as_the_tool_says_and_never_when_it_destroys() {
+    let keeper = keeper();
+    let lines = entry("keeps-values", &keeper, "key-value = { scope = \"component\" }");
+    let granted = WithPolicy::start(&[("keeps-values.wasm", &keeper)], &lines).await;
+    let fail = async |tool: &str, first: i64, crash: bool| {
+        let key = format!("{tool}-{first}-{crash}");
+        let arguments = json!({"key": key, "first": first, "crash": crash});
+        let returned = granted.call(Principal::nobody(), tool, arguments).await;
+        let attempts = returned.receipt.detail.as_ref().unwrap().attempts;
+        (returned.receipt.outcome, attempts)
+    };
+    use ToolOutcome::{Failed, Ok, Trapped};
+    for (tool, first, crash, expected) in [
+        ("fail_first", 1, false, (Failed, 1)),
+        ("fail_first", 1, true, (Trapped, 1)),
+        ("fail_first_read_only", 2, false, (Ok, 3)),
+        ("fail_first_read_only", 3, false, (Failed, 3)),
+        ("fail_first_read_only", 1, true, (Ok, 2)),
+        ("fail_first_read_only", 2, true, (Trapped, 2)),
+        ("fail_first_idempotent", 2, false, (Ok, 3)),
+        ("fail_first_idempotent", 1, true, (Trapped, 1)),
+        ("fail_first_destructive", 1, false, (Failed, 1)),
+    ] {
+        assert_eq!(fail(tool, first, crash).await, expected, "{tool} {first} {crash}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_not_use_a_component_does_not_have_its_tools() {
+    let (calculator, keeper) = (built("tools", "calculator"), keeper());
+    let premium = |id: &str| Principal { tier: Some("premium".into()), ..Principal::user(id) };
+    let kept = "key-value = { scope = \"user\" }\n";
+    let policy = entry("calculator", &calculator, "tiers = [\"premium\"]\nusers = [\"carol\"]")
+        + &entry("keeps-values", &keeper, &format!("roles = [\"admin\"]\n{kept}"));
+    let files: &[(&str, &[u8])] = &[("calculator.wasm", &calculator), ("keeps-values.wasm", &keeper)];
+    let granted = WithPolicy::start(files, &policy).await;
+    assert_eq!(granted.host.faults(), Vec::<String>::new());
+    let nobody = Principal::nobody();
+    assert_eq!(granted.names_for(nobody), Vec::<String>::new());
+    for caller in [premium("u1"), Principal::user("carol")] {
+        assert_eq!(granted.names_for(&caller), ["calculate"], "{caller:?}");
+    }
+    let admin = Principal { role: Some("admin".into()), ..premium("root") };
+    assert_eq!(granted.names_for(&admin).len(), 7);
+    // Those who may use the same have one digest, so that they share answers, and others have others.
+    let digest = |caller: &Principal| granted.host.host.current_for(caller).catalog().digest().to_owned();
+    assert_eq!(digest(&premium("u1")), digest(&premium("u2")));
+    assert_eq!(digest(&premium("u1")), digest(&Principal::user("carol")));
+    assert_ne!(digest(&premium("u1")), digest(nobody));
+    assert_ne!(digest(&premium("u1")), digest(&admin));
+    // A call by name is answered as of a tool that does not exist.
+    let unknown = granted.call(nobody, "calculate", json!({"expression": "1+1"})).await;
+    assert_eq!(unknown.receipt.outcome, ToolOutcome::UnknownTool);
+    // Narrowed while a run goes on: from the next call.
+    let set = granted.host.host.current_for(&premium("u1"));
+    let calculate = async || call_as(&*set, &premium("u1"), "calculate", json!({"expression": "1+1"})).await;
+    ok(&calculate().await);
+    granted.change(&entry("calculator", &calculator, "users = [\"carol\"]")).await;
+    let denied = calculate().await;
+    assert!(denied.content.starts_with("Error: denied: the operator"), "{}", denied.content);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signature_stands_for_digests() {
+    let keeper = keeper();
+    let (own, foreign) = (signing::Key::generate().unwrap().0, signing::Key::generate().unwrap().0);
+    let policy = format!(
+        "[[component]]\nname = \"keeps-values\"\nsigner = \"{}\"\nkey-value = {{ scope = \"component\" }}\n",
+        own.public()
+    );
+    let granted = WithPolicy::start(&[("keeps-values.wasm", &keeper)], &policy).await;
+    assert_eq!(granted.host.names(), Vec::<String>::new(), "not signed");
+    let sign = async |bytes: &[u8]| {
+        granted.host.put("keeps-values.wasm.sig", bytes);
+        granted.host.host.reload().await;
+        granted.host.names().len()
+    };
+    assert_eq!(sign(&foreign.sign("keeps-values", &keeper)).await, 0, "by somebody else");
+    assert_eq!(sign(&own.sign("other", &keeper)).await, 0, "for another name");
+    assert_eq!(sign(&own.sign("keeps-values", b"other bytes")).await, 0, "of other bytes");
+    assert_eq!(sign(b"short").await, 0);
+    assert_eq!(sign(&own.sign("keeps-values", &keeper)).await, 6);
+    // A key that is trusted no more grants nothing from the next call on.
+    let set = granted.host.host.current_for(Principal::nobody());
+    granted.change(&policy.replace(own.public(), foreign.public())).await;
+    let denied = call_as(&*set, Principal::nobody(), "keep", json!({"key": "k"})).await;
+    assert!(denied.content.starts_with("Error: denied: the operator"), "{}", denied.content);
+    // The right signature of the key that is trusted now.
+    assert_eq!(sign(&foreign.sign("keeps-values", &keeper)).await, 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fuel_that_nobody_counts_is_not_promised() {
+    let calculator = built("tools", "calculator");
+    let policy = entry("calculator", &calculator, "limits = { fuel = 1000 }");
+    let uncounted = WithPolicy::start(&[("calculator.wasm", &calculator)], &policy).await;
+    let faults = uncounted.host.faults();
+    assert!(faults[0].contains("TOOL_FUEL_METERING=on"), "{faults:?}");
+
+    let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(tools.path().join("calculator.wasm"), &calculator).unwrap();
+    let file = folder.path().join("policy.toml");
+    fs::write(&file, &policy).unwrap();
+    let seen = Arc::new(Seen::default());
+    let mut counted = config(tools.path(), limits(), seen.clone());
+    (counted.metering, counted.policy) = (true, PolicyFile::At(file));
+    let counted = Host::over(counted, tools, seen).await;
+    let stopped = counted.call("calculate", json!({"expression": "1+1"})).await;
+    assert_eq!(stopped.receipt.outcome, ToolOutcome::TimedOut);
+    assert_eq!(
+        stopped.content,
+        "Error: the tool needed more than the 1000 instructions it may use and was stopped."
+    );
+}

@@ -1,0 +1,87 @@
+//! What a tool wants that it is not granted, found out by calling it.
+
+use std::fs;
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use agent_core::words::ToolOutcome;
+use serde_json::json;
+use tool_host::{Learned, PolicyFile};
+
+use crate::harness::{Host, Seen, built, config, limits, misbehaving};
+
+/// Calls a tool with that policy in force, and nothing else, and says what it wanted.
+async fn learn(file: &str, bytes: &[u8], policy: Option<&str>, tool: &str, arguments: serde_json::Value) -> (Learned, ToolOutcome) {
+    let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(tools.path().join(file), bytes).unwrap();
+    let seen = Arc::new(Seen::default());
+    let mut config = config(tools.path(), limits(), seen.clone());
+    config.limits.timeout = std::time::Duration::from_secs(20);
+    config.learn = true;
+    if let Some(policy) = policy {
+        let path = folder.path().join("policy.toml");
+        fs::write(&path, policy).unwrap();
+        config.policy = PolicyFile::At(path);
+    }
+    let host = Host::over(config, tools, seen).await;
+    assert_eq!(host.faults(), Vec::<String>::new());
+    let returned = host.call(tool, arguments).await;
+    (host.host.learned(tool).unwrap(), returned.receipt.outcome)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_happens_until_it_is_granted_and_the_lines_let_it_happen() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let asked = Arc::new(AtomicU32::new(0));
+    let count = asked.clone();
+    // Ends with the test's process.
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            count.fetch_add(1, Ordering::Relaxed);
+            let mut stream = stream.unwrap();
+            let mut buffer = [0; 1024];
+            let _head = stream.read(&mut buffer);
+            let answer = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi";
+            let _gone = std::io::Write::write_all(&mut stream, answer.as_bytes());
+        }
+    });
+    let fetcher = built("tools-granted", "http-fetch");
+    let url = json!({"url": format!("http://127.0.0.1:{port}/docs/page?q=1")});
+    let (first, outcome) = learn("http-fetch.wasm", &fetcher, None, "fetch", url.clone()).await;
+    assert_eq!((outcome, asked.load(Ordering::Relaxed)), (ToolOutcome::Failed, 0), "it is denied");
+    assert!(!first.is_complete);
+    for line in ["name = \"http-fetch\"", "digest = \"sha256:", "host = \"127.0.0.1\"", "path = \"/docs/page\"", "private = true"] {
+        assert!(first.lines.contains(line), "{line}: {}", first.lines);
+    }
+    let (second, outcome) = learn("http-fetch.wasm", &fetcher, Some(&first.lines), "fetch", url).await;
+    assert_eq!((outcome, asked.load(Ordering::Relaxed)), (ToolOutcome::Ok, 1));
+    assert!(second.is_complete, "{}", second.lines);
+    assert_eq!(second.lines, first.lines);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_it_imports_besides_stands_in_the_lines() {
+    let keeper = misbehaving("keeps-values");
+    let keep = json!({"key": "k", "value": "v"});
+    let (first, outcome) = learn("keeps-values.wasm", &keeper, None, "keep", keep.clone()).await;
+    assert_eq!(outcome, ToolOutcome::Failed);
+    assert!(first.lines.contains("key-value = { scope = \"user\", bytes = 65536 }"), "{}", first.lines);
+    let caller = misbehaving("calls-tools");
+    let call = json!({"name": "calculate"});
+    let (first, _) = learn("calls-tools.wasm", &caller, None, "call_tool", call.clone()).await;
+    assert!(first.lines.contains("toolbox = true"), "{}", first.lines);
+    let (second, _) = learn("calls-tools.wasm", &caller, Some(&first.lines), "call_tool", call).await;
+    assert!(second.is_complete, "{}", second.lines);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_needs_nothing_is_told_so() {
+    let calculator = built("tools", "calculator");
+    let (learned, outcome) =
+        learn("calculator.wasm", &calculator, None, "calculate", json!({"expression": "1+1"})).await;
+    assert_eq!((outcome, learned.is_complete), (ToolOutcome::Ok, true), "{}", learned.lines);
+}

@@ -1,0 +1,115 @@
+//! Components that call the run's other tools.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agent_core::ports::{NestedTools, ToolRequest, ToolSet, Toolbox as _};
+use agent_core::words::{Principal, ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use crate::granted_means::{WithPolicy, entry};
+use crate::harness::{built, misbehaving};
+
+/// The tools of a set, as a run offers them: a few calls at most.
+struct Nested {
+    tools: Arc<dyn ToolSet>,
+    left: std::sync::atomic::AtomicI32,
+}
+
+#[async_trait]
+impl NestedTools for Nested {
+    fn names(&self) -> Vec<String> {
+        self.tools.catalog().nestable().map(|tool| tool.name.clone()).collect()
+    }
+
+    async fn call(&self, name: &str, arguments: &str) -> ToolReturn {
+        if self.left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) <= 0 {
+            let receipt = ToolReceipt::new(name, ToolOutcome::NotRun);
+            return ToolReturn { content: "Error: no further calls.".into(), receipt };
+        }
+        let arguments = serde_json::from_str(arguments).unwrap();
+        let call = ToolCall { id: "1".into(), name: name.into(), arguments };
+        self.tools.call(ToolRequest::outside_of_runs("req-1", &call, deadline())).await
+    }
+}
+
+fn deadline() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+/// Calls a tool that may call others, which may make so many calls.
+async fn call(tools: &Arc<dyn ToolSet>, name: &str, arguments: Value, left: i32) -> ToolReturn {
+    let nested = Nested { tools: tools.clone(), left: left.into() };
+    let call = ToolCall { id: "1".into(), name: name.into(), arguments };
+    let request = ToolRequest::outside_of_runs("req-1", &call, deadline());
+    tools.call(ToolRequest { nested: Some(&nested), ..request }).await
+}
+
+fn ok(returned: &ToolReturn) -> Value {
+    assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{}", returned.content);
+    serde_json::from_str(&returned.content).unwrap()
+}
+
+async fn host() -> WithPolicy {
+    let (caller, calculator) = (misbehaving("calls-tools"), built("tools", "calculator"));
+    let policy = entry("calls-tools", &caller, "toolbox = true");
+    let files: &[(&str, &[u8])] = &[("calls-tools.wasm", &caller), ("calculator.wasm", &calculator)];
+    let host = WithPolicy::start(files, &policy).await;
+    assert_eq!(host.host.faults(), Vec::<String>::new());
+    host
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_calls_another_and_is_told_what_went_wrong() {
+    let host = host().await;
+    let tools = host.host.host.current_for(Principal::nobody());
+    let spec = tools.catalog().get("call_tool").unwrap();
+    assert!(spec.calls_tools && !spec.is_repeatable);
+    let sum = json!({"name": "calculate", "arguments": {"expression": "6*7"}});
+    let called = ok(&call(&tools, "call_tool", sum.clone(), 9).await);
+    assert_eq!(called["names"], json!(["calculate"]), "those that call tools cannot be called");
+    assert_eq!(called["answer"]["result"], "42");
+    for (arguments, code) in [
+        (json!({"name": "nope"}), "unknown-tool"),
+        (json!({"name": "calculate", "arguments": {}}), "invalid-arguments"),
+        (json!({"name": "calculate", "arguments": {"expression": "1/0"}}), "invalid-arguments"),
+    ] {
+        let called = ok(&call(&tools, "call_tool", arguments.clone(), 9).await);
+        assert_eq!(called["code"], code, "{arguments} {called}");
+    }
+    // Outside of a run there is nothing to call.
+    let alone = ok(&host.host.call("call_tool", sum).await);
+    assert_eq!((&alone["code"], &alone["names"]), (&json!("denied"), &json!([])));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_calls_for_ever_is_refused_in_the_end() {
+    let host = host().await;
+    let tools = host.host.host.current_for(Principal::nobody());
+    let sum = json!({"name": "calculate", "arguments": {"expression": "6*7"}});
+    let called = ok(&call(&tools, "call_tool_until_refused", sum, 50).await);
+    assert_eq!((&called["code"], &called["calls"]), (&json!("limit-exceeded"), &json!(51)));
+}
+
+/// Each of them waits for a call that needs a slot: they hold none of those.
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_that_call_never_hold_what_their_calls_wait_for() {
+    let host = host().await;
+    let tools = host.host.host.current_for(Principal::nobody());
+    let sum = json!({"name": "calculate", "arguments": {"expression": "6*7"}});
+    let calls = (0..64).map(|_| call(&tools, "call_tool", sum.clone(), 9));
+    for returned in futures::future::join_all(calls).await {
+        assert_eq!(ok(&returned)["answer"]["result"], "42");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_that_is_taken_away_ends_the_calls() {
+    let host = host().await;
+    let tools = host.host.host.current_for(Principal::nobody());
+    host.change("# nothing").await;
+    let sum = json!({"name": "calculate", "arguments": {"expression": "6*7"}});
+    let denied = call(&tools, "call_tool", sum, 9).await;
+    assert!(denied.content.starts_with("Error: denied: the operator"), "{}", denied.content);
+}
