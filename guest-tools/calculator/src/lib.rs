@@ -60,5 +60,5 @@ agent_tool::export! {
     /// Works out an arithmetic expression exactly. Use it for every calculation. Operators: + - * / % (remainder)
     /// ^ (power) and parentheses. Constants: pi e. Functions: sqrt cbrt abs round(x, decimals) floor ceil trunc
     /// min max exp ln log10 log2 sin cos tan asin acos atan, in radians. No variables or percentages.
-    calculate(Question) -> Answer, hints: [read_only, idempotent], timeout_ms: 1000;
+    calculate(Question) -> Answer, hints: [read_only, idempotent, pure], timeout_ms: 1000;
 }

@@ -36,5 +36,5 @@ fn json_query(Question { json, query }: Question) -> Result<Results, Failure> {
 agent_tool::export! {
     /// Runs a jq query on a JSON value: to pick, filter, sort, group, count or add up what is in it. There is one
     /// input and no file, module, environment or clock.
-    json_query(Question) -> Results, hints: [read_only, idempotent], timeout_ms: 2000;
+    json_query(Question) -> Results, hints: [read_only, idempotent, pure], timeout_ms: 2000;
 }

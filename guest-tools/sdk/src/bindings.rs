@@ -1,9 +1,22 @@
 //! What `wit-bindgen` makes of `wit/tool.wit`. Nothing here is written by hand; the rest of the crate gives
 //! these types and functions their names for authors.
+//!
+//! The world has everything that a tool may import, with a grant and without. A component imports only what its code
+//! calls: the linker drops the rest, and with it the need for a grant.
 
 wit_bindgen::generate!({
     path: "../../wit",
-    world: "sandboxed-tool",
+    inline: "
+        package agent:sdk;
+
+        world guest {
+            include agent:tool/sandboxed-tool@0.1.1;
+            include agent:tool/keeping@0.1.1;
+            include agent:tool/calling@0.1.1;
+        }
+    ",
+    world: "agent:sdk/guest",
+    generate_all,
     additional_derives: [PartialEq, Eq],
     default_bindings_module: "agent_tool::bindings",
     export_macro_name: "export_guest",

@@ -47,6 +47,14 @@ pub fn traceparent() -> Option<String> {
     get("traceparent")
 }
 
+/// Names the user on whose behalf the call is made: opaque, the same in every call of that user to this component, and
+/// of no use to another component. Absent where callers are not known. Answers of a run that called a component which
+/// asks this are not shared with other users, so ask only if it matters.
+#[must_use]
+pub fn user() -> Option<String> {
+    host::user()
+}
+
 /// A further fact, if the host knows it.
 #[must_use]
 pub fn get(key: &str) -> Option<String> {
@@ -81,6 +89,10 @@ mod host {
     }
 
     pub(super) fn get(_key: &str) -> Option<String> {
+        None
+    }
+
+    pub(super) fn user() -> Option<String> {
         None
     }
 }

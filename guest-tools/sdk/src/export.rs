@@ -14,8 +14,9 @@ use crate::Failure;
 /// Hints are promises that the host acts on:
 ///
 /// * `read_only`: a call changes nothing, so it may run beside others and be repeated.
-/// * `idempotent`: the same call again changes nothing more, so it may be repeated. With `read_only` it promises
-///   the same result too, which may then be kept: so neither a clock nor a search is both.
+/// * `idempotent`: the same call again changes nothing more, so it may be repeated.
+/// * `pure`: the answer depends on the arguments and on nothing else, so it may be kept and given again. It counts only
+///   for a component that imports nothing but the log: neither a clock nor a search can be pure.
 /// * `destructive`: a call may lose something, so it is never repeated.
 /// * `timeout_ms: N`: a call is done after N milliseconds or may be interrupted. It can shorten the host's limit,
 ///   never lengthen it.
@@ -159,6 +160,9 @@ macro_rules! hint {
     (idempotent) => {
         ("idempotent", "true")
     };
+    (pure) => {
+        ("pure", "true")
+    };
     (destructive) => {
         ("destructive", "true")
     };
@@ -166,7 +170,7 @@ macro_rules! hint {
         compile_error!(concat!(
             "unknown hint `",
             stringify!($other),
-            "`: it is one of read_only, idempotent, destructive"
+            "`: it is one of read_only, idempotent, pure, destructive"
         ))
     };
 }

@@ -37,19 +37,24 @@
 //!
 //! The crate compiles natively too, so that a tool's logic is tested with a plain `cargo test`: there [`log`]
 //! and [`progress`] write to standard error, [`clock`] reads the machine's, and [`context`] tells of an unhurried call.
+//! [`key_value`], [`config`], [`secrets`] and [`toolbox`] have doubles that a test fills, each thread its own.
 
 #[doc(hidden)]
 pub mod bindings;
 pub mod clock;
 mod component;
+pub mod config;
 pub mod context;
 mod describe;
 mod export;
 mod failure;
 #[cfg(feature = "http")]
 pub mod http;
+pub mod key_value;
 pub mod log;
 pub mod progress;
+pub mod secrets;
+pub mod toolbox;
 
 pub use bindings::exports::agent::tool::tool::{Failure, Output, ToolDef};
 pub use component::{Component, NoArguments};

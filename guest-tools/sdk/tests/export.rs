@@ -57,7 +57,7 @@ agent_tool::export! {
     add(Sum) -> Total, hints: [read_only, idempotent], timeout_ms: 250;
 
     /// Keeps anything.
-    keep(Anything) -> usize;
+    keep(Anything) -> usize, hints: [pure];
 
     /// Forgets everything.
     forget(NoArguments) -> (), hints: [destructive];
@@ -69,7 +69,8 @@ fn call(name: &str, arguments: &str) -> Result<String, Failure> {
 
 #[test]
 fn tools_are_described_by_their_types_and_comments() {
-    let [add, _, forget] = Tools::describe().try_into().unwrap();
+    let [add, keep, forget] = Tools::describe().try_into().unwrap();
+    assert_eq!(keep.hints, [("pure".to_owned(), "true".to_owned())]);
     assert_eq!(
         (add.name.as_str(), add.description.as_str()),
         ("add", "Adds up whole numbers.\n\nNot fractions.")
