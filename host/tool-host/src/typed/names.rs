@@ -1,0 +1,69 @@
+//! Names of tools: `interface_function`, kebab to snake case.
+
+use super::Export;
+use super::refusal::Refusal;
+use crate::untrusted_text::printable;
+
+/// Longest tool name, in bytes; providers allow 64.
+const TOOL_NAME_BYTES: usize = 63;
+
+/// Longest name of a stranger that an error shows, in bytes.
+const SHOWN_BYTES: usize = 100;
+
+/// Exports that are another contract's, not functions to call: what WASI defines is called by hosts of that kind
+/// (`wasi:cli/run`, `wasi:http/incoming-handler`), and `agent:tool` is our own contract.
+const OTHER_CONTRACTS: [&str; 2] = ["wasi:", "agent:tool/"];
+
+/// Whether an export is one of another contract.
+pub(super) fn is_other_contract(export: &str) -> bool {
+    OTHER_CONTRACTS.iter().any(|prefix| export.starts_with(prefix))
+}
+
+/// `acme:inventory/stock` of `acme:inventory/stock@1.0.0`.
+pub(super) fn without_version(export: &str) -> &str {
+    export.split_once('@').map_or(export, |(name, _version)| name)
+}
+
+/// `stock` of `acme:inventory/stock@1.0.0`, and an inline interface's own name.
+pub(super) fn interface(export: &str) -> &str {
+    let name = without_version(export);
+    name.rsplit_once('/').map_or(name, |(_package, interface)| interface)
+}
+
+/// The tool's name.
+pub(super) fn tool(export: &Export) -> Result<String, Refusal> {
+    let name = match &export.interface {
+        None => export.function.clone(),
+        Some(instance) => format!("{}_{}", interface(instance), export.function),
+    };
+    let name = name.replace('-', "_").to_ascii_lowercase();
+    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    if name.len() <= TOOL_NAME_BYTES
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.bytes().all(is_word)
+    {
+        return Ok(name);
+    }
+    Err(Refusal::Name { function: shown(export), name: printable(&name, SHOWN_BYTES) })
+}
+
+/// The function for an error's text: printable and bounded.
+pub(super) fn shown(export: &Export) -> String {
+    let bounded = |name: &str| printable(name, SHOWN_BYTES);
+    let interface = export.interface.as_deref().map(bounded);
+    Export { interface, function: bounded(&export.function) }.shown()
+}
+
+/// The first few names of exports.
+pub(super) fn some<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    const LISTED: usize = 5;
+    let more = names.len().saturating_sub(LISTED);
+    let mut listed: Vec<_> = names.take(LISTED).map(|name| printable(name, SHOWN_BYTES)).collect();
+    if listed.is_empty() {
+        return "nothing".to_owned();
+    }
+    if more > 0 {
+        listed.push(format!("and {more} more"));
+    }
+    listed.join(", ")
+}

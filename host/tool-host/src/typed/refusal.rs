@@ -1,0 +1,89 @@
+//! Why a component's functions cannot be served as tools.
+
+use super::read::MOST_TOOLS;
+use super::wit_type::{DEPTH, LABEL_BYTES, MOST_PARTS};
+
+/// Why a component's functions cannot be served as tools. Names are the component's own, bounded and printable.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// There is no function to call.
+    #[error("exports no function that could be a tool; it exports {0}")]
+    NoFunction(String),
+    /// A type has no form in JSON.
+    #[error(
+        "has {what} in {place} of {function}, which cannot be passed as JSON: leave that function out of the world it is built for, or write a component around it"
+    )]
+    Unsupported {
+        /// The function.
+        function: String,
+        /// The kind of type.
+        what: &'static str,
+        /// Where in the function.
+        place: String,
+    },
+    /// The function runs on beside its caller.
+    #[error(
+        "exports {function} as an `async` function, which this host does not call: export it as a plain one"
+    )]
+    Async {
+        /// The function.
+        function: String,
+    },
+    /// A type is too deep.
+    #[error("nests types more than {DEPTH} deep in {place} of {function}: flatten them")]
+    TooDeep {
+        /// The function.
+        function: String,
+        /// Where in the function.
+        place: String,
+    },
+    /// There are too many types.
+    #[error(
+        "has more than {MOST_PARTS} fields, cases and types in what its functions take and return, counted up to {function}: export fewer functions, or smaller types"
+    )]
+    TooManyParts {
+        /// The function at which the budget was exhausted.
+        function: String,
+    },
+    /// A field, case or parameter has too long a name.
+    #[error("has a name of more than {LABEL_BYTES} bytes in {place} of {function}: shorten it")]
+    LongLabel {
+        /// The function.
+        function: String,
+        /// Where in the function.
+        place: String,
+    },
+    /// There are too many functions.
+    #[error("exports more than {MOST_TOOLS} functions: split it into several components")]
+    TooManyTools,
+    /// The name would not do for a tool.
+    #[error(
+        "exports {function}, whose name as a tool would be {name:?}: it must be a letter a-z and then up to 62 of a-z, 0-9 and '_'"
+    )]
+    Name {
+        /// The function.
+        function: String,
+        /// The name it would have.
+        name: String,
+    },
+    /// Two functions would have one name.
+    #[error("exports {first} and {second}, which would both be the tool {name:?}: rename one of them")]
+    Collision {
+        /// One of the functions.
+        first: String,
+        /// The other.
+        second: String,
+        /// The name of both.
+        name: String,
+    },
+    /// A schema is too long to be told to a model.
+    #[error("takes or returns too much in {function}: its JSON Schema has {bytes} bytes and may have {most}")]
+    LongSchema {
+        /// The function.
+        function: String,
+        /// What it has.
+        bytes: usize,
+        /// What it may have.
+        most: usize,
+    },
+}
