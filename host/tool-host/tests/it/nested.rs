@@ -69,7 +69,7 @@ async fn a_tool_calls_another_and_is_told_what_went_wrong() {
     let sum = json!({"name": "calculate", "arguments": {"expression": "6*7"}});
     let called = ok(&call(&tools, "call_tool", sum.clone(), 9).await);
     assert_eq!(called["names"], json!(["calculate"]), "those that call tools cannot be called");
-    assert_eq!(called["answer"]["result"], "42");
+    assert_eq!(called["answer"]["value"], "42");
     for (arguments, code) in [
         (json!({"name": "nope"}), "unknown-tool"),
         (json!({"name": "calculate", "arguments": {}}), "invalid-arguments"),
@@ -100,7 +100,7 @@ async fn tools_that_call_never_hold_what_their_calls_wait_for() {
     let sum = json!({"name": "calculate", "arguments": {"expression": "6*7"}});
     let calls = (0..64).map(|_| call(&tools, "call_tool", sum.clone(), 9));
     for returned in futures::future::join_all(calls).await {
-        assert_eq!(ok(&returned)["answer"]["result"], "42");
+        assert_eq!(ok(&returned)["answer"]["value"], "42");
     }
 }
 

@@ -1,0 +1,76 @@
+//! A script that calls the run's other tools: one model call does what took ten.
+
+use acceptance::{Component, Model, Service, count_tokens, order};
+use serde_json::{Value, json};
+
+const TOOLBOX: &str = "toolbox = true";
+
+async fn start(model: &Model) -> Service {
+    Service::variant_a()
+        .model(model)
+        .tools(["calculator", "text-stats"])
+        .granting([(&Component::granted("code-eval"), TOOLBOX)])
+        .start()
+        .await
+}
+
+/// What the tool answered, of a run whose model obeyed.
+async fn run_code(service: &Service, code: &str) -> (Value, Value) {
+    let result = service.result_of(&order("run_code", &json!({ "code": code }))).await;
+    let output = result["output"].as_str().unwrap();
+    (result["toolCalls"][0]["outcome"].clone(), serde_json::from_str(output).unwrap_or(json!(output)))
+}
+
+#[tokio::test]
+async fn a_script_has_the_runs_other_tools() {
+    let model = Model::openai().await;
+    model.obeys();
+    let service = start(&model).await;
+    let sum = "let sum = 0; for (const n of [1, 2, 3]) sum += Number(tools.calculate({expression: `${n}^2`}).value); sum";
+    assert_eq!(run_code(&service, sum).await, (json!("ok"), json!({"result": 14})));
+    let names = "Object.keys(tools)";
+    assert_eq!(run_code(&service, names).await.1["result"], json!(["calculate", "text_stats"]));
+    // Itself it cannot call, in no way.
+    let (outcome, answer) = run_code(&service, "tools.run_code({code: '1'})").await;
+    assert_eq!(outcome, "failed", "{answer}");
+    let caught = "try { tools.calculate({expression: '1/0'}) } catch (error) { [error.tool, error.code] }";
+    assert_eq!(run_code(&service, caught).await.1["result"], json!(["calculate", "invalid-arguments"]));
+}
+
+#[tokio::test]
+async fn a_script_that_calls_for_ever_ends_and_the_run_goes_on() {
+    let model = Model::openai().await;
+    model.obeys();
+    let service = start(&model).await;
+    let (outcome, answer) = run_code(&service, "for (;;) tools.calculate({expression: '1+1'})").await;
+    assert_eq!(outcome, "failed", "{answer}");
+    assert!(answer.as_str().unwrap().contains("limit-exceeded"), "{answer}");
+    assert_eq!(run_code(&service, "for (;;) {}").await.0, "timed_out");
+    assert_eq!(run_code(&service, "1 + 1").await.1, json!({"result": 2}));
+}
+
+/// The task of the README: with code mode it takes two model calls, and far fewer tokens.
+#[tokio::test]
+async fn ten_steps_in_one_script_cost_two_model_calls() {
+    let model = Model::openai().await;
+    let expressions = (1..=10).map(|n| format!("{n} * 17"));
+    for expression in expressions {
+        model.asks_for("calculate", json!({ "expression": expression }));
+    }
+    model.says("done");
+    let code = "let all = []; for (let n = 1; n <= 10; n++) all.push(tools.calculate({expression: `${n} * 17`}).value); all";
+    let service = start(&model).await;
+    let without = service.result_of("multiply").await;
+    assert_eq!(without["stopReason"], "max_iterations", "ten calls leave none for the answer");
+    let calls = model.calls().len();
+    model.asks_for("run_code", json!({ "code": code })).says("done");
+    let with = service.result_of("multiply").await;
+    assert_eq!((&with["stopReason"], model.calls().len() - calls), (&json!("completed"), 2), "{with:#}");
+    let tokens = |bodies: &[acceptance::Request]| -> usize {
+        let read = bodies.iter().map(|request| count_tokens(&request.body.to_string()));
+        read.map(|counts| *counts.values().max().unwrap()).sum()
+    };
+    let all = model.calls();
+    let (before, after) = all.split_at(calls);
+    assert!(tokens(after) * 3 < tokens(before), "{} and {}", tokens(after), tokens(before));
+}
