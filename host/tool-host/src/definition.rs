@@ -80,6 +80,9 @@ impl Definition {
             description,
             input_schema,
             is_repeatable: is_repeatable(&described.hints),
+            is_read_only: is_read_only(&described.hints),
+            // Nobody serves `toolbox` yet.
+            calls_tools: false,
         };
         let run_time = MeanTime::default();
         Ok(Self { spec, hints: described.hints, timeout, run_time, oddities, arguments, output })
@@ -181,6 +184,11 @@ fn check_hints(hints: &[(String, String)]) -> Result<Vec<String>, String> {
 /// Whether a call whose answer was lost may be made again.
 fn is_repeatable(hints: &[(String, String)]) -> bool {
     hints.iter().any(|(key, value)| matches!(key.as_str(), "read-only" | "idempotent") && value == "true")
+}
+
+/// Whether a call changes nothing, as the tool says.
+fn is_read_only(hints: &[(String, String)]) -> bool {
+    hints.iter().any(|(key, value)| key == "read-only" && value == "true")
 }
 
 /// The known hint that an unknown one differs from by its punctuation, its case or a letter or two.
