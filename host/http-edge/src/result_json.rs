@@ -118,7 +118,7 @@ impl<'a> From<&'a ToolReceipt> for ReceiptBody<'a> {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::words::{StopReason, ToolOutcome};
+    use agent_core::words::{ReceiptDetail, StopReason, ToolOutcome};
     use serde_json::json;
 
     use super::*;
@@ -126,11 +126,14 @@ mod tests {
     #[test]
     fn a_result_has_the_shape_of_the_interface() {
         let call = ToolCall { id: "call_1".into(), name: "add".into(), arguments: json!({"a": 1, "b": 2}) };
+        // What operators read of a call stands beside it and stays out of the body.
+        let detail = ReceiptDetail { cause: Some("for operators".into()), ..ReceiptDetail::default() };
         let receipt = |name: &str, component: Option<&str>, outcome| ToolReceipt {
-            name: name.into(),
             component: component.map(str::to_owned),
             duration_ms: 0.5,
-            outcome,
+            nested: 2,
+            detail: Some(Box::new(detail.clone())),
+            ..ToolReceipt::new(name, outcome)
         };
         let result = AgentResult {
             id: "run_1".into(),

@@ -98,7 +98,7 @@ mod tests {
             name: format!("t{n:03}"),
             description: "d".repeat(2_000),
             input_schema: json!({ "type": "object", "properties": { "x": { "description": "any" } } }),
-            is_repeatable: true,
+            ..ToolSpec::default()
         };
         Catalog::new((0..count).map(tool).collect(), digest.into())
     }

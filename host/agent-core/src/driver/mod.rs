@@ -1,15 +1,16 @@
 //! Carries a run's steps out: asks the model, calls the tools, and journals every event before the next step.
+//!
+//! `tool_calls.rs` answers the calls of one reply, `nested.rs` those that tools make, `gen_ai.rs` has the spans.
 
 mod error;
 pub(crate) mod gen_ai;
+mod nested;
 #[cfg(test)]
 mod tests;
+mod tool_calls;
 
 use std::time::Instant;
 
-use futures::future::try_join;
-use futures::stream::{FuturesUnordered, StreamExt};
-use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use uuid::Uuid;
@@ -17,14 +18,10 @@ use uuid::Uuid;
 pub use error::RunError;
 
 use crate::ports::queue::ATTEMPTS;
-use crate::ports::{Epoch, Journal, Model, ModelRequest, ToolChoice, ToolRequest, ToolSet};
-use crate::run::{ModelCall, OpenCall, Run, Step, attempts_without_progress};
+use crate::ports::{Epoch, Journal, Model, ModelRequest, ToolChoice, ToolSet};
+use crate::run::{ModelCall, Run, Step, attempts_without_progress};
 use crate::usage_meter::UsageMeter;
-use crate::words::{AgentResult, Event, Grants, Principal, Task, ToolReturn};
-
-/// Most tool calls of one reply that run at once, so that one run takes a bounded share of the sandboxes that all runs
-/// have together.
-const CALLS_AT_ONCE: usize = 16;
+use crate::words::{AgentResult, Event, Task};
 
 /// What a run is driven with.
 #[derive(Clone, Copy)]
@@ -135,76 +132,6 @@ impl Driver<'_> {
         gen_ai::chat_ended(&span, &replied);
         Ok(call.replied(replied.map_err(RunError::Model)?))
     }
-
-    /// Up to 16 calls at once. Each answer is journaled as soon as it is there, so that no call that was answered
-    /// is ever made again; the calls go on while that is written.
-    async fn call_tools(&self, run: &mut Journaled, calls: Vec<OpenCall>) -> Result<Step, RunError> {
-        let once = |open: &&OpenCall| open.refusal.is_none() && !open.is_repeatable;
-        let indexes: Vec<_> = calls.iter().filter(once).map(|open| open.index).collect();
-        if !indexes.is_empty() {
-            self.note(run, Event::ToolsStarted { indexes }).await?;
-        }
-        let on_behalf = OnBehalf {
-            run_id: run.run.id().to_owned(),
-            principal: run.run.principal().clone(),
-            grants: run.run.grants().clone(),
-            attempt: run.run.attempt(),
-        };
-        let turns = Semaphore::new(CALLS_AT_ONCE);
-        let (sender, mut answered) = mpsc::unbounded_channel();
-        let call_all = async {
-            let sender = sender;
-            let mut answers: FuturesUnordered<_> =
-                calls.iter().map(|open| self.answer(open, &on_behalf, &turns)).collect();
-            while let Some(Some(answer)) = self.unless_cancelled(answers.next()).await {
-                // Nobody listens only once the journal has failed, which ends this future as well.
-                let _ = sender.send(answer);
-            }
-            Ok(())
-        };
-        let note_all = async {
-            let mut step = None;
-            while let Some((index, answer)) = answered.recv().await {
-                let answer = run.run.fit(index, answer);
-                step = Some(self.note(run, Event::ToolReturned { index, answer }).await?);
-            }
-            Ok::<_, RunError>(step)
-        };
-        let ((), step) = try_join(call_all, note_all).await?;
-        Ok(step.unwrap_or(Step::CallTools(calls)))
-    }
-
-    /// Answers a call, with a tool once it is its turn.
-    async fn answer(&self, open: &OpenCall, run: &OnBehalf, turns: &Semaphore) -> (usize, ToolReturn) {
-        if let Some(refusal) = &open.refusal {
-            return (open.index, refusal.clone());
-        }
-        // The semaphore is never closed, so there always is a permit.
-        let _turn = turns.acquire().await;
-        let request = ToolRequest {
-            request_id: self.request_id,
-            run_id: &run.run_id,
-            call_id: &open.id,
-            attempt: run.attempt,
-            principal: &run.principal,
-            grants: &run.grants,
-            call: &open.call,
-            deadline: self.deadline,
-        };
-        let span = gen_ai::execute_tool(&open.call);
-        let answer = self.tools.call(request).instrument(span.clone()).await;
-        gen_ai::tool_ended(&span, &answer);
-        (open.index, answer)
-    }
-}
-
-/// What the tools of a run are told about it. A copy, because the run itself takes note of answers while other calls
-/// are under way.
-struct OnBehalf {
-    run_id: String,
-    principal: Principal,
-    grants: Grants,
-    attempt: u32,
 }
 
 /// A run and the number of its next event in the journal.

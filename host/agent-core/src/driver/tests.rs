@@ -1,6 +1,8 @@
 //! How runs are driven: every event journaled, nothing done twice, resumed after any of them.
 
 mod bounds;
+mod nested;
+mod order;
 
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
@@ -10,8 +12,9 @@ use serde_json::json;
 
 use super::*;
 use crate::ports::ModelError;
+use crate::ports::ToolRequest;
 use crate::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, says};
-use crate::words::{Catalog, Limits, Options, ToolOutcome};
+use crate::words::{Catalog, Grants, Limits, Options, Principal, ToolCall, ToolOutcome, ToolReturn};
 
 /// Tools that take as many milliseconds as their argument `ms` says, or for ever when it says nothing.
 struct SlowTools {

@@ -14,7 +14,7 @@ use crate::ports::JournalError;
 use crate::words::Event;
 
 /// The highest version of an event that this program reads and writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The version of journals that do not say one.
 const FIRST_VERSION: u32 = 1;
@@ -45,6 +45,7 @@ fn first() -> u32 {
 /// The lowest version of this program that understands an event.
 fn version_of(event: &Event) -> u32 {
     match event {
+        Event::NestedStarted { .. } | Event::NestedReturned { .. } => 3,
         Event::ToolsStarted { .. } => 2,
         Event::Started { .. }
         | Event::ModelReplied { .. }
@@ -89,6 +90,7 @@ pub fn decode(run_id: &str, sequence: u64, text: &str) -> Result<Event, JournalE
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::{ToolOutcome, ToolReceipt};
 
     #[test]
     fn an_event_is_read_as_it_was_written_and_carries_the_version_it_needs() {
@@ -97,6 +99,19 @@ mod tests {
             (
                 Event::ToolsStarted { indexes: vec![0, 2] },
                 r#"{"event":"tools_started","indexes":[0,2],"v":2}"#,
+            ),
+            (
+                Event::NestedStarted { index: 0, number: 2, name: "pay".into() },
+                r#"{"event":"nested_started","index":0,"number":2,"name":"pay","v":3}"#,
+            ),
+            (
+                Event::NestedReturned {
+                    index: 1,
+                    number: 0,
+                    receipt: ToolReceipt { duration_ms: 0.1, ..ToolReceipt::new("pay", ToolOutcome::Failed) },
+                    error: Some("Error: no".into()),
+                },
+                r#"{"event":"nested_returned","index":1,"number":0,"receipt":{"name":"pay","durationMs":0.1,"outcome":"failed"},"error":"Error: no","v":3}"#,
             ),
         ] {
             assert_eq!(encode(&event).unwrap(), text);

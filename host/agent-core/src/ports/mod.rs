@@ -22,4 +22,4 @@ pub use queue::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
 pub use runs::RunStore;
 pub use spawn::Spawn;
-pub use toolbox::{Preparing, ToolFault, ToolRequest, ToolSet, Toolbox};
+pub use toolbox::{DENIED, LIMIT_EXCEEDED, NestedTools, Preparing, ToolFault, ToolRequest, ToolSet, Toolbox};

@@ -1,5 +1,6 @@
 //! The tools.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -53,6 +54,36 @@ pub struct ToolRequest<'a> {
     pub call: &'a ToolCall,
     /// When the caller stops waiting. The tool's own limit may be shorter.
     pub deadline: Instant,
+    /// The run's other tools, if the tool may call them ([`ToolSpec::calls_tools`](crate::words::ToolSpec)). Absent for
+    /// calls outside of runs and for those that a tool makes: calls never nest deeper than one.
+    pub nested: Option<&'a dyn NestedTools>,
+}
+
+/// The run's other tools, for a tool that may call them.
+///
+/// The calls are the run's: each is bounded in number, journaled when it was answered and given back only then. They are
+/// part of the call that makes them, which is to be polled while they are under way; dropping it drops them.
+#[async_trait]
+pub trait NestedTools: Send + Sync {
+    /// Names that can be called, sorted.
+    fn names(&self) -> Vec<String>;
+
+    /// Calls one with `arguments`, which is JSON text of an object. Whatever goes wrong is an answer: that the host
+    /// refuses a call is [`ToolOutcome::NotRun`](crate::words::ToolOutcome) with the code [`DENIED`] (the tool calls
+    /// tools itself) or [`LIMIT_EXCEEDED`]. Dropping the future interrupts the tool.
+    async fn call(&self, name: &str, arguments: &str) -> ToolReturn;
+}
+
+/// Code of the receipt of a nested call whose tool calls tools itself.
+pub const DENIED: &str = "denied";
+
+/// Code of the receipt of a nested call that would be one too many.
+pub const LIMIT_EXCEEDED: &str = "limit-exceeded";
+
+impl fmt::Debug for dyn NestedTools + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NestedTools")
+    }
 }
 
 impl<'a> ToolRequest<'a> {
@@ -67,6 +98,7 @@ impl<'a> ToolRequest<'a> {
             grants: Grants::none(),
             call,
             deadline,
+            nested: None,
         }
     }
 }

@@ -14,13 +14,13 @@
 
 mod budget;
 mod progress;
-mod refusal;
+pub(crate) mod refusal;
 mod remaining;
 mod repeats;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use budget::most_catalog_tokens;
@@ -28,7 +28,7 @@ pub use progress::{attempts_without_progress, hand_backs_without_progress};
 
 use crate::words::{
     AgentResult, Catalog, Event, Finish, Grants, Limit, Message, ModelReply, Principal, StopReason, Task,
-    ToolCall, ToolReceipt, ToolReturn, Usage,
+    ToolCall, ToolReceipt, ToolReturn, ToolSpec, Usage,
 };
 use repeats::Repeats;
 
@@ -79,6 +79,11 @@ pub struct OpenCall {
     /// Whether the call may be made again when its answer is lost. Of one that may not, [`Event::ToolsStarted`] has
     /// to be journaled before it is made.
     pub is_repeatable: bool,
+    /// Whether the call changes nothing, whatever it calls itself. Those that may are made one after another, in the
+    /// order of the reply.
+    pub is_read_only: bool,
+    /// Whether the tool may call other tools.
+    pub calls_tools: bool,
 }
 
 /// An event that does not answer the step the run waits for, or a journal that does not begin a run.
@@ -110,6 +115,10 @@ pub struct Run {
     started: BTreeSet<usize>,
     /// Those of them whose worker died: whether they had an effect is not known.
     interrupted: BTreeSet<usize>,
+    /// How many calls its tools have made of other tools, in the whole run.
+    nested_calls: u32,
+    /// How many of them each call of the last reply has made, by index.
+    nested: BTreeMap<usize, u32>,
     waiting: Waiting,
 }
 
@@ -200,6 +209,11 @@ impl Run {
         self.iterations
     }
 
+    /// Calls that its tools have made of other tools so far.
+    pub fn nested_calls(&self) -> u32 {
+        self.nested_calls
+    }
+
     fn begin(task: Task, catalog: Arc<Catalog>) -> Self {
         Self {
             messages: vec![Message::User { content: task.input.clone() }],
@@ -215,6 +229,8 @@ impl Run {
             resumes: 0,
             started: BTreeSet::new(),
             interrupted: BTreeSet::new(),
+            nested_calls: 0,
+            nested: BTreeMap::new(),
             waiting: Waiting::Model,
         }
     }
@@ -228,6 +244,9 @@ impl Run {
             }
             Event::HandedBack => return Ok(()),
             Event::ToolsStarted { indexes } => return self.on_start(indexes),
+            Event::NestedStarted { index, number, .. } | Event::NestedReturned { index, number, .. } => {
+                return self.on_nested(index, number);
+            }
             _ => {}
         }
         match (std::mem::replace(&mut self.waiting, Waiting::Over), event) {
@@ -261,14 +280,25 @@ impl Run {
 
     fn open_calls(&self, calls: &[(Arc<ToolCall>, Option<ToolReturn>)]) -> Vec<OpenCall> {
         let open = calls.iter().enumerate().filter(|(_, (_, answer))| answer.is_none());
-        open.map(|(index, (call, _))| OpenCall {
+        open.map(|(index, (call, _))| self.open_call(index, call)).collect()
+    }
+
+    fn open_call(&self, index: usize, call: &Arc<ToolCall>) -> OpenCall {
+        let tool = self.catalog.get(&call.name);
+        OpenCall {
             index,
             id: format!("{}.{}.{index}", self.task.id, self.iterations),
             call: call.clone(),
             refusal: self.refuse(index, call),
-            is_repeatable: self.catalog.get(&call.name).is_some_and(|tool| tool.is_repeatable),
-        })
-        .collect()
+            is_repeatable: tool.is_some_and(|tool| tool.is_repeatable && !tool.calls_tools),
+            is_read_only: tool.is_some_and(|tool| self.changes_nothing(tool)),
+            calls_tools: tool.is_some_and(|tool| tool.calls_tools),
+        }
+    }
+
+    /// Whether a call of the tool changes nothing. One that calls other tools changes what they change.
+    fn changes_nothing(&self, tool: &ToolSpec) -> bool {
+        tool.is_read_only && (!tool.calls_tools || self.catalog.nestable().all(|nested| nested.is_read_only))
     }
 
     fn on_reply(&mut self, reply: ModelReply, input_tokens: Option<u64>, last_by: Option<Limit>) -> Waiting {
@@ -277,6 +307,7 @@ impl Run {
         self.iterations += 1;
         self.started.clear();
         self.interrupted.clear();
+        self.nested.clear();
         self.last_was_empty = is_empty;
         self.model = reply.model;
         let calls: Calls = reply.tool_calls.iter().cloned().map(|call| (Arc::new(call), None)).collect();
@@ -332,6 +363,19 @@ impl Run {
         Ok(())
     }
 
+    /// A call made another one, of that number among its own: those before it were made as well.
+    fn on_nested(&mut self, index: usize, number: u32) -> Result<(), UnexpectedEvent> {
+        let Waiting::Tools(calls) = &self.waiting else { return Err(self.unexpected("waits for no tools")) };
+        if !matches!(calls.get(index), Some((_, None))) {
+            return Err(self.unexpected("waits for other tools"));
+        }
+        let known = self.nested.entry(index).or_default();
+        let made = number.saturating_add(1).max(*known);
+        self.nested_calls = self.nested_calls.saturating_add(made - *known);
+        *known = made;
+        Ok(())
+    }
+
     fn on_return(
         &mut self,
         mut calls: Calls,
@@ -362,7 +406,9 @@ impl Run {
     /// The answer to a call that is not made.
     fn refuse(&self, index: usize, call: &ToolCall) -> Option<ToolReturn> {
         if self.interrupted.contains(&index) {
-            return Some(refusal::interrupted(call));
+            let mut refusal = refusal::interrupted(call);
+            refusal.receipt.nested = self.nested.get(&index).copied().unwrap_or_default();
+            return Some(refusal);
         }
         refusal::refuse(&self.catalog, index, call)
             .or_else(|| self.repeats.is_pointless(call).then(|| refusal::remind(call)))

@@ -20,6 +20,11 @@ pub(super) fn refuse(catalog: &Catalog, index: usize, call: &ToolCall) -> Option
         let why = format!("there are too many calls in one reply: at most {MOST_CALLS} are made");
         return Some(not_run(call, &why));
     }
+    unfit(catalog, call)
+}
+
+/// The answer to a call of no tool, or with arguments that are no JSON object.
+pub(crate) fn unfit(catalog: &Catalog, call: &ToolCall) -> Option<ToolReturn> {
     if catalog.get(&call.name).is_none() {
         let text = format!("Error: there is no tool of that name. The tools are: {}.", names(catalog));
         return Some(without_running(call, text, ToolOutcome::UnknownTool));
@@ -59,13 +64,12 @@ pub(super) fn interrupted(call: &ToolCall) -> ToolReturn {
 }
 
 /// The answer to a call that is not made.
-pub(super) fn not_run(call: &ToolCall, why: &str) -> ToolReturn {
+pub(crate) fn not_run(call: &ToolCall, why: &str) -> ToolReturn {
     without_running(call, format!("Error: not run, because {why}."), ToolOutcome::NotRun)
 }
 
 fn without_running(call: &ToolCall, content: String, outcome: ToolOutcome) -> ToolReturn {
-    let receipt = ToolReceipt { name: call.name.clone(), component: None, duration_ms: 0.0, outcome };
-    ToolReturn { content, receipt }
+    ToolReturn { content, receipt: ToolReceipt::new(&call.name, outcome) }
 }
 
 /// What the model is told of an answer when there is `room` tokens for it and all that are still open, which are

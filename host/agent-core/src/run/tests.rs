@@ -17,6 +17,7 @@ fn catalog() -> Arc<Catalog> {
         description: String::new(),
         input_schema: json!({"type": "object"}),
         is_repeatable: true,
+        ..ToolSpec::default()
     };
     Arc::new(Catalog::new(vec![spec("echo"), spec("add")], "sha256:test".into()))
 }
@@ -49,10 +50,9 @@ fn asks_model(step: &Step) -> ModelCall {
 
 fn returned(index: usize, name: &str) -> Event {
     let receipt = ToolReceipt {
-        name: name.into(),
         component: Some("c@sha256:1".into()),
         duration_ms: 1.0,
-        outcome: ToolOutcome::Ok,
+        ..ToolReceipt::new(name, ToolOutcome::Ok)
     };
     Event::ToolReturned { index, answer: ToolReturn { content: format!("{name} says hi"), receipt } }
 }
@@ -184,7 +184,7 @@ fn a_journal_folds_to_the_same_history_when_other_tools_are_loaded() {
         name: name.into(),
         description: "a".repeat(100_000),
         input_schema: json!({"type": "object"}),
-        is_repeatable: true,
+        ..ToolSpec::default()
     };
     let swapped = || Arc::new(Catalog::new(vec![spec("new")], "sha256:swapped".into()));
     let (_, step) = Run::resume(journal.clone(), swapped()).unwrap();

@@ -13,11 +13,14 @@
 //! to a reader of it. That a synchronous caller who leaves ends the run is decided in one place, [`Runs::invoke`]: the
 //! future is dropped and the run with it. It also saves a task for every request.
 //!
+//! `timeline.rs` writes a journal out for people.
+//!
 //! The runs of jobs are owned by the worker that claimed the job, in `jobs/worker.rs`: their life is the lease's.
 
 mod handle;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -29,6 +32,7 @@ use tokio::sync::watch;
 use tracing::Instrument as _;
 
 pub use handle::{Outcome, RunHandle};
+pub use timeline::timeline;
 
 use crate::driver::RunError;
 use crate::policy::{Ask, Invoke};

@@ -132,6 +132,8 @@ impl EchoTools {
             description: "Echoes its arguments.".into(),
             input_schema: json!({"type": "object"}),
             is_repeatable: true,
+            is_read_only: true,
+            calls_tools: false,
         };
         let catalog = Catalog::new(names.iter().map(spec).collect(), digest.into());
         Self { catalog: Arc::new(catalog), faults: vec![], preparing: Preparing::default(), hang: false }
@@ -156,6 +158,7 @@ impl EchoTools {
     pub fn once_only(mut self, name: &str) -> Self {
         let once = |tool: &ToolSpec| ToolSpec {
             is_repeatable: tool.is_repeatable && tool.name != name,
+            is_read_only: tool.is_read_only && tool.name != name,
             ..tool.clone()
         };
         let tools = self.catalog.tools().iter().map(once).collect();
@@ -198,10 +201,9 @@ impl ToolSet for EchoTools {
         ToolReturn {
             content: request.call.arguments.to_string(),
             receipt: ToolReceipt {
-                name: request.call.name.clone(),
                 component: Some("echo@sha256:echo".into()),
                 duration_ms: 0.1,
-                outcome: ToolOutcome::Ok,
+                ..ToolReceipt::new(&request.call.name, ToolOutcome::Ok)
             },
         }
     }

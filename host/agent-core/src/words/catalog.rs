@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// One tool, as the model is told of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolSpec {
     /// Unique within a catalog.
     pub name: String,
@@ -13,6 +13,11 @@ pub struct ToolSpec {
     pub input_schema: Value,
     /// Whether a call whose answer was lost may be made again: the tool says that it is read-only or idempotent.
     pub is_repeatable: bool,
+    /// Whether a call changes nothing, as the tool says: such calls of one reply are made side by side.
+    pub is_read_only: bool,
+    /// Whether the tool may call the run's other tools. Then what a call does is what those do, whatever the tool says
+    /// of itself: it is never made again, and only beside others if all tools that it can call are read-only.
+    pub calls_tools: bool,
 }
 
 impl ToolSpec {
@@ -56,6 +61,12 @@ impl Catalog {
     pub fn get(&self, name: &str) -> Option<&ToolSpec> {
         let place = self.tools.binary_search_by(|tool| tool.name.as_str().cmp(name)).ok()?;
         self.tools.get(place)
+    }
+
+    /// The tools that a tool which calls tools can call, sorted by name: those that call none themselves, so that calls
+    /// never nest deeper than one.
+    pub fn nestable(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.tools.iter().filter(|tool| !tool.calls_tools)
     }
 
     /// Names the tools and the code behind them.

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Limit, ModelReply, Task, ToolReturn};
+use super::{Limit, ModelReply, Task, ToolReceipt, ToolReturn};
 
 /// Something that happened to a run. A run is the fold of its events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,8 +30,8 @@ pub enum Event {
         last_by: Option<Limit>,
     },
     /// Calls of [`crate::run::Step::CallTools`] are about to be made that must not be made twice: their tools are
-    /// neither read-only nor idempotent. Written before the tools are called, so that whoever takes the run up knows
-    /// that the calls may have been made.
+    /// neither read-only nor idempotent, or call other tools. Written before the tools are called, so that whoever takes
+    /// the run up knows that the calls may have been made.
     ToolsStarted {
         /// Which calls of the reply, counted from 0.
         indexes: Vec<usize>,
@@ -42,6 +42,31 @@ pub enum Event {
         index: usize,
         /// Its answer.
         answer: ToolReturn,
+    },
+    /// A tool is about to call another tool whose call must not be made twice. Written before that is called, so that
+    /// after a kill an operator sees what may have happened. Changes nothing about the run but how many such calls it
+    /// has left.
+    NestedStarted {
+        /// Which call of the reply makes it, counted from 0.
+        index: usize,
+        /// Which of that call's own calls it is, counted from 0.
+        number: u32,
+        /// The tool that is called.
+        name: String,
+    },
+    /// A tool's call of another tool was answered. The calls that one tool makes at once are answered in any order.
+    /// Changes nothing about the run but how many such calls it has left.
+    NestedReturned {
+        /// Which call of the reply made it, counted from 0.
+        index: usize,
+        /// Which of that call's own calls it is, counted from 0.
+        number: u32,
+        /// What it came to. Its detail has the digest of the arguments if the call was made; they themselves and the
+        /// answer are not journaled.
+        receipt: ToolReceipt,
+        /// The beginning of what the calling tool was told, when that was an error.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
     },
     /// Somebody cancelled the run.
     Cancelled,

@@ -1,7 +1,8 @@
 //! What is said in a run: messages and the tool calls in them.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 /// One entry of a run's transcript, in the JSON shape that clients see.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +56,33 @@ impl ToolCall {
         };
         Self { id, name, arguments }
     }
+
+    /// `sha256:…` of the arguments as compact JSON text with the names of every object sorted: the same for equal
+    /// arguments, however they were written.
+    pub fn arguments_digest(&self) -> String {
+        let mut hasher = Sha256::new();
+        // Neither can fail: a value is always JSON, and hashing takes every byte.
+        let _ = serde_json::to_writer(&mut hasher, &Canonical(&self.arguments));
+        format!("sha256:{:x}", hasher.finalize())
+    }
+}
+
+/// A value whose objects are written in the order of their names.
+struct Canonical<'a>(&'a Value);
+
+impl Serialize for Canonical<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Array(parts) => serializer.collect_seq(parts.iter().map(Canonical)),
+            Value::Object(members) => {
+                let mut sorted: Vec<_> =
+                    members.iter().map(|(name, value)| (name, Canonical(value))).collect();
+                sorted.sort_unstable_by_key(|(name, _)| *name);
+                serializer.collect_map(sorted)
+            }
+            leaf => leaf.serialize(serializer),
+        }
+    }
 }
 
 /// Deepest nesting of arguments. JSON parsers stop at 128 levels, and what stands around the arguments in a
@@ -87,6 +115,20 @@ mod tests {
         let nested = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
         assert!(arguments(&nested(98)).is_object());
         assert!(arguments(&nested(110)).is_string(), "deeper than a journal could be read");
+    }
+
+    #[test]
+    fn equal_arguments_have_one_digest_however_they_were_written() {
+        let digest = |text: &str| ToolCall::from_text("1".into(), "t".into(), text.into()).arguments_digest();
+        let one = digest(r#"{"b": [1, {"y": null, "x": 0.5}], "a": "ä"}"#);
+        assert_eq!(one, digest(r#"{"a":"\u00e4","b":[1,{"x":5e-1,"y":null}]}"#));
+        assert_ne!(one, digest(r#"{"a":"ä","b":[{"x":0.5,"y":null},1]}"#));
+        // As other programs compute it.
+        assert_eq!(
+            digest(""),
+            "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
+            "of {{}}"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Message, ToolReceipt, Usage};
+use super::{Message, ToolOutcome, ToolReceipt, Usage};
 
 /// The agent's result. Variant A wraps it in `{"result": …}`, Variant B returns it bare.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,7 +24,9 @@ pub struct AgentResult {
     pub iterations: u32,
     /// `provider/model` of the last reply.
     pub model: String,
-    /// One receipt per tool call, in the order the model asked for them.
+    /// One receipt per tool call, in the order the model asked for them. Their detail and the number of nested calls
+    /// are not part of the JSON, which clients read as the result of a job: journals have them.
+    #[serde(serialize_with = "without_detail")]
     pub tool_calls: Vec<ToolReceipt>,
 }
 
@@ -82,6 +84,24 @@ fn with_total<S: Serializer>(usage: &Usage, serializer: S) -> Result<S::Ok, S::E
     object.end()
 }
 
+fn without_detail<S: Serializer>(receipts: &[ToolReceipt], serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Brief<'a> {
+        name: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        component: Option<&'a str>,
+        duration_ms: f64,
+        outcome: ToolOutcome,
+    }
+    serializer.collect_seq(receipts.iter().map(|receipt| Brief {
+        name: &receipt.name,
+        component: receipt.component.as_deref(),
+        duration_ms: receipt.duration_ms,
+        outcome: receipt.outcome,
+    }))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -117,5 +137,12 @@ mod tests {
         assert_eq!(serde_json::to_value(&result).unwrap(), text);
         let written = serde_json::to_string(&result).unwrap();
         assert_eq!(serde_json::from_str::<AgentResult>(&written).unwrap(), result);
+        // What is known of a call besides is not the client's to read.
+        let mut detailed = result;
+        for receipt in &mut detailed.tool_calls {
+            receipt.nested = 3;
+            receipt.detail_mut().cause = Some("for operators".into());
+        }
+        assert_eq!(serde_json::to_string(&detailed).unwrap(), written);
     }
 }

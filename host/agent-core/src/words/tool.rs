@@ -1,6 +1,8 @@
-//! What a tool call came to.
+//! The answer to a tool call, and how it ended. `receipt.rs` has the rest of what is known of it.
 
 use serde::{Deserialize, Serialize};
+
+use super::ToolReceipt;
 
 /// The answer to one tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -9,21 +11,6 @@ pub struct ToolReturn {
     pub content: String,
     /// What it came to.
     pub receipt: ToolReceipt,
-}
-
-/// What one tool call came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolReceipt {
-    /// The tool's name, as the model wrote it.
-    pub name: String,
-    /// `component@sha256:…` of the code that ran; absent when none did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub component: Option<String>,
-    /// How long the call took in the host, in milliseconds.
-    pub duration_ms: f64,
-    /// How it ended.
-    pub outcome: ToolOutcome,
 }
 
 /// How a tool call ended. Everything but [`Ok`](Self::Ok) is told to the model as an error text.

@@ -3,6 +3,7 @@
 mod cache;
 mod compile;
 mod dev;
+mod runs;
 mod serve;
 mod token;
 mod tools;
@@ -43,6 +44,8 @@ enum Command {
     Tools(tools::Arguments),
     /// Sign a bearer token for Variant B with JWT_SECRET
     Token(token::Arguments),
+    /// Show what a run did
+    Runs(runs::Arguments),
     /// Forget kept results of Variant B
     Cache(cache::Arguments),
     /// List every setting: what it holds, its default, who needs it
@@ -66,6 +69,7 @@ pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<
         Command::Dev => dev::run(guest_runtime).await,
         Command::Tools(arguments) => tools::run(&arguments, guest_runtime).await,
         Command::Token(arguments) => token::run(arguments),
+        Command::Runs(arguments) => runs::run(arguments).await,
         Command::Cache(arguments) => cache::run(arguments).await,
         Command::Variables(arguments) => variables::run(&arguments),
         // `run_alone` has done it.

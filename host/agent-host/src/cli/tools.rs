@@ -131,7 +131,7 @@ fn describe_one(tool: &ToolListing) -> String {
 }
 
 /// Writes a text to the standard output. A reader that has seen enough, such as `head`, is no fault.
-fn print(text: &str) -> io::Result<()> {
+pub(super) fn print(text: &str) -> io::Result<()> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
         Ok(()) | Err(_) => Ok(()),

@@ -48,6 +48,11 @@ pub enum KeyValue {
 }
 
 impl Stores {
+    /// Reads nothing but these settings, for commands that work on what is kept.
+    pub fn from_vars(vars: &impl EnvVars) -> Result<Self, Problems> {
+        reader::collect(vars, SETTINGS, Self::read)
+    }
+
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {
         let database = reader.optional(&DATABASE_URL, Database::parse);
         let key_value = reader.optional(&REDIS_URL, KeyValue::parse);

@@ -37,6 +37,7 @@ use stores::Runs;
 pub use background::Background;
 pub use error::WireError;
 pub use shutdown::Running;
+pub(crate) use stores::open as open_stores;
 pub use tools::{Kept, ToolsStart, start_observed as start_observed_tools};
 
 /// Bytes of journals that are kept in memory while there is no store to keep them.

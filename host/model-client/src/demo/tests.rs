@@ -6,7 +6,7 @@ use crate::scripted;
 fn tool(name: &str, property: &str, required: bool) -> ToolSpec {
     let required = if required { json!([property]) } else { json!([]) };
     let input_schema = json!({"type": "object", "properties": {property: {}}, "required": required});
-    ToolSpec { name: name.into(), description: String::new(), input_schema, is_repeatable: true }
+    ToolSpec { name: name.into(), input_schema, ..ToolSpec::default() }
 }
 
 fn toolbox() -> Catalog {

@@ -107,7 +107,7 @@ mod tests {
             name: name.into(),
             description: description.into(),
             input_schema: json!({ "type": "object" }),
-            is_repeatable: true,
+            ..ToolSpec::default()
         };
         Catalog::new(vec![tool("a"), tool("b")], "d".into())
     }

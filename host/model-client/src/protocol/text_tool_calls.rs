@@ -226,7 +226,7 @@ mod tests {
             name: name.into(),
             description: "d".into(),
             input_schema: json!({ "type": "object", "properties": properties }),
-            is_repeatable: true,
+            ..ToolSpec::default()
         };
         Catalog::new(vec![tool("add"), tool("echo")], "digest".into())
     }

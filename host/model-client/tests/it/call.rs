@@ -31,7 +31,7 @@ pub(crate) const NO_DELAYS: RetryPolicy =
 static TOOLS: LazyLock<Catalog> = LazyLock::new(|| {
     let input_schema = json!({"type": "object", "properties": {"a": {"type": "number"}}});
     let tool =
-        ToolSpec { name: "add".into(), description: "Adds.".into(), input_schema, is_repeatable: true };
+        ToolSpec { name: "add".into(), description: "Adds.".into(), input_schema, ..ToolSpec::default() };
     Catalog::new(vec![tool], "tools-1".into())
 });
 

@@ -14,7 +14,7 @@ fn catalog(description: &str) -> Catalog {
         name: name.into(),
         description: description.into(),
         input_schema: json!({ "type": "object", "properties": {} }),
-        is_repeatable: true,
+        ..ToolSpec::default()
     };
     Catalog::new(["add", "calculate", "json_query", "text_stats"].map(tool).into(), description.into())
 }

@@ -7,8 +7,11 @@ const REMINDER: &str = "Error: not run, because you made this very call twice an
 
 /// A call's answer.
 fn says_of(index: usize, content: &str, outcome: ToolOutcome) -> Event {
-    let receipt =
-        ToolReceipt { name: "echo".into(), component: Some("c@sha256:1".into()), duration_ms: 1.0, outcome };
+    let receipt = ToolReceipt {
+        component: Some("c@sha256:1".into()),
+        duration_ms: 1.0,
+        ..ToolReceipt::new("echo", outcome)
+    };
     Event::ToolReturned { index, answer: ToolReturn { content: content.into(), receipt } }
 }
 
@@ -102,12 +105,8 @@ fn calls_beyond_the_32nd_of_a_reply_are_not_made() {
 
 #[test]
 fn an_unknown_tool_does_not_bring_up_the_whole_catalog() {
-    let spec = |n: usize| ToolSpec {
-        name: format!("tool_{n:03}"),
-        description: String::new(),
-        input_schema: json!({}),
-        is_repeatable: true,
-    };
+    let spec =
+        |n: usize| ToolSpec { name: format!("tool_{n:03}"), input_schema: json!({}), ..ToolSpec::default() };
     let catalog = Arc::new(Catalog::new((0..200).map(spec).collect(), String::new()));
     let (mut run, step) = Run::start(task(Limits { tokens: u64::MAX, ..Limits::default() }), catalog);
     let step = run.on(asks_model(&step).replied(asks_for(&[("1", "nope", json!({}))]))).unwrap();

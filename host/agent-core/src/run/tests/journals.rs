@@ -85,8 +85,63 @@ fn estimated_usage_is_the_same_whatever_tools_are_loaded_when_the_journal_is_rea
         description: "a".repeat(100_000),
         input_schema: json!({"type": "object"}),
         is_repeatable: true,
+        ..ToolSpec::default()
     };
     let swapped = Arc::new(Catalog::new(vec![spec], "sha256:swapped".into()));
     let (_, step) = Run::resume(journal, swapped).unwrap();
     assert_eq!(done(step), whole);
+}
+
+/// What tools called changes nothing about the run but how many such calls it has left, as often as it is told of one.
+#[test]
+fn calls_of_tools_by_tools_are_counted_and_change_nothing_else() {
+    let (mut run, step) = start(Limits::default());
+    let nested = |index, number| Event::NestedReturned {
+        index,
+        number,
+        receipt: ToolReceipt::new("add", ToolOutcome::Ok),
+        error: None,
+    };
+    let begun = |index, number| Event::NestedStarted { index, number, name: "add".into() };
+    assert!(run.on(nested(0, 0)).is_err(), "it waits for the model");
+    let asked = asks_model(&step).replied(asks_for(&[("1", "echo", json!({})), ("2", "echo", json!({}))]));
+    let open = run.on(asked).unwrap();
+    assert!(run.on(nested(2, 0)).is_err(), "there is no such call");
+    // The calls of one tool are answered in any order; of the first one of the second, nothing is known but its number.
+    for (event, count) in
+        [(begun(0, 0), 1), (nested(0, 2), 3), (nested(0, 0), 3), (nested(1, 1), 5), (nested(0, 1), 5)]
+    {
+        assert_eq!(run.on(event).unwrap(), open);
+        assert_eq!(run.nested_calls(), count);
+    }
+    run.on(returned(0, "echo")).unwrap();
+    assert!(run.on(nested(0, 3)).is_err(), "that call was answered");
+    let step = run.on(returned(1, "echo")).unwrap();
+    run.on(asks_model(&step).replied(asks_for(&[("3", "echo", json!({}))]))).unwrap();
+    run.on(nested(0, 0)).unwrap();
+    assert_eq!(run.nested_calls(), 6, "every reply has numbers of its own");
+}
+
+#[test]
+fn a_tool_that_calls_others_is_never_called_twice_and_read_only_only_if_they_are() {
+    let tool = |name: &str, is_read_only, calls_tools| ToolSpec {
+        name: name.into(),
+        is_repeatable: true,
+        is_read_only,
+        calls_tools,
+        ..ToolSpec::default()
+    };
+    let script = || tool("script", true, true);
+    let asked = |tools: Vec<ToolSpec>| {
+        let catalog = Arc::new(Catalog::new(tools, String::new()));
+        let (mut run, step) = Run::start(task(Limits::default()), catalog);
+        let reply = asks_for(&[("1", "script", json!({}))]);
+        let Step::CallTools(open) = run.on(asks_model(&step).replied(reply)).unwrap() else { panic!() };
+        (open[0].is_repeatable, open[0].is_read_only, open[0].calls_tools)
+    };
+    assert_eq!(asked(vec![script(), tool("look", true, false)]), (false, true, true));
+    assert_eq!(asked(vec![script(), tool("other", false, true)]), (false, true, true));
+    assert_eq!(asked(vec![script(), tool("put", false, false)]), (false, false, true));
+    assert_eq!(asked(vec![tool("script", false, true)]), (false, false, true));
+    assert_eq!(asked(vec![tool("script", true, false)]), (true, true, false));
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_core::ports::{Epoch, JournalError, RunStore};
 use agent_core::testing::{asks_for, says};
 use agent_core::words::{
-    Event, Grants, Limits, Options, Principal, RunOutcome, RunRecord, StopReason, Task, ToolOutcome,
-    ToolReceipt, ToolReturn, Usage,
+    Event, Grants, Limits, Options, Principal, ReceiptDetail, RunOutcome, RunRecord, StopReason, Task,
+    ToolOutcome, ToolReceipt, ToolReturn, Usage,
 };
 use futures::future::join_all;
 use serde_json::json;
@@ -251,15 +251,20 @@ fn history(text: &str) -> Vec<Event> {
         principal: Principal::user(text),
         grants: Grants::new(["net".to_owned()]),
     };
+    let detail =
+        ReceiptDetail { run_ms: Some(0.1 + 0.2), cause: Some(text.into()), ..ReceiptDetail::default() };
     let receipt = ToolReceipt {
-        name: "add".into(),
         component: Some("calculator@sha256:0".into()),
         duration_ms: 0.1 + 0.2,
-        outcome: ToolOutcome::Ok,
+        detail: Some(Box::new(detail)),
+        ..ToolReceipt::new("add", ToolOutcome::Ok)
     };
+    let nested = ToolReceipt { nested: 1, ..receipt.clone() };
     vec![
         Event::Started { task, tools: "sha256:none".into() },
         Event::from(asks_for(&[("call_1", "add", json!({"a": text, "b": 1e-7}))])),
+        Event::NestedStarted { index: 0, number: 0, name: text.into() },
+        Event::NestedReturned { index: 0, number: 0, receipt: nested, error: Some(text.into()) },
         Event::ToolReturned { index: 0, answer: ToolReturn { content: text.into(), receipt } },
         Event::from(says(text)),
     ]
