@@ -6,6 +6,7 @@
 //! | `JobQueue` | SQLite: [`sql::SqlQueue`] | PostgreSQL: [`sql::SqlQueue`]; Redis: [`bullmq::BullQueue`] |
 //! | `ResultCache` | [`memory::MemoryCache`] | [`redis::RedisCache`] |
 //! | `RateWindows` | [`memory::MemoryWindows`] | [`redis::RedisWindows`] |
+//! | `KeyValueStore` | SQLite: [`sql::SqlKeyValues`] | PostgreSQL: [`sql::SqlKeyValues`]; [`redis::RedisKeyValues`] |
 //! | `Probe` "database" | SQLite: [`sql::SqlProbe`] | PostgreSQL: [`sql::SqlProbe`] |
 //! | `Probe` "redis" | – | [`redis::RedisProbe`] |
 //!

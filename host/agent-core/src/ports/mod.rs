@@ -5,6 +5,7 @@
 pub mod cache;
 pub mod cluster;
 pub mod journal;
+pub mod key_value;
 pub mod model;
 pub mod probe;
 pub mod queue;
@@ -16,6 +17,7 @@ pub mod toolbox;
 pub use cache::{CacheError, ResultCache};
 pub use cluster::{Cluster, ClusterAnswer, ClusterError, Forwarded};
 pub use journal::{Epoch, Journal, JournalError};
+pub use key_value::{KeyValueError, KeyValueStore, Space};
 pub use model::{Model, ModelError, ModelRequest, ToolChoice};
 pub use probe::{Probe, ProbeError};
 pub use queue::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};

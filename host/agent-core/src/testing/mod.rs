@@ -1,10 +1,12 @@
 //! Scripted fakes that check what they are asked.
 
 mod invoke;
+mod key_value;
 mod queue;
 mod stores;
 
 pub use invoke::ScriptedInvoke;
+pub use key_value::TestKeyValues;
 pub use queue::TestQueue;
 pub use stores::{Switch, TestCache, TestRates, TestRuns};
 

@@ -1,4 +1,4 @@
-//! Redis: cached results, rate windows and a probe over one shared connection.
+//! Redis: cached results, rate windows and a probe over one shared connection; what tools keep, over one of its own.
 //!
 //! What becomes of a call while Redis is away is decided in four places, each for what it alone knows:
 //!
@@ -20,11 +20,13 @@ mod cache;
 mod circuit_breaker;
 mod connection;
 mod error;
+mod key_value;
 mod probe;
 mod rate_windows;
 
 pub use cache::RedisCache;
 pub use connection::{AddressError, Redis};
+pub use key_value::RedisKeyValues;
 pub use probe::RedisProbe;
 pub use rate_windows::RedisWindows;
 

@@ -5,6 +5,7 @@
 
 mod commit;
 mod error;
+mod key_value;
 mod migrate;
 mod probe;
 mod queue;
@@ -23,6 +24,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool};
 use sqlx::sqlite::SqliteConnectOptions;
 use tokio::time::timeout;
 
+pub use key_value::SqlKeyValues;
 pub use migrate::SetupError;
 pub use probe::SqlProbe;
 pub use queue::SqlQueue;

@@ -1,5 +1,8 @@
 //! The stores that live in the process.
 
+use std::sync::Arc;
+
+use agent_core::testing::TestKeyValues;
 use backends::memory::{MemoryCache, MemoryWindows};
 
 use crate::contract::cache::result;
@@ -10,6 +13,16 @@ mod cache {
 
 mod rates {
     crate::contract::rates::test_all!(super::open_windows);
+}
+
+/// What other crates test with promises what the stores do.
+mod key_value {
+    crate::contract::key_value::test_all!(super::open_values);
+}
+
+async fn open_values() -> crate::contract::key_value::Bench {
+    let store = Arc::new(TestKeyValues::default());
+    crate::contract::key_value::Bench { peer: store.clone(), store, _guard: Box::new(()) }
 }
 
 async fn open_cache() -> crate::contract::cache::Bench {

@@ -26,12 +26,20 @@ mod sqlite {
         crate::contract::queue::test_all!(super::open_queue);
     }
 
+    mod key_value {
+        crate::contract::key_value::test_all!(super::open_values);
+    }
+
     async fn open_runs() -> crate::contract::runs::Bench {
         super::open_runs(Database::sqlite()).await
     }
 
     async fn open_queue() -> crate::contract::queue::Bench {
         super::open_queue(Database::sqlite()).await
+    }
+
+    async fn open_values() -> crate::contract::key_value::Bench {
+        crate::sql_key_values::open_values(Database::sqlite()).await
     }
 }
 
@@ -46,12 +54,20 @@ mod postgres {
         crate::contract::queue::test_all!(super::open_queue);
     }
 
+    mod key_value {
+        crate::contract::key_value::test_all!(super::open_values);
+    }
+
     async fn open_runs() -> crate::contract::runs::Bench {
         super::open_runs(Database::postgres().await).await
     }
 
     async fn open_queue() -> crate::contract::queue::Bench {
         super::open_queue(Database::postgres().await).await
+    }
+
+    async fn open_values() -> crate::contract::key_value::Bench {
+        crate::sql_key_values::open_values(Database::postgres().await).await
     }
 }
 

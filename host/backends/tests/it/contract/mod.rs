@@ -7,6 +7,7 @@
 //! ```
 
 pub(crate) mod cache;
+pub(crate) mod key_value;
 pub(crate) mod queue;
 pub(crate) mod rates;
 pub(crate) mod runs;
