@@ -32,6 +32,8 @@ pub(crate) struct Definition {
     pub(crate) spec: ToolSpec,
     /// What the tool says of itself, key and value.
     pub(crate) hints: Vec<(String, String)>,
+    /// Whether a call changes nothing, as the tool says.
+    pub(crate) is_read_only: bool,
     /// Whether equal arguments always have equal answers, as the tool says.
     pub(crate) is_pure: bool,
     /// What the tool itself asks to be stopped after.
@@ -84,13 +86,13 @@ impl Definition {
             input_schema: arguments.text.clone(),
             // What destroys something is never done twice, whatever else the tool says.
             is_repeatable: (is_read_only || says("idempotent")) && !says("destructive"),
-            is_read_only,
+            is_destructive: says("destructive"),
             // What it may call is the policy's.
             calls_tools: false,
         };
         let is_pure = says("pure") && !says("destructive");
         let run_time = MeanTime::default();
-        Ok(Self { spec, hints: described.hints, is_pure, timeout, run_time, oddities, arguments, output })
+        Ok(Self { spec, hints: described.hints, is_pure, is_read_only, timeout, run_time, oddities, arguments, output })
     }
 
     /// Holds a call's arguments against their schema. What is wrong is for the model.

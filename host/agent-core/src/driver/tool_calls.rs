@@ -111,13 +111,13 @@ impl<'a> ToolCalls<'a> {
         }
     }
 
-    /// Calls that change nothing are made side by side. Others may have effects that the model put into an order, so
-    /// each of them waits for the one before it.
+    /// Calls are made side by side. But those that may destroy something were put into an order by the model, so each of
+    /// them waits for the one before it.
     async fn answer_all(&self, calls: &[OpenCall]) {
         let beside = async {
             let mut answers = FuturesUnordered::new();
             for open in calls {
-                if changes_nothing(open) {
+                if !waits_its_turn(open) {
                     answers.push(self.answer(open));
                 }
             }
@@ -125,7 +125,7 @@ impl<'a> ToolCalls<'a> {
         };
         let in_order = async {
             for open in calls {
-                if !changes_nothing(open) {
+                if waits_its_turn(open) {
                     self.answer(open).await;
                 }
             }
@@ -186,8 +186,8 @@ impl<'a> ToolCalls<'a> {
     }
 }
 
-fn changes_nothing(open: &OpenCall) -> bool {
-    open.is_read_only || open.refusal.is_some()
+fn waits_its_turn(open: &OpenCall) -> bool {
+    open.is_destructive && open.refusal.is_none()
 }
 
 impl Notes {

@@ -79,9 +79,9 @@ pub struct OpenCall {
     /// Whether the call may be made again when its answer is lost. Of one that may not, [`Event::ToolsStarted`] has
     /// to be journaled before it is made.
     pub is_repeatable: bool,
-    /// Whether the call changes nothing, whatever it calls itself. Those that may are made one after another, in the
-    /// order of the reply.
-    pub is_read_only: bool,
+    /// Whether the call may destroy something. Those that may are made one after another, in the order of the reply; all
+    /// others at once (decisions, "Several tool calls in one reply").
+    pub is_destructive: bool,
     /// Whether the tool may call other tools.
     pub calls_tools: bool,
 }
@@ -291,14 +291,14 @@ impl Run {
             call: call.clone(),
             refusal: self.refuse(index, call),
             is_repeatable: tool.is_some_and(|tool| tool.is_repeatable && !tool.calls_tools),
-            is_read_only: tool.is_some_and(|tool| self.changes_nothing(tool)),
+            is_destructive: tool.is_some_and(|tool| self.may_destroy(tool)),
             calls_tools: tool.is_some_and(|tool| tool.calls_tools),
         }
     }
 
-    /// Whether a call of the tool changes nothing. One that calls other tools changes what they change.
-    fn changes_nothing(&self, tool: &ToolSpec) -> bool {
-        tool.is_read_only && (!tool.calls_tools || self.catalog.nestable().all(|nested| nested.is_read_only))
+    /// Whether a call of the tool may destroy something. One that calls other tools may destroy what they do.
+    fn may_destroy(&self, tool: &ToolSpec) -> bool {
+        tool.is_destructive || (tool.calls_tools && self.catalog.nestable().any(|nested| nested.is_destructive))
     }
 
     fn on_reply(&mut self, reply: ModelReply, input_tokens: Option<u64>, last_by: Option<Limit>) -> Waiting {

@@ -134,7 +134,7 @@ impl EchoTools {
             description: "Echoes its arguments.".into(),
             input_schema: json!({"type": "object"}),
             is_repeatable: true,
-            is_read_only: true,
+            is_destructive: false,
             calls_tools: false,
         };
         let catalog = Catalog::new(names.iter().map(spec).collect(), digest.into());
@@ -160,7 +160,6 @@ impl EchoTools {
     pub fn once_only(mut self, name: &str) -> Self {
         let once = |tool: &ToolSpec| ToolSpec {
             is_repeatable: tool.is_repeatable && tool.name != name,
-            is_read_only: tool.is_read_only && tool.name != name,
             ..tool.clone()
         };
         let tools = self.catalog.tools().iter().map(once).collect();

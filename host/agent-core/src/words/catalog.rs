@@ -13,10 +13,11 @@ pub struct ToolSpec {
     pub input_schema: Value,
     /// Whether a call whose answer was lost may be made again: the tool says that it is read-only or idempotent.
     pub is_repeatable: bool,
-    /// Whether a call changes nothing, as the tool says: such calls of one reply are made side by side.
-    pub is_read_only: bool,
+    /// Whether a call may destroy something, as the tool says: such calls of one reply are made one after another, in its
+    /// order.
+    pub is_destructive: bool,
     /// Whether the tool may call the run's other tools. Then what a call does is what those do, whatever the tool says
-    /// of itself: it is never made again, and only beside others if all tools that it can call are read-only.
+    /// of itself: it is never made again, and it waits for its turn if one of the tools that it can call is destructive.
     pub calls_tools: bool,
 }
 

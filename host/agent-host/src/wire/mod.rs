@@ -137,7 +137,7 @@ pub async fn build(
 
 /// What components may keep: in the database, or in Redis where there is none.
 fn kept(config: &Config, stores: &stores::Opened) -> Result<Kept, WireError> {
-    let key_value = stores::key_value(stores, config.variant_b.as_ref())?;
+    let key_value = stores::key_value(&config.stores, stores)?;
     // Without Variant B there are no users.
     let user_names_key = config.variant_b.as_ref().map(|needs| needs.jwt_secret.clone());
     Ok(Kept { key_value, user_names_key })

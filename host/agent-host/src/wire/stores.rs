@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use agent_core::observe::Observer;
-use agent_core::ports::{JobQueue, Probe, RateWindows, ResultCache, RunStore};
+use agent_core::ports::{JobQueue, KeyValueStore, Probe, RateWindows, ResultCache, RunStore};
 use agent_core::rates::FallbackRates;
 use backends::Writer;
 use backends::bullmq::BullQueue;
 use backends::memory::{MemoryCache, MemoryWindows};
 use backends::mongo::MongoStore;
-use backends::redis::{Redis, RedisCache, RedisProbe, RedisWindows};
-use backends::sql::{SqlPool, SqlQueue, SqlRuns};
+use backends::redis::{Redis, RedisCache, RedisKeyValues, RedisProbe, RedisWindows};
+use backends::sql::{SqlKeyValues, SqlPool, SqlQueue, SqlRuns};
 
 use super::error::WireError;
 use super::probes::InProcess;
@@ -68,6 +68,23 @@ pub(crate) async fn open(config: &Stores) -> Result<Opened, WireError> {
         (None, None) => None,
     };
     Ok(Opened { database, mongo, runs })
+}
+
+/// Where tools keep values: in the database, else on Redis, else nowhere.
+pub(crate) fn key_value(
+    config: &Stores,
+    opened: &Opened,
+) -> Result<Option<Arc<dyn KeyValueStore>>, WireError> {
+    if let Some(database) = &opened.database {
+        return Ok(Some(Arc::new(SqlKeyValues::new(database.clone()))));
+    }
+    Ok(match &config.key_value {
+        Some(KeyValue::Redis(url)) => {
+            let redis = Redis::open(url.expose()).map_err(WireError::Redis)?;
+            Some(Arc::new(RedisKeyValues::new(&redis)))
+        }
+        Some(KeyValue::Memory) | None => None,
+    })
 }
 
 /// Opens what Variant B needs: on Redis, shared by all replicas, or in this process and the database.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agent_core::ports::DENIED;
 use agent_core::words::ToolOutcome;
 use wasmtime::{Trap, WasmBacktrace};
 
@@ -111,11 +112,14 @@ impl Fault {
 
     /// The policy does not let it run; nothing ran.
     pub(super) fn ungranted(problem: &str) -> Self {
-        Self::new(
-            ToolOutcome::Failed,
-            "Error: denied: the operator does not let this tool run at the moment.".into(),
-            format!("was not run: {problem}"),
-        )
+        Self {
+            code: Some(DENIED.to_owned()),
+            ..Self::new(
+                ToolOutcome::Failed,
+                "Error: denied: the operator does not let this tool run at the moment.".into(),
+                format!("was not run: {problem}"),
+            )
+        }
     }
 
     pub(super) fn host(log: String) -> Self {

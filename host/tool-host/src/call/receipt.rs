@@ -96,7 +96,7 @@ impl Attempts {
         let mut receipt = ToolReceipt::new(request.call.name.clone(), ToolOutcome::HostError);
         receipt.component = Some(tool.component.id.clone());
         receipt.duration_ms = milliseconds(start.elapsed());
-        let mut detail = self.detail(request, progress);
+        let mut detail = self.detail(progress);
         detail.per_user = tool.component.tells_users_apart
             || self.granted.as_ref().is_some_and(|granted| granted.keeps_data_of_users());
         let content = match self.ended {
@@ -117,12 +117,11 @@ impl Attempts {
         ToolReturn { content, receipt }
     }
 
-    fn detail(&self, request: &ToolRequest<'_>, progress: &Progress) -> ReceiptDetail {
+    fn detail(&self, progress: &Progress) -> ReceiptDetail {
         let cost = progress.cost();
         let has_run = self.made > 0;
         let mut detail = ReceiptDetail {
             policy: self.granted.as_ref().map(|granted| granted.digest().to_owned()),
-            arguments: Some(request.call.arguments_digest()),
             waited_ms: self.waited.map(milliseconds),
             instantiate_ms: has_run.then(|| milliseconds(cost.instantiate)),
             run_ms: has_run.then(|| milliseconds(cost.run)),

@@ -31,7 +31,7 @@ pub(super) fn pause(
             fault.retry_after.unwrap_or(FIRST_PAUSE * 2_u32.pow(attempts.saturating_sub(1)))
         }
         // One that changes nothing may crash once: what it read may have been in its way.
-        ToolOutcome::Trapped | ToolOutcome::HostError if definition.spec.is_read_only && attempts == 1 => {
+        ToolOutcome::Trapped | ToolOutcome::HostError if definition.is_read_only && attempts == 1 => {
             Duration::ZERO
         }
         _ => return None,

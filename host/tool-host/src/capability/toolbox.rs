@@ -68,15 +68,11 @@ fn fault(code: &str, message: &str) -> Fault {
 
 /// The contract's word for a call that gave no value.
 fn code(returned: &ToolReturn) -> String {
-    match returned.receipt.outcome {
+    let word = match returned.receipt.outcome {
         ToolOutcome::UnknownTool => "unknown-tool",
         ToolOutcome::InvalidArguments => "invalid-arguments",
-        ToolOutcome::NotRun => "limit-exceeded",
-        ToolOutcome::Failed => match &returned.receipt.code {
-            Some(code) => code,
-            None => "denied",
-        },
+        ToolOutcome::Failed | ToolOutcome::NotRun => returned.receipt.code().unwrap_or("tool-failed"),
         _ => "tool-failed",
-    }
-    .to_owned()
+    };
+    word.to_owned()
 }

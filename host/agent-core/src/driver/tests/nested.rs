@@ -53,7 +53,7 @@ impl Scripts {
         let tool = |name: &str| ToolSpec {
             name: name.into(),
             is_repeatable: name != "pay",
-            is_read_only: name != "pay",
+            is_destructive: name == "pay",
             calls_tools: name == "script",
             ..ToolSpec::default()
         };

@@ -3,7 +3,7 @@
 use super::*;
 use crate::words::{ToolReceipt, ToolSpec};
 
-/// `look` is read-only, `put` idempotent, `pay` neither. They take as many milliseconds as their argument `ms` says.
+/// `look` is read-only; `put` and `pay` destroy something, and `put` may be called again all the same. They take as many milliseconds as their argument `ms` says.
 struct Logged {
     catalog: Arc<Catalog>,
     log: Mutex<Vec<String>>,
@@ -11,13 +11,13 @@ struct Logged {
 
 impl Logged {
     fn new() -> Self {
-        let tool = |name: &str, is_repeatable, is_read_only| ToolSpec {
+        let tool = |name: &str, is_repeatable, is_destructive| ToolSpec {
             name: name.into(),
             is_repeatable,
-            is_read_only,
+            is_destructive,
             ..ToolSpec::default()
         };
-        let tools = vec![tool("look", true, true), tool("put", true, false), tool("pay", false, false)];
+        let tools = vec![tool("look", true, false), tool("put", true, true), tool("pay", false, true)];
         Self { catalog: Arc::new(Catalog::new(tools, "sha256:test".into())), log: Mutex::default() }
     }
 
@@ -60,7 +60,7 @@ fn model() -> ScriptedModel {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_may_have_effects_are_made_in_the_order_of_the_reply_beside_the_others() {
+async fn calls_that_may_destroy_something_are_made_in_the_order_of_the_reply_beside_the_others() {
     let (model, tools, journal, unused) = (model(), Logged::new(), TestJournal::default(), SlowTools::new());
     let begun = tokio::time::Instant::now();
     Driver { tools: &tools, ..driver(&model, &unused, &journal) }.start(task()).await.unwrap();

@@ -123,25 +123,25 @@ fn calls_of_tools_by_tools_are_counted_and_change_nothing_else() {
 }
 
 #[test]
-fn a_tool_that_calls_others_is_never_called_twice_and_read_only_only_if_they_are() {
-    let tool = |name: &str, is_read_only, calls_tools| ToolSpec {
+fn a_tool_that_calls_others_is_never_called_twice_and_destroys_what_they_do() {
+    let tool = |name: &str, is_destructive, calls_tools| ToolSpec {
         name: name.into(),
         is_repeatable: true,
-        is_read_only,
+        is_destructive,
         calls_tools,
         ..ToolSpec::default()
     };
-    let script = || tool("script", true, true);
+    let script = || tool("script", false, true);
     let asked = |tools: Vec<ToolSpec>| {
         let catalog = Arc::new(Catalog::new(tools, String::new()));
         let (mut run, step) = Run::start(task(Limits::default()), catalog);
         let reply = asks_for(&[("1", "script", json!({}))]);
         let Step::CallTools(open) = run.on(asks_model(&step).replied(reply)).unwrap() else { panic!() };
-        (open[0].is_repeatable, open[0].is_read_only, open[0].calls_tools)
+        (open[0].is_repeatable, open[0].is_destructive, open[0].calls_tools)
     };
-    assert_eq!(asked(vec![script(), tool("look", true, false)]), (false, true, true));
-    assert_eq!(asked(vec![script(), tool("other", false, true)]), (false, true, true));
-    assert_eq!(asked(vec![script(), tool("put", false, false)]), (false, false, true));
-    assert_eq!(asked(vec![tool("script", false, true)]), (false, false, true));
-    assert_eq!(asked(vec![tool("script", true, false)]), (true, true, false));
+    assert_eq!(asked(vec![script(), tool("look", false, false)]), (false, false, true));
+    assert_eq!(asked(vec![script(), tool("other", true, true)]), (false, false, true), "it cannot be called");
+    assert_eq!(asked(vec![script(), tool("pay", true, false)]), (false, true, true));
+    assert_eq!(asked(vec![tool("script", true, true)]), (false, true, true));
+    assert_eq!(asked(vec![tool("script", false, false)]), (true, false, false));
 }
