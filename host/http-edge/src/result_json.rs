@@ -131,6 +131,8 @@ mod tests {
             component: component.map(str::to_owned),
             duration_ms: 0.5,
             outcome,
+            // Nothing that clients are told.
+            per_user: true,
         };
         let result = AgentResult {
             id: "run_1".into(),

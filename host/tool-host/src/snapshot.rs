@@ -94,6 +94,7 @@ fn unknown_tool(name: &str) -> ToolReturn {
             component: None,
             duration_ms: 0.0,
             outcome: ToolOutcome::UnknownTool,
+            per_user: false,
         },
     }
 }

@@ -64,7 +64,8 @@ pub(super) fn not_run(call: &ToolCall, why: &str) -> ToolReturn {
 }
 
 fn without_running(call: &ToolCall, content: String, outcome: ToolOutcome) -> ToolReturn {
-    let receipt = ToolReceipt { name: call.name.clone(), component: None, duration_ms: 0.0, outcome };
+    let receipt =
+        ToolReceipt { name: call.name.clone(), component: None, duration_ms: 0.0, outcome, per_user: false };
     ToolReturn { content, receipt }
 }
 

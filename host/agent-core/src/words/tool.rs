@@ -24,6 +24,16 @@ pub struct ToolReceipt {
     pub duration_ms: f64,
     /// How it ended.
     pub outcome: ToolOutcome,
+    /// Whether the component that ran, or one that it called, can tell users apart: then the answer may be one user's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub per_user: bool,
+}
+
+impl ToolReceipt {
+    /// Whether the answer may be one user's. Everything that decides about sharing asks here.
+    pub fn is_per_user(&self) -> bool {
+        self.per_user
+    }
 }
 
 /// How a tool call ended. Everything but [`Ok`](Self::Ok) is told to the model as an error text.

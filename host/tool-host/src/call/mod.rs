@@ -53,6 +53,8 @@ pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: Tool
         // Microseconds are as fine as the clock is worth.
         duration_ms: (start.elapsed().as_secs_f64() * 1e6).round() / 1e3,
         outcome,
+        // No component is told the user or keeps anything for one yet.
+        per_user: false,
     };
     ToolReturn { content, receipt }
 }
