@@ -10,19 +10,20 @@ pub use key_value::TestKeyValues;
 pub use queue::TestQueue;
 pub use stores::{Switch, TestCache, TestRates, TestRuns};
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
+use crate::policy::restricted;
 use crate::ports::{
     Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, Spawn, ToolChoice, ToolFault,
     ToolRequest, ToolSet, Toolbox,
 };
 use crate::words::{
-    Catalog, Event, Finish, Message, ModelReply, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, ToolSpec,
-    Usage,
+    Catalog, Event, Finish, Message, ModelReply, Principal, ToolCall, ToolOutcome, ToolReceipt, ToolReturn,
+    ToolSpec, Usage,
 };
 
 /// A reply that is only text.
@@ -112,6 +113,10 @@ pub fn check_conversation(messages: &[Message]) {
 #[derive(Debug, Clone)]
 pub struct EchoTools {
     catalog: Arc<Catalog>,
+    /// Tools that callers of one tier may use and nobody else.
+    tiers: BTreeMap<String, String>,
+    /// Tools that can tell users apart.
+    per_user: BTreeSet<String>,
     faults: Vec<ToolFault>,
     preparing: Preparing,
     hang: bool,
@@ -138,7 +143,28 @@ impl EchoTools {
             calls_tools: false,
         };
         let catalog = Catalog::new(names.iter().map(spec).collect(), digest.into());
-        Self { catalog: Arc::new(catalog), faults: vec![], preparing: Preparing::default(), hang: false }
+        Self {
+            catalog: Arc::new(catalog),
+            tiers: BTreeMap::new(),
+            per_user: BTreeSet::new(),
+            faults: vec![],
+            preparing: Preparing::default(),
+            hang: false,
+        }
+    }
+
+    /// The same tools, of which that one is for callers of that tier only.
+    #[must_use]
+    pub fn only_for_tier(mut self, name: &str, tier: &str) -> Self {
+        self.tiers.insert(name.into(), tier.into());
+        self
+    }
+
+    /// The same tools, of which that one can tell users apart.
+    #[must_use]
+    pub fn telling_users_apart(mut self, name: &str) -> Self {
+        self.per_user.insert(name.into());
+        self
     }
 
     /// The same tools beside components that could not be loaded.
@@ -176,7 +202,15 @@ impl EchoTools {
 }
 
 impl Toolbox for EchoTools {
-    fn current(&self) -> Arc<dyn ToolSet> {
+    fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
+        let may_use =
+            |name: &String| self.tiers.get(name).is_none_or(|tier| caller.tier.as_ref() == Some(tier));
+        let names: Vec<_> =
+            self.catalog.tools().iter().map(|tool| tool.name.clone()).filter(may_use).collect();
+        restricted(Arc::new(self.clone()), &names)
+    }
+
+    fn everything(&self) -> Arc<dyn ToolSet> {
         Arc::new(self.clone())
     }
 
@@ -199,14 +233,15 @@ impl ToolSet for EchoTools {
         if self.hang {
             std::future::pending::<()>().await;
         }
-        ToolReturn {
-            content: request.call.arguments.to_string(),
-            receipt: ToolReceipt {
-                component: Some("echo@sha256:echo".into()),
-                duration_ms: 0.1,
-                ..ToolReceipt::new(&request.call.name, ToolOutcome::Ok)
-            },
+        let mut receipt = ToolReceipt {
+            component: Some("echo@sha256:echo".into()),
+            duration_ms: 0.1,
+            ..ToolReceipt::new(&request.call.name, ToolOutcome::Ok)
+        };
+        if self.per_user.contains(&request.call.name) {
+            receipt.detail_mut().per_user = true;
         }
+        ToolReturn { content: request.call.arguments.to_string(), receipt }
     }
 }
 

@@ -30,6 +30,14 @@ pub struct AgentResult {
     pub tool_calls: Vec<ToolReceipt>,
 }
 
+impl AgentResult {
+    /// Whether a call of the run went to a component that can tell users apart. Such a result is for the user whose run it
+    /// was and for nobody else.
+    pub fn is_per_user(&self) -> bool {
+        self.tool_calls.iter().any(ToolReceipt::is_per_user)
+    }
+}
+
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -131,9 +139,11 @@ mod tests {
             "toolCalls": [
                 {"name": "add", "component": "c@sha256:1", "durationMs": 0.087_654_321_987_654_3, "outcome": "ok"},
                 {"name": "nope", "durationMs": 0.0, "outcome": "unknown_tool"},
+                {"name": "recall", "component": "n@sha256:1", "durationMs": 0.1, "outcome": "ok", "perUser": true},
             ],
         });
         let result: AgentResult = serde_json::from_value(text.clone()).unwrap();
+        assert!(result.is_per_user());
         assert_eq!(serde_json::to_value(&result).unwrap(), text);
         let written = serde_json::to_string(&result).unwrap();
         assert_eq!(serde_json::from_str::<AgentResult>(&written).unwrap(), result);

@@ -32,6 +32,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 4] = [
         include_str!("../../migrations/postgres/0004_key_values.sql"),
         include_str!("../../migrations/sqlite/0004_key_values.sql"),
     ),
+    (
+        5,
+        "submitters of jobs",
+        include_str!("../../migrations/postgres/0005_submitters_of_jobs.sql"),
+        include_str!("../../migrations/sqlite/0005_submitters_of_jobs.sql"),
+    ),
 ];
 
 /// Why the tables could not be made.
