@@ -174,8 +174,8 @@ impl Fault {
                     limits.memory_bytes >> 20
                 ),
                 detail(error),
-            };,
-        )
+            );
+        }
         // With guest code on the stack it was no return value but what the guest gave to an import.
         let importing = error.downcast_ref::<WasmBacktrace>().is_some();
         if trap.is_none() && moved_too_much(error) && !importing {
