@@ -3,14 +3,14 @@
 //! Nothing here counts time or memory: the host does, and interrupts. What the host could only answer with a trap is bounded
 //! here: how deep calls nest, and how long an answer is.
 
+use std::path::Path;
 use std::rc::Rc;
 
 use agent_tool::Failure;
 use boa_engine::builtins::promise::PromiseState;
 use boa_engine::object::builtins::JsPromise;
-use boa_engine::{Context, JsError, JsResult, JsValue, Source};
+use boa_engine::{Context, JsError, JsResult, JsValue, Script, Source};
 use serde_json::value::RawValue;
-use std::path::Path;
 
 use crate::Answer;
 use crate::console::Console;
@@ -34,8 +34,11 @@ const NOTHING: &str = "the script has no value: end it with an expression or `re
 pub(crate) fn run(code: &str, tools: Rc<dyn Tools>) -> Result<Answer, Failure> {
     let mut context = realm::build(tools).map_err(|error| report::engine_fault(&error))?;
     let text = script::wrap(code, context.interner_mut())?;
+    let source = Source::from_bytes(&text).with_path(Path::new(SCRIPT));
+    let script =
+        Script::parse(source, None, &mut context).map_err(|error| report::wrapped_syntax_error(&error))?;
     let (result, is_nothing) =
-        evaluate(&text, &mut context).map_err(|problem| report::failure(problem, &mut context))?;
+        evaluate(&script, &mut context).map_err(|problem| report::failure(problem, &mut context))?;
     let log = Console::take(&mut context);
     let hint = (is_nothing && log.is_empty()).then_some(NOTHING);
     Ok(Answer { result, log, hint })
@@ -59,9 +62,8 @@ impl From<JsError> for Problem {
 }
 
 /// The script's value as JSON, and whether it is none.
-fn evaluate(text: &str, context: &mut Context) -> Result<(Box<RawValue>, bool), Problem> {
-    let source = Source::from_bytes(text).with_path(Path::new(SCRIPT));
-    let promise = context.eval(source)?;
+fn evaluate(script: &Script, context: &mut Context) -> Result<(Box<RawValue>, bool), Problem> {
+    let promise = script.evaluate(context)?;
     let mut value = settle(&promise, context)?;
     // `async () => {…}` is how some have learned to write scripts.
     if let Some(function) = value.as_callable() {

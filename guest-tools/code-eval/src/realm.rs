@@ -25,7 +25,7 @@ use crate::tools::Calls;
 pub(crate) const MOST_NESTED_CALLS: usize = 256;
 
 /// Most values that wait on the engine's own stack: what `f(...values)` can spread.
-const MOST_STACKED_VALUES: usize = 256 << 10;
+const MOST_STACKED_VALUES: usize = 128 << 10;
 
 /// Largest `ArrayBuffer`, in bytes.
 const MOST_BUFFER_BYTES: u64 = 16 << 20;

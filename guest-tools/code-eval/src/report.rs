@@ -13,7 +13,7 @@ use crate::engine::{Problem, SCRIPT};
 use crate::json::{self, Refusal};
 use crate::realm::MOST_NESTED_CALLS;
 use crate::script::LINES_BEFORE;
-use crate::tools::{Calls, TOOL_ERROR};
+use crate::tools::{Calls, TOOL_ERROR, UNKNOWN_TOOL};
 
 /// Longest description of an error, in bytes.
 const MOST_BYTES: usize = 1 << 10;
@@ -52,6 +52,16 @@ pub(crate) fn syntax_error(error: &ParseError, code: &str) -> Failure {
         if text.is_empty() { String::new() } else { format!("; line {line} is: {}", cut(text, 120)) };
     Failure::invalid_arguments(format!(
         "the code is not valid JavaScript: {}{excerpt}",
+        cut(&reason, MOST_BYTES)
+    ))
+}
+
+/// The code is JavaScript, and what was made of it is not: the parser of function bodies stops at a brace that closes
+/// nothing.
+pub(crate) fn wrapped_syntax_error(error: &JsError) -> Failure {
+    let reason = error.as_native().map_or_else(|| error.to_string(), |error| error.message().to_owned());
+    Failure::invalid_arguments(format!(
+        "the code is not valid JavaScript: a brace is closed that was never opened ({})",
         cut(&reason, MOST_BYTES)
     ))
 }
@@ -127,15 +137,16 @@ pub(crate) fn describe_thrown(value: &JsValue, context: &mut Context) -> String 
     let name = text_of(&error, js_string!("name"), context);
     let message = text_of(&error, js_string!("message"), context);
     let message = cut(&message, MOST_BYTES);
-    // A name that is not defined has no place of its own in the engine's traces, only that of what came before it.
-    let line = match name.as_str() {
-        "ReferenceError" => None,
+    let is_tool_error = name == TOOL_ERROR;
+    let code = if is_tool_error { text_of(&error, js_string!("code"), context) } else { String::new() };
+    // For names that are not there the engine's traces have no place but that of what came before.
+    let line = match (name.as_str(), code.as_str()) {
+        ("ReferenceError", _) | (TOOL_ERROR, UNKNOWN_TOOL) => None,
         _ => line_of(&text_of(&error, js_string!("stack"), context)),
     };
     let place = line.map(|line| format!(" (line {line})")).unwrap_or_default();
-    if name == TOOL_ERROR {
+    if is_tool_error {
         let tool = text_of(&error, js_string!("tool"), context);
-        let code = text_of(&error, js_string!("code"), context);
         return format!("the tool `{tool}` failed with {code}{place}: {message}");
     }
     let colon = if message.is_empty() { "" } else { ": " };

@@ -20,6 +20,9 @@ const MOST_ARGUMENT_BYTES: usize = 16 << 20;
 /// The name of errors that calls of tools throw.
 pub(crate) const TOOL_ERROR: &str = "ToolError";
 
+/// The code of calls of tools that are not there, as the contract has it.
+pub(crate) const UNKNOWN_TOOL: &str = "unknown-tool";
+
 /// The tools, and how often they were called.
 pub(crate) struct Calls {
     tools: Rc<dyn Tools>,
@@ -72,7 +75,7 @@ fn get_tool(_: &JsValue, arguments: &[JsValue], context: &mut Context) -> JsResu
             } else {
                 format!("there is no tool `{name}`, only: {}", names.join(", "))
             };
-            Err(tool_error(&name, &ToolFailure { code: "unknown-tool".to_owned(), message }, context))
+            Err(tool_error(&name, &ToolFailure { code: UNKNOWN_TOOL.to_owned(), message }, context))
         }
         _ => Ok(value),
     }
@@ -92,7 +95,7 @@ fn call_tool(
     let text = match arguments {
         [] => "{}".to_owned(),
         [only] if only.is_undefined() => "{}".to_owned(),
-        [only] if only.is_object() && !only.is_callable() => json::write(only, MOST_ARGUMENT_BYTES, context)
+        [only] if is_plain_object(only) => json::write(only, MOST_ARGUMENT_BYTES, context)
             .map_err(|refusal| refusal.into_error(&format!("the arguments of `{name}`")))?,
         _ => {
             return Err(JsNativeError::typ()

@@ -68,21 +68,21 @@ fn nest() {
 #[test]
 fn large_arrays_can_be_spread() {
     assert_eq!(
-        result_of("const a = Array.from({length: 100000}, (_, i) => i); Math.max(...a)"),
-        json!(99_999)
+        result_of("const a = Array.from({length: 20000}, (_, i) => i); Math.max(...a)"),
+        json!(19_999)
     );
     assert_eq!(
-        result_of("const a = [], b = new Array(100000).fill(1); a.push(...b); a.length"),
-        json!(100_000)
+        result_of("const a = [], b = new Array(20000).fill(1); a.push(...b); a.length"),
+        json!(20_000)
     );
-    let failure = failure_of("const f = (...a) => a.length; f(...new Array(3e5).fill(1))");
+    let failure = failure_of("const f = (...a) => a.length; f(...new Array(1.5e5).fill(1))");
     assert!(failure.message.contains("do not spread large arrays"), "{}", failure.message);
 }
 
 #[test]
 fn a_result_that_is_too_long_is_refused() {
     assert_eq!(result_of("'x'.repeat(100 << 10)").as_str().unwrap().len(), 100 << 10);
-    for code in ["'x'.repeat(200 << 10)", "new Array(1e6).fill(0)", "const a = []; a[4294967294] = 1; a"] {
+    for code in ["'x'.repeat(200 << 10)", "new Array(1e5).fill(0)", "const a = []; a[4294967294] = 1; a"] {
         let failure = failure_of(code);
         assert_eq!(
             (failure.code.as_str(), failure.message.as_str()),

@@ -105,7 +105,7 @@ fn a_tool_that_is_not_there_is_named_with_those_that_are() {
     let failure = run_with(&shop(), "tools.get_price({id: 1})").unwrap_err();
     assert_eq!(
         failure.message,
-        "the tool `get_price` failed with unknown-tool (line 1): \
+        "the tool `get_price` failed with unknown-tool: \
          there is no tool `get_price`, only: list_items, get_stock, calculate"
     );
     let failure = failure_of("tools.x()");
