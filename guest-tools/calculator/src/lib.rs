@@ -5,8 +5,8 @@
 //! A number is an exact fraction, or a `ball`: a real number known to within a radius. So every digit of an
 //! answer is known to be right, and an answer says whether it is the whole truth.
 //!
-//! What the description leaves out, because each word of it is paid for in every model call: `%` has the sign of the
-//! divisor; `^` or `**` binds tighter than a sign before it and to the right (-2^2 is -4, 2^3^2 is 512); numbers are written
+//! What the description leaves out, because each word of it is paid for in every model call: `%` is the remainder, not
+//! percent, and has the sign of the divisor; there are no variables; `^` or `**` binds tighter than a sign before it and to the right (-2^2 is -4, 2^3^2 is 512); numbers are written
 //! 12, 0.5, .5 or 6.02e23; `round` takes halves away from zero. An exact `value` is whole to 2000 digits and decimal to 100,
 //! any other is rounded to at most 34 significant digits, and `fraction` is the exact value where there is a short one.
 //! Results beyond 10^±10000 are refused.
@@ -33,7 +33,6 @@ use notation::Answer;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Question {
-    /// For example (19.99 * 3 + 4.50) * 1.2
     expression: String,
 }
 
@@ -57,8 +56,7 @@ fn evaluate(expression: &str) -> Result<Answer, Refusal> {
 }
 
 agent_tool::export! {
-    /// Works out an arithmetic expression exactly. Use it for every calculation. Operators: + - * / % (remainder)
-    /// ^ (power) and parentheses. Constants: pi e. Functions: sqrt cbrt abs round(x, decimals) floor ceil trunc
-    /// min max exp ln log10 log2 sin cos tan asin acos atan, in radians. No variables or percentages.
+    /// Works out an arithmetic expression exactly. Use it for every calculation. Has + - * / % ^ ( ) pi e sqrt cbrt
+    /// abs round(x, decimals) floor ceil trunc min max exp ln log10 log2 sin cos tan asin acos atan, in radians.
     calculate(Question) -> Answer, hints: [read_only, idempotent, pure], timeout_ms: 1000;
 }

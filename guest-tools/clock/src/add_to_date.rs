@@ -13,11 +13,10 @@ use crate::when::{When, join_notes, place, read, read_zone};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Addition {
-    /// ISO 8601 date or time, today or now
+    /// ISO 8601, today or now
     date: String,
-    /// Such as -90 days, 1 year 2 months or PT36H
+    /// Such as -90 days or PT36H
     duration: String,
-    /// IANA name or offset
     time_zone: Option<String>,
 }
 

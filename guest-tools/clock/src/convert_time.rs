@@ -13,11 +13,10 @@ use crate::zone;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Conversion {
-    /// ISO 8601 date and time, or now
+    /// ISO 8601, or now
     time: String,
-    /// Needed if time has no offset
+    /// If time has no offset
     from_time_zone: Option<String>,
-    /// IANA name or offset
     to_time_zone: String,
 }
 

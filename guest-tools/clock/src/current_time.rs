@@ -13,7 +13,7 @@ use crate::when::read_zone;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Place {
-    /// IANA name such as Europe/Berlin, or offset; default UTC
+    /// IANA name or offset; default UTC
     time_zone: Option<String>,
 }
 

@@ -13,17 +13,15 @@ use crate::when::{Reading, When, join_notes, place, read, read_zone};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Difference {
-    /// ISO 8601 date or time, today or now
+    /// ISO 8601, today or now
     from: String,
-    /// Likewise
     to: String,
     #[serde(default)]
     unit: Unit,
-    /// IANA name or offset
     time_zone: Option<String>,
 }
 
-/// The units to measure in.
+// The units to measure in. No doc comment: it would stand in every model call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

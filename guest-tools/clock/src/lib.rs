@@ -3,8 +3,8 @@
 //! What time it is comes from the host, here and nowhere else; every function below takes it as an argument.
 //! The rules of the zones are compiled in.
 //!
-//! What the descriptions leave out, because each word of them is paid for in every model call: a time may also be `@` and
-//! Unix seconds; a time zone is that of times without an offset, and makes clock changes count; a month after January 31 is
+//! What the descriptions leave out, because each word of them is paid for in every model call: years to days follow the
+//! calendar and smaller units are exact; a duration is such as `1 year 2 months` too; a time may also be `@` and Unix seconds; a time zone is that of times without an offset, and makes clock changes count; a month after January 31 is
 //! the last of February; a day later is the same time of day even when clocks change.
 
 mod add_to_date;
@@ -51,13 +51,12 @@ agent_tool::export! {
     /// Tells the current date and time. Use it whenever an answer depends on them.
     current_time(Place) -> Moment, hints: [read_only], timeout_ms: 1000;
 
-    /// Converts a time from one time zone to another.
+    /// Converts a time to another time zone.
     convert_time(Conversion) -> Converted, hints: [read_only], timeout_ms: 1000;
 
-    /// Adds a duration to a date or time, or subtracts it. Years to days follow the calendar, smaller units are
-    /// exact.
+    /// Adds a duration to a date or time, or subtracts it.
     add_to_date(Addition) -> Sum, hints: [read_only], timeout_ms: 1000;
 
-    /// Measures the time between two dates or times by the calendar: ages, deadlines, days until an event.
+    /// Measures the time between two dates or times.
     date_difference(Difference) -> Distance, hints: [read_only], timeout_ms: 1000;
 }

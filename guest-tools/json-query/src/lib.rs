@@ -22,10 +22,9 @@ use outcome::Results;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Question {
-    /// Any JSON value, not wrapped into a string
+    /// Not wrapped into a string
     #[schemars(with = "serde_json::Value")]
     json: Box<RawValue>,
-    /// For example .items[] | select(.price > 10) | .name
     query: String,
 }
 
@@ -34,7 +33,6 @@ fn json_query(Question { json, query }: Question) -> Result<Results, Failure> {
 }
 
 agent_tool::export! {
-    /// Runs a jq query on a JSON value: to pick, filter, sort, group, count or add up what is in it. There is one
-    /// input and no file, module, environment or clock.
+    /// Runs a jq query on a JSON value: to pick, filter, sort, group or add up.
     json_query(Question) -> Results, hints: [read_only, idempotent, pure], timeout_ms: 2000;
 }

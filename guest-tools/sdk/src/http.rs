@@ -4,8 +4,9 @@
 use crate::Failure;
 use crate::code::{DENIED, INVALID_ARGUMENTS, UNAVAILABLE};
 use wasip2::http::outgoing_handler;
+pub use wasip2::http::types::Method;
 use wasip2::http::types::{
-    ErrorCode, Fields, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest, Scheme,
+    ErrorCode, Fields, IncomingBody, IncomingResponse, OutgoingBody, OutgoingRequest, Scheme,
 };
 use wasip2::io::streams::StreamError;
 

@@ -20,7 +20,6 @@ fn text_stats(Text { text }: Text) -> Result<Statistics, Failure> {
 }
 
 agent_tool::export! {
-    /// Counts characters, words, sentences, lines and bytes of a text and names its longest and most frequent
-    /// words. Use it rather than counting yourself.
+    /// Counts characters, words, sentences and lines of a text and finds frequent words.
     text_stats(Text) -> Statistics, hints: [read_only, idempotent, pure], timeout_ms: 1000;
 }

@@ -15,14 +15,14 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use component::Placed;
+use component::{Need, Placed};
 use ledger::{FOLDERS, GRANTED, Gone, Ledger, MISBEHAVING, SHIPPED};
 
 /// The crate whose tools misbehave.
 const MISBEHAVING_CRATE: &str = "misbehaving";
 
-/// The crates whose tools send requests.
-const GRANTED_CRATES: [&str; 1] = ["http-fetch"];
+/// What a crate has whose tools do what an operator has to grant: lines that grant it, as an example.
+const EXAMPLE_OF_POLICY: &str = "policy.toml";
 
 #[derive(Default, clap::Args)]
 pub(crate) struct Arguments {
@@ -63,10 +63,10 @@ fn write_component(
     module: &modules::Module,
     written: &mut Ledger,
 ) -> anyhow::Result<()> {
-    let folder = match tool.folder.as_str() {
-        MISBEHAVING_CRATE => MISBEHAVING,
-        folder if GRANTED_CRATES.contains(&folder) => GRANTED,
-        _ => SHIPPED,
+    let (folder, need) = match tool.folder.as_str() {
+        MISBEHAVING_CRATE => (MISBEHAVING, Need::Any),
+        _ if tool.manifest.with_file_name(EXAMPLE_OF_POLICY).is_file() => (GRANTED, Need::Grant),
+        _ => (SHIPPED, Need::NoGrant),
     };
     let path = format!("{folder}/{}.wasm", module.name);
     anyhow::ensure!(
@@ -74,7 +74,7 @@ fn write_component(
         "two crates make {path}: rename one of them (guest-tools/{} is the second)",
         tool.folder
     );
-    let bytes = component::encode(&module.file, folder == GRANTED)
+    let bytes = component::encode(&module.file, need)
         .with_context(|| format!("making a component of {}", module.name))?;
     let news = match component::place(&bytes, &target.join(&path))? {
         Placed::New => "written",
