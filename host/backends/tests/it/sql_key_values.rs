@@ -76,7 +76,7 @@ async fn however_much_has_expired_all_of_it_makes_room() {
 async fn a_write_removes_a_bounded_batch_of_what_has_expired() {
     for database in [Database::sqlite(), Database::postgres().await] {
         let store = open_values_of(&database).await;
-        for some in (0..300).collect::<Vec<_>>().chunks(20) {
+        for some in (0..700).collect::<Vec<_>>().chunks(20) {
             let keys: Vec<_> = some.iter().map(|number| format!("k{number}")).collect();
             let sets = keys.iter().map(|key| store.set(SPACE, key, b"1", None));
             join_all(sets).await.into_iter().for_each(Result::unwrap);
@@ -85,7 +85,7 @@ async fn a_write_removes_a_bounded_batch_of_what_has_expired() {
         let other = open_values_of(&database).await;
         assert!(!other.swap(SPACE, "k7", Some(b"1"), b"2").await.unwrap());
         assert!(
-            (1..300).contains(&rows(&database).await),
+            (1..700).contains(&rows(&database).await),
             "a batch, also by a write that changes nothing else"
         );
         eventually("the rest to be gone", async || {
@@ -132,7 +132,7 @@ async fn an_empty_space_leaves_nothing_and_every_byte_is_counted() {
         let database = bench._guard.downcast::<Database>().unwrap();
         assert_eq!(miscounted(&database).await, 0);
         assert!(
-            number(&database, "SELECT SUM(bytes) FROM tool_spaces").await > 0,
+            number(&database, "SELECT MAX(bytes) FROM tool_spaces").await > 0,
             "otherwise it shows nothing"
         );
     }

@@ -14,7 +14,6 @@ use crate::sql::text_columns::escape;
 const MOST_SWEPT: i64 = 256;
 
 /// How a space is found: its id, and its names for whoever reads the table.
-#[derive(Debug)]
 pub(super) struct SpaceRow<'a> {
     pub(super) id: &'a [u8],
     pub(super) component: &'a str,
@@ -22,7 +21,6 @@ pub(super) struct SpaceRow<'a> {
 }
 
 /// A space in which nobody else writes.
-#[derive(Debug)]
 pub(super) struct HeldSpace<'a> {
     transaction: Either,
     id: &'a [u8],
@@ -31,14 +29,12 @@ pub(super) struct HeldSpace<'a> {
     is_changed: bool,
 }
 
-#[derive(Debug)]
 enum Either {
     Postgres(Transaction<'static, Postgres>),
     Sqlite(Transaction<'static, Sqlite>),
 }
 
 /// A key in a space.
-#[derive(Debug)]
 pub(super) struct Look {
     /// The time, in milliseconds since 1970.
     pub(super) now: i64,
@@ -49,14 +45,13 @@ pub(super) struct Look {
 }
 
 /// A value that has not expired.
-#[derive(Debug)]
 pub(super) struct Kept {
     pub(super) value: Vec<u8>,
     pub(super) expires_at: Option<i64>,
 }
 
 /// What [`statements::LOOK`] finds.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(sqlx::FromRow)]
 struct LookRow {
     ms: i64,
     value: Option<Vec<u8>>,
@@ -65,7 +60,7 @@ struct LookRow {
 }
 
 /// Asks the database in the transaction. The expression is a future of a `Result`, and is compiled for each.
-macro_rules! within {
+macro_rules! in_transaction {
     ($held:expr, $db:ident => $query:expr) => {
         match &mut $held.transaction {
             Either::Postgres(transaction) => {
@@ -84,7 +79,7 @@ impl<'a> HeldSpace<'a> {
     /// Waits until nobody else writes in the space; makes it if there is none.
     pub(super) async fn hold(pool: &SqlPool, space: &SpaceRow<'a>) -> Result<Self, sqlx::Error> {
         let mut held = Self::begin(pool, space.id).await?;
-        held.bytes = within!(held, db => {
+        held.bytes = in_transaction!(held, db => {
             let query = sqlx::query_scalar(statements::HOLD).bind(space.id).bind(escape(space.component));
             query.bind(space.user.map(escape)).fetch_one(db)
         })?;
@@ -94,7 +89,7 @@ impl<'a> HeldSpace<'a> {
     /// The same for a space that somebody made, if it is still there.
     pub(super) async fn hold_old(pool: &SqlPool, id: &'a [u8]) -> Result<Option<Self>, sqlx::Error> {
         let mut held = Self::begin(pool, id).await?;
-        let bytes: Option<i64> = within!(held, db => {
+        let bytes: Option<i64> = in_transaction!(held, db => {
             sqlx::query_scalar(statements::HOLD_OLD).bind(id).fetch_optional(db)
         })?;
         let Some(bytes) = bytes else { return held.end().await.map(|()| None) };
@@ -118,7 +113,7 @@ impl<'a> HeldSpace<'a> {
 
     /// Looks what is under a key. Some of what has expired is removed on the way, and what was under the key if it has.
     pub(super) async fn look(&mut self, key: &str) -> Result<Look, sqlx::Error> {
-        let LookRow { ms, value, expires_at, has_expired } = within!(self, db => {
+        let LookRow { ms, value, expires_at, has_expired } = in_transaction!(self, db => {
             sqlx::query_as(statements::LOOK).bind(self.id).bind(key.as_bytes()).fetch_one(db)
         })?;
         let is_unswept = has_expired && self.sweep().await?;
@@ -131,7 +126,7 @@ impl<'a> HeldSpace<'a> {
 
     /// Removes some of what has expired. Says whether there may be more of it.
     pub(super) async fn sweep(&mut self) -> Result<bool, sqlx::Error> {
-        let swept: Vec<i64> = within!(self, db => {
+        let swept: Vec<i64> = in_transaction!(self, db => {
             sqlx::query_scalar(statements::SWEEP).bind(self.id).bind(MOST_SWEPT).fetch_all(db)
         })?;
         self.bytes -= swept.iter().sum::<i64>();
@@ -146,7 +141,7 @@ impl<'a> HeldSpace<'a> {
         before: Option<&Kept>,
         after: &Kept,
     ) -> Result<(), sqlx::Error> {
-        within!(self, db => {
+        in_transaction!(self, db => {
             let query = sqlx::query(statements::PUT).bind(self.id).bind(key.as_bytes());
             query.bind(&*after.value).bind(after.expires_at).execute(db).map_ok(drop)
         })?;
@@ -157,7 +152,7 @@ impl<'a> HeldSpace<'a> {
 
     /// Removes the row of a key, if it is there; `value` is what it has.
     pub(super) async fn remove(&mut self, key: &str, value: &[u8]) -> Result<(), sqlx::Error> {
-        let removed = within!(self, db => {
+        let removed = in_transaction!(self, db => {
             let query = sqlx::query(statements::REMOVE).bind(self.id).bind(key.as_bytes());
             query.execute(db).map_ok(|done| done.rows_affected())
         })?;
@@ -177,11 +172,11 @@ impl<'a> HeldSpace<'a> {
             };
         }
         if self.bytes > 0 {
-            within!(self, db => {
+            in_transaction!(self, db => {
                 sqlx::query(statements::RECOUNT).bind(self.id).bind(self.bytes).execute(db).map_ok(drop)
             })?;
         } else {
-            within!(self, db => sqlx::query(statements::DROP).bind(self.id).execute(db).map_ok(drop))?;
+            in_transaction!(self, db => sqlx::query(statements::DROP).bind(self.id).execute(db).map_ok(drop))?;
         }
         match self.transaction {
             Either::Postgres(transaction) => transaction.commit().await,

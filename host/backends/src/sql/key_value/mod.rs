@@ -23,10 +23,13 @@ use tokio::time::Instant;
 
 use self::held_space::{HeldSpace, Kept, SpaceRow, growth};
 use super::error::describe;
-use super::{SqlPool, answer, reading};
+use super::{SqlPool, answer, in_time, reading};
 
 /// How often a process looks for what has expired in the spaces of others, who may never come back.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long that may take, because the caller of a write waits for it.
+const SWEEP_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Keeps values in the database, shared by every process that uses the same one.
 #[derive(Debug)]
@@ -112,7 +115,7 @@ impl SqlKeyValues {
         if !self.is_time_to_sweep() {
             return;
         }
-        let swept = answer(async {
+        let swept = in_time(SWEEP_TIMEOUT, async {
             let id: Option<Vec<u8>> = match &self.pool {
                 SqlPool::Postgres(db) => {
                     sqlx::query_scalar(statements::LONGEST_EXPIRED).fetch_optional(db).await?
