@@ -53,9 +53,9 @@ fn completed() -> RunRecord {
     })
 }
 
-#[test]
-fn a_run_with_a_script_is_a_readable_text() {
-    let fetched = ReceiptDetail {
+/// Everything that can be said of a call.
+fn fetched() -> ReceiptDetail {
+    ReceiptDetail {
         policy: Some("sha256:p".into()),
         arguments: Some("sha256:a".into()),
         code: Some("unavailable".into()),
@@ -83,7 +83,11 @@ fn a_run_with_a_script_is_a_readable_text() {
         attempts: 2,
         cached: true,
         per_user: true,
-    };
+    }
+}
+
+/// A call that reached the world, and a script that called other tools.
+fn a_script() -> [Event; 9] {
     let nested = |number, name: &str, outcome, error: Option<&str>| Event::NestedReturned {
         index: 1,
         number,
@@ -92,7 +96,7 @@ fn a_run_with_a_script_is_a_readable_text() {
     };
     let calls =
         [("a", "fetch", json!({"url": "https://example.org/"})), ("b", "script", json!({"code": "…"}))];
-    let events = [
+    [
         started("what is new?"),
         Event::from(asks_for(&calls)),
         Event::ToolsStarted { indexes: vec![1] },
@@ -101,7 +105,7 @@ fn a_run_with_a_script_is_a_readable_text() {
             0,
             "Error: unavailable: try again",
             ToolReceipt {
-                detail: Some(Box::new(fetched)),
+                detail: Some(Box::new(fetched())),
                 duration_ms: 13.0,
                 ..receipt("fetch", ToolOutcome::Failed)
             },
@@ -110,8 +114,12 @@ fn a_run_with_a_script_is_a_readable_text() {
         nested(1, "pay", ToolOutcome::TimedOut, Some("Error: the tool did not finish")),
         returned(1, "[1,2]", ToolReceipt { nested: 2, ..receipt("script", ToolOutcome::Ok) }),
         Event::ModelReplied { reply: says("nothing"), input_tokens: Some(9), last_by: Some(Limit::Tokens) },
-    ];
-    insta::assert_snapshot!(timeline(&events, Some(&completed())), @r#"
+    ]
+}
+
+#[test]
+fn a_run_with_a_script_is_a_readable_text() {
+    insta::assert_snapshot!(timeline(&a_script(), Some(&completed())), @r#"
     run run_1, started 2026-11-21T12:00:00.000Z, took 4.321 s, request req-1, job 7, user u1
        0  started: run_1 for user u1, with test/scripted
               "what is new?"
