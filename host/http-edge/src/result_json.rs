@@ -127,10 +127,9 @@ mod tests {
     fn a_result_has_the_shape_of_the_interface() {
         let call = ToolCall { id: "call_1".into(), name: "add".into(), arguments: json!({"a": 1, "b": 2}) };
         let receipt = |name: &str, component: Option<&str>, outcome| ToolReceipt {
-            name: name.into(),
             component: component.map(str::to_owned),
             duration_ms: 0.5,
-            outcome,
+            ..ToolReceipt::new(name, outcome)
         };
         let result = AgentResult {
             id: "run_1".into(),

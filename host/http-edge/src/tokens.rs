@@ -30,10 +30,11 @@ pub struct Tokens {
 pub struct Claims {
     /// The user. A numeric `id` is written as its decimal text: 5 and "5" are one user.
     pub id: String,
-    /// `premium` means a larger window of requests; anything else, or nothing, the smaller one.
+    /// `premium` means a larger window of requests; anything else, or nothing, the smaller one. Tools may be for some tiers
+    /// only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
-    /// `admin` may invalidate the cache.
+    /// `admin` may invalidate the cache. Tools may be for some roles only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
 }

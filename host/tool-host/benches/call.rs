@@ -49,7 +49,7 @@ fn main() {
         let host = start(folder.path()).await;
         let bare = Bare::new(&wasm);
         let mut native = Native::start();
-        let set = host.current();
+        let set = host.everything();
 
         let mut times: [Vec<Duration>; 3] = Default::default();
         for _ in 0..TURNS {

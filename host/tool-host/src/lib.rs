@@ -50,6 +50,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{Preparing, ToolFault, ToolSet, Toolbox};
+use agent_core::words::Principal;
 use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, watch as watch_channel};
 
@@ -249,7 +250,12 @@ impl ToolHost {
 }
 
 impl Toolbox for ToolHost {
-    fn current(&self) -> Arc<dyn ToolSet> {
+    /// All of them: a component that is for some callers only is refused while that cannot be kept to (`grants.rs`).
+    fn current_for(&self, _caller: &Principal) -> Arc<dyn ToolSet> {
+        self.everything()
+    }
+
+    fn everything(&self) -> Arc<dyn ToolSet> {
         self.published.load().snapshot.clone()
     }
 

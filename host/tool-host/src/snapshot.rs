@@ -89,11 +89,6 @@ impl ToolSet for Snapshot {
 fn unknown_tool(name: &str) -> ToolReturn {
     ToolReturn {
         content: "Error: there is no tool of that name.".into(),
-        receipt: ToolReceipt {
-            name: name.into(),
-            component: None,
-            duration_ms: 0.0,
-            outcome: ToolOutcome::UnknownTool,
-        },
+        receipt: ToolReceipt::new(name, ToolOutcome::UnknownTool),
     }
 }

@@ -56,7 +56,7 @@ impl CancelledRuns {
         cancel.cancel();
         let ask = Ask {
             run_id: job.run_id.clone(),
-            principal: Principal::user(&job.user_id),
+            principal: Principal::user_or_nobody(&job.user_id),
             job_id: Some(job.id.clone()),
             cancel: Some(cancel),
             // A worker that still holds on to the run is refused from now on.

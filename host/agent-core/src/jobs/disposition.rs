@@ -117,6 +117,8 @@ fn failed(error: &InvokeError) -> Disposition {
             Disposition { pause: true, ..handed_back() }
         }
         InvokeError::TimedOut { .. } => provider_failed(Fault::Unwell(None)),
+        // Jobs choose no tools.
+        InvokeError::UnknownTools { .. } => end_failed(INTERNAL.to_owned(), false),
         InvokeError::Run(error) => match error {
             RunError::Model(ModelError::RateLimited { retry_after, .. }) => {
                 provider_failed(Fault::RateLimited(*retry_after))

@@ -15,7 +15,7 @@ use crate::observe::{AttemptOutcome, Observer};
 use crate::policy::{Admission, Breaker, Invoke, InvokeError};
 use crate::ports::queue::{ATTEMPTS, LEASE};
 use crate::testing::{ScriptedInvoke, TestQueue, TestRuns};
-use crate::words::JobStatus;
+use crate::words::{JobStatus, Principal};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -62,7 +62,7 @@ fn bench_on(queue: &Arc<TestQueue>, runs: &Arc<TestRuns>, agent: impl Invoke + '
 
 impl Bench {
     async fn submit(&self) -> String {
-        self.jobs.submit(&JobData { query: "2+2".into(), user_id: "u1".into() }).await.unwrap()
+        self.jobs.submit(&JobData::new("2+2", "u1")).await.unwrap()
     }
 
     /// Works while `callers` do something, then stops and waits for the worker.
@@ -106,6 +106,28 @@ async fn a_job_is_completed_with_the_agents_result() {
     assert_eq!((asked.input.as_str(), asked.principal.user_id.as_deref()), ("2+2", Some("u1")));
     assert_eq!((asked.run_id.as_str(), asked.job_id.as_deref()), ("run_job_1", Some("1")));
     assert_eq!(bench.noted(), [AttemptOutcome::Completed]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_made_on_behalf_of_who_submitted_the_job() {
+    let agent = ScriptedInvoke::answering("4");
+    let bench = bench(agent.clone());
+    let (tier, role) = (Some("premium".to_owned()), Some("admin".to_owned()));
+    let submitters = [Principal { tier, role, ..Principal::user("u1") }, Principal::user("u1")];
+    for submitter in submitters.clone() {
+        bench.jobs.submit(&JobData::submitted_by(submitter, "2+2".into())).await.unwrap();
+    }
+    // Somebody else added it, without saying whose it is.
+    bench.jobs.submit(&JobData::new("2+2", "")).await.unwrap();
+    bench
+        .work_while(async {
+            while agent.asked().len() < 3 {
+                moments(1).await
+            }
+        })
+        .await;
+    let asked: Vec<_> = agent.asked().into_iter().map(|ask| ask.principal).collect();
+    assert_eq!(asked, [submitters.as_slice(), &[Principal::default()]].concat());
 }
 
 #[tokio::test(start_paused = true)]

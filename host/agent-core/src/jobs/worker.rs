@@ -28,7 +28,7 @@ use crate::ports::queue::LEASE;
 use crate::ports::{AttemptEnd, Claim, JobQueue, Journal, QueueError, Renewal};
 use crate::run::{attempts_without_progress, hand_backs_without_progress};
 use crate::trace;
-use crate::words::{Event, JobData, Principal};
+use crate::words::{Event, JobData};
 
 /// How long the queue is asked to wait for a job. A worker that is told to stop waits no longer than that.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
@@ -218,7 +218,7 @@ impl Worker {
         };
         let ask = Ask {
             run_id: claim.run_id.clone(),
-            principal: Principal::user(&data.user_id),
+            principal: data.principal(),
             epoch: claim.epoch,
             job_id: Some(claim.job_id.clone()),
             stop: Some(stopping.clone()),

@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use tracing::Instrument as _;
 
+use super::chosen_tools::{self, restricted};
 use super::{Answer, Ask, Invoke, InvokeError};
 use crate::driver::{Driver, RunError, gen_ai};
-use crate::ports::{Journal, Model, Toolbox};
-use crate::words::{Limits, Task};
+use crate::ports::{Journal, Model, ToolSet, Toolbox};
+use crate::words::{Event, Limits, Options, Task};
 
 /// How long a run may take when nobody set a deadline: long enough to be none.
 const NO_DEADLINE: Duration = Duration::from_hours(24);
 
-/// Runs the agent. The run of a job goes on where its journal ends.
+/// Runs the agent, with the tools that its caller may use and chose. The run of a job goes on where its journal ends.
 pub struct Agent {
     /// Who is asked.
     pub model: Arc<dyn Model>,
@@ -29,7 +30,23 @@ pub struct Agent {
 #[async_trait]
 impl Invoke for Agent {
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
-        let tools = self.toolbox.current();
+        // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it.
+        let history = match &ask.job_id {
+            Some(_) => self.journal.read(&ask.run_id, 0).await.map_err(RunError::Journal)?,
+            None => Vec::new(),
+        };
+        let tools = match history.first() {
+            // A run that is taken up is on behalf of whom it was begun for, and has the tools that this caller may use by
+            // now. What was chosen and is not there any more is missing then, which ends no run.
+            Some(Event::Started { task, .. }) => {
+                choose(self.toolbox.current_for(&task.principal), &task.options)
+            }
+            Some(_) | None => {
+                let tools = self.toolbox.current_for(&ask.principal);
+                chosen_tools::check(tools.catalog(), ask.options.tools.as_deref())?;
+                choose(tools, &ask.options)
+            }
+        };
         let task = Task {
             id: ask.run_id,
             input: ask.input,
@@ -50,11 +67,6 @@ impl Invoke for Agent {
             cancel: ask.cancel.as_ref(),
             meter: &ask.meter,
         };
-        // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it.
-        let history = match &ask.job_id {
-            Some(_) => self.journal.read(&task.id, 0).await.map_err(RunError::Journal)?,
-            None => Vec::new(),
-        };
         let span = gen_ai::invoke_agent(&task);
         let driven = async {
             if history.is_empty() { driver.start(task).await } else { driver.resume(history).await }
@@ -65,8 +77,105 @@ impl Invoke for Agent {
     }
 }
 
+fn choose(tools: Arc<dyn ToolSet>, options: &Options) -> Arc<dyn ToolSet> {
+    match &options.tools {
+        Some(chosen) => restricted(tools, chosen),
+        None => tools,
+    }
+}
+
 impl std::fmt::Debug for Agent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Agent").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, says};
+    use crate::words::{AgentResult, Principal, ToolOutcome};
+
+    fn premium() -> Principal {
+        Principal { tier: Some("premium".into()), ..Principal::user("u1") }
+    }
+
+    /// An agent whose model calls both tools, of which `search` is for one tier, and its journal.
+    fn agent(journal: TestJournal) -> (Agent, Arc<TestJournal>) {
+        let journal = Arc::new(journal);
+        let calls = asks_for(&[("1", "add", json!({})), ("2", "search", json!({}))]);
+        let agent = Agent {
+            model: Arc::new(ScriptedModel::new([Ok(calls), Ok(says("done"))])),
+            toolbox: Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
+            journal: journal.clone(),
+            limits: Limits::default(),
+        };
+        (agent, journal)
+    }
+
+    fn ask(principal: Principal, tools: Option<&[&str]>) -> Ask {
+        let tools = tools.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        let options = Options { tools, ..Options::default() };
+        Ask { principal, options, ..Ask::new("r".into(), "hi".into()) }
+    }
+
+    /// Whether each of the two calls reached its tool.
+    fn called(result: &AgentResult) -> [bool; 2] {
+        [0, 1].map(|index| match result.tool_calls[index].outcome {
+            ToolOutcome::Ok => true,
+            ToolOutcome::UnknownTool => false,
+            outcome => panic!("{outcome:?}"),
+        })
+    }
+
+    #[tokio::test]
+    async fn a_run_has_the_tools_that_its_caller_may_use_and_chose() {
+        for (principal, chosen, reached) in [
+            (premium(), None, [true, true]),
+            (Principal::user("u1"), None, [true, false]),
+            (Principal::default(), None, [true, false]),
+            (premium(), Some(&["search"][..]), [false, true]),
+            (Principal::user("u1"), Some(&["add"]), [true, false]),
+            (premium(), Some(&[]), [false, false]),
+        ] {
+            let (agent, journal) = agent(TestJournal::default());
+            let answer = agent.invoke(ask(principal.clone(), chosen)).await.unwrap();
+            assert_eq!(called(&answer.result), reached, "{principal:?} {chosen:?}");
+            let Some(Event::Started { task, .. }) = journal.events().into_iter().next() else { panic!() };
+            assert_eq!(task.principal, principal);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_choice_that_cannot_be_had_begins_no_run() {
+        for chosen in [&["add", "search"][..], &["add", "nope"]] {
+            let (agent, journal) = agent(TestJournal::default());
+            let error = agent.invoke(ask(Principal::user("u1"), Some(chosen))).await.unwrap_err();
+            assert!(matches!(&error, InvokeError::UnknownTools { indexes } if *indexes == [1]), "{error:?}");
+            assert!(journal.events().is_empty());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_run_that_is_taken_up_is_its_submitters_and_keeps_what_there_is_of_its_choice() {
+        for (begun_by, chosen, reached) in [
+            (premium(), None, [true, true]),
+            (Principal::user("u1"), None, [true, false]),
+            (premium(), Some(&["search", "gone"][..]), [false, true]),
+        ] {
+            let (agent, journal) = agent(TestJournal::default());
+            let Ask { run_id, input, options, principal, grants, .. } = ask(begun_by, chosen);
+            let (limits, model) = (Limits::default(), "test/scripted".to_owned());
+            let task = Task { id: run_id.clone(), input, options, limits, model, principal, grants };
+            let started = Event::Started { task, tools: "sha256:before".into() };
+            let epoch = crate::ports::Epoch(1);
+            journal.append(&run_id, epoch, 0, &[started]).await.unwrap();
+            // As the queue has it by now, which does not count.
+            let somebody = Principal { role: Some("admin".into()), ..Principal::user("u2") };
+            let ask = Ask { run_id, epoch, job_id: Some("1".into()), ..ask(somebody, None) };
+            assert_eq!(called(&agent.invoke(ask).await.unwrap().result), reached, "{chosen:?}");
+        }
     }
 }

@@ -57,6 +57,7 @@ fn judge(answer: &Result<Answer, InvokeError>) -> Verdict {
         Err(
             InvokeError::Busy { .. }
             | InvokeError::CircuitOpen { .. }
+            | InvokeError::UnknownTools { .. }
             | InvokeError::Run(
                 RunError::Journal(_) | RunError::Driver(_) | RunError::Stopped | RunError::Stuck { .. },
             ),

@@ -1,9 +1,15 @@
 //! The result cache, with single flight: equal questions get one answer for a while, and those in flight share a run.
+//!
+//! Two questions are equal only if their callers may use the same tools under the same grants: the digest of the caller's
+//! tool set is in the key. A result is shared between users only when no call of its run went to a component that can tell
+//! users apart ([`AgentResult::is_per_user`](crate::words::AgentResult::is_per_user)). Any other result is never stored,
+//! not for its own user either: what such a component keeps changes from one call to the next.
 
 mod key;
 #[cfg(test)]
 mod tests;
 
+use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +19,14 @@ use futures::FutureExt;
 use tokio::time::timeout;
 use tracing::{Instrument, info, warn};
 
+use super::chosen_tools;
 use super::single_flight::SingleFlight;
 use super::{Answer, Ask, Invoke, InvokeError};
 use crate::driver::RunError;
 use crate::observe::{CacheUse, Observer};
 use crate::outage::Outage;
 use crate::ports::{CacheError, ResultCache, Toolbox};
-use crate::words::StopReason;
+use crate::words::{Principal, StopReason};
 
 /// For how long a result is kept (interface, Limits, "Cache time-to-live").
 pub const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
@@ -33,10 +40,23 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// Identical questions in flight at once are one: the cache is looked at and the agent is run on behalf of
 /// all who wait. When one of them goes away the others go on waiting; when all do, the run is dropped. Deadline,
 /// admission and circuit belong inside, because they have to act on the one run and not on each of its callers.
+///
+/// A follower whose leader's result is not for it runs for itself: once more together with the equal questions of the same
+/// user, and then alone, so that no question waits for more than two runs besides its own.
 #[derive(Debug)]
 pub struct Cached<I> {
     shared: Arc<Parts<I>>,
-    flights: SingleFlight<Outcome>,
+    flights: SingleFlight<Landed>,
+}
+
+/// What came of a flight, and for whom it is.
+#[derive(Debug, Clone)]
+struct Landed {
+    outcome: Outcome,
+    /// On whose behalf the run was made.
+    leader: Principal,
+    /// Digest of the leader's tools when it landed.
+    tools: String,
 }
 
 /// What a flight needs of the wrapper, which it may outlive.
@@ -70,34 +90,96 @@ impl<I: Invoke + 'static> Cached<I> {
 #[async_trait]
 impl<I: Invoke + 'static> Invoke for Cached<I> {
     async fn invoke(&self, ask: Ask) -> Outcome {
-        let tools = self.shared.tools();
-        let key = key::of(&ask.input, &ask.options, &self.shared.model, &tools, &ask.grants.digest());
-        let (flight, joined) = self.flights.join_or_begin(&key, || {
-            let (parts, key) = (self.shared.clone(), key.clone());
+        let ask = match self.share(ask, |question| question.key.clone()).await {
+            ControlFlow::Break(outcome) => return outcome,
+            ControlFlow::Continue(ask) => ask,
+        };
+        let Some(user) = ask.principal.user_id.clone() else { return self.shared.alone(ask).await };
+        // A key is of fixed length, so that no flight of a user is taken for one that all share.
+        match self.share(ask, |question| format!("{} {user}", question.key)).await {
+            ControlFlow::Break(outcome) => outcome,
+            ControlFlow::Continue(ask) => self.shared.alone(ask).await,
+        }
+    }
+}
+
+impl<I: Invoke + 'static> Cached<I> {
+    /// Joins the flight of that name, or begins it. Goes on with the ask when what comes of the flight is not for its caller.
+    async fn share(&self, ask: Ask, name: impl FnOnce(&Question) -> String) -> ControlFlow<Outcome, Ask> {
+        let question = match self.shared.question(&ask) {
+            Ok(question) => question,
+            Err(error) => return ControlFlow::Break(Err(error)),
+        };
+        let (flight, follower) = self.flights.join_or_begin(&name(&question), ask, |ask| {
+            let parts = self.shared.clone();
             // Any of the callers may poll it; its log lines are those of the request that began it.
             async move {
+                let (leader, chosen) = (ask.principal.clone(), ask.options.tools.clone());
                 // A panic becomes an error, or it would be repeated in every waiter.
-                let answer = AssertUnwindSafe(parts.answer(&key, &tools, ask)).catch_unwind().await;
-                answer.unwrap_or(Err(RunError::Panicked.into()))
+                let answer = AssertUnwindSafe(parts.answer(&question, ask)).catch_unwind().await;
+                let outcome = answer.unwrap_or(Err(RunError::Panicked.into()));
+                let tools = parts.tools(&leader, chosen.as_deref());
+                Landed { outcome, leader, tools }
             }
             .in_current_span()
             .boxed()
         });
-        let outcome = flight.await;
-        if joined {
-            self.shared.observer.cache_used(CacheUse::Shared);
+        let landed = flight.await;
+        let Some(ask) = follower else { return ControlFlow::Break(landed.outcome) };
+        if !landed.is_for(&ask.principal, &self.shared.tools(&ask.principal, ask.options.tools.as_deref())) {
+            return ControlFlow::Continue(ask);
         }
-        outcome
+        self.shared.observer.cache_used(CacheUse::Shared);
+        ControlFlow::Break(landed.outcome)
     }
 }
 
+impl Landed {
+    /// Whether a follower with tools of this digest may have it.
+    fn is_for(&self, caller: &Principal, tools: &str) -> bool {
+        match &self.outcome {
+            // The digests were equal when both came. If they are not any more, the policy was changed meanwhile and the run
+            // may have been made with tools that this caller may not use.
+            Ok(answer) => {
+                self.tools == tools && (!answer.result.is_per_user() || self.leader.is_same_user(caller))
+            }
+            // The places are those of the leader's list, which may have another order.
+            Err(InvokeError::UnknownTools { .. }) => false,
+            Err(_) => true,
+        }
+    }
+}
+
+/// What is asked, and of which tools.
+struct Question {
+    key: String,
+    /// Digest of the caller's tools that were chosen.
+    tools: String,
+}
+
 impl<I: Invoke> Parts<I> {
-    /// Digest of the tools of this moment.
-    fn tools(&self) -> String {
-        self.toolbox.current().catalog().digest().to_owned()
+    /// Fails when tools were chosen that the caller does not have.
+    fn question(&self, ask: &Ask) -> Result<Question, InvokeError> {
+        let chosen = ask.options.tools.as_deref();
+        let set = self.toolbox.current_for(&ask.principal);
+        chosen_tools::check(set.catalog(), chosen)?;
+        let tools = chosen_tools::digest(set.catalog(), chosen);
+        let key = key::of(&ask.input, &ask.options, &self.model, &tools, &ask.grants.digest());
+        Ok(Question { key, tools })
     }
 
-    async fn answer(&self, key: &str, tools: &str, ask: Ask) -> Outcome {
+    /// Digest of the tools that a caller has of those that were chosen, at this moment.
+    fn tools(&self, caller: &Principal, chosen: Option<&[String]>) -> String {
+        chosen_tools::digest(self.toolbox.current_for(caller).catalog(), chosen)
+    }
+
+    /// The answer to a question that nobody shares.
+    async fn alone(&self, ask: Ask) -> Outcome {
+        let question = self.question(&ask)?;
+        self.answer(&question, ask).await
+    }
+
+    async fn answer(&self, Question { key, tools }: &Question, ask: Ask) -> Outcome {
         // Looking comes before running but within the flight: a caller whose look just missed must not begin
         // a second run when the first one has ended meanwhile.
         if let Some(Some(result)) = self.bounded(self.cache.get(key)).await {
@@ -105,9 +187,11 @@ impl<I: Invoke> Parts<I> {
             return Ok(Answer { result, cached: Some(true) });
         }
         self.observer.cache_used(CacheUse::Miss);
+        let (caller, chosen) = (ask.principal.clone(), ask.options.tools.clone());
         let Answer { result, .. } = self.inner.invoke(ask).await?;
+        let is_for_all = result.stop_reason == StopReason::Completed && !result.is_per_user();
         // Tools that were swapped meanwhile may be those that ran, and the key names the ones before.
-        if result.stop_reason == StopReason::Completed && self.tools() == tools {
+        if is_for_all && self.tools(&caller, chosen.as_deref()) == *tools {
             self.bounded(self.cache.put(key, &result, TIME_TO_LIVE)).await;
         }
         Ok(Answer { result, cached: Some(false) })

@@ -6,6 +6,7 @@ mod admission;
 mod agent;
 mod breaker;
 mod cached;
+mod chosen_tools;
 mod deadline;
 mod recorded;
 mod single_flight;
@@ -21,6 +22,7 @@ pub use admission::{Admission, Admitted, DEFAULT_PLACES, DEFAULT_WAIT, Permit};
 pub use agent::Agent;
 pub use breaker::Breaker;
 pub use cached::{Cached, TIME_TO_LIVE};
+pub use chosen_tools::restricted;
 pub use deadline::Deadline;
 pub use recorded::Recorded;
 
@@ -56,7 +58,7 @@ pub struct Ask {
     pub grants: Grants,
     /// The caller's text.
     pub input: String,
-    /// The caller's wishes for every model call.
+    /// The caller's wishes for the model calls and the tools.
     pub options: Options,
     /// When the answer must be there. [`Deadline`] sets it.
     pub deadline: Option<std::time::Instant>,
@@ -130,5 +132,12 @@ pub enum InvokeError {
     CircuitOpen {
         /// How long until one run is tried again.
         retry_after: Duration,
+    },
+    /// The caller chose tools that there are not, or that the caller may not use. Which of the two is not said, so that
+    /// nobody learns which tools others have.
+    #[error("tools were chosen that the caller does not have")]
+    UnknownTools {
+        /// Where they stand in [`Options::tools`], counted from 0.
+        indexes: Vec<usize>,
     },
 }

@@ -45,6 +45,7 @@ fn outcome(answer: &Result<Answer, InvokeError>, meter: &UsageMeter) -> Option<R
         | Err(
             InvokeError::Busy { .. }
             | InvokeError::CircuitOpen { .. }
+            | InvokeError::UnknownTools { .. }
             | InvokeError::Run(
                 RunError::Stopped
                 | RunError::Journal(

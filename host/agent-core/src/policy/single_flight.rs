@@ -33,29 +33,29 @@ impl<T: Clone> Default for SingleFlight<T> {
 }
 
 impl<T: Clone> SingleFlight<T> {
-    /// Joins what is under way for that key, or begins it. Says whether it was joined.
-    pub(super) fn join_or_begin(
+    /// Joins what is under way for that key, or begins it with `seed`. Gives the seed back when it was joined.
+    pub(super) fn join_or_begin<S>(
         &self,
         key: &str,
-        begin: impl FnOnce() -> BoxFuture<'static, T>,
-    ) -> (Waiter<T>, bool) {
+        seed: S,
+        begin: impl FnOnce(S) -> BoxFuture<'static, T>,
+    ) -> (Waiter<T>, Option<S>) {
         let mut registry = lock(&self.0);
         let under_way = registry.flights.get_mut(key).filter(|flight| flight.work.peek().is_none());
-        let joined = under_way.is_some();
-        let (number, work) = if let Some(flight) = under_way {
+        let (number, work, seed) = if let Some(flight) = under_way {
             flight.waiters += 1;
-            (flight.number, flight.work.clone())
+            (flight.number, flight.work.clone(), Some(seed))
         } else {
             // An execution that has ended may still be listed, because a waiter has not read it yet. A later caller must
             // not get its answer: it was asked for before that caller came.
-            let work = begin().shared();
+            let work = begin(seed).shared();
             registry.begun += 1;
             let number = registry.begun;
             registry.flights.insert(key.to_owned(), Flight { number, waiters: 1, work: work.clone() });
-            (number, work)
+            (number, work, None)
         };
         let waiter = Waiter { registry: self.0.clone(), key: key.to_owned(), number, work };
-        (waiter, joined)
+        (waiter, seed)
     }
 
     #[cfg(test)]

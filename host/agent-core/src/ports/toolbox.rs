@@ -10,8 +10,15 @@ use crate::words::{Catalog, Grants, Principal, ToolCall, ToolReturn};
 
 /// Where a run gets its tools from.
 pub trait Toolbox: Send + Sync {
-    /// The tool set of this moment. A run keeps the one it started with, whatever is swapped meanwhile.
-    fn current(&self) -> Arc<dyn ToolSet>;
+    /// The tools that this caller may use, as they are at this moment. A run keeps the set it started with, whatever is
+    /// swapped meanwhile. Callers who may use the same tools under the same grants get sets of the same digest, and others
+    /// get others: answers are shared by it.
+    ///
+    /// It is asked several times for a request, so it should cost no more than a look-up.
+    fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet>;
+
+    /// Every tool that serves, whoever may use it: for whoever looks after the service. No caller's run is made with it.
+    fn everything(&self) -> Arc<dyn ToolSet>;
 
     /// The components that could not be loaded, and why. The others serve.
     fn faults(&self) -> Vec<ToolFault>;
@@ -63,7 +70,7 @@ impl<'a> ToolRequest<'a> {
             run_id: "",
             call_id: &call.id,
             attempt: 1,
-            principal: const { &Principal { user_id: None } },
+            principal: Principal::nobody(),
             grants: Grants::none(),
             call,
             deadline,

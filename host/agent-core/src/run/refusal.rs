@@ -64,8 +64,7 @@ pub(super) fn not_run(call: &ToolCall, why: &str) -> ToolReturn {
 }
 
 fn without_running(call: &ToolCall, content: String, outcome: ToolOutcome) -> ToolReturn {
-    let receipt = ToolReceipt { name: call.name.clone(), component: None, duration_ms: 0.0, outcome };
-    ToolReturn { content, receipt }
+    ToolReturn { content, receipt: ToolReceipt::new(&call.name, outcome) }
 }
 
 /// What the model is told of an answer when there is `room` tokens for it and all that are still open, which are

@@ -49,10 +49,9 @@ fn asks_model(step: &Step) -> ModelCall {
 
 fn returned(index: usize, name: &str) -> Event {
     let receipt = ToolReceipt {
-        name: name.into(),
         component: Some("c@sha256:1".into()),
         duration_ms: 1.0,
-        outcome: ToolOutcome::Ok,
+        ..ToolReceipt::new(name, ToolOutcome::Ok)
     };
     Event::ToolReturned { index, answer: ToolReturn { content: format!("{name} says hi"), receipt } }
 }
@@ -102,7 +101,7 @@ fn the_first_step_asks_the_model_with_what_the_budget_allows() {
 
 #[test]
 fn the_callers_options_reach_every_model_call() {
-    let options = Options { max_tokens: Some(150), temperature: Some(0.7) };
+    let options = Options { max_tokens: Some(150), temperature: Some(0.7), tools: None };
     let (mut run, first) = Run::start(Task { options, ..task(Limits::default()) }, catalog());
     run.on(replied(asks_for(&[("1", "echo", json!({}))]))).unwrap();
     let second = run.on(returned(0, "echo")).unwrap();
@@ -251,7 +250,7 @@ fn a_reply_that_was_cut_off_says_whose_limit_it_met() {
         let reply = ModelReply { usage, finish: Finish::Length, ..says("half an ans") };
         done(run.on(replied(reply)).unwrap()).stop_reason
     };
-    let wanted = Options { max_tokens: Some(100), temperature: None };
+    let wanted = Options { max_tokens: Some(100), ..Options::default() };
     let small = Limits { tokens: 500, ..Limits::default() };
     assert_eq!(cut(Limits::default(), wanted, 100), StopReason::MaxTokens);
     assert_eq!(cut(small, Options::default(), 450), StopReason::TokenBudget);

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::lock;
+use super::{lock, of_one_user};
 use crate::policy::{Answer, Ask, Invoke, InvokeError};
-use crate::words::{AgentResult, Message, StopReason, Usage};
+use crate::words::{AgentResult, Message, StopReason, ToolOutcome, ToolReceipt, Usage};
 
 /// Does one scripted thing after the other, and the last one for ever. Clones are the same agent.
 #[derive(Debug, Clone, Default)]
@@ -53,6 +53,14 @@ impl ScriptedInvoke {
     /// A completed run that says this.
     pub fn answer(text: &str) -> Answer {
         Self::ended(text, StopReason::Completed)
+    }
+
+    /// A completed run that says this after a call to a tool that can tell users apart.
+    pub fn answer_of_one_user(text: &str) -> Answer {
+        let Answer { mut result, cached } = Self::answer(text);
+        let receipt = of_one_user(ToolReceipt::new("recall", ToolOutcome::Ok));
+        Arc::make_mut(&mut result).tool_calls.push(receipt);
+        Answer { result, cached }
     }
 
     /// A run that ended for this reason.

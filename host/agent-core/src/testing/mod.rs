@@ -8,19 +8,20 @@ pub use invoke::ScriptedInvoke;
 pub use queue::TestQueue;
 pub use stores::{Switch, TestCache, TestRates, TestRuns};
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
+use crate::policy::restricted;
 use crate::ports::{
     Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, Spawn, ToolChoice, ToolFault,
     ToolRequest, ToolSet, Toolbox,
 };
 use crate::words::{
-    Catalog, Event, Finish, Message, ModelReply, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, ToolSpec,
-    Usage,
+    Catalog, Event, Finish, Message, ModelReply, Principal, ToolCall, ToolOutcome, ToolReceipt, ToolReturn,
+    ToolSpec, Usage,
 };
 
 /// A reply that is only text.
@@ -110,6 +111,10 @@ pub fn check_conversation(messages: &[Message]) {
 #[derive(Debug, Clone)]
 pub struct EchoTools {
     catalog: Arc<Catalog>,
+    /// Tools that callers of one tier may use and nobody else.
+    tiers: BTreeMap<String, String>,
+    /// Tools that can tell users apart.
+    per_user: BTreeSet<String>,
     faults: Vec<ToolFault>,
     preparing: Preparing,
     hang: bool,
@@ -134,7 +139,28 @@ impl EchoTools {
             is_repeatable: true,
         };
         let catalog = Catalog::new(names.iter().map(spec).collect(), digest.into());
-        Self { catalog: Arc::new(catalog), faults: vec![], preparing: Preparing::default(), hang: false }
+        Self {
+            catalog: Arc::new(catalog),
+            tiers: BTreeMap::new(),
+            per_user: BTreeSet::new(),
+            faults: vec![],
+            preparing: Preparing::default(),
+            hang: false,
+        }
+    }
+
+    /// The same tools, of which that one is for callers of that tier only.
+    #[must_use]
+    pub fn only_for_tier(mut self, name: &str, tier: &str) -> Self {
+        self.tiers.insert(name.into(), tier.into());
+        self
+    }
+
+    /// The same tools, of which that one can tell users apart.
+    #[must_use]
+    pub fn telling_users_apart(mut self, name: &str) -> Self {
+        self.per_user.insert(name.into());
+        self
     }
 
     /// The same tools beside components that could not be loaded.
@@ -172,7 +198,15 @@ impl EchoTools {
 }
 
 impl Toolbox for EchoTools {
-    fn current(&self) -> Arc<dyn ToolSet> {
+    fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
+        let may_use =
+            |name: &String| self.tiers.get(name).is_none_or(|tier| caller.tier.as_ref() == Some(tier));
+        let names: Vec<_> =
+            self.catalog.tools().iter().map(|tool| tool.name.clone()).filter(may_use).collect();
+        restricted(Arc::new(self.clone()), &names)
+    }
+
+    fn everything(&self) -> Arc<dyn ToolSet> {
         Arc::new(self.clone())
     }
 
@@ -195,16 +229,20 @@ impl ToolSet for EchoTools {
         if self.hang {
             std::future::pending::<()>().await;
         }
-        ToolReturn {
-            content: request.call.arguments.to_string(),
-            receipt: ToolReceipt {
-                name: request.call.name.clone(),
-                component: Some("echo@sha256:echo".into()),
-                duration_ms: 0.1,
-                outcome: ToolOutcome::Ok,
-            },
-        }
+        let receipt = ToolReceipt {
+            component: Some("echo@sha256:echo".into()),
+            duration_ms: 0.1,
+            ..ToolReceipt::new(&request.call.name, ToolOutcome::Ok)
+        };
+        let is_per_user = self.per_user.contains(&request.call.name);
+        let receipt = if is_per_user { of_one_user(receipt) } else { receipt };
+        ToolReturn { content: request.call.arguments.to_string(), receipt }
     }
+}
+
+/// The receipt of a call to a tool that can tell users apart.
+fn of_one_user(receipt: ToolReceipt) -> ToolReceipt {
+    ToolReceipt { per_user: true, ..receipt }
 }
 
 /// A journal that keeps everything, and fails on demand.

@@ -5,14 +5,43 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// What a job is to do: the payload on the queue (interface, "Async job submission").
+use super::Principal;
+
+/// What a job is to do. Its JSON is the payload on the queue (interface, "Async job submission"), `{query, userId}`, which
+/// Node producers and workers know; queues keep the rest beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobData {
     /// The text to process.
     pub query: String,
-    /// Whose job it is. A token's numeric `id` is written as its decimal text.
+    /// Whose job it is. A token's numeric `id` is written as its decimal text. Empty for a job of nobody, as others may
+    /// add one.
     pub user_id: String,
+    /// The tier that its submitter's token said. Absent in jobs of Node producers.
+    #[serde(skip)]
+    pub tier: Option<String>,
+    /// The role that its submitter's token said. Absent in jobs of Node producers.
+    #[serde(skip)]
+    pub role: Option<String>,
+}
+
+impl JobData {
+    /// A job of that user, without tier and role.
+    pub fn new(query: impl Into<String>, user_id: impl Into<String>) -> Self {
+        Self { query: query.into(), user_id: user_id.into(), tier: None, role: None }
+    }
+
+    /// A job that this caller submits.
+    pub fn submitted_by(caller: Principal, query: String) -> Self {
+        let Principal { user_id, tier, role } = caller;
+        Self { query, user_id: user_id.unwrap_or_default(), tier, role }
+    }
+
+    /// On whose behalf its run is made: the submitter, with the tier and the role of that time.
+    pub fn principal(&self) -> Principal {
+        let (tier, role) = (self.tier.clone(), self.role.clone());
+        Principal { tier, role, ..Principal::user_or_nobody(&self.user_id) }
+    }
 }
 
 /// A job as clients read it.
@@ -135,4 +164,23 @@ pub struct Depth {
     pub delayed: u64,
     /// For how long the one that has waited longest has waited.
     pub oldest_waiting: Option<Duration>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_payload_of_a_job_is_what_node_peers_know_whoever_submits_it() {
+        let caller =
+            Principal { tier: Some("premium".into()), role: Some("admin".into()), ..Principal::user("u1") };
+        let job = JobData::submitted_by(caller.clone(), "2+2".into());
+        assert_eq!(serde_json::to_string(&job).unwrap(), r#"{"query":"2+2","userId":"u1"}"#);
+        assert_eq!(job.principal(), caller);
+    }
+
+    #[test]
+    fn a_job_of_nobody_is_no_users() {
+        assert_eq!(JobData::new("2+2", "").principal(), *Principal::nobody());
+    }
 }

@@ -25,6 +25,6 @@ pub use principal::{Grants, Principal};
 pub use record::{RunOutcome, RunRecord};
 pub use reply::{Finish, ModelReply};
 pub use result::{AgentResult, StopReason};
-pub use task::{DEFAULT_TOKEN_BUDGET, Limit, Limits, MAX_ITERATIONS, Options, Task};
+pub use task::{DEFAULT_TOKEN_BUDGET, Limit, Limits, MAX_ITERATIONS, MOST_CHOSEN_TOOLS, Options, Task};
 pub use tool::{ToolOutcome, ToolReceipt, ToolReturn};
 pub use usage::Usage;

@@ -28,6 +28,14 @@ pub struct AgentResult {
     pub tool_calls: Vec<ToolReceipt>,
 }
 
+impl AgentResult {
+    /// Whether a call of the run went to a component that can tell users apart. Such a result is for the user whose run it
+    /// was and for nobody else.
+    pub fn is_per_user(&self) -> bool {
+        self.tool_calls.iter().any(ToolReceipt::is_per_user)
+    }
+}
+
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -52,7 +52,7 @@ pub struct Task {
     pub id: String,
     /// The caller's text; it becomes the one user message.
     pub input: String,
-    /// The caller's wishes for every model call.
+    /// The caller's wishes for the model calls and the tools.
     pub options: Options,
     /// What the run may use up.
     pub limits: Limits,
@@ -66,8 +66,11 @@ pub struct Task {
     pub grants: Grants,
 }
 
-/// What a caller may ask of every model call of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+/// Most names of [`Options::tools`]. The edge refuses more.
+pub const MOST_CHOSEN_TOOLS: usize = 64;
+
+/// What a caller may ask of a run: of every model call, and of the tools.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Options {
     /// Most tokens one reply may have. Absent: the provider's own limit.
@@ -76,4 +79,7 @@ pub struct Options {
     /// Sampling temperature, 0 to 2. Absent: 0 (interface, Limits, "Model call").
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// Names of the only tools that the run has, as the caller listed them. Absent: all that the caller may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
 }

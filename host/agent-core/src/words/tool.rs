@@ -24,6 +24,21 @@ pub struct ToolReceipt {
     pub duration_ms: f64,
     /// How it ended.
     pub outcome: ToolOutcome,
+    /// Whether the component that ran, or one that it called, can tell users apart: then the answer may be one user's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub per_user: bool,
+}
+
+impl ToolReceipt {
+    /// The receipt of a call for which no code has run (yet).
+    pub fn new(name: impl Into<String>, outcome: ToolOutcome) -> Self {
+        Self { name: name.into(), component: None, duration_ms: 0.0, outcome, per_user: false }
+    }
+
+    /// Whether the answer may be one user's. Everything that decides about sharing asks here.
+    pub fn is_per_user(&self) -> bool {
+        self.per_user
+    }
 }
 
 /// How a tool call ended. Everything but [`Ok`](Self::Ok) is told to the model as an error text.

@@ -18,7 +18,7 @@ const CANCELLED: &str = "cancelled";
 const DROPPED: Outcome = (CANCELLED, "dropped");
 
 /// Those without a stop reason.
-const OTHERS: [Outcome; 16] = [
+const OTHERS: [Outcome; 17] = [
     (CANCELLED, "requested"),
     DROPPED,
     (FAILED, "model_timeout"),
@@ -34,6 +34,7 @@ const OTHERS: [Outcome; 16] = [
     ("timed_out", "deadline"),
     ("rejected", "busy"),
     ("rejected", "circuit_open"),
+    ("rejected", "unknown_tools"),
     ("handed_back", "shutdown"),
 ];
 
@@ -101,6 +102,7 @@ fn judge(answer: &Result<Answer, InvokeError>) -> Outcome {
         Err(InvokeError::TimedOut { .. }) => ("timed_out", "deadline"),
         Err(InvokeError::Busy { .. }) => ("rejected", "busy"),
         Err(InvokeError::CircuitOpen { .. }) => ("rejected", "circuit_open"),
+        Err(InvokeError::UnknownTools { .. }) => ("rejected", "unknown_tools"),
         Err(InvokeError::Run(error)) => match error {
             RunError::Model(ModelError::Timeout { .. }) => (FAILED, "model_timeout"),
             RunError::Model(ModelError::Unreachable { .. }) => (FAILED, "model_unreachable"),

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::time::from_millis;
-use super::trace_metadata;
+use super::{submitter, trace_metadata};
 
 /// Fields of a job's hash that a [`Job`] is made of.
 pub(super) const FIELDS: [&str; 8] =
@@ -62,6 +62,10 @@ pub(super) fn read_claim(
         (None, Some(data)) => read_data(data),
         (None, None) => read_data("null"),
     };
+    let data = data.map(|mut data| {
+        submitter::read(field("opts"), &mut data);
+        data
+    });
     let created = field("timestamp").unwrap_or("0");
     Claim {
         run_id: run_id(&job_id, created, field(RUNS).unwrap_or("0"), field("data").unwrap_or_default()),
@@ -85,9 +89,7 @@ fn parse_data(text: &str) -> Result<JobData, &'static str> {
     let value: Value = serde_json::from_str(text).map_err(|_quotes_it| "the job's data is not JSON")?;
     let object = value.as_object().ok_or("the job's data is not an object")?;
     match object.get("query") {
-        Some(Value::String(query)) if !query.is_empty() => {
-            Ok(JobData { query: query.clone(), user_id: user_of(&value) })
-        }
+        Some(Value::String(query)) if !query.is_empty() => Ok(JobData::new(query.as_str(), user_of(&value))),
         _ => Err("the job's data has no query"),
     }
 }
@@ -192,7 +194,7 @@ mod tests {
     proptest! {
         #[test]
         fn data_that_we_wrote_is_read_as_it_was(query in ".+", user_id in ".*") {
-            let data = JobData { query, user_id };
+            let data = JobData::new(query, user_id);
             prop_assert_eq!(read_data(&serde_json::to_string(&data).unwrap()), Ok(data));
         }
 

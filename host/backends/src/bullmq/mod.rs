@@ -9,7 +9,8 @@
 //! | `agent-host:agent-tasks:cancelled:<job>` | what was known of a job that is cancelled |
 //!
 //! OwnScripts expire by themselves. One field of a job's hash is ours as well: `agentHostRuns`, how many runs of the job have
-//! ended for good. It is part of the run's id, so that a job which somebody retries by hand runs anew.
+//! ended for good. It is part of the run's id, so that a job which somebody retries by hand runs anew. One of a job's options
+//! is ours too: `agentHostSubmitter` (`submitter.rs`).
 //!
 //! What BullMQ's own worker does around a job, and what becomes of it here. Each row is tested beside Node's worker, or
 //! against the official port:
@@ -46,6 +47,7 @@ mod options;
 mod own_scripts;
 mod schedule;
 mod store;
+mod submitter;
 mod time;
 mod trace_metadata;
 
@@ -95,7 +97,8 @@ impl JobQueue for BullQueue {
         let store = &self.store;
         let data = serde_json::to_string(job).map_err(broken)?;
         let now = now();
-        let add = &store.official.add(&data, trace_metadata::current(), now).map_err(broken)?;
+        let add =
+            &store.official.add(&data, submitter::of(job), trace_metadata::current(), now).map_err(broken)?;
         let added = store.redis.query_once(|mut redis| async move { add.invoke_async(&mut redis).await });
         let id: String = added.await.map_err(store_error)?;
         // The job is on the queue, whatever becomes of its entry in the list: claiming it writes that again.

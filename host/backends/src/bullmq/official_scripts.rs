@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::options::{KEPT_FOR, MOST_KEPT, Options};
+use super::submitter::Submitter;
 use super::time::{millis, now};
 
 macro_rules! script {
@@ -88,13 +89,15 @@ struct FinishOptions<'a> {
     rdof: bool,
 }
 
-/// Options as the port has them, and what it has not: see `trace_metadata.rs`.
+/// Options as the port has them, and what it has not: see `trace_metadata.rs` and `submitter.rs`.
 #[derive(Serialize)]
-struct Traced {
+struct AddOptions<'a> {
     #[serde(flatten)]
     options: JobOptions,
     #[serde(skip_serializing_if = "Option::is_none")]
     tm: Option<String>,
+    #[serde(rename = "agentHostSubmitter", skip_serializing_if = "Option::is_none")]
+    submitter: Option<Submitter<'a>>,
 }
 
 /// What cannot be packed would be a mistake of ours: only words and numbers are.
@@ -120,6 +123,7 @@ impl OfficialScripts {
     pub(super) fn add(
         &self,
         data: &str,
+        submitter: Option<Submitter<'_>>,
         trace: Option<String>,
         now: u64,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
@@ -143,7 +147,11 @@ impl OfficialScripts {
             add.key(key);
         }
         add.key(keys.active()).key(keys.events()).key(keys.marker());
-        add.arg(rmp_serde::to_vec(&arguments)?).arg(data).arg(pack(&Traced { options, tm: trace })?);
+        add.arg(rmp_serde::to_vec(&arguments)?).arg(data).arg(pack(&AddOptions {
+            options,
+            tm: trace,
+            submitter,
+        })?);
         Ok(add)
     }
 

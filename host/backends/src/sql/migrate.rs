@@ -7,7 +7,7 @@ use super::error::describe;
 use super::{SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 3] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 4] = [
     (
         1,
         "runs and jobs",
@@ -25,6 +25,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 3] = [
         "journal epochs",
         include_str!("../../migrations/postgres/0003_journal_epochs.sql"),
         include_str!("../../migrations/sqlite/0003_journal_epochs.sql"),
+    ),
+    (
+        5,
+        "submitters of jobs",
+        include_str!("../../migrations/postgres/0005_submitters_of_jobs.sql"),
+        include_str!("../../migrations/sqlite/0005_submitters_of_jobs.sql"),
     ),
 ];
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_core::ports::queue::{ATTEMPTS, QUEUE, stalled_after};
 use agent_core::ports::{AttemptEnd, Claim, JobQueue as _, QueueError, Renewal};
-use agent_core::words::{CancelOutcome, JobData, JobQuery, JobStatus};
+use agent_core::words::{CancelOutcome, JobData, JobQuery, JobStatus, Principal};
 use backends::bullmq::BullQueue;
 use bullmq::options::RedisConnectionOptions;
 use bullmq::{Job, Queue, QueueOptions, Worker, WorkerOptions};
@@ -47,7 +47,7 @@ async fn connect(server: &Redis) -> MultiplexedConnection {
 }
 
 fn data(query: &str) -> JobData {
-    JobData { query: query.into(), user_id: "u1".into() }
+    JobData::new(query, "u1")
 }
 
 async fn claim_next(queue: &BullQueue) -> Claim {
@@ -69,13 +69,32 @@ async fn a_job_of_another_producer_is_worked_off_and_listed() {
     let added = producer.add("invoke", json!({"query": "q", "userId": 5})).priority(7).await.unwrap();
     assert_eq!(status(&queue, added.id()).await, JobStatus::Waiting);
     let claim = claim_next(&queue).await;
-    assert_eq!(claim.data, Ok(JobData { query: "q".into(), user_id: "5".into() }));
+    assert_eq!(claim.data, Ok(JobData::new("q", "5")));
     queue.finish(&claim, &completed(r#"{"output":"3"}"#)).await.unwrap();
     let seen = producer.get_job(added.id()).await.unwrap().unwrap();
     assert_eq!(seen.returnvalue(), r#"{"output":"3"}"#);
     assert_eq!((seen.attempts_made(), seen.processed_by()), (1, Some("worker")));
     let listed = queue.list(&JobQuery { user_id: "5", status: None, limit: 1, cursor: None }).await.unwrap();
     assert_eq!(listed.jobs[0].id, added.id());
+}
+
+#[tokio::test]
+async fn peers_see_who_submitted_a_job_in_its_options_and_not_in_its_data() {
+    let (server, queue) = start().await;
+    let submitter = Principal { tier: Some("premium".into()), ..Principal::user("u1") };
+    let id = queue.add(&JobData::submitted_by(submitter, "q".into())).await.unwrap();
+    let seen = official(&server).await.get_job(&id).await.unwrap().unwrap();
+    assert_eq!(*seen.data(), json!({"query": "q", "userId": "u1"}));
+    let key = format!("bull:{QUEUE}:{id}");
+    let stored: String =
+        redis::cmd("HGET").arg(key).arg("opts").query_async(&mut connect(&server).await).await.unwrap();
+    let options: serde_json::Value = serde_json::from_str(&stored).unwrap();
+    assert_eq!(options["agentHostSubmitter"], json!({"tier": "premium"}));
+    // A producer that knows nothing of this adds jobs of callers without a tier.
+    let claim = claim_next(&queue).await;
+    queue.finish(&claim, &completed("1")).await.unwrap();
+    official(&server).await.add("invoke", json!({"query": "q", "userId": "u1"})).await.unwrap();
+    assert_eq!(claim_next(&queue).await.data.unwrap().principal(), Principal::user("u1"));
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ async fn what_a_probe_finds_out_opens_the_queue_as_well() {
     let mut server = test_servers::Redis::start().await;
     let redis = Redis::open(&server.url()).unwrap();
     let (probe, queue) = (RedisProbe(redis.clone()), BullQueue::new(&redis));
-    let job = JobData { query: "q".into(), user_id: "u".into() };
+    let job = JobData::new("q", "u");
     queue.add(&job).await.unwrap();
     for _ in 0..3 {
         server.pause().await;

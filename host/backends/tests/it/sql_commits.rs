@@ -41,7 +41,7 @@ async fn a_thousand_appends_share_few_commits_on_postgres() {
 async fn a_thousand_jobs_share_few_commits() {
     let database = Database::postgres().await;
     let (queue, _adding) = open_queue_of(&database).await;
-    let job = JobData { query: "2 + 3".into(), user_id: "u1".into() };
+    let job = JobData::new("2 + 3", "u1");
     join_all((0..1000).map(|_| queue.add(&job))).await.into_iter().for_each(|id| drop(id.unwrap()));
     let commits = count(&database, "SELECT COUNT(DISTINCT xmin::text) FROM jobs").await;
     assert!((1..=100).contains(&commits), "{commits} commits");
@@ -131,7 +131,7 @@ async fn a_writer_that_is_gone_keeps_nobody_waiting() {
     );
     let (queue, adding) = SqlQueue::new(pool);
     drop(adding);
-    let job = JobData { query: "2 + 3".into(), user_id: "u1".into() };
+    let job = JobData::new("2 + 3", "u1");
     within("the answer", queue.add(&job)).await.unwrap_err();
 }
 

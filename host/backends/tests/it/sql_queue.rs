@@ -143,7 +143,7 @@ async fn the_journal_of_a_job_survives_it() {
 }
 
 fn job(query: &str) -> JobData {
-    JobData { query: query.into(), user_id: "u1".into() }
+    JobData::new(query, "u1")
 }
 
 fn completed() -> AttemptEnd {

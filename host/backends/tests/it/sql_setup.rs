@@ -108,7 +108,7 @@ async fn check_read_only(pool: SqlPool) {
     assert_eq!(runs.read("run_1", 0).await, Ok(vec![]), "reading goes on");
     let (queue, adding) = SqlQueue::new(pool);
     let _adding = Task::begin(adding.run());
-    let error = queue.add(&JobData { query: "2 + 3".into(), user_id: "u1".into() }).await.unwrap_err();
+    let error = queue.add(&JobData::new("2 + 3", "u1")).await.unwrap_err();
     assert!(error.to_string().contains("the database is read-only"), "{error}");
     let error = queue.claim("worker", Duration::ZERO).await.unwrap_err();
     assert!(error.to_string().contains("the database is read-only"), "{error}");
@@ -140,7 +140,7 @@ async fn a_kill_in_the_middle_damages_no_sqlite_file() {
     let (queue, adding) = open_queue_of(&database).await;
     let appends = (0..200).map(|sequence| runs.append("run_1", Epoch(1), sequence, &[Event::Cancelled]));
     join_all(appends).await.into_iter().for_each(Result::unwrap);
-    let id = queue.add(&JobData { query: "2 + 3".into(), user_id: "u1".into() }).await.unwrap();
+    let id = queue.add(&JobData::new("2 + 3", "u1")).await.unwrap();
     // What a killed process leaves: the file and its log, copied while both are open.
     let copy = Database::sqlite();
     for ending in ["", "-wal"] {

@@ -28,9 +28,10 @@ impl Error {
             Self::Body(BodyError::UnknownCoding) => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, answer::UNSUPPORTED_CODING)
             }
-            Self::Body(BodyError::Broken(_) | BodyError::Undecodable(_)) | Self::Json(_) | Self::Input(_) => {
-                (StatusCode::BAD_REQUEST, "Invalid input")
-            }
+            Self::Body(BodyError::Broken(_) | BodyError::Undecodable(_))
+            | Self::Json(_)
+            | Self::Input(_)
+            | Self::Invoke(InvokeError::UnknownTools { .. }) => (StatusCode::BAD_REQUEST, "Invalid input"),
             // "500 | Variant A: agent throws" (interface, Errors), for whatever reason.
             Self::Invoke(
                 InvokeError::Run(_)

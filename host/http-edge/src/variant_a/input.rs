@@ -1,6 +1,17 @@
-//! What a valid request body is: `{"input": "…"}`. Keys that nobody asked for are ignored.
+//! What a valid request body is: `{"input": "…"}`, and `options.tools` if that is there. Keys that nobody asked for are
+//! ignored, whatever they hold.
 
+use agent_core::words::{MOST_CHOSEN_TOOLS, Options};
 use serde_json::Value;
+
+/// What a caller asks.
+#[derive(Debug, PartialEq)]
+pub(super) struct InvokeRequest {
+    /// The caller's text as it was sent: blanks count as text, and what they mean is the model's to decide.
+    pub(super) input: String,
+    /// Nothing but the tools is chosen here.
+    pub(super) options: Options,
+}
 
 /// What is wrong with a request that is JSON.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,15 +24,52 @@ pub(super) enum InputError {
     NotAString,
     #[error("`input` is empty")]
     Empty,
+    #[error("`options.tools` is not a list of at most {} names", MOST_CHOSEN_TOOLS)]
+    Tools,
 }
 
-/// The caller's text as it was sent: blanks count as text, and what they mean is the model's to decide.
-pub(super) fn take_input(body: Value) -> Result<String, InputError> {
+pub(super) fn read_request(body: Value) -> Result<InvokeRequest, InputError> {
     let Value::Object(mut fields) = body else { return Err(InputError::NotAnObject) };
-    match fields.remove("input") {
-        None => Err(InputError::Missing),
-        Some(Value::String(input)) if input.is_empty() => Err(InputError::Empty),
-        Some(Value::String(input)) => Ok(input),
-        Some(_) => Err(InputError::NotAString),
+    let input = match fields.remove("input") {
+        None => return Err(InputError::Missing),
+        Some(Value::String(input)) if input.is_empty() => return Err(InputError::Empty),
+        Some(Value::String(input)) => input,
+        Some(_) => return Err(InputError::NotAString),
+    };
+    let chosen = fields.get("options").and_then(|options| options.get("tools"));
+    let tools = chosen.map(read_tools).transpose()?;
+    Ok(InvokeRequest { input, options: Options { tools, ..Options::default() } })
+}
+
+fn read_tools(tools: &Value) -> Result<Vec<String>, InputError> {
+    let names = tools.as_array().filter(|names| names.len() <= MOST_CHOSEN_TOOLS).ok_or(InputError::Tools)?;
+    names.iter().map(|name| name.as_str().map(str::to_owned).ok_or(InputError::Tools)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tools(options: Value) -> Result<Option<Vec<String>>, InputError> {
+        Ok(read_request(json!({"input": "hi", "options": options}))?.options.tools)
+    }
+
+    #[test]
+    fn tools_may_be_chosen_by_their_names() {
+        assert_eq!(tools(json!({"tools": ["add", "add"]})), Ok(Some(vec!["add".into(), "add".into()])));
+        assert_eq!(tools(json!({"tools": []})), Ok(Some(vec![])));
+        assert_eq!(tools(json!({"tools": vec!["add"; 64]})).unwrap().unwrap().len(), 64);
+        for wrong in [json!(null), json!("add"), json!({"0": "add"}), json!([1]), json!(vec!["add"; 65])] {
+            assert_eq!(tools(json!({ "tools": wrong })), Err(InputError::Tools));
+        }
+    }
+
+    #[test]
+    fn options_that_choose_no_tools_are_ignored_whatever_they_are() {
+        for options in [json!(null), json!("tools"), json!(["tools"]), json!({}), json!({"maxTokens": "x"})] {
+            assert_eq!(tools(options.clone()), Ok(None), "{options}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! `POST /agent/invoke`: `{input}` in, `{result}` out.
+//! `POST /agent/invoke`: `{input, options?}` in, `{result}` out.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde::Serialize;
 
 use super::error::Error;
-use super::input::take_input;
+use super::input::{InvokeRequest, read_request};
 use crate::answer;
 use crate::body::Payload;
 use crate::dependencies::{RouteState, VariantA};
@@ -24,8 +24,9 @@ pub(super) async fn invoke_agent(
     payload: Payload,
 ) -> Result<Response, Error> {
     let body = payload.read(&edge.settings).await?;
-    let input = take_input(json::parse(&body)?)?;
-    let answer = edge.variant.invoke.invoke(Ask::new(request_id.to_string(), input)).await?;
+    let InvokeRequest { input, options } = read_request(json::parse(&body)?)?;
+    let ask = Ask { options, ..Ask::new(request_id.to_string(), input) };
+    let answer = edge.variant.invoke.invoke(ask).await?;
     Ok(answer::json(StatusCode::OK, &Success { result: ResultBody::from(&*answer.result) }))
 }
 

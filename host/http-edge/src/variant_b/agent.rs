@@ -1,7 +1,7 @@
 //! `POST /api/agent`: `{query, options?}` in, the agent's result out.
 
 use agent_core::policy::{Answer, Ask, InvokeError};
-use agent_core::words::{Options, Principal};
+use agent_core::words::Options;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -38,8 +38,7 @@ pub(super) async fn ask(
     query: String,
     options: Options,
 ) -> Result<Answer, InvokeError> {
-    let ask =
-        Ask { principal: Principal::user(caller.id()), options, ..Ask::new(request_id.to_string(), query) };
+    let ask = Ask { principal: caller.principal(), options, ..Ask::new(request_id.to_string(), query) };
     variant.invoke.invoke(ask).await
 }
 

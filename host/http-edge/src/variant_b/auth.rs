@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use agent_core::words::Principal;
 use axum::extract::FromRequestParts;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
@@ -34,6 +35,12 @@ impl Caller {
     /// What the token says.
     pub(super) fn claims(&self) -> &Claims {
         &self.claims
+    }
+
+    /// On whose behalf a run is made: what the token says.
+    pub(super) fn principal(&self) -> Principal {
+        let Claims { id, tier, role } = &*self.claims;
+        Principal { user_id: Some(id.clone()), tier: tier.clone(), role: role.clone() }
     }
 
     pub(super) fn is_admin(&self) -> bool {

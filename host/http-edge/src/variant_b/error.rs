@@ -80,7 +80,7 @@ enum Body<'a> {
     /// `{"error": text}`.
     Text(Cow<'static, str>),
     /// `{"error": [issue, …]}`.
-    Issues(&'a [Issue]),
+    Issues(Cow<'a, [Issue]>),
 }
 
 const RATE_LIMITED: &str = "Rate limit exceeded";
@@ -132,20 +132,22 @@ impl Error {
             Self::Body(BodyError::Broken(_) | BodyError::Undecodable(_)) | Self::Json(_) => {
                 text(StatusCode::BAD_REQUEST, "Invalid input")
             }
-            Self::Schema(issues) => ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(&issues.0)),
+            Self::Schema(issues) => ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(issues.0.as_slice().into())),
             Self::Invoke(error) => self.agent_failed(error, production),
             // The outermost text alone: what is below it quotes a provider.
             Self::Serverless(
                 error @ (InvokeError::Run(_)
                 | InvokeError::TimedOut { .. }
                 | InvokeError::Busy { .. }
-                | InvokeError::CircuitOpen { .. }),
+                | InvokeError::CircuitOpen { .. }
+                // Its body has no options.
+                | InvokeError::UnknownTools { .. }),
             ) => ErrorAnswer::new(StatusCode::INTERNAL_SERVER_ERROR, Body::Text(error.to_string().into())),
             Self::Queue(QueueError::Store { .. }) | Self::Cache(_) | Self::Cluster(_) => {
                 ErrorAnswer::unavailable(SOON)
             }
             Self::Queue(QueueError::BadCursor) => {
-                ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(Issue::BAD_CURSOR))
+                ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(Issue::BAD_CURSOR.into()))
             }
             // Callers hold no leases.
             Self::Queue(QueueError::LeaseLost { .. }) => self.internal(production),
@@ -179,6 +181,10 @@ impl Error {
             InvokeError::TimedOut { retry_after, .. } => ErrorAnswer::unavailable(retry_after.unwrap_or(SOON)),
             InvokeError::Busy { .. } => ErrorAnswer::unavailable(SOON),
             InvokeError::CircuitOpen { retry_after } => ErrorAnswer::unavailable(*retry_after),
+            InvokeError::UnknownTools { indexes } => {
+                let issues = indexes.iter().map(|index| Issue::unknown_tool(*index)).collect();
+                ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(issues))
+            }
         }
     }
 
@@ -222,7 +228,7 @@ impl<'a> ErrorAnswer<'a> {
                 (self.status, [(CONTENT_TYPE, HTML), (ETAG, TOO_MANY_TAG)], text).into_response()
             }
             Body::Text(text) => answer::refuse_with(self.status, &*text),
-            Body::Issues(issues) => answer::refuse_with(self.status, issues),
+            Body::Issues(issues) => answer::refuse_with(self.status, &*issues),
         };
         if let Some(duration) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, whole_seconds(duration).max(1).into());

@@ -4,11 +4,11 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::words::Options;
+use agent_core::words::{MOST_CHOSEN_TOOLS, Options};
 use serde_json::{Map, Value};
 
 use super::error::Error;
-use super::validation_issue::{Issue, Issues, Path};
+use super::validation_issue::{CHOSEN_TOOLS, Issue, Issues, Location, Path};
 use crate::body::Payload;
 use crate::dependencies::Settings;
 use crate::json;
@@ -103,7 +103,24 @@ fn read_options(options: Option<Value>, issues: &mut Issues) -> Options {
         // A fraction of a token is none; the range fits into the type.
         max_tokens: issues.check(max_tokens).flatten().map(|number| number as u32),
         temperature: issues.check(temperature).flatten(),
+        tools: fields.get("tools").and_then(|tools| read_tools(tools, issues)),
     }
+}
+
+/// Names of tools. Which ones the caller has is for the agent to know.
+fn read_tools(tools: &Value, issues: &mut Issues) -> Option<Vec<String>> {
+    let names = tools.as_array().ok_or_else(|| Issue::wrong_type("array", Some(tools), CHOSEN_TOOLS));
+    let names = issues.check(names)?;
+    if names.len() > MOST_CHOSEN_TOOLS {
+        // Without an issue for each element, of which there may be any number.
+        issues.0.push(Issue::too_many(MOST_CHOSEN_TOOLS as u32, CHOSEN_TOOLS));
+        return None;
+    }
+    let names = names.iter().enumerate().filter_map(|(index, name)| {
+        let wrong = || Issue::wrong_type("string", Some(name), Location::element(CHOSEN_TOOLS, index));
+        issues.check(name.as_str().map(str::to_owned).ok_or_else(wrong))
+    });
+    Some(names.collect())
 }
 
 fn read_number(

@@ -27,7 +27,8 @@ pub(super) async fn submit_job(
 ) -> Result<Response, Error> {
     let body = schema::read_json(payload, &edge.settings).await?;
     let query = schema::read_long_query(body)?;
-    let job_id = edge.variant.jobs.submit(&JobData { query, user_id: caller.id().into() }).await?;
+    let job = JobData::submitted_by(caller.principal(), query);
+    let job_id = edge.variant.jobs.submit(&job).await?;
     let mut response = answer::json(StatusCode::ACCEPTED, &Accepted { job_id: &job_id });
     // Queues give plain ids; one that no header could carry is in the body all the same.
     if let Ok(location) = HeaderValue::try_from(format!("/api/agent/jobs/{job_id}")) {

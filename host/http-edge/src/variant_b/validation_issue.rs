@@ -6,11 +6,47 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 /// Where a field stands, from the outside in.
 pub(super) type Path = &'static [&'static str];
+
+/// Where an issue is: in a field, or in one element of the list in that field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Location {
+    field: Path,
+    index: Option<usize>,
+}
+
+impl Location {
+    pub(super) const fn element(field: Path, index: usize) -> Self {
+        Self { field, index: Some(index) }
+    }
+}
+
+impl From<Path> for Location {
+    fn from(field: Path) -> Self {
+        Self { field, index: None }
+    }
+}
+
+/// A list of names, and of the index as a number.
+impl Serialize for Location {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(untagged)]
+        enum Part {
+            Name(&'static str),
+            Index(usize),
+        }
+        let names = self.field.iter().map(|name| Part::Name(name));
+        serializer.collect_seq(names.chain(self.index.map(Part::Index)))
+    }
+}
+
+/// Where a caller chooses the tools of a run.
+pub(super) const CHOSEN_TOOLS: Path = &["options", "tools"];
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -19,7 +55,7 @@ pub(super) enum Issue {
     InvalidType {
         expected: &'static str,
         received: &'static str,
-        path: Path,
+        path: Location,
         message: Cow<'static, str>,
     },
     TooSmall {
@@ -27,24 +63,24 @@ pub(super) enum Issue {
         #[serde(flatten)]
         of: Of,
         message: String,
-        path: Path,
+        path: Location,
     },
     TooBig {
         maximum: u32,
         #[serde(flatten)]
         of: Of,
         message: String,
-        path: Path,
+        path: Location,
     },
     InvalidEnumValue {
         received: String,
         options: Vec<&'static str>,
-        path: Path,
+        path: Location,
         message: String,
     },
     Custom {
         message: &'static str,
-        path: Path,
+        path: Location,
     },
 }
 
@@ -65,38 +101,62 @@ impl Of {
 
 impl Issue {
     /// A cursor that no list of jobs has given.
-    pub(super) const BAD_CURSOR: &[Self] = &[Self::Custom { message: "Invalid cursor", path: &["cursor"] }];
+    pub(super) const BAD_CURSOR: &[Self] =
+        &[Self::Custom { message: "Invalid cursor", path: Location { field: &["cursor"], index: None } }];
+
+    /// A name in `options.tools` that is no tool of the caller's: whether it is somebody else's is not said.
+    pub(super) fn unknown_tool(index: usize) -> Self {
+        Self::Custom { message: "Unknown tool", path: Location::element(CHOSEN_TOOLS, index) }
+    }
 
     /// A value of the wrong kind; none at all if there is no such field.
-    pub(super) fn wrong_type(expected: &'static str, received: Option<&Value>, path: Path) -> Self {
+    pub(super) fn wrong_type(
+        expected: &'static str,
+        received: Option<&Value>,
+        path: impl Into<Location>,
+    ) -> Self {
         match received {
-            None => Self::required(expected, path),
+            None => Self::missing(expected, path.into()),
             Some(value) => Self::received(expected, kind_of(value), path),
         }
     }
 
     pub(super) fn required(expected: &'static str, path: Path) -> Self {
+        Self::missing(expected, path.into())
+    }
+
+    fn missing(expected: &'static str, path: Location) -> Self {
         Self::InvalidType { expected, received: "undefined", path, message: "Required".into() }
     }
 
-    pub(super) fn received(expected: &'static str, received: &'static str, path: Path) -> Self {
+    pub(super) fn received(
+        expected: &'static str,
+        received: &'static str,
+        path: impl Into<Location>,
+    ) -> Self {
         let message = format!("Expected {expected}, received {received}").into();
-        Self::InvalidType { expected, received, path, message }
+        Self::InvalidType { expected, received, path: path.into(), message }
     }
 
     pub(super) fn too_short(minimum: u32, path: Path) -> Self {
         let message = format!("String must contain at least {minimum} character(s)");
-        Self::TooSmall { minimum, of: Of::a("string"), message, path }
+        Self::TooSmall { minimum, of: Of::a("string"), message, path: path.into() }
     }
 
     pub(super) fn too_long(maximum: u32, path: Path) -> Self {
         let message = format!("String must contain at most {maximum} character(s)");
-        Self::TooBig { maximum, of: Of::a("string"), message, path }
+        Self::TooBig { maximum, of: Of::a("string"), message, path: path.into() }
+    }
+
+    /// A list with more elements than it may have.
+    pub(super) fn too_many(maximum: u32, path: Path) -> Self {
+        let message = format!("Array must contain at most {maximum} element(s)");
+        Self::TooBig { maximum, of: Of::a("array"), message, path: path.into() }
     }
 
     /// A number outside of its range, which includes both ends.
     pub(super) fn out_of_range(number: f64, [minimum, maximum]: [u32; 2], path: Path) -> Option<Self> {
-        let of = Of::a("number");
+        let (of, path) = (Of::a("number"), Location::from(path));
         if number < f64::from(minimum) {
             let message = format!("Number must be greater than or equal to {minimum}");
             return Some(Self::TooSmall { minimum, of, message, path });
@@ -108,16 +168,16 @@ impl Issue {
     pub(super) fn not_one_of(options: Vec<&'static str>, received: String, path: Path) -> Self {
         let quoted: Vec<_> = options.iter().map(|option| format!("'{option}'")).collect();
         let message = format!("Invalid enum value. Expected {}, received '{received}'", quoted.join(" | "));
-        Self::InvalidEnumValue { received, options, path, message }
+        Self::InvalidEnumValue { received, options, path: path.into(), message }
     }
 
-    fn path(&self) -> Path {
+    fn path(&self) -> Location {
         match self {
             Self::InvalidType { path, .. }
             | Self::TooSmall { path, .. }
             | Self::TooBig { path, .. }
             | Self::InvalidEnumValue { path, .. }
-            | Self::Custom { path, .. } => path,
+            | Self::Custom { path, .. } => *path,
         }
     }
 }
@@ -156,8 +216,9 @@ impl fmt::Display for Issues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the request does not match its schema in:")?;
         self.0.iter().try_for_each(|issue| match issue.path() {
-            [] => f.write_str(" the whole body"),
-            path => write!(f, " `{}`", path.join(".")),
+            Location { field: [], .. } => f.write_str(" the whole body"),
+            Location { field, index: None } => write!(f, " `{}`", field.join(".")),
+            Location { field, index: Some(index) } => write!(f, " `{}.{index}`", field.join(".")),
         })
     }
 }

@@ -48,11 +48,10 @@ pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: Tool
     report.outcome = outcome;
     drop(report);
     let receipt = ToolReceipt {
-        name: request.call.name.clone(),
         component: Some(tool.component.id.clone()),
         // Microseconds are as fine as the clock is worth.
         duration_ms: (start.elapsed().as_secs_f64() * 1e6).round() / 1e3,
-        outcome,
+        ..ToolReceipt::new(&request.call.name, outcome)
     };
     ToolReturn { content, receipt }
 }

@@ -29,7 +29,7 @@ async fn a_component_that_hangs_starves_only_itself() {
     let limits = Limits { concurrency: 4, component_concurrency: 2, ..limits() };
     let files: [(&str, &[u8]); 2] = [("hogs.wasm", &misbehaving("misbehaving")), ("quick.wasm", &quick())];
     let host = Host::start(&files, Limits { timeout: Duration::from_secs(2), ..limits }).await;
-    let tools = host.host.current();
+    let tools = host.host.everything();
     let hogs: Vec<_> = (0..2).map(|_| begin(&tools, "loop_forever")).collect();
     while host.host.calls_under_way() < 2 {
         tokio::task::yield_now().await;
@@ -56,7 +56,7 @@ async fn a_component_can_be_taken_up_while_all_slots_are_taken() {
     let limits =
         Limits { concurrency: 1, component_concurrency: 1, timeout: Duration::from_secs(60), ..limits() };
     let host = Host::start(&[("hogs.wasm", &misbehaving("misbehaving"))], limits).await;
-    let tools = host.host.current();
+    let tools = host.host.everything();
     let hog = begin(&tools, "loop_forever");
     while host.host.calls_under_way() == 0 {
         tokio::task::yield_now().await;
@@ -90,7 +90,7 @@ async fn a_tool_that_computes_for_milliseconds_is_begun_beside_the_threads_that_
     for _ in 0..100 {
         assert_eq!(host.call("quick", json!({})).await.receipt.outcome, ToolOutcome::Ok);
     }
-    let tools = host.host.current();
+    let tools = host.host.everything();
     let mut calls: Vec<_> = (0..2).map(|_| Box::pin(call_on(&*tools, "slow", json!({})))).collect();
     for call in &mut calls {
         assert!(futures::poll!(call).is_pending(), "it is begun elsewhere");
@@ -126,7 +126,7 @@ async fn a_call_that_is_stopped_reports_what_it_cost() {
 async fn a_call_whose_caller_goes_away_is_reported_too() {
     let limits = Limits { timeout: Duration::from_secs(60), ..limits() };
     let host = Host::start(&[("hogs.wasm", &misbehaving("misbehaving"))], limits).await;
-    let tools = host.host.current();
+    let tools = host.host.everything();
     let endless = call_on(&*tools, "loop_forever", json!({}));
     assert!(tokio::time::timeout(Duration::from_millis(100), endless).await.is_err());
     assert_eq!(host.last_outcome(), ToolOutcome::Cancelled);
@@ -137,7 +137,7 @@ async fn a_call_whose_caller_goes_away_is_reported_too() {
 async fn a_call_that_waits_for_its_turn_waits_no_longer_than_its_caller() {
     let limits = Limits { component_concurrency: 1, timeout: Duration::from_secs(60), ..limits() };
     let host = Host::start(&[("hogs.wasm", &misbehaving("misbehaving"))], limits).await;
-    let tools = host.host.current();
+    let tools = host.host.everything();
     let hog = begin(&tools, "loop_forever");
     while host.host.calls_under_way() == 0 {
         tokio::task::yield_now().await;
@@ -172,7 +172,7 @@ fn a_tool_whose_caller_goes_away_can_see_it_and_end_well() {
             let limits = Limits { timeout: Duration::from_secs(60), concurrency: 1, ..limits() };
             let host = Host::start(&[("watching.wasm", &watching())], limits).await;
             assert_eq!(host.faults(), Vec::<String>::new());
-            let tools = host.host.current();
+            let tools = host.host.everything();
             let call = ToolCall { id: "1".into(), name: "watching".into(), arguments: json!({}) };
             let deadline = Instant::now() + Duration::from_secs(60);
             let waiting = tools.call(ToolRequest::outside_of_runs("req-1", &call, deadline));

@@ -170,7 +170,7 @@ async fn a_file_put_in_replaced_or_removed_takes_effect_and_a_bad_one_changes_no
 #[tokio::test(flavor = "multi_thread")]
 async fn a_set_that_was_taken_before_a_swap_goes_on_with_the_old_version() {
     let host = Host::start(&[("a.wasm", &tool("one", 1))], limits()).await;
-    let pinned = host.host.current();
+    let pinned = host.host.everything();
     let before = call_on(&*pinned, "one", json!({})).await.receipt.component;
     fs::remove_file(host.tools.path().join("a.wasm")).unwrap();
     host.host.reload().await;

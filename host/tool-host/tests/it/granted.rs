@@ -185,7 +185,7 @@ async fn what_no_line_grants_is_denied_in_words() {
 async fn what_is_taken_away_counts_from_the_next_call_and_what_is_given_from_the_next_run() {
     let (one, other) = (Echo::start(), Echo::start());
     let granted = Granted::start(&entry(&one.line("private = true"))).await;
-    let run = granted.host.host.current();
+    let run = granted.host.host.everything();
     let fetch = async |url: String| call_on(&*run, "fetch", json!({ "url": url })).await;
     text(&fetch(one.url("/")).await);
     granted.change(&entry(&other.line("private = true"))).await;

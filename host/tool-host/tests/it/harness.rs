@@ -124,7 +124,7 @@ impl Host {
     }
 
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> ToolReturn {
-        call_on(&*self.host.current(), tool, arguments).await
+        call_on(&*self.host.everything(), tool, arguments).await
     }
 
     /// The tools that serve.

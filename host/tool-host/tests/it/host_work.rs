@@ -165,7 +165,7 @@ fn heavy_checks_hold_up_nobody() {
             Host::start_with(&files, patient(), |config| config.guest_runtime = runtime.handle().clone())
                 .await;
         assert_eq!(host.faults(), Vec::<String>::new());
-        let tools = host.host.current();
+        let tools = host.host.everything();
         let mut heavy = std::pin::pin!(join_all((0..8).map(|_| call_on(&*tools, "hostile", json!({})))));
         let mut answered = 0;
         let ended = loop {

@@ -123,7 +123,7 @@ async fn a_call_knows_its_context_and_keeps_nothing() {
         attempt: 3,
         ..ToolRequest::outside_of_runs("req-1", &call, Instant::now() + Duration::from_secs(60))
     };
-    let text = host.host.current().call(of_a_run).await.content;
+    let text = host.host.everything().call(of_a_run).await.content;
     let around: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(around["request_id"], "req-1");
     assert_eq!(around["cancelled"], false);
@@ -143,7 +143,7 @@ async fn a_call_knows_its_context_and_keeps_nothing() {
 async fn the_callers_deadline_ends_a_call_earlier_than_the_tools_limit() {
     let host = start(Limits { timeout: Duration::from_secs(60), ..limits() }).await;
     let deadline = Instant::now() + Duration::from_millis(100);
-    let returned = call_until(&*host.host.current(), "loop_forever", json!({}), deadline).await;
+    let returned = call_until(&*host.host.everything(), "loop_forever", json!({}), deadline).await;
     assert_eq!(returned.receipt.outcome, ToolOutcome::TimedOut);
 }
 
@@ -151,7 +151,7 @@ async fn the_callers_deadline_ends_a_call_earlier_than_the_tools_limit() {
 async fn dropping_a_call_interrupts_the_guest() {
     // One slot: the second call gets it only when the first guest is really gone.
     let host = start(Limits { timeout: Duration::from_secs(60), concurrency: 1, ..limits() }).await;
-    let tools = host.host.current();
+    let tools = host.host.everything();
     let call = ToolCall { id: "1".into(), name: "loop_forever".into(), arguments: json!({}) };
     let deadline = Instant::now() + Duration::from_secs(60);
     let endless = tools.call(ToolRequest::outside_of_runs("req-1", &call, deadline));
@@ -179,7 +179,7 @@ async fn guests_that_compute_for_long_do_not_hold_up_the_threads_that_serve() {
         config.guest_runtime = runtime.handle().clone();
     })
     .await;
-    let tools = host.host.current();
+    let tools = host.host.everything();
     let hogs: Vec<_> = (0..8)
         .map(|_| {
             let tools = tools.clone();

@@ -118,7 +118,7 @@ async fn a_job_that_always_times_out_pays_for_it_while_the_provider_answers_othe
     let others = async {
         let mut others = 0;
         while !bench.queue.job(&poison).status.has_ended() {
-            let other = JobData { query: "3+3".into(), user_id: "u1".into() };
+            let other = JobData::new("3+3", "u1");
             let other = bench.jobs.submit(&other).await.unwrap();
             assert_eq!(bench.ended(&other).await.status, JobStatus::Completed);
             others += 1;

@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 use crate::ports::cache::NAMESPACE;
 use crate::words::Options;
 
-/// `agent:` and the hex SHA-256 of everything that an answer depends on (decisions, "Cache key").
+/// `agent:` and the hex SHA-256 of everything that an answer depends on (decisions, "Cache key"). `tools` is the digest of the
+/// tools that the run is to have: the caller's, without those that were not chosen.
 pub(super) fn of(query: &str, options: &Options, model: &str, tools: &str, grants: &str) -> String {
     let mut hash = Sha256::new();
     let mut part = |bytes: &[u8]| {
@@ -43,15 +44,15 @@ mod tests {
 
     #[test]
     fn a_key_differs_with_every_part_and_with_nothing_else() {
-        let none = Options::default();
-        let options = |max_tokens, temperature| Options { max_tokens, temperature };
+        let none = &Options::default();
+        let options = |max_tokens, temperature| Options { max_tokens, temperature, tools: None };
         let questions = [
             ("q", none, "m", "t", ""),
             ("q2", none, "m", "t", ""),
-            ("q", options(Some(100), None), "m", "t", ""),
-            ("q", options(None, Some(0.0)), "m", "t", ""),
-            ("q", options(Some(100), Some(0.0)), "m", "t", ""),
-            ("q", options(Some(100), Some(0.5)), "m", "t", ""),
+            ("q", &options(Some(100), None), "m", "t", ""),
+            ("q", &options(None, Some(0.0)), "m", "t", ""),
+            ("q", &options(Some(100), Some(0.0)), "m", "t", ""),
+            ("q", &options(Some(100), Some(0.5)), "m", "t", ""),
             ("q", none, "m2", "t", ""),
             ("q", none, "m", "t2", ""),
             // Parts that would be the same if they were only put together.
@@ -63,8 +64,8 @@ mod tests {
         ];
         let keys: HashSet<_> = questions.iter().map(|(q, o, m, t, g)| of(q, o, m, t, g)).collect();
         assert_eq!(keys.len(), questions.len());
-        assert_eq!(of("q", &none, "m", "t", ""), of("q", &none, "m", "t", ""));
-        let key = of("q", &none, "m", "t", "");
+        assert_eq!(of("q", none, "m", "t", ""), of("q", none, "m", "t", ""));
+        let key = of("q", none, "m", "t", "");
         let digest = key.strip_prefix("agent:").unwrap();
         assert!(digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()), "{key}");
     }

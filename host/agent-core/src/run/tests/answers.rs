@@ -7,8 +7,11 @@ const REMINDER: &str = "Error: not run, because you made this very call twice an
 
 /// A call's answer.
 fn says_of(index: usize, content: &str, outcome: ToolOutcome) -> Event {
-    let receipt =
-        ToolReceipt { name: "echo".into(), component: Some("c@sha256:1".into()), duration_ms: 1.0, outcome };
+    let receipt = ToolReceipt {
+        component: Some("c@sha256:1".into()),
+        duration_ms: 1.0,
+        ..ToolReceipt::new("echo", outcome)
+    };
     Event::ToolReturned { index, answer: ToolReturn { content: content.into(), receipt } }
 }
 

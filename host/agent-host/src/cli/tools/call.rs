@@ -40,7 +40,7 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
     for ToolFault { file, error } in host.faults() {
         tracing::error!(file, error, "a tool component cannot be loaded");
     }
-    let tools = host.current();
+    let tools = host.everything();
     if tools.catalog().get(&arguments.tool).is_none() {
         let names: Vec<_> = tools.catalog().tools().iter().map(|tool| tool.name.as_str()).collect();
         let known = if names.is_empty() { "none are loaded".to_owned() } else { names.join(", ") };

@@ -17,6 +17,8 @@ pub(super) struct NewJob {
     run_id: String,
     user_id: String,
     query: String,
+    user_tier: Option<String>,
+    user_role: Option<String>,
     traceparent: Option<String>,
 }
 
@@ -28,6 +30,8 @@ impl NewJob {
             run_id: format!("run_{}", Uuid::now_v7().simple()),
             user_id: escape(&job.user_id).into_owned(),
             query: escape(&job.query).into_owned(),
+            user_tier: job.tier.as_deref().map(|tier| escape(tier).into_owned()),
+            user_role: job.role.as_deref().map(|role| escape(role).into_owned()),
             traceparent: trace::current().map(|context| context.to_string()),
         }
     }
@@ -39,7 +43,8 @@ impl NewJob {
 
 impl ByteSize for NewJob {
     fn bytes(&self) -> usize {
-        self.query.len() + self.user_id.len()
+        let claims = [&self.user_tier, &self.user_role].into_iter().flatten();
+        self.query.len() + self.user_id.len() + claims.map(String::len).sum::<usize>()
     }
 }
 
@@ -56,15 +61,19 @@ impl Write for NewJob {
 }
 
 async fn insert_into_postgres(pool: &PgPool, jobs: &[NewJob]) -> Result<(), sqlx::Error> {
-    let sql = "INSERT INTO jobs (id, run_id, user_id, query, traceparent, status, due_at, created_at) \
+    let sql = "INSERT INTO jobs \
+                   (id, run_id, user_id, query, user_tier, user_role, traceparent, status, due_at, created_at) \
                SELECT job.*, 'waiting', ms, ms \
-               FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS job, clock \
+               FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) \
+                   AS job, clock \
                ON CONFLICT DO NOTHING";
     sqlx::query(sql)
         .bind(jobs.iter().map(|job| &*job.id).collect::<Vec<_>>())
         .bind(jobs.iter().map(|job| &*job.run_id).collect::<Vec<_>>())
         .bind(jobs.iter().map(|job| &*job.user_id).collect::<Vec<_>>())
         .bind(jobs.iter().map(|job| &*job.query).collect::<Vec<_>>())
+        .bind(jobs.iter().map(|job| job.user_tier.as_deref()).collect::<Vec<_>>())
+        .bind(jobs.iter().map(|job| job.user_role.as_deref()).collect::<Vec<_>>())
         .bind(jobs.iter().map(|job| job.traceparent.as_deref()).collect::<Vec<_>>())
         .execute(pool)
         .await
@@ -72,12 +81,14 @@ async fn insert_into_postgres(pool: &PgPool, jobs: &[NewJob]) -> Result<(), sqlx
 }
 
 async fn insert_into_sqlite(pools: &Sqlite, jobs: &[NewJob]) -> Result<(), sqlx::Error> {
-    let sql = "INSERT INTO jobs (id, run_id, user_id, query, traceparent, status, due_at, created_at) \
-               SELECT $1, $2, $3, $4, $5, 'waiting', ms, ms FROM clock WHERE TRUE ON CONFLICT DO NOTHING";
+    let sql = "INSERT INTO jobs \
+                   (id, run_id, user_id, query, user_tier, user_role, traceparent, status, due_at, created_at) \
+               SELECT $1, $2, $3, $4, $5, $6, $7, 'waiting', ms, ms FROM clock WHERE TRUE \
+               ON CONFLICT DO NOTHING";
     let mut transaction = pools.writer().begin_with("BEGIN IMMEDIATE").await?;
     for job in jobs {
         let insert = sqlx::query(sql).bind(&job.id).bind(&job.run_id).bind(&job.user_id).bind(&job.query);
-        let insert = insert.bind(&job.traceparent);
+        let insert = insert.bind(&job.user_tier).bind(&job.user_role).bind(&job.traceparent);
         insert.execute(&mut *transaction).await?;
     }
     transaction.commit().await

@@ -60,7 +60,8 @@ macro_rules! claim {
              started_at = (SELECT ms FROM clock), due_at = (SELECT ms FROM clock) + $3, \
              place = 1, worker = $1, token = $2, claims = claims + 1 \
              WHERE id = (SELECT id FROM next) \
-             RETURNING id, run_id, user_id, query, status, attempts_made, created_at, traceparent, claims"
+             RETURNING id, run_id, user_id, query, user_tier, user_role, status, attempts_made, created_at, \
+                       traceparent, claims"
         )
     };
 }

@@ -57,6 +57,7 @@ macro_rules! test_all {
             each_job_is_claimed_by_one_of_many,
             one_that_stops_waiting_leases_nothing,
             a_run_id_belongs_to_one_job,
+            a_claim_names_who_submitted_the_job,
             // finishing
             a_completed_job_has_its_result,
             a_failed_attempt_is_made_again_later_and_not_for_ever,
@@ -83,7 +84,7 @@ pub(crate) use test_all;
 
 /// A job of `user` about `query`.
 fn data(user: &str, query: &str) -> JobData {
-    JobData { query: query.into(), user_id: user.into() }
+    JobData::new(query, user)
 }
 
 async fn add(bench: &Bench, query: &str) -> String {

@@ -245,17 +245,16 @@ fn history(text: &str) -> Vec<Event> {
     let task = Task {
         id: "run_x".into(),
         input: text.into(),
-        options: Options { max_tokens: Some(100), temperature: Some(0.1) },
+        options: Options { max_tokens: Some(100), temperature: Some(0.1), tools: Some(vec![text.into()]) },
         limits: Limits::default(),
         model: "test/scripted".into(),
-        principal: Principal::user(text),
+        principal: Principal { tier: Some(text.into()), role: Some(text.into()), ..Principal::user(text) },
         grants: Grants::new(["net".to_owned()]),
     };
     let receipt = ToolReceipt {
-        name: "add".into(),
         component: Some("calculator@sha256:0".into()),
         duration_ms: 0.1 + 0.2,
-        outcome: ToolOutcome::Ok,
+        ..ToolReceipt::new("add", ToolOutcome::Ok)
     };
     vec![
         Event::Started { task, tools: "sha256:none".into() },

@@ -86,6 +86,12 @@ async fn bodies_that_cannot_be_read_are_mistakes_of_the_client() {
 }
 
 #[tokio::test]
+async fn a_choice_of_tools_that_the_caller_does_not_have_is_a_mistake_of_the_client() {
+    let unknown = everywhere(|| InvokeError::UnknownTools { indexes: vec![0, 12] }.into()).await;
+    assert_snapshot!(unknown, @r#"400 Bad Request | {"error":[{"code":"custom","message":"Unknown tool","path":["options","tools",0]},{"code":"custom","message":"Unknown tool","path":["options","tools",12]}]}"#);
+}
+
+#[tokio::test]
 async fn a_provider_that_limits_our_rate_is_429() {
     let limited = |retry_after| {
         let detail = "slow down".to_owned();

@@ -129,8 +129,34 @@ fn options_are_numbers_within_their_ranges() {
 }
 
 #[test]
+fn tools_are_a_list_of_up_to_64_names() {
+    let tools = |tools: Value| {
+        read_agent_request(json!({"query": "x", "options": { "tools": tools }})).unwrap().options.tools
+    };
+    let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    assert_eq!(tools(json!(["add", "", "add"])), list(&["add", "", "add"]));
+    assert_eq!(tools(json!([])), list(&[]));
+    assert_eq!(tools(json!(vec!["a"; 64])), list(&["a"; 64]));
+
+    let of = |tools: Value| issues(json!({"query": "x", "options": { "tools": tools }}));
+    let path: &[&str] = &["options", "tools"];
+    for (tools, received) in [(json!(null), "null"), (json!("add"), "string"), (json!({}), "object")] {
+        assert_eq!(of(tools), json!([wrong_type("array", received, path)]));
+    }
+    let message = "Array must contain at most 64 element(s)";
+    let many = bound("too_big", ("maximum", 64), "array", message, path);
+    assert_eq!(of(json!(vec![5; 65])), json!([many]));
+    let element = |index: usize, received: &str| {
+        let mut issue = wrong_type("string", received, path);
+        issue["path"].as_array_mut().unwrap().push(index.into());
+        issue
+    };
+    assert_eq!(of(json!([5, "add", null])), json!([element(0, "number"), element(2, "null")]));
+}
+
+#[test]
 fn all_issues_are_said_at_once_in_the_order_of_the_schema() {
-    let body = json!({"options": {"temperature": 9, "maxTokens": 5}, "query": 5});
+    let body = json!({"options": {"tools": 1, "temperature": 9, "maxTokens": 5}, "query": 5});
     let least = "Number must be greater than or equal to 100";
     let most = "Number must be less than or equal to 2";
     assert_eq!(
@@ -139,6 +165,7 @@ fn all_issues_are_said_at_once_in_the_order_of_the_schema() {
             wrong_type("string", "number", &["query"]),
             bound("too_small", ("minimum", 100), "number", least, &["options", "maxTokens"]),
             bound("too_big", ("maximum", 2), "number", most, &["options", "temperature"]),
+            wrong_type("array", "number", &["options", "tools"]),
         ])
     );
 }
@@ -170,9 +197,10 @@ fn only_the_word_high_is_urgent() {
 
 #[test]
 fn the_log_learns_which_fields_and_not_what_is_in_them() {
-    let body = json!({"query": {"zebra": 1}, "options": {"maxTokens": "zebra"}});
+    let body = json!({"query": {"zebra": 1}, "options": {"maxTokens": "zebra", "tools": ["zebra", 1]}});
     let issues = read_agent_request(body).unwrap_err().to_string();
-    assert_eq!(issues, "the request does not match its schema in: `query` `options.maxTokens`");
+    let fields = "`query` `options.maxTokens` `options.tools.1`";
+    assert_eq!(issues, format!("the request does not match its schema in: {fields}"));
     let issues = read_agent_request(json!(["zebra"])).unwrap_err().to_string();
     assert_eq!(issues, "the request does not match its schema in: the whole body");
 }
@@ -188,7 +216,14 @@ fn values() -> impl Strategy<Value = Value> {
         ".{0,5}".prop_map(Value::from),
         (990..1_010usize).prop_map(|length| "ä".repeat(length).into()),
     ];
-    let key = prop_oneof![Just("query"), Just("options"), Just("maxTokens"), Just("temperature"), Just("x")];
+    let key = prop_oneof![
+        Just("query"),
+        Just("options"),
+        Just("maxTokens"),
+        Just("temperature"),
+        Just("tools"),
+        Just("x")
+    ];
     leaf.prop_recursive(3, 20, 4, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
@@ -201,16 +236,21 @@ fn values() -> impl Strategy<Value = Value> {
 /// Requests that are nearly valid.
 fn requests() -> impl Strategy<Value = Value> {
     let optional = |strategy| prop_oneof![Just(None), prop::strategy::Strategy::prop_map(strategy, Some)];
-    (optional(values().boxed()), optional(values().boxed()), optional(values().boxed())).prop_map(
-        |(query, max_tokens, temperature)| {
-            let fields = |pairs: Vec<(&str, Option<Value>)>| -> Value {
-                let given = pairs.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
-                Value::Object(given.collect())
-            };
-            let options = fields(vec![("maxTokens", max_tokens), ("temperature", temperature)]);
-            fields(vec![("query", query), ("options", Some(options))])
-        },
-    )
+    let tools = prop_oneof![values(), prop::collection::vec(".{0,3}", 0..70).prop_map(Value::from)];
+    let fields = (
+        optional(values().boxed()),
+        optional(values().boxed()),
+        optional(values().boxed()),
+        optional(tools.boxed()),
+    );
+    fields.prop_map(|(query, max_tokens, temperature, tools)| {
+        let fields = |pairs: Vec<(&str, Option<Value>)>| -> Value {
+            let given = pairs.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+            Value::Object(given.collect())
+        };
+        let options = fields(vec![("maxTokens", max_tokens), ("temperature", temperature), ("tools", tools)]);
+        fields(vec![("query", query), ("options", Some(options))])
+    })
 }
 
 /// The rules once more, in other words.
@@ -219,6 +259,10 @@ fn is_valid(body: &Value) -> bool {
         value.is_none_or(|value| value.as_f64().is_some_and(|number| (least..=most).contains(&number)))
     };
     let Some(fields) = body.as_object() else { return false };
+    let are_names = |tools: Option<&Value>| {
+        let is_list = |list: &Vec<Value>| list.len() <= 64 && list.iter().all(Value::is_string);
+        tools.is_none_or(|tools| tools.as_array().is_some_and(is_list))
+    };
     let query = fields.get("query").and_then(Value::as_str);
     let options = fields.get("options");
     query.is_some_and(|query| (1..=1_000).contains(&query.chars().count()))
@@ -226,6 +270,7 @@ fn is_valid(body: &Value) -> bool {
             options.is_object()
                 && within(options.get("maxTokens"), 100.0, 10_000.0)
                 && within(options.get("temperature"), 0.0, 2.0)
+                && are_names(options.get("tools"))
         })
 }
 
@@ -240,7 +285,8 @@ proptest! {
             }
             Err(issues) => {
                 prop_assert!(!is_valid(&body));
-                prop_assert!((1..=3).contains(&issues.0.len()), "{}", issues);
+                // One for each field, and one for each of the tools.
+                prop_assert!((1..=3 + 64).contains(&issues.0.len()), "{}", issues);
             }
         }
         let _any = (read_query(body.clone()), read_long_query(body.clone()), read_gateway_request(body));

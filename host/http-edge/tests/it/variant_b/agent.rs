@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::policy::{Answer, Ask, Invoke, InvokeError};
-use agent_core::words::Options;
+use agent_core::policy::{Agent, Answer, Ask, Invoke, InvokeError};
+use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, says};
+use agent_core::words::{Limits, Options, Principal};
 use async_trait::async_trait;
 use http::StatusCode;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::harness::{Answers, Fakes, bearer, request};
+use crate::harness::{Answers, Fakes, bearer, request, token, with_token};
 
 #[tokio::test]
 async fn the_body_is_the_result_itself() {
@@ -72,8 +73,70 @@ async fn the_agent_learns_who_asks_what_and_with_which_wishes() {
     assert_eq!(asked[0].input, "Grüße 👋🏽\0");
     assert_eq!(asked[0].principal.user_id.as_deref(), Some("u1"));
     assert_eq!(Some(asked[0].request_id.as_str()), answer.header("x-request-id"));
-    assert_eq!(asked[0].options, Options { max_tokens: Some(500), temperature: Some(0.5) });
+    assert_eq!(asked[0].options, Options { max_tokens: Some(500), temperature: Some(0.5), tools: None });
     assert_eq!(asked[1].options, Options::default());
+}
+
+#[tokio::test]
+async fn the_agent_learns_the_tier_and_the_role_that_the_token_says() {
+    let agent = Keeps::default();
+    let fakes = Fakes::with_invoke(agent.clone());
+    let post = |path: &str, token: &str| with_token(token, request("POST", path, r#"{"query":"hi"}"#));
+    let premium_admin = token("u1", Some("premium"), Some("admin"));
+    for path in ["/api/agent", "/api/serverless", "/api/gateway", "/api/agent/async"] {
+        fakes.service.send(post(path, &premium_admin)).await;
+    }
+    for path in ["/api/agent", "/api/agent/async"] {
+        fakes.service.send(post(path, &token("u2", None, None))).await;
+    }
+    let known =
+        Principal { user_id: Some("u1".into()), tier: Some("premium".into()), role: Some("admin".into()) };
+    let asked: Vec<_> = agent.0.lock().unwrap().iter().map(|ask| ask.principal.clone()).collect();
+    let plain = Principal::user("u2");
+    assert_eq!(asked, [known.clone(), known.clone(), known.clone(), plain.clone()]);
+    assert_eq!(fakes.queue.submitters(), [known, plain]);
+}
+
+/// The agent itself, whose model wants to search. That is for one tier.
+fn searching() -> Agent {
+    let script = [Ok(asks_for(&[("1", "search", json!({}))])), Ok(says("done"))];
+    Agent {
+        model: Arc::new(ScriptedModel::new(script)),
+        toolbox: Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
+        journal: Arc::new(TestJournal::default()),
+        limits: Limits::default(),
+    }
+}
+
+#[tokio::test]
+async fn a_run_has_the_tools_that_its_caller_may_use_and_chose() {
+    for (tier, options, outcome) in [
+        (Some("premium"), json!({}), "ok"),
+        (Some("premium"), json!({"tools": ["search"]}), "ok"),
+        (Some("premium"), json!({"tools": ["add"]}), "unknown_tool"),
+        (Some("premium"), json!({"tools": []}), "unknown_tool"),
+        (None, json!({}), "unknown_tool"),
+        (Some("Premium"), json!({"tools": ["add"]}), "unknown_tool"),
+    ] {
+        let body = json!({"query": "hi", "options": options}).to_string();
+        let request = with_token(&token("u1", tier, None), request("POST", "/api/agent", body));
+        let answer = Fakes::with_invoke(searching()).service.send(request).await;
+        assert_eq!(answer.json()["toolCalls"][0]["outcome"], outcome, "{tier:?} {options}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_of_others_and_one_that_there_is_not_are_the_same_issue() {
+    let fakes = Fakes::with_invoke(searching());
+    let refused = async |tools: &[&str]| {
+        let body = json!({"query": "hi", "options": {"tools": tools}}).to_string();
+        let answer = fakes.post("/api/agent", body).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+        answer.body
+    };
+    let theirs = refused(&["add", "search"]).await;
+    assert_snapshot!(theirs, @r#"{"error":[{"code":"custom","message":"Unknown tool","path":["options","tools",1]}]}"#);
+    assert_eq!(refused(&["add", "nope"]).await, theirs);
 }
 
 #[tokio::test]

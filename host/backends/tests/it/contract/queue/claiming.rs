@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::JobQueue;
-use agent_core::words::JobStatus;
+use agent_core::ports::{AttemptEnd, JobQueue};
+use agent_core::words::{JobData, JobStatus, Principal};
 use futures::FutureExt as _;
 use futures::future::join_all;
 use test_servers::{PATIENCE, Task, eventually};
 
 use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, data, failed, read};
+use crate::contract::text::{NASTY, long};
 
 pub(crate) async fn jobs_are_claimed_in_the_order_they_were_added(bench: &Bench) {
     let ids = [add(bench, "1").await, add(bench, "2").await, add(bench, "3").await];
@@ -91,6 +92,28 @@ pub(crate) async fn a_run_id_belongs_to_one_job(bench: &Bench) {
     }
     eventually("both to be done", async || (bench.queue.depth().await.unwrap().active == 0).then_some(()))
         .await;
+}
+
+/// Every attempt's run is made on behalf of who submitted the job, as the token said.
+pub(crate) async fn a_claim_names_who_submitted_the_job(bench: &Bench) {
+    let text = |text: &str| Some(text.to_owned());
+    for (tier, role) in [
+        (text("premium"), text("admin")),
+        (text(""), None),
+        (None, text(NASTY)),
+        (text(&long()), None),
+        (None, None),
+    ] {
+        let submitter = Principal { tier, role, ..Principal::user("u1") };
+        bench.queue.add(&JobData::submitted_by(submitter.clone(), "q".into())).await.unwrap();
+        for queue in [&bench.queue, &bench.peer] {
+            let claim = claim_next(&**queue, "worker").await;
+            assert_eq!(claim.data.as_ref().unwrap().principal(), submitter);
+            queue.finish(&claim, &AttemptEnd::HANDED_BACK).await.unwrap();
+        }
+        let claim = claim_next(&*bench.queue, "worker").await;
+        bench.queue.finish(&claim, &completed("1")).await.unwrap();
+    }
 }
 
 /// Waits beside the test for a job, and says its id.

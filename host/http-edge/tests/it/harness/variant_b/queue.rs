@@ -4,12 +4,12 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
-use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus};
+use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, Principal};
 use async_trait::async_trait;
 
 #[derive(Default)]
 pub(crate) struct Queue {
-    jobs: Mutex<Vec<(Job, String)>>,
+    jobs: Mutex<Vec<(Job, JobData)>>,
     broken: Mutex<bool>,
 }
 
@@ -25,7 +25,13 @@ impl Queue {
 
     /// Owner and query of every job, in the order they came.
     pub(crate) fn submitted(&self) -> Vec<(String, String)> {
-        self.jobs.lock().unwrap().iter().map(|(job, query)| (job.user_id.clone(), query.clone())).collect()
+        let jobs = self.jobs.lock().unwrap();
+        jobs.iter().map(|(job, data)| (job.user_id.clone(), data.query.clone())).collect()
+    }
+
+    /// On whose behalf each job is to run, in the order they came.
+    pub(crate) fn submitters(&self) -> Vec<Principal> {
+        self.jobs.lock().unwrap().iter().map(|(_, data)| data.principal()).collect()
     }
 
     /// From now on the store cannot be reached.
@@ -59,7 +65,7 @@ impl JobQueue for Queue {
             started_at: None,
             finished_at: None,
         };
-        jobs.push((job, data.query.clone()));
+        jobs.push((job, data.clone()));
         Ok(id)
     }
 

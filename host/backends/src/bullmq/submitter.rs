@@ -1,0 +1,71 @@
+//! What the token of a job's submitter said beside the user's id, in the job's options: BullMQ keeps options that it does not
+//! know, and the data of a job stay `{query, userId}` for Node peers. Jobs of Node producers have none.
+
+use agent_core::words::JobData;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// The name of the option.
+const OPTION: &str = "agentHostSubmitter";
+
+/// What [`OPTION`] holds. What the token did not say is left out.
+#[derive(Serialize)]
+pub(super) struct Submitter<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tier: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'a str>,
+}
+
+/// What the options of a job hold that is added; nothing when the token said nothing.
+pub(super) fn of(job: &JobData) -> Option<Submitter<'_>> {
+    let (tier, role) = (job.tier.as_deref(), job.role.as_deref());
+    (tier.is_some() || role.is_some()).then_some(Submitter { tier, role })
+}
+
+/// Notes in `job` what its `options` say, as they are stored. What cannot be read is as if it had not been said.
+pub(super) fn read(options: Option<&str>, job: &mut JobData) {
+    let options = options.and_then(|options| serde_json::from_str::<Map<String, Value>>(options).ok());
+    let said = options.and_then(|mut options| options.remove(OPTION)).unwrap_or_default();
+    let text = |name: &str| said.get(name).and_then(Value::as_str).map(str::to_owned);
+    (job.tier, job.role) = (text("tier"), text("role"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tier and role of a job with these options.
+    fn said(options: &str) -> (Option<String>, Option<String>) {
+        let mut job = JobData::new("q", "u1");
+        read(Some(options), &mut job);
+        (job.tier, job.role)
+    }
+
+    #[test]
+    fn what_the_token_said_is_read_from_the_options() {
+        let options = r#"{"attempts":3,"agentHostSubmitter":{"tier":"premium","role":"admin"}}"#;
+        assert_eq!(said(options), (Some("premium".into()), Some("admin".into())));
+        assert_eq!(said(r#"{"agentHostSubmitter":{"role":""}}"#), (None, Some(String::new())));
+    }
+
+    #[test]
+    fn options_that_say_nothing_make_a_caller_without_tier_and_role() {
+        for options in [
+            "",
+            "[]",
+            "{}",
+            r#"{"tier":"premium"}"#,
+            r#"{"agentHostSubmitter":null}"#,
+            r#"{"agentHostSubmitter":"premium"}"#,
+            r#"{"agentHostSubmitter":["premium"]}"#,
+            r#"{"agentHostSubmitter":{"tier":5,"role":["admin"]}}"#,
+        ] {
+            assert_eq!(said(options), (None, None), "{options}");
+        }
+        let mut job = JobData::new("q", "u1");
+        read(None, &mut job);
+        assert_eq!(job, JobData::new("q", "u1"));
+        assert!(of(&job).is_none());
+    }
+}
