@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::lock;
+use super::{lock, of_one_user};
 use crate::policy::{Answer, Ask, Invoke, InvokeError};
 use crate::words::{AgentResult, Message, StopReason, ToolOutcome, ToolReceipt, Usage};
 
@@ -58,8 +58,7 @@ impl ScriptedInvoke {
     /// A completed run that says this after a call to a tool that can tell users apart.
     pub fn answer_of_one_user(text: &str) -> Answer {
         let Answer { mut result, cached } = Self::answer(text);
-        let mut receipt = ToolReceipt::new("recall", ToolOutcome::Ok);
-        receipt.detail_mut().per_user = true;
+        let receipt = of_one_user(ToolReceipt::new("recall", ToolOutcome::Ok));
         Arc::make_mut(&mut result).tool_calls.push(receipt);
         Answer { result, cached }
     }

@@ -233,16 +233,21 @@ impl ToolSet for EchoTools {
         if self.hang {
             std::future::pending::<()>().await;
         }
-        let mut receipt = ToolReceipt {
+        let receipt = ToolReceipt {
             component: Some("echo@sha256:echo".into()),
             duration_ms: 0.1,
             ..ToolReceipt::new(&request.call.name, ToolOutcome::Ok)
         };
-        if self.per_user.contains(&request.call.name) {
-            receipt.detail_mut().per_user = true;
-        }
+        let is_per_user = self.per_user.contains(&request.call.name);
+        let receipt = if is_per_user { of_one_user(receipt) } else { receipt };
         ToolReturn { content: request.call.arguments.to_string(), receipt }
     }
+}
+
+/// The receipt of a call to a tool that can tell users apart.
+fn of_one_user(mut receipt: ToolReceipt) -> ToolReceipt {
+    receipt.detail_mut().per_user = true;
+    receipt
 }
 
 /// A journal that keeps everything, and fails on demand.

@@ -130,7 +130,7 @@ async fn attempt(
         run_id: request.run_id.into(),
         call_id: request.call_id.into(),
         attempt: request.attempt,
-        user: user.flatten(),
+        user: user.flatten().map(Arc::from),
         trace: trace::current(),
         component: component.name.clone(),
         tool: tool.name.clone(),

@@ -2,10 +2,13 @@
 
 use std::sync::Mutex;
 
+use serde_json::json;
+
 use super::*;
+use crate::policy::Agent;
 use crate::ports::ToolSet;
-use crate::testing::{EchoTools, ScriptedInvoke, TestCache};
-use crate::words::Options;
+use crate::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestCache, TestJournal, asks_for, says};
+use crate::words::{Limits, Options};
 
 #[derive(Default)]
 struct Noted(Mutex<Vec<CacheUse>>);
@@ -338,4 +341,21 @@ async fn tools_that_the_caller_does_not_have_are_refused_before_anything_is_aske
     assert_eq!(refused(&["add", "search"]).await, refused(&["add", "nope"]).await);
     assert_eq!(refused(&["search", "add", "nope"]).await, [0, 2]);
     assert_eq!((bench.agent.asked().len(), bench.noted()), (0, vec![]));
+}
+
+#[tokio::test]
+async fn whether_a_result_is_kept_is_said_by_the_receipts_of_its_run() {
+    for (tool, kept) in [("add", 1), ("recall", 0)] {
+        let toolbox = Arc::new(EchoTools::new(&["add", "recall"]).telling_users_apart("recall"));
+        let agent = Agent {
+            model: Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", tool, json!({}))])), Ok(says("done"))])),
+            toolbox: toolbox.clone(),
+            journal: Arc::new(TestJournal::default()),
+            limits: Limits::default(),
+        };
+        let cache = Arc::new(TestCache::default());
+        let cached = Cached::new(agent, cache.clone(), toolbox, "m".into(), Arc::new(Noted::default()));
+        cached.invoke(Ask { principal: user("u1"), ..Ask::new("r".into(), "q".into()) }).await.unwrap();
+        assert_eq!(cache.kept().len(), kept, "{tool}");
+    }
 }
