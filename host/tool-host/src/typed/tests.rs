@@ -13,6 +13,7 @@ use serde_json::Value;
 use wasmtime::component::{Component, Func, Linker};
 use wasmtime::{Config, Engine, Store};
 
+use super::wit_type::{Field, WitType};
 use super::*;
 
 fn engine() -> Engine {
