@@ -21,6 +21,9 @@ use crate::untrusted_text::visible;
 /// Longest section that is read. It takes some ten times that in memory while a component is loaded.
 const SECTION_BYTES: usize = 256 << 10;
 
+/// Most worlds of a package that are looked at. Each type of the component is looked up in all of them.
+const WORLDS: usize = 16;
+
 /// Longest description of a function or an interface, and of anything else, in bytes.
 const FUNCTION_BYTES: usize = 2 << 10;
 const ITEM_BYTES: usize = 512;
@@ -81,7 +84,8 @@ impl PackageDocs {
     }
 
     fn worlds(&self) -> impl Iterator<Item = &Value> {
-        self.root.get("worlds").and_then(Value::as_object).into_iter().flatten().map(|(_name, world)| world)
+        let worlds = self.root.get("worlds").and_then(Value::as_object);
+        worlds.into_iter().flat_map(|worlds| worlds.values()).take(WORLDS)
     }
 
     /// What is described under the name of an instance: an interface of the package, or one that stands in a world.

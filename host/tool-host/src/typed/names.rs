@@ -1,6 +1,5 @@
 //! Names of tools: `interface_function`, kebab to snake case.
 
-use super::Export;
 use super::refusal::Refusal;
 use crate::untrusted_text::printable;
 
@@ -14,13 +13,32 @@ const SHOWN_BYTES: usize = 100;
 /// (`wasi:cli/run`, `wasi:http/incoming-handler`), and `agent:tool` is our own contract.
 const OTHER_CONTRACTS: [&str; 2] = ["wasi:", "agent:tool/"];
 
+/// Which export of a component a tool is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Export {
+    /// The exported instance, by its full name; none where the function is exported by itself.
+    pub(crate) interface: Option<String>,
+    /// The function.
+    pub(crate) function: String,
+}
+
+impl Export {
+    /// As people write it: `package:name/interface` without its version, and the function.
+    fn shown(&self) -> String {
+        match &self.interface {
+            None => format!("`{}`", self.function),
+            Some(interface) => format!("`{}` of `{}`", self.function, without_version(interface)),
+        }
+    }
+}
+
 /// Whether an export is one of another contract.
 pub(super) fn is_other_contract(export: &str) -> bool {
     OTHER_CONTRACTS.iter().any(|prefix| export.starts_with(prefix))
 }
 
 /// `acme:inventory/stock` of `acme:inventory/stock@1.0.0`.
-pub(super) fn without_version(export: &str) -> &str {
+fn without_version(export: &str) -> &str {
     export.split_once('@').map_or(export, |(name, _version)| name)
 }
 

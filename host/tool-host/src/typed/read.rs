@@ -8,14 +8,14 @@ use wasmtime::component::Type;
 use wasmtime::component::types::{Component, ComponentFunc, ComponentItem};
 
 use super::docs::{PackageDocs, TypeDocs};
-use super::names;
+use super::names::{self, Export};
 use super::refusal::Refusal;
 use super::schema::Schemas;
+use super::tool::TypedTool;
 use super::wit_type::{Fault, FaultKind, Field, TypeReader, WitType};
-use super::{Export, TypedTool};
 
 /// Most functions of one component, as many as a component of the contract may describe.
-pub(super) const MOST_TOOLS: usize = 64;
+const MOST_TOOLS: usize = 64;
 
 /// Longest schema of arguments or of an answer, in bytes.
 const SCHEMA_BYTES: usize = 16 << 10;
@@ -61,7 +61,7 @@ fn functions(component: &Component, engine: &Engine) -> Result<Vec<(Export, Comp
     let mut found = Vec::new();
     let mut add = |interface: Option<&str>, name: &str, function: ComponentFunc| {
         if found.len() == MOST_TOOLS {
-            return Err(Refusal::TooManyTools);
+            return Err(Refusal::TooManyTools { most: MOST_TOOLS });
         }
         found.push((Export { interface: interface.map(str::to_owned), function: name.to_owned() }, function));
         Ok(())
@@ -170,7 +170,7 @@ impl Documentation {
         if let Some(text) = self.package.function(interface, &export.function) {
             return text;
         }
-        let plain = format!("Calls {}.", export.shown());
+        let plain = format!("Calls {}.", names::shown(export));
         match interface.map_or_else(|| self.package.world(), |interface| self.package.interface(interface)) {
             Some(around) => format!("{plain} {around}"),
             None => plain,

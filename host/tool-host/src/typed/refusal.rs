@@ -1,6 +1,5 @@
 //! Why a component's functions cannot be served as tools.
 
-use super::read::MOST_TOOLS;
 use super::wit_type::{DEPTH, LABEL_BYTES, MOST_PARTS};
 
 /// Why a component's functions cannot be served as tools. Names are the component's own, bounded and printable.
@@ -54,8 +53,11 @@ pub(crate) enum Refusal {
         place: String,
     },
     /// There are too many functions.
-    #[error("exports more than {MOST_TOOLS} functions: split it into several components")]
-    TooManyTools,
+    #[error("exports more than {most} functions: split it into several components")]
+    TooManyTools {
+        /// What it may have.
+        most: usize,
+    },
     /// The name would not do for a tool.
     #[error(
         "exports {function}, whose name as a tool would be {name:?}: it must be a letter a-z and then up to 62 of a-z, 0-9 and '_'"

@@ -13,13 +13,13 @@ use serde_json::Value;
 use wasmtime::component::{Component, Func, Linker};
 use wasmtime::{Config, Engine, Store};
 
+use super::wit_type::{Field, WitType};
 use super::*;
 
 fn engine() -> Engine {
     let mut config = Config::new();
     // The host's own engine has neither yet. What it is to do once it has them is settled here.
     config.wasm_component_model_map(true).wasm_component_model_fixed_length_lists(true);
-    config.wasm_component_model_error_context(true);
     Engine::new(&config).unwrap()
 }
 
@@ -68,6 +68,22 @@ fn refusal(text: &str) -> String {
         Err(refusal) => refusal.to_string(),
     }
 }
+
+/// Declares the function `$name` of that type, for components that are read and never called. What is exported has to be
+/// lifted from a core function, and one of the right signature comes of lowering an import of the same type.
+fn function(name: &str, ty: &str) -> String {
+    let options = r#"(memory $memory "memory") (realloc (func $memory "realloc"))"#;
+    format!(
+        r#"(import "host-{name}" (func $host-{name} {ty}))
+            (core func $core-{name} (canon lower (func $host-{name}) {options}))
+            (func ${name} {ty} (canon lift (core func $core-{name}) {options}))"#
+    )
+}
+
+/// What functions are declared after.
+const MEMORY: &str = r#"(core module $memories (memory (export "memory") 1)
+        (func (export "realloc") (param i32 i32 i32 i32) (result i32) unreachable))
+    (core instance $memory (instantiate $memories))"#;
 
 /// A tool that takes one parameter, `value`, and returns one of the same type.
 fn identity(ty: &WitType) -> TypedTool {

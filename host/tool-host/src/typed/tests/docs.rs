@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wit_parser::Resolve;
 
-use super::Loaded;
+use super::{Loaded, MEMORY, function};
 
 /// The component with a custom section `package-docs` at its end, as tools add it to a finished component.
 pub(super) fn with_docs(component: &[u8], section: &[u8]) -> Vec<u8> {
@@ -57,7 +57,7 @@ interface parcels {
     use shapes.{place, speed};
     /// Sends a parcel.
     /// Takes days.
-    send: func(to: place, how: speed, from: option<place>);
+    send: func(to: place, how: speed, origin: option<place>);
     track: func();
 }
 
@@ -74,24 +74,31 @@ world shop {
 ";
 
 /// What a linker makes of that world: types are imported, and named where they are exported.
-const COMPONENT: &str = r#"(component
-    (import "acme:shop/shapes@1.0.0" (instance $shapes
-        (type $p (record (field "street" string) (field "town" string)))
-        (export "place" (type (eq $p)))
-        (type $s (enum "slow" "fast"))
-        (export "speed" (type (eq $s)))))
-    (alias export $shapes "place" (type $place))
-    (alias export $shapes "speed" (type $speed))
-    (import "host-send" (func $send (param "to" $place) (param "how" $speed) (param "from" (option $place))))
-    (import "host" (func $none))
-    (instance $parcels (export "send" (func $send)) (export "track" (func $none)))
-    (export "acme:shop/parcels@1.0.0" (instance $parcels))
-    (instance $doors (export "open" (func $none)))
-    (export "doors" (instance $doors))
-    (export "ring" (func $none)))"#;
+fn component() -> Vec<u8> {
+    let text = format!(
+        r#"(component {MEMORY}
+            (import "acme:shop/shapes@1.0.0" (instance $shapes
+                (type $p (record (field "street" string) (field "town" string)))
+                (export "place" (type (eq $p)))
+                (type $s (enum "slow" "fast"))
+                (export "speed" (type (eq $s)))))
+            (alias export $shapes "place" (type $place))
+            (alias export $shapes "speed" (type $speed))
+            {send} {none}
+            (instance $parcels (export "send" (func $send)) (export "track" (func $none)))
+            (export "acme:shop/parcels@1.0.0" (instance $parcels))
+            (instance $doors (export "open" (func $none)))
+            (export "doors" (instance $doors))
+            (export "ring" (func $none)))"#,
+        send =
+            function("send", r#"(param "to" $place) (param "how" $speed) (param "origin" (option $place))"#),
+        none = function("none", ""),
+    );
+    wat::parse_str(text).unwrap()
+}
 
 fn loaded(section: &[u8]) -> Loaded {
-    Loaded::read(&with_docs(&wat::parse_str(COMPONENT).unwrap(), section)).unwrap()
+    Loaded::read(&with_docs(&component(), section)).unwrap()
 }
 
 /// A section of the current version.
@@ -118,7 +125,7 @@ fn docs_of_functions_types_and_fields_are_descriptions() {
     });
     let properties = &loaded.tool("parcels_send").input_schema["properties"];
     assert_eq!(properties["to"], place);
-    assert_eq!(properties["from"]["description"], "Where someone lives.");
+    assert_eq!(properties["origin"]["description"], "Where someone lives.");
     assert_eq!(
         properties["how"],
         json!({ "type": "string", "enum": ["slow", "fast"], "description": "slow: By foot." })
@@ -127,7 +134,7 @@ fn docs_of_functions_types_and_fields_are_descriptions() {
 
 #[test]
 fn without_docs_a_tool_says_which_function_it_is() {
-    let loaded = Loaded::text(COMPONENT).unwrap();
+    let loaded = Loaded::read(&component()).unwrap();
     assert_eq!(loaded.tool("parcels_send").description, "Calls `send` of `acme:shop/parcels`.");
     assert_eq!(loaded.tool("doors_open").description, "Calls `open` of `doors`.");
     assert_eq!(loaded.tool("ring").description, "Calls `ring`.");
@@ -182,13 +189,15 @@ fn what_worlds_or_equal_types_disagree_on_is_said_of_none() {
     let worlds = json!({ "worlds": { "a": world("Rings."), "b": world("Explodes.") } });
     assert_eq!(loaded(&section(&worlds)).tool("ring").description, "Calls `ring`.");
 
-    let component = r#"(component
-        (type $a (record (field "degrees" f64))) (export $celsius "celsius" (type $a))
-        (type $b (record (field "degrees" f64))) (export $kelvin "kelvin" (type $b))
-        (import "host" (func $f (param "c" $celsius) (param "k" $kelvin)))
-        (export "heat" (func $f)))"#;
+    let component = format!(
+        r#"(component {MEMORY}
+            (type $a (record (field "degrees" f64))) (import "celsius" (type $celsius (eq $a)))
+            (type $b (record (field "degrees" f64))) (import "kelvin" (type $kelvin (eq $b)))
+            {} (export "heat" (func $f)))"#,
+        function("f", r#"(param "c" $celsius) (param "k" $kelvin)"#)
+    );
     let types = json!({ "worlds": { "w": { "types": { "celsius": { "docs": "From ice." }, "kelvin": { "docs": "From nothing." } } } } });
-    let bytes = with_docs(&wat::parse_str(component).unwrap(), &section(&types));
+    let bytes = with_docs(&wat::parse_str(&component).unwrap(), &section(&types));
     let schema = &Loaded::read(&bytes).unwrap().tools[0].input_schema;
     assert!(!schema.to_string().contains("From"), "{schema}");
 }
@@ -206,7 +215,7 @@ fn docs_of_what_is_composed_into_a_component_are_not_its_own() {
     }
     length.push(u8::try_from(left).unwrap());
     // Section 4 is a component within a component.
-    let bytes = [&wat::parse_str(COMPONENT).unwrap()[..], &[4], &length, &inner].concat();
+    let bytes = [&component()[..], &[4], &length, &inner].concat();
     assert_eq!(Loaded::read(&bytes).unwrap().tool("ring").description, "Calls `ring`.");
 }
 
@@ -215,8 +224,9 @@ fn docs_that_make_a_schema_too_long_are_left_out_rather_than_the_tool() {
     let fields: Vec<_> = (0..60).map(|number| format!("f{number}")).collect();
     let declared: String = fields.iter().map(|name| format!(r#"(field "{name}" bool)"#)).collect();
     let component = format!(
-        r#"(component (type $r (record {declared})) (export $e "switches" (type $r))
-            (import "host" (func $f (param "p" $e))) (export "f" (func $f)))"#
+        r#"(component {MEMORY} (type $r (record {declared})) (import "switches" (type $e (eq $r)))
+            {} (export "f" (func $f)))"#,
+        function("f", r#"(param "p" $e)"#)
     );
     let items: serde_json::Map<_, _> =
         fields.iter().map(|name| (name.clone(), json!("x".repeat(500)))).collect();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wit_component::ComponentEncoder;
 
 use super::docs::{section_of, with_docs};
-use super::{Loaded, is_valid};
+use super::{Loaded, MEMORY, function, is_valid};
 use crate::typed::{Failed, imports_of_types};
 
 fn fixtures() -> PathBuf {
@@ -62,9 +62,13 @@ fn its_import_of_types_needs_nobody_to_answer_it() {
     let loaded = inventory();
     let imports = imports_of_types(&loaded.component.component_type(), &loaded.engine);
     assert_eq!(imports.into_iter().collect::<Vec<_>>(), ["acme:inventory/types@1.2.0"]);
-    let other = r#"(component (import "acme:shop/till" (instance (export "open" (func)))) (import "f" (func $f))
-        (import "acme:shop/safe" (instance (export "key" (type (sub resource))))) (export "g" (func $f)))"#;
-    let other = Loaded::text(other).unwrap();
+    let other = format!(
+        r#"(component {MEMORY} (import "acme:shop/till" (instance (export "open" (func))))
+            (import "acme:shop/safe" (instance (export "key" (type (sub resource)))))
+            {} (export "f" (func $f)))"#,
+        function("f", "")
+    );
+    let other = Loaded::text(&other).unwrap();
     assert!(imports_of_types(&other.component.component_type(), &other.engine).is_empty());
 }
 

@@ -132,7 +132,8 @@ pub(super) fn value_of(ty: &WitType, bits: &mut Bits) -> Val {
             let entries = (0..count).map(|_| {
                 let key = value_of(key, bits);
                 // As JSON has it: in the order of their names.
-                (format!("{key:?}"), (key, value_of(entry, bits)))
+                let name = if let Val::String(name) = &key { name.clone() } else { format!("{key:?}") };
+                (name, (key, value_of(entry, bits)))
             });
             Val::Map(entries.collect::<BTreeMap<_, _>>().into_values().collect())
         }
