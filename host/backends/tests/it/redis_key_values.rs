@@ -8,7 +8,7 @@ use backends::redis::{Redis, RedisKeyValues};
 use futures::future::join_all;
 use redis::FromRedisValue;
 use redis::aio::MultiplexedConnection;
-use test_servers::{Proxy, eventually};
+use test_servers::eventually;
 
 use crate::contract::key_value::{Bench, SPACE, it_does_what_the_model_does, limited};
 
@@ -82,8 +82,8 @@ async fn however_much_has_expired_all_of_it_makes_room() {
     assert_eq!(store.add(space, "e", 0).await.unwrap(), 1);
     let (noted, there) = other.counts().await;
     assert!(noted == there && there > 5 * KEYS as u64 / 2, "a batch of it is gone: {there}");
-    assert_eq!(store.set(space, "k", &vec![0; 5 * KEYS], None).await, Err(full), "it never fits");
     store.set(space, "k", &vec![0; 5 * KEYS - 1], None).await.unwrap();
+    assert_eq!(store.set(space, "k", &vec![0; 5 * KEYS], None).await, Err(full), "it never fits");
     assert_eq!(other.counts().await, (space.quota, space.quota));
 }
 
@@ -160,12 +160,12 @@ async fn check_unavailable(store: &RedisKeyValues) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_added_twice_when_connections_are_lost() {
     let server = test_servers::Redis::start().await;
-    let mut proxy = Proxy::before(server.address()).await;
-    let store = RedisKeyValues::new(&Redis::open(&format!("redis://{}", proxy.address())).unwrap());
+    let (store, mut other) = (open(&server), Other::connect(&server).await);
     for sum in 1..=5 {
         assert_eq!(store.add(SPACE, "n", 1).await.unwrap(), sum, "over a new connection");
         assert!(store.swap(SPACE, &format!("k{sum}"), None, b"1").await.unwrap());
-        proxy.reset().await;
+        let killed: u64 = other.ask(&["CLIENT", "KILL", "TYPE", "normal"]).await;
+        assert_eq!(killed, 1, "the one connection of the store");
     }
 }
 
