@@ -103,6 +103,6 @@ fn average(numbers: &[Decimal]) -> Result<Decimal, String> {
 fn median(numbers: &mut [Decimal]) -> Result<Decimal, String> {
     numbers.sort_unstable();
     let middle = numbers.len() / 2;
-    let from = middle - usize::from(numbers.len() % 2 == 0);
+    let from = middle - usize::from(numbers.len().is_multiple_of(2));
     average(numbers.get(from..=middle).unwrap_or_default())
 }

@@ -129,6 +129,10 @@ fn what_cannot_be_is_refused_with_what_can() {
         let told = refusal.split_once(" of the query: ").map_or(refusal.as_str(), |(_, told)| told);
         assert!(told.starts_with(reason), "{sql}\n{told}\n{reason}");
     }
+}
+
+#[test]
+fn refusals_say_where_and_queries_are_bounded() {
     assert!(ask("select ctiy from t").unwrap_err().starts_with("at character 8 of the query: "));
     let deep = format!("select {}1{} from t", "(".repeat(60), ")".repeat(60));
     assert!(ask(&deep).unwrap_err().ends_with("the expression is nested more than 50 deep"));

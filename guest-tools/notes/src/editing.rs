@@ -47,7 +47,9 @@ pub(crate) fn edit_notes(Edit { action, title, text }: Edit) -> Result<Edited, F
     }
     let text = text.as_deref().map(str::trim).filter(|text| !text.is_empty());
     let text = text.ok_or_else(|| {
-        Failure::invalid_arguments("`text` is blank: give what to note, or the action delete to remove the note")
+        Failure::invalid_arguments(
+            "`text` is blank: give what to note, or the action delete to remove the note",
+        )
     })?;
     let mut done = "created";
     let written = store::change(&title, |present| {
@@ -77,10 +79,22 @@ mod tests {
     #[test]
     fn notes_are_created_replaced_appended_and_deleted() {
         for (arguments, answer) in [
-            (r#"{"action":"save","title":"Tea","text":" green "}"#, r#"{"title":"Tea","done":"created","characters":5}"#),
-            (r#"{"action":"append","title":"Tea","text":"no milk"}"#, r#"{"title":"Tea","done":"appended","characters":13}"#),
-            (r#"{"action":"save","title":"Tea","text":"é"}"#, r#"{"title":"Tea","done":"replaced","characters":1}"#),
-            (r#"{"action":"append","title":"New","text":"x"}"#, r#"{"title":"New","done":"created","characters":1}"#),
+            (
+                r#"{"action":"save","title":"Tea","text":" green "}"#,
+                r#"{"title":"Tea","done":"created","characters":5}"#,
+            ),
+            (
+                r#"{"action":"append","title":"Tea","text":"no milk"}"#,
+                r#"{"title":"Tea","done":"appended","characters":13}"#,
+            ),
+            (
+                r#"{"action":"save","title":"Tea","text":"é"}"#,
+                r#"{"title":"Tea","done":"replaced","characters":1}"#,
+            ),
+            (
+                r#"{"action":"append","title":"New","text":"x"}"#,
+                r#"{"title":"New","done":"created","characters":1}"#,
+            ),
             (r#"{"action":"delete","title":"Tea"}"#, r#"{"title":"Tea","done":"deleted","characters":0}"#),
         ] {
             assert_eq!(edit(arguments).as_deref(), Ok(answer), "{arguments}");
@@ -91,7 +105,8 @@ mod tests {
 
     #[test]
     fn a_note_without_text_is_refused() {
-        for arguments in [r#"{"action":"save","title":"a"}"#, r#"{"action":"append","title":"a","text":" "}"#] {
+        for arguments in [r#"{"action":"save","title":"a"}"#, r#"{"action":"append","title":"a","text":" "}"#]
+        {
             assert!(edit(arguments).unwrap_err().starts_with("`text` is blank"), "{arguments}");
         }
     }

@@ -13,7 +13,7 @@ use reading::{Found, Wanted, read_notes};
 
 agent_tool::export! {
     /// Reads the notes kept for the user from earlier conversations. Without arguments it lists their titles.
-    read_notes(Wanted) -> Found, hints: [read_only], timeout_ms: 5000;
+    read_notes(Wanted) -> Found, hints: [read_only, idempotent], timeout_ms: 5000;
 
     /// Keeps notes for the user beyond this conversation: facts, wishes and decisions they want remembered.
     edit_notes(Edit) -> Edited, hints: [destructive], timeout_ms: 5000;

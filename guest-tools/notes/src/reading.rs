@@ -158,7 +158,9 @@ mod tests {
         note("Birthday", "14 July");
         assert_eq!(read("{}").to_string(), r#"{"titles":["Birthday","Tea"]}"#);
         let tea = r#"{"notes":[{"text":"Likes GREEN tea without milk","title":"Tea"}]}"#;
-        for arguments in [r#"{"title":" Tea"}"#, r#"{"search":"milk green"}"#, r#"{"title":"","search":"TEA"}"#] {
+        for arguments in
+            [r#"{"title":" Tea"}"#, r#"{"search":"milk green"}"#, r#"{"title":"","search":"TEA"}"#]
+        {
             assert_eq!(read(arguments).to_string(), tea, "{arguments}");
         }
         assert_eq!(read(r#"{"search":"coffee"}"#).to_string(), r#"{"notes":[]}"#);

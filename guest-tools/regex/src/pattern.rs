@@ -31,7 +31,9 @@ fn describe(pattern: &str, error: &Error) -> String {
             let message = other.to_string();
             // The engine draws the pattern with a line of ^ under what is wrong; the last line has the words.
             let reason = message.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            let marks = message.lines().find(|line| !line.trim().is_empty() && line.trim().trim_matches('^').is_empty());
+            let marks = message
+                .lines()
+                .find(|line| !line.trim().is_empty() && line.trim().trim_matches('^').is_empty());
             let indent = marks.and_then(|marks| marks.find('^'));
             match indent.and_then(|indent| pattern.get(indent.checked_sub(4)?..)) {
                 Some(rest) if !pattern.contains('\n') && !rest.is_empty() => {

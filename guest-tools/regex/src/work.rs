@@ -103,7 +103,9 @@ pub(crate) fn replace(regex: &Regex, text: &str, replacement: &str) -> Result<Ou
         if written.len() > LONGEST_TEXT {
             return Err(Failure::new(
                 "too-large",
-                format!("the replacements make a text of more than {LONGEST_TEXT} bytes: replace in a part of it"),
+                format!(
+                    "the replacements make a text of more than {LONGEST_TEXT} bytes: replace in a part of it"
+                ),
             ));
         }
     }
@@ -199,24 +201,46 @@ mod tests {
             ("z", "a", r#"{"matches":[]}"#),
             ("", "é", r#"{"matches":[{"text":"","start":0},{"text":"","start":1}]}"#),
         ] {
-            assert_eq!(call(&json!({ "pattern": pattern, "text": text })).as_deref(), Ok(answer), "{pattern}");
+            assert_eq!(
+                call(&json!({ "pattern": pattern, "text": text })).as_deref(),
+                Ok(answer),
+                "{pattern}"
+            );
         }
     }
 
     #[test]
     fn matches_are_replaced_and_split_at() {
         for (arguments, answer) in [
-            (json!({ "pattern": r"(\w)(\w)", "text": "ab-cd", "replacement": "$2${1}0$$" }), r#"{"text":"ba0$-dc0$","replaced":2}"#),
-            (json!({ "pattern": r"(\w)-(\w)", "text": "b-c", "replacement": r"\20\1\n" }), r#"{"text":"c0b\\n","replaced":1}"#),
+            (
+                json!({ "pattern": r"(\w)(\w)", "text": "ab-cd", "replacement": "$2${1}0$$" }),
+                r#"{"text":"ba0$-dc0$","replaced":2}"#,
+            ),
+            (
+                json!({ "pattern": r"(\w)-(\w)", "text": "b-c", "replacement": r"\20\1\n" }),
+                r#"{"text":"c0b\\n","replaced":1}"#,
+            ),
             (json!({ "pattern": "x", "text": "abc", "replacement": "" }), r#"{"text":"abc","replaced":0}"#),
-            (json!({ "pattern": r"\s*,\s*", "text": "a , b,c", "split": true }), r#"{"parts":["a","b","c"]}"#),
+            (
+                json!({ "pattern": r"\s*,\s*", "text": "a , b,c", "split": true }),
+                r#"{"parts":["a","b","c"]}"#,
+            ),
         ] {
             assert_eq!(call(&arguments).as_deref(), Ok(answer), "{arguments}");
         }
         for (arguments, reason) in [
-            (json!({ "pattern": "(a)", "text": "a", "replacement": "$1b" }), "`replacement` names the group $1b, which"),
-            (json!({ "pattern": "a", "text": "a", "replacement": "", "split": true }), "give `replacement` or `split`"),
-            (json!({ "pattern": "", "text": "a".repeat(1000), "replacement": "b".repeat(1000) }), "the replacements make"),
+            (
+                json!({ "pattern": "(a)", "text": "a", "replacement": "$1b" }),
+                "`replacement` names the group $1b, which",
+            ),
+            (
+                json!({ "pattern": "a", "text": "a", "replacement": "", "split": true }),
+                "give `replacement` or `split`",
+            ),
+            (
+                json!({ "pattern": "", "text": "a".repeat(1000), "replacement": "b".repeat(1000) }),
+                "the replacements make",
+            ),
             (json!({ "pattern": "a", "text": "a".repeat(300_000) }), "`text` has 300000 bytes"),
         ] {
             assert!(call(&arguments).unwrap_err().starts_with(reason), "{reason}");

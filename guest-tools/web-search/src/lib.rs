@@ -43,3 +43,20 @@ agent_tool::export! {
     /// Searches the web. Returns titles, addresses and excerpts of pages, not the pages.
     web_search(Question) -> Results, hints: [read_only, idempotent];
 }
+
+#[cfg(test)]
+mod tests {
+    use agent_tool::{Component as _, config};
+
+    use crate::Tools;
+
+    #[test]
+    fn without_an_endpoint_nothing_is_sent() {
+        let search = || Tools::call("web_search".to_owned(), r#"{"query":"tea","recent":"week"}"#.to_owned());
+        let failure = search().unwrap_err();
+        assert!(failure.code == "not-configured" && failure.message.contains("config = {"), "{failure:?}");
+        config::double::set("endpoint", "search.example.org");
+        let failure = search().unwrap_err();
+        assert!(failure.message.contains("is no address"), "{failure:?}");
+    }
+}
