@@ -24,8 +24,9 @@ const BEHIND: &str = "\n})()";
 /// The lines before the code.
 pub(crate) const LINES_BEFORE: u32 = 1;
 
-/// Most brackets within brackets. The parser recurses, and what overflows its stack would end the call without a word.
-const MOST_NESTED: usize = 200;
+/// Most brackets within brackets. The parser recurses, and what overflows its stack ends the call without a word: in a
+/// component a bracket takes some ten kilobytes of one megabyte, so fifty fit and a hundred do not.
+const MOST_NESTED: usize = 40;
 
 /// Makes of the code an expression whose value is a promise of the answer.
 pub(crate) fn wrap(code: &str, interner: &mut Interner) -> Result<String, Failure> {

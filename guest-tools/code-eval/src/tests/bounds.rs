@@ -60,9 +60,9 @@ fn nest() {
     for (open, close) in [("(", ")"), ("[", "]"), ("{", "}"), ("f(", ")"), ("`${", "}`")] {
         let failure = failure_of(&[open.repeat(5000), close.repeat(5000)].concat());
         assert_eq!(failure.code, "invalid-arguments");
-        assert!(failure.message.contains("more than 200 brackets"), "{}", failure.message);
+        assert!(failure.message.contains("more than 40 brackets"), "{}", failure.message);
     }
-    assert_eq!(result_of(&["[".repeat(99), "]".repeat(99), ".length".to_owned()].concat()), json!(1));
+    assert_eq!(result_of(&["[".repeat(39), "]".repeat(39), ".length".to_owned()].concat()), json!(1));
 }
 
 #[test]
