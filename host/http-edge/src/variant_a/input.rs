@@ -52,24 +52,24 @@ mod tests {
 
     use super::*;
 
-    fn tools(options: Value) -> Result<Option<Vec<String>>, InputError> {
+    fn tools(options: &Value) -> Result<Option<Vec<String>>, InputError> {
         Ok(read_request(json!({"input": "hi", "options": options}))?.options.tools)
     }
 
     #[test]
     fn tools_may_be_chosen_by_their_names() {
-        assert_eq!(tools(json!({"tools": ["add", "add"]})), Ok(Some(vec!["add".into(), "add".into()])));
-        assert_eq!(tools(json!({"tools": []})), Ok(Some(vec![])));
-        assert_eq!(tools(json!({"tools": vec!["add"; 64]})).unwrap().unwrap().len(), 64);
+        assert_eq!(tools(&json!({"tools": ["add", "add"]})), Ok(Some(vec!["add".into(), "add".into()])));
+        assert_eq!(tools(&json!({"tools": []})), Ok(Some(vec![])));
+        assert_eq!(tools(&json!({"tools": vec!["add"; 64]})).unwrap().unwrap().len(), 64);
         for wrong in [json!(null), json!("add"), json!({"0": "add"}), json!([1]), json!(vec!["add"; 65])] {
-            assert_eq!(tools(json!({ "tools": wrong })), Err(InputError::Tools));
+            assert_eq!(tools(&json!({ "tools": wrong })), Err(InputError::Tools));
         }
     }
 
     #[test]
     fn options_that_choose_no_tools_are_ignored_whatever_they_are() {
         for options in [json!(null), json!("tools"), json!(["tools"]), json!({}), json!({"maxTokens": "x"})] {
-            assert_eq!(tools(options.clone()), Ok(None), "{options}");
+            assert_eq!(tools(&options), Ok(None), "{options}");
         }
     }
 }
