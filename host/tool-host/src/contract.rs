@@ -2,6 +2,8 @@
 //! built for, and which capabilities it wants. A pure reader of bytes: what may be imported is the table of
 //! `capability/`.
 
+use std::collections::BTreeSet;
+
 use wasmparser::{Encoding, Parser, Payload};
 
 use crate::capability::{CapabilitySet, SERVED};
@@ -27,6 +29,17 @@ pub(crate) struct Wants {
     /// Whether it exports the contract; else functions of its own, which may be tools.
     pub(crate) is_of_contract: bool,
     pub(crate) capabilities: CapabilitySet,
+    /// Imports that no capability answers. Of a component with functions of its own they may be interfaces of types alone,
+    /// which nobody has to answer: that is known when it has been compiled.
+    unanswered: Vec<String>,
+}
+
+impl Wants {
+    /// Refuses what is imported and not answered, but for these interfaces of types.
+    pub(crate) fn refuse_unanswered(&self, types: &BTreeSet<String>) -> Result<(), LoadError> {
+        let refused: Vec<_> = self.unanswered.iter().filter(|name| !types.contains(*name)).cloned().collect();
+        if refused.is_empty() { Ok(()) } else { Err(LoadError::Ungranted(name_some(&refused))) }
+    }
 }
 
 /// Reads a component's exports and imports. Says what it wants; whether it may have that is the policy's.
@@ -41,10 +54,12 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Wants, LoadError> {
     }
     let (exports, imports) = outer_names(bytes)?;
     let is_of_contract = exports_contract(&exports)?;
-    match CapabilitySet::answering(&imports) {
-        Ok(capabilities) => Ok(Wants { is_of_contract, capabilities }),
-        Err(refused) => Err(LoadError::Ungranted(name_some(&refused))),
+    let (capabilities, unanswered) = CapabilitySet::answering(&imports);
+    let wants = Wants { is_of_contract, capabilities, unanswered };
+    if is_of_contract {
+        wants.refuse_unanswered(&BTreeSet::new())?;
     }
+    Ok(wants)
 }
 
 /// What a file is that people put here by mistake, by how it begins.
@@ -210,7 +225,7 @@ mod tests {
     #[test]
     fn only_what_is_granted_may_be_imported() {
         for granted in ["agent:tool/log@0.1.0", "wasi:cli/environment@0.2.3"] {
-            let expected = CapabilitySet::answering(&[granted.to_owned()]).unwrap();
+            let (expected, _) = CapabilitySet::answering(&[granted.to_owned()]);
             assert_eq!(inspect_text(&importing(granted)), Ok(expected));
         }
         for refused in

@@ -20,6 +20,7 @@ use crate::grants::Identity;
 use crate::inventory::Memory;
 use crate::runtime::Runtime;
 use crate::surface::{self, Surface};
+use crate::typed;
 
 /// Where a component's bytes come from.
 pub(crate) enum Source {
@@ -69,6 +70,7 @@ pub(crate) async fn load(
         None => compile(&runtime, &name, source, content).await?,
     };
     let capabilities = wants.capabilities;
+    wants.refuse_unanswered(&typed::imports_of_types(&code.component_type(), runtime.sandbox.engine()))?;
     let pre = link(&runtime, &code, capabilities)?;
     let surface = if wants.is_of_contract {
         surface::contract(pre)?

@@ -12,6 +12,7 @@ use crate::config::{EnvVars as _, ProcessEnv, Tools};
 use crate::metrics::ToolMetrics;
 
 /// What a tool host is started with.
+#[expect(missing_debug_implementations, reason = "an observer and a store have nothing to show")]
 pub struct ToolsStart<'a> {
     /// The settings.
     pub config: &'a Tools,
@@ -28,6 +29,7 @@ pub struct ToolsStart<'a> {
 }
 
 /// What components may keep, and whom they know. By default nothing and nobody.
+#[expect(missing_debug_implementations, reason = "a store has nothing to show")]
 #[derive(Default)]
 pub struct Kept {
     /// Where components keep values.

@@ -96,17 +96,17 @@ const GRANTED: &[(&str, Want)] = &[
 pub(crate) struct CapabilitySet(u32);
 
 impl CapabilitySet {
-    /// Those that answer these imports, or the imports that none does.
-    pub(crate) fn answering(imports: &[String]) -> Result<Self, Vec<String>> {
+    /// Those that answer these imports, and the imports that none does.
+    pub(crate) fn answering(imports: &[String]) -> (Self, Vec<String>) {
         let mut set = Self::default();
-        let mut refused = Vec::new();
+        let mut unanswered = Vec::new();
         for import in imports {
             match ALL.iter().position(|capability| capability.imports.include(import)) {
                 Some(at) => set.0 |= 1 << at,
-                None => refused.push(import.clone()),
+                None => unanswered.push(import.clone()),
             }
         }
-        if refused.is_empty() { Ok(set) } else { Err(refused) }
+        (set, unanswered)
     }
 
     /// Those among them that only the policy gives.
@@ -160,7 +160,9 @@ mod tests {
     use super::*;
 
     fn set(imports: &[&str]) -> Result<CapabilitySet, Vec<String>> {
-        CapabilitySet::answering(&imports.iter().map(|import| (*import).to_owned()).collect::<Vec<_>>())
+        let imports: Vec<_> = imports.iter().map(|import| (*import).to_owned()).collect();
+        let (set, unanswered) = CapabilitySet::answering(&imports);
+        if unanswered.is_empty() { Ok(set) } else { Err(unanswered) }
     }
 
     #[test]

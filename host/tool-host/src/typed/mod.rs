@@ -41,7 +41,5 @@ mod tool;
 mod wit_type;
 
 pub(crate) use mismatch::Mismatch;
-pub(crate) use names::Export;
 pub(crate) use read::{imports_of_types, read};
-pub(crate) use refusal::Refusal;
-pub(crate) use tool::{Failed, TypedTool};
+pub(crate) use tool::TypedTool;

@@ -12,9 +12,6 @@ use crate::run::cargo;
 
 /// A crate type that becomes a component.
 const COMPONENT: &str = "cdylib";
-/// Examples that are components begin so. Others may be meant for this machine.
-const EXAMPLE_PREFIX: &str = "describe-";
-
 /// A crate with at least one target that becomes a component.
 pub(super) struct Tool {
     /// The name of its folder.
@@ -95,9 +92,7 @@ fn read_targets(package: &Value) -> Vec<String> {
             continue;
         }
         if has(target, "kind", "example") {
-            if name.starts_with(EXAMPLE_PREFIX) {
-                arguments.extend(["--example".to_owned(), name.to_owned()]);
-            }
+            arguments.extend(["--example".to_owned(), name.to_owned()]);
         } else {
             arguments.push("--lib".to_owned());
         }

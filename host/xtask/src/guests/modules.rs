@@ -41,7 +41,7 @@ impl Build<'_> {
             .args(&tool.targets)
             .arg("--message-format=json-render-diagnostics")
             .env("CARGO_TARGET_DIR", self.target_folder)
-            .env("CARGO_ENCODED_RUSTFLAGS", hide_paths(self.workspace))
+            .env("CARGO_ENCODED_RUSTFLAGS", flags(self.workspace))
             .stdout(Stdio::piped());
         self.compiler.equip(&mut cargo);
 
@@ -70,9 +70,11 @@ fn read_module(message: &Value, manifest: &Path) -> Option<Module> {
     Some(Module { name: message["target"]["name"].as_str()?.replace('_', "-"), file: file.into() })
 }
 
-/// Flags that keep this machine's folders out of panic messages, which others read in their logs.
-fn hide_paths(workspace: &Path) -> OsString {
-    let mut flags = OsString::from("--remap-path-prefix=");
+/// Flags of the compiler: this machine's folders are kept out of panic messages, which others read in their logs, and
+/// random numbers of the system, which a tool does not have, are no reason not to compile (`.cargo/config.toml` of
+/// `guest-tools/` says the same, which these flags take the place of).
+fn flags(workspace: &Path) -> OsString {
+    let mut flags = OsString::from("--cfg\u{1f}getrandom_backend=\"unsupported\"\u{1f}--remap-path-prefix=");
     flags.push(workspace);
     flags.push("=guest-tools");
     if let Some(home) = cargo_home() {
