@@ -14,6 +14,9 @@ use wasmtime::component::{Component, Func, Linker};
 use wasmtime::{Config, Engine, Store};
 
 use super::wit_type::{Field, WitType};
+use super::names::Export;
+use super::refusal::Refusal;
+use super::tool::Failed;
 use super::*;
 
 fn engine() -> Engine {

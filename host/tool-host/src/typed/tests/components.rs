@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Loaded;
-use crate::typed::Failed;
+use crate::typed::tool::Failed;
 
 /// A component whose functions return constants.
 const ANSWERS: &str = r#"(component

@@ -8,7 +8,8 @@ use wit_component::ComponentEncoder;
 
 use super::docs::{section_of, with_docs};
 use super::{Loaded, MEMORY, function, is_valid};
-use crate::typed::{Failed, imports_of_types};
+use crate::typed::imports_of_types;
+use crate::typed::tool::Failed;
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
