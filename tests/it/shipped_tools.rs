@@ -16,6 +16,9 @@ fn samples() -> Vec<Sample> {
     let month = json!({ "date": "2026-01-31", "duration": "1 month" });
     let year = json!({ "from": "2026-01-01", "to": "2027-01-01" });
     let sum = json!({ "json": { "a": [1, 2] }, "query": ".a | add" });
+    let table = json!({ "csv": "a,b\n1,2\n3,4", "sql": "select sum(b) from csv" });
+    let digits = json!({ "text": "a1b22", "pattern": "\\d+" });
+    let mile = json!({ "value": 1, "from": "mi", "to": "km" });
     vec![
         ("calculator", "calculate", json!({ "expression": "2^10" }), r#""value":"1024""#),
         ("clock", "current_time", paris, r#""time_zone":"Europe/Paris""#),
@@ -23,6 +26,9 @@ fn samples() -> Vec<Sample> {
         ("clock", "add_to_date", month, r#""result":"2026-02-28""#),
         ("clock", "date_difference", year, r#""whole":365"#),
         ("json-query", "json_query", sum, r#""results":[3]"#),
+        ("csv-query", "csv_query", table, r#""rows":[[6]]"#),
+        ("regex", "regex", digits, r#""text":"22""#),
+        ("unit-convert", "unit_convert", mile, r#""value":"1.609344""#),
         ("text-stats", "text_stats", json!({ "text": "to be or not to be" }), r#""words":6"#),
     ]
 }

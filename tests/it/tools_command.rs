@@ -34,7 +34,7 @@ async fn the_tools_command_lists_them_as_json() {
     assert_eq!(calculator["inputSchema"]["required"], json!(["expression"]));
     assert_eq!(
         calculator["hints"],
-        json!([["read-only", "true"], ["idempotent", "true"], ["timeout-ms", "1000"]])
+        json!([["read-only", "true"], ["idempotent", "true"], ["pure", "true"], ["timeout-ms", "1000"]])
     );
     assert!(calculator["description"].as_str().unwrap().starts_with("Works out"), "{calculator:#}");
 }

@@ -29,6 +29,7 @@ mod caller;
 mod collector;
 mod component;
 mod exposition;
+mod granted;
 mod log;
 mod model;
 mod peer;

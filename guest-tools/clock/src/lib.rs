@@ -54,7 +54,7 @@ agent_tool::export! {
     /// Converts a time to another time zone.
     convert_time(Conversion) -> Converted, hints: [read_only], timeout_ms: 1000;
 
-    /// Adds a duration to a date or time, or subtracts it.
+    /// Adds a duration to a date or time.
     add_to_date(Addition) -> Sum, hints: [read_only], timeout_ms: 1000;
 
     /// Measures the time between two dates or times.

@@ -33,6 +33,6 @@ fn json_query(Question { json, query }: Question) -> Result<Results, Failure> {
 }
 
 agent_tool::export! {
-    /// Runs a jq query on a JSON value: to pick, filter, sort, group or add up.
+    /// Runs a jq query on a JSON value to filter, sort, group or add up.
     json_query(Question) -> Results, hints: [read_only, idempotent, pure], timeout_ms: 2000;
 }

@@ -20,6 +20,6 @@ fn text_stats(Text { text }: Text) -> Result<Statistics, Failure> {
 }
 
 agent_tool::export! {
-    /// Counts characters, words, sentences and lines of a text and finds frequent words.
+    /// Counts the characters, words, sentences and lines of a text and its frequent words.
     text_stats(Text) -> Statistics, hints: [read_only, idempotent, pure], timeout_ms: 1000;
 }

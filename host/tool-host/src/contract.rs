@@ -219,7 +219,7 @@ mod tests {
         insta::assert_snapshot!(inspect_text(&exporting("agent:tool/tool@7.0.0")).unwrap_err(),
             @"is built for agent:tool@7.0.0; this host serves agent:tool@0.1.1 and agent:tool@0.1.0: rebuild it against one of those");
         insta::assert_snapshot!(inspect_text(&exporting("wasi:http/incoming-handler@0.2.0")).unwrap_err(),
-            @"does not export agent:tool/tool, so it is not a tool; it exports wasi:http/incoming-handler@0.2.0");
+            @"does not export agent:tool/tool or functions of its own, so it is not a tool; it exports wasi:http/incoming-handler@0.2.0");
     }
 
     #[test]

@@ -139,11 +139,9 @@ mod tests {
             "toolCalls": [
                 {"name": "add", "component": "c@sha256:1", "durationMs": 0.087_654_321_987_654_3, "outcome": "ok"},
                 {"name": "nope", "durationMs": 0.0, "outcome": "unknown_tool"},
-                {"name": "recall", "component": "n@sha256:1", "durationMs": 0.1, "outcome": "ok", "perUser": true},
             ],
         });
         let result: AgentResult = serde_json::from_value(text.clone()).unwrap();
-        assert!(result.is_per_user());
         assert_eq!(serde_json::to_value(&result).unwrap(), text);
         let written = serde_json::to_string(&result).unwrap();
         assert_eq!(serde_json::from_str::<AgentResult>(&written).unwrap(), result);

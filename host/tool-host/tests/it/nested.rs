@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::ports::{NestedTools, ToolRequest, ToolSet, Toolbox as _};
-use agent_core::words::{Principal, ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
+use agent_core::ports::{LIMIT_EXCEEDED, NestedTools, ToolRequest, ToolSet, Toolbox as _};
+use agent_core::words::{Principal, ReceiptDetail, ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
@@ -25,7 +25,9 @@ impl NestedTools for Nested {
 
     async fn call(&self, name: &str, arguments: &str) -> ToolReturn {
         if self.left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) <= 0 {
-            let receipt = ToolReceipt::new(name, ToolOutcome::NotRun);
+            let detail = ReceiptDetail { code: Some(LIMIT_EXCEEDED.into()), ..ReceiptDetail::default() };
+            let receipt =
+                ToolReceipt { detail: Some(Box::new(detail)), ..ToolReceipt::new(name, ToolOutcome::NotRun) };
             return ToolReturn { content: "Error: no further calls.".into(), receipt };
         }
         let arguments = serde_json::from_str(arguments).unwrap();
