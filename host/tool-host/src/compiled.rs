@@ -19,8 +19,7 @@ use tempfile::NamedTempFile;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Precompiled};
 
-use crate::component::detail;
-use crate::error::LoadError;
+use crate::error::{LoadError, detail};
 use crate::temp_file;
 
 /// Bytes of the digest behind the compiled code.

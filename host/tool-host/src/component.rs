@@ -8,12 +8,11 @@ use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::bulkhead::Bulkhead;
 use crate::definition::Definition;
 use crate::error::LoadError;
-use crate::grants::Identity;
+use crate::policy::Identity;
 use crate::policy::signature::VerifiedSigner;
 use crate::policy::suggest::Want;
 use crate::schema::Budget;
 use crate::surface::Surface;
-use crate::untrusted_text::printable;
 
 /// Largest component, in bytes: room for one that carries a Python interpreter.
 pub(crate) const MOST_BYTES: u64 = 64 << 20;
@@ -24,9 +23,6 @@ const MOST_TOOLS: usize = 64;
 /// Most bytes that the tools of one component may add to every model call: about half of the default token
 /// budget, so that no component can crowd out the conversation.
 const PROMPT_BYTES: usize = 16 << 10;
-
-/// Longest error text of a guest or of wasmtime that is kept.
-const DETAIL_BYTES: usize = 1 << 10;
 
 /// A loaded component.
 pub(crate) struct Component {
@@ -98,12 +94,4 @@ pub(crate) fn define(
         )));
     }
     Ok(tools)
-}
-
-/// An error of wasmtime with its causes, on one line and bounded.
-pub(crate) fn detail(error: &wasmtime::Error) -> String {
-    let causes: Vec<_> = error.chain().map(ToString::to_string).collect();
-    // The first cause is often a backtrace of many lines; what went wrong stands last.
-    let text = causes.iter().rev().map(|cause| cause.trim()).collect::<Vec<_>>().join(": ");
-    printable(&text.replace('\n', " "), DETAIL_BYTES)
 }

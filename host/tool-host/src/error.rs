@@ -1,5 +1,10 @@
 //! Why a component cannot be loaded. Each message says what is wrong and what to do about it.
 
+use crate::untrusted_text::printable;
+
+/// Longest error text of a guest or of wasmtime that is kept.
+const DETAIL_BYTES: usize = 1 << 10;
+
 /// Why a component cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -165,4 +170,12 @@ impl LoadError {
             _ => FailureClass::Permanent,
         }
     }
+}
+
+/// An error of wasmtime with its causes, on one line and bounded.
+pub(crate) fn detail(error: &wasmtime::Error) -> String {
+    let causes: Vec<_> = error.chain().map(ToString::to_string).collect();
+    // The first cause is often a backtrace of many lines; what went wrong stands last.
+    let text = causes.iter().rev().map(|cause| cause.trim()).collect::<Vec<_>>().join(": ");
+    printable(&text.replace('\n', " "), DETAIL_BYTES)
 }

@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::component::Component;
 use crate::egress;
 use crate::policy::suggest::{self, Observed, Want};
-use crate::policy::{ComponentPolicy, Policy, RequestLine, render};
+use crate::policy::{ComponentPolicy, Identity, Policy, RequestLine, render};
 
 /// Most requests, keys and names that are noted of one component: a guest may make them up in a loop.
 const MOST_NOTED: usize = 1_000;
@@ -78,11 +77,11 @@ impl Learning {
     }
 
     /// The lines that let a component do what it was seen to want, beside what `policy` grants it.
-    pub(crate) fn lines(&self, component: &Component, policy: &Policy) -> Learned {
+    pub(crate) fn lines(&self, component: Identity<'_>, wants: &[Want], policy: &Policy) -> Learned {
+        let Identity { name, digest, signer } = component;
         let mut all = self.all();
-        let noted = all.entry(component.name.to_string()).or_default();
-        let (name, digest) = (&*component.name, component.digest.as_str());
-        let base = suggest::base(policy, (name, digest), component.signer.as_ref());
+        let noted = all.entry(name.to_owned()).or_default();
+        let base = suggest::base(policy, (name, digest), signer);
         let observed = noted.requests.iter().filter_map(|request| {
             // Of a request to an address, the address says it.
             let private = noted.private_hosts.contains(&request.host) || is_private(&request.host);
@@ -97,7 +96,7 @@ impl Learning {
         let suggest::Learned { mut entry, refused } =
             suggest::learn((name, digest), base.map(|entry| &***entry), observed);
         let mut comments = String::new();
-        for want in &component.wants {
+        for want in wants {
             match want {
                 // Without a request that it made, there is nothing to say of where it wants to go.
                 Want::Http => {}

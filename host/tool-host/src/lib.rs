@@ -252,7 +252,7 @@ impl ToolHost {
     pub fn learned(&self, tool: &str) -> Option<Learned> {
         let serving = self.published.load();
         let component = serving.serving.all.component_of(tool)?;
-        Some(self.learning.as_ref()?.lines(component, &self.runtime.grants.current()))
+        Some(self.learning.as_ref()?.lines(component.identity(), &component.wants, &self.runtime.grants.current()))
     }
 
     /// How many calls hold a slot now.

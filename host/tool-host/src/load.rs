@@ -11,12 +11,12 @@ use wasmtime::component::types::ComponentItem;
 use crate::bulkhead::Bulkhead;
 use crate::call::CallState;
 use crate::capability::CapabilitySet;
-use crate::component::{Component, detail};
+use crate::component::Component;
 use crate::contract;
 use crate::describe::describe;
-use crate::error::LoadError;
+use crate::error::{LoadError, detail};
 use crate::folder::{Content, Folder};
-use crate::grants::Identity;
+use crate::policy::Identity;
 use crate::inventory::Memory;
 use crate::runtime::Runtime;
 use crate::surface::{self, Surface};
@@ -57,7 +57,7 @@ pub(crate) async fn load(
         let (runtime, name, content) = (runtime.clone(), name.clone(), content.clone());
         move || {
             let wants = contract::inspect(&content.bytes)?;
-            let signer = runtime.grants.signer(&name, &content);
+            let signer = runtime.grants.signer(&name, &content.bytes, content.signature.as_deref());
             let identity = Identity { name: &name, digest: &content.digest, signer: signer.as_ref() };
             runtime.grants.check(identity, &wants.capabilities.granted_by_policy())?;
             let found = runtime.cache.find(runtime.sandbox.engine(), &content.digest);

@@ -6,18 +6,32 @@
 use std::sync::Arc;
 
 use agent_core::words::ToolCall;
-use moka::future::Cache;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 use sha2::{Digest as _, Sha256};
 
 /// Most bytes of all answers together.
 const MOST_BYTES: u64 = 16 << 20;
+
+/// About how many answers these are.
+const ANSWERS: usize = 10_000;
 
 /// What an entry weighs besides its answer: its key and the cache's own bookkeeping.
 const ENTRY_BYTES: usize = 128;
 
 /// The answers.
 #[derive(Debug)]
-pub(crate) struct PureAnswers(Cache<PureCall, Arc<str>>);
+pub(crate) struct PureAnswers(Cache<PureCall, Arc<str>, Bytes>);
+
+/// Weighs answers by their bytes.
+#[derive(Debug, Clone)]
+struct Bytes;
+
+impl Weighter<PureCall, Arc<str>> for Bytes {
+    fn weight(&self, _: &PureCall, answer: &Arc<str>) -> u64 {
+        answer.len().saturating_add(ENTRY_BYTES) as u64
+    }
+}
 
 /// A call, as far as its answer depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,18 +51,15 @@ impl PureCall {
 
 impl PureAnswers {
     pub(crate) fn new() -> Self {
-        let weigh = |_: &PureCall, answer: &Arc<str>| {
-            u32::try_from(answer.len().saturating_add(ENTRY_BYTES)).unwrap_or(u32::MAX)
-        };
-        Self(Cache::builder().max_capacity(MOST_BYTES).weigher(weigh).build())
+        Self(Cache::with_weighter(ANSWERS, MOST_BYTES, Bytes))
     }
 
-    pub(crate) async fn get(&self, call: &PureCall) -> Option<Arc<str>> {
-        self.0.get(call).await
+    pub(crate) fn get(&self, call: &PureCall) -> Option<Arc<str>> {
+        self.0.get(call)
     }
 
-    pub(crate) async fn keep(&self, call: PureCall, answer: &str) {
-        self.0.insert(call, answer.into()).await;
+    pub(crate) fn keep(&self, call: PureCall, answer: &str) {
+        self.0.insert(call, answer.into());
     }
 }
 
@@ -58,21 +69,21 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn an_answer_is_that_of_this_code_this_tool_and_these_arguments() {
+    #[test]
+    fn an_answer_is_that_of_this_code_this_tool_and_these_arguments() {
         let answers = PureAnswers::new();
         let call = |component, tool, arguments| {
             PureCall::new(component, tool, &ToolCall { id: "1".into(), name: "t".into(), arguments })
         };
-        answers.keep(call("sha256:1", "t", json!({"a": 1, "b": 2})), "3").await;
-        let kept = answers.get(&call("sha256:1", "t", json!({"b": 2, "a": 1}))).await;
+        answers.keep(call("sha256:1", "t", json!({"a": 1, "b": 2})), "3");
+        let kept = answers.get(&call("sha256:1", "t", json!({"b": 2, "a": 1})));
         assert_eq!(kept.as_deref(), Some("3"));
         for other in [
             call("sha256:2", "t", json!({"a": 1, "b": 2})),
             call("sha256:1", "u", json!({"a": 1, "b": 2})),
             call("sha256:1", "t", json!({"a": 1, "b": 3})),
         ] {
-            assert_eq!(answers.get(&other).await, None);
+            assert_eq!(answers.get(&other), None);
         }
     }
 }

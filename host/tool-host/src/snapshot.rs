@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::call::{self, Tool};
 use crate::component::Component;
-use crate::grants::{Identity, as_caller};
+use crate::grants::as_caller;
+use crate::policy::Identity;
 use crate::observer::ToolListing;
 use crate::policy::Policy;
 use crate::policy::audience::Caller;

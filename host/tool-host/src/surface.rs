@@ -10,8 +10,7 @@ use wasmtime::{Engine, Store};
 use crate::bindings::AnyToolPre;
 use crate::bindings::exports::agent::tool::tool::{Failure, ToolDef};
 use crate::call::{CallState, Progress};
-use crate::component::detail;
-use crate::error::LoadError;
+use crate::error::{LoadError, detail};
 use crate::typed::{self, Mismatch, TypedTool};
 
 /// How a component is called.

@@ -2,6 +2,7 @@
 //!
 //! `tool_calls.rs` answers the calls of one reply, `nested.rs` those that tools make, `gen_ai.rs` has the spans.
 
+mod call_context;
 mod error;
 pub(crate) mod gen_ai;
 mod nested;

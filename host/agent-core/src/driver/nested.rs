@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use async_trait::async_trait;
 use tracing::Span;
 
+use super::call_context::CallContext;
 use super::gen_ai;
-use super::tool_calls::ToolCalls;
+
 use crate::ports::{DENIED, LIMIT_EXCEEDED, NestedTools};
 use crate::run::{OpenCall, refusal};
 use crate::words::{Event, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, cut};
@@ -35,7 +36,7 @@ const ERROR_BYTES: usize = 400;
 
 /// The run's other tools, for one call.
 pub(super) struct NestedCalls<'a> {
-    calls: &'a ToolCalls<'a>,
+    calls: &'a CallContext<'a>,
     outer: &'a OpenCall,
     /// The outer call's: the spans of its calls are within it, whoever polls them.
     span: Span,
@@ -46,7 +47,7 @@ pub(super) struct NestedCalls<'a> {
 }
 
 impl<'a> NestedCalls<'a> {
-    pub(super) fn new(calls: &'a ToolCalls<'a>, outer: &'a OpenCall, span: Span) -> Self {
+    pub(super) fn new(calls: &'a CallContext<'a>, outer: &'a OpenCall, span: Span) -> Self {
         Self { calls, outer, span, made: AtomicU32::new(0), per_user: AtomicBool::new(false) }
     }
 

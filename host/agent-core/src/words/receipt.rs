@@ -20,6 +20,15 @@ const WORD_BYTES: usize = 100;
 const HOST_BYTES: usize = 255;
 const TEXT_BYTES: usize = 400;
 
+/// The answer to one tool call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolReturn {
+    /// What the model is told.
+    pub content: String,
+    /// What it came to.
+    pub receipt: ToolReceipt,
+}
+
 /// What one tool call came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

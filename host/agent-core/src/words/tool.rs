@@ -1,17 +1,6 @@
-//! The answer to a tool call, and how it ended. `receipt.rs` has the rest of what is known of it.
+//! How a tool call ended. `receipt.rs` has the rest of what is known of it.
 
 use serde::{Deserialize, Serialize};
-
-use super::ToolReceipt;
-
-/// The answer to one tool call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolReturn {
-    /// What the model is told.
-    pub content: String,
-    /// What it came to.
-    pub receipt: ToolReceipt,
-}
 
 /// How a tool call ended. Everything but [`Ok`](Self::Ok) is told to the model as an error text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use wasmtime::{Trap, WasmBacktrace};
 use super::{CallState, Tool};
 use crate::bindings::exports::agent::tool::tool::Failure;
 use crate::bulkhead::Busy;
-use crate::component::detail;
+use crate::error::detail;
 use crate::guest_runtime::Unfinished;
 use crate::limits::Limits;
 use crate::untrusted_text::printable;

@@ -4,7 +4,7 @@ use super::Caller;
 use super::admitted::Admitted;
 use super::fault::Fault;
 use crate::bindings::exports::agent::tool::tool::Failure;
-use crate::component::detail;
+use crate::error::detail;
 use crate::surface::Returned;
 
 impl Admitted {

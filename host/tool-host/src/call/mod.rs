@@ -55,7 +55,7 @@ pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: Tool
         }
         report.outcome = ended.as_ref().map_or_else(|fault| fault.outcome, |_| ToolOutcome::Ok);
         drop(report);
-        match attempts.end(runtime, &tool.definition, ended).await {
+        match attempts.end(runtime, &tool.definition, ended) {
             Some(pause) => tokio::time::sleep(pause).await,
             None => return attempts.into_return(tool, &request, start, &progress),
         }
@@ -113,7 +113,7 @@ async fn attempt(
     attempts.granted(granted.clone(), deadline);
 
     let is_checked = validation::check_quickly(&tool.definition, &request.call.arguments)?;
-    if let Some(known) = attempts.known_answer(runtime, tool, request).await {
+    if let Some(known) = attempts.known_answer(runtime, tool, request) {
         return Ok(known);
     }
     let nested = request.nested.filter(|_| component.wants.contains(&Want::Toolbox));

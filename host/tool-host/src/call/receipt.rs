@@ -42,7 +42,7 @@ impl Attempts {
     }
 
     /// The answer that the same call had, if the tool says that it always has the same one.
-    pub(super) async fn known_answer(
+    pub(super) fn known_answer(
         &mut self,
         runtime: &Runtime,
         tool: &Tool,
@@ -53,7 +53,7 @@ impl Attempts {
             return None;
         }
         let pure = self.pure.insert(PureCall::new(&tool.component.digest, &tool.name, request.call));
-        let answer = runtime.pure_answers.get(pure).await?;
+        let answer = runtime.pure_answers.get(pure)?;
         self.is_cached = true;
         Some(answer.to_string())
     }
@@ -70,7 +70,7 @@ impl Attempts {
     }
 
     /// It has ended. Returns how long to wait before the next one; nothing when it was the last.
-    pub(super) async fn end(
+    pub(super) fn end(
         &mut self,
         runtime: &Runtime,
         definition: &Definition,
@@ -79,7 +79,7 @@ impl Attempts {
         let left = self.deadline.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()));
         let pause = ended.as_ref().err().and_then(|fault| retry::pause(definition, fault, self.made, left));
         if let (Ok(value), Some(pure), false) = (&ended, self.pure.take(), self.is_cached) {
-            runtime.pure_answers.keep(pure, value).await;
+            runtime.pure_answers.keep(pure, value);
         }
         self.ended = Some(ended);
         pause

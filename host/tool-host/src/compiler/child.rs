@@ -23,7 +23,8 @@ use rustix::thread::set_no_new_privs;
 
 use super::{Compiler, processors};
 use crate::component::MOST_BYTES;
-use crate::{component, engine};
+use crate::engine;
+use crate::error::detail;
 
 /// Most bytes of compiled code: some five times those of the largest component.
 pub(crate) const MOST_CODE_BYTES: u64 = 512 << 20;
@@ -105,7 +106,7 @@ impl CompileJob {
         let mut bytes = Vec::new();
         io::stdin().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(CompileError::Input)?;
         let compile = || engine::for_compiling(self.metering)?.precompile_component(&bytes);
-        let code = compile().map_err(|error| CompileError::Compile(component::detail(&error)))?;
+        let code = compile().map_err(|error| CompileError::Compile(detail(&error)))?;
         let mut output = io::stdout().lock();
         output.write_all(&code).and_then(|()| output.flush()).map_err(CompileError::Output)
     }

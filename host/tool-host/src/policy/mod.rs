@@ -31,6 +31,7 @@ pub(crate) mod effective;
 pub(crate) mod entries;
 pub(crate) mod file;
 pub(crate) mod host;
+mod identity;
 pub(crate) mod model;
 pub(crate) mod path;
 pub(crate) mod render;
@@ -45,6 +46,7 @@ mod text;
 
 pub(crate) use effective::{EffectivePolicy, HostLimits};
 pub(crate) use entries::{Entry, Policy};
+pub(crate) use identity::Identity;
 pub(crate) use model::{ComponentPolicy, SecretRule};
 pub(crate) use rules::{RequestLine, Target};
 pub(crate) use store::{Absence, PolicyStore, Reload};

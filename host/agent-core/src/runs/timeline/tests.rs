@@ -1,3 +1,5 @@
+//! Journals written out for people, as snapshots.
+
 use std::time::Duration;
 
 use serde_json::json;

@@ -4,8 +4,10 @@
 //! policy that the run was pinned to allows **and** the one in force allows too. They are made once for each pair of
 //! entries and kept until the policy changes, secrets and what looks for them included.
 //!
-//! What does not belong here: reading the file (`policy/`), sending requests (`egress/`), and what a guest sees of either
+//! `granted.rs` has what one component is granted, as the parts of a call ask for it. What does not belong here: reading the file (`policy/`), sending requests (`egress/`), and what a guest sees of either
 //! (`capability/`).
+
+mod granted;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,25 +16,25 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use agent_core::secret::Secret;
 use agent_core::words::Principal;
-use http::HeaderName;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::config::{Environment, PolicyFile};
-use crate::egress::{self, Admission, Authorize, Egress, EgressBounds, SystemResolver, Tls};
+use crate::egress::{self, Egress, EgressBounds, SystemResolver, Tls};
 use crate::error::LoadError;
-use crate::folder::Content;
 use crate::learning::Learning;
 use crate::limits::Limits;
 use crate::policy::audience::Caller;
-use crate::policy::effective::ResolvedLimits;
-use crate::policy::model::{KeyValueRule, Scope};
 use crate::policy::signature::{self, Signed, VerifiedSigner};
 use crate::policy::store::PolicyError;
 use crate::policy::suggest::{self, Want};
 use crate::policy::{
-    self, Absence, ComponentPolicy, EffectivePolicy, Entry, HostLimits, Policy, PolicyStore, Reload, secrets,
+    self, Absence, ComponentPolicy, EffectivePolicy, Entry, HostLimits, Identity, Policy, PolicyStore, Reload,
+    secrets,
 };
+
+pub(crate) use granted::Granted;
+use granted::{Rules, credentials};
 
 /// Most grants that are kept: what is forgotten is made again.
 const MOST_KEPT: usize = 1_000;
@@ -61,26 +63,6 @@ pub(crate) struct Means {
     pub(crate) keeps_values: bool,
     /// It counts instructions.
     pub(crate) counts_fuel: bool,
-}
-
-/// What the policy knows a component by.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Identity<'a> {
-    pub(crate) name: &'a str,
-    /// `sha256:…` of its bytes.
-    pub(crate) digest: &'a str,
-    pub(crate) signer: Option<&'a VerifiedSigner>,
-}
-
-/// What one component may do in one call.
-#[derive(Debug)]
-pub(crate) struct Granted {
-    policy: EffectivePolicy,
-    limits: ResolvedLimits,
-    /// By name, to notice that one was replaced.
-    secrets: BTreeMap<String, Secret>,
-    http: Arc<egress::Grant>,
-    learning: Option<Arc<Learning>>,
 }
 
 impl Grants {
@@ -179,12 +161,17 @@ impl Grants {
     }
 
     /// Who signed a component, of those that the policy trusts for its name. Blocks, for as long as hashing takes.
-    pub(crate) fn signer(&self, name: &str, content: &Content) -> Option<VerifiedSigner> {
-        let (policy, signature) = (self.current(), content.signature.as_deref()?);
+    pub(crate) fn signer(
+        &self,
+        name: &str,
+        component: &[u8],
+        signature: Option<&[u8]>,
+    ) -> Option<VerifiedSigner> {
+        let (policy, signature) = (self.current(), signature?);
         let mut trusted = policy.signers(name).peekable();
         // Nobody asks who signed it.
         trusted.peek()?;
-        let signed = Signed { name, component: &content.bytes, manifest: &[] };
+        let signed = Signed { name, component, manifest: &[] };
         signature::verify(&signed, signature, trusted)
             .inspect_err(|error| tracing::warn!(component = name, %error, "a signature is of no use"))
             .ok()
@@ -353,138 +340,6 @@ fn is_same(one: &BTreeMap<String, Secret>, other: &BTreeMap<String, Secret>) -> 
         secrets.iter().map(|(name, secret)| (name.clone(), secret.expose().to_owned())).collect()
     };
     pairs(one) == pairs(other)
-}
-
-/// The secrets of a component as the way out injects them.
-fn credentials(
-    entry: &ComponentPolicy,
-    values: &BTreeMap<String, Secret>,
-) -> Result<Vec<egress::Secret>, String> {
-    let of = |(name, rule): (&String, &policy::SecretRule)| {
-        let wrong =
-            |problem: String| format!("the secret {name:?} of the component {:?}: {problem}", entry.name);
-        let value = values.get(name).cloned().map(egress::SecretValue::new).transpose();
-        let placement = match &rule.placement {
-            policy::model::Placement::Header { name, prefix } => egress::Placement::Header {
-                name: HeaderName::from_bytes(name.as_bytes()).map_err(|error| wrong(error.to_string()))?,
-                prefix: prefix.clone(),
-            },
-            policy::model::Placement::Query(name) => egress::Placement::Query { name: name.clone() },
-            policy::model::Placement::Basic { user } => egress::Placement::Basic { user: user.clone() },
-        };
-        let value = value.map_err(|error| wrong(error.to_string()))?;
-        Ok(egress::Secret { name: name.clone(), value, placement })
-    };
-    entry.secrets.iter().map(of).collect()
-}
-
-impl Granted {
-    /// The host's limits with what the policy says of them. Memory only shrinks: what is reserved for instances does not grow.
-    pub(crate) fn limits(&self, host: &Limits) -> Limits {
-        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        Limits {
-            timeout: self.limits.timeout,
-            memory_bytes: bytes(self.limits.memory_bytes).min(host.memory_bytes),
-            output_bytes: bytes(self.limits.output_bytes),
-            ..host.clone()
-        }
-    }
-
-    /// What stands under a key of the component's configuration.
-    pub(crate) fn config(&self, key: &str) -> Option<&str> {
-        let value = self.policy.config(key);
-        if let (None, Some(learning)) = (value, &self.learning) {
-            learning.note_config(&self.policy.current().name, key);
-        }
-        value
-    }
-
-    /// Whether it may be called although it wants this.
-    pub(crate) fn allows(&self, want: Want) -> bool {
-        match want {
-            // What it does with it is refused one by one.
-            _ if self.learning.is_some() => true,
-            Want::Http => !self.policy.current().http.is_empty(),
-            Want::KeyValue => self.policy.key_value().is_some(),
-            Want::Toolbox => self.policy.toolbox(),
-        }
-    }
-
-    /// What it may keep; absent: nothing.
-    pub(crate) fn key_value(&self) -> Option<KeyValueRule> {
-        self.policy.key_value()
-    }
-
-    /// Whether its answers may be of one user's data.
-    pub(crate) fn keeps_data_of_users(&self) -> bool {
-        self.policy.key_value().is_some_and(|rule| rule.scope == Scope::User)
-    }
-
-    /// Instructions that one call may use; absent: as many as it likes.
-    pub(crate) fn fuel(&self) -> Option<u64> {
-        self.limits.fuel
-    }
-
-    /// Names the grants: `sha256:` and hex.
-    pub(crate) fn digest(&self) -> &str {
-        self.http.digest()
-    }
-
-    /// Whether there is a secret of that name.
-    pub(crate) fn has_secret(&self, name: &str) -> bool {
-        let has = self.policy.secret_names().contains(name);
-        if let (false, Some(learning)) = (has, &self.learning) {
-            learning.note_secret(&self.policy.current().name, name);
-        }
-        has
-    }
-
-    /// Finds the values of its secrets in whatever the component says.
-    pub(crate) fn scanner(&self) -> &egress::Scanner {
-        self.http.scanner()
-    }
-}
-
-/// The rules of a policy, as the way out asks them.
-#[derive(Debug)]
-struct Rules {
-    policy: EffectivePolicy,
-    learning: Option<Arc<Learning>>,
-}
-
-impl Rules {
-    fn decide(&self, request: &egress::RequestLine<'_>) -> Result<Admission, String> {
-        let line = policy::RequestLine {
-            scheme: request.scheme.as_str(),
-            authority: request.authority,
-            method: request.method.as_str(),
-            path_and_query: request.path_and_query,
-        };
-        let target = policy::Target::parse(&line).map_err(|refusal| refusal.to_string())?;
-        let allowed = self.policy.decide(&target).map_err(|mismatch| mismatch.to_string())?;
-        Ok(Admission {
-            private: allowed.private,
-            scheme: request.scheme,
-            secrets: allowed.secrets.iter().map(|(name, _)| (*name).to_owned()).collect(),
-            path: Some(target.path.clone()),
-        })
-    }
-}
-
-impl Authorize for Rules {
-    fn authorize(&self, request: &egress::RequestLine<'_>) -> Result<Admission, String> {
-        let decided = self.decide(request);
-        if let Some(learning) = &self.learning {
-            learning.note_request(&self.policy.current().name, request, decided.is_ok());
-        }
-        decided
-    }
-
-    fn forbidden(&self, host: &str) {
-        if let Some(learning) = &self.learning {
-            learning.note_private(&self.policy.current().name, host);
-        }
-    }
 }
 
 impl fmt::Debug for Grants {

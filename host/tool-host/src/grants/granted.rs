@@ -1,0 +1,159 @@
+//! What one component may do in one call, made of the policy's lines and of the values of its secrets.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agent_core::secret::Secret;
+use http::HeaderName;
+
+use crate::egress::{self, Admission, Authorize};
+use crate::learning::Learning;
+use crate::limits::Limits;
+use crate::policy::effective::ResolvedLimits;
+use crate::policy::model::{KeyValueRule, Scope};
+use crate::policy::suggest::Want;
+use crate::policy::{self, ComponentPolicy, EffectivePolicy};
+
+/// What one component may do in one call.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    pub(super) policy: EffectivePolicy,
+    pub(super) limits: ResolvedLimits,
+    /// By name, to notice that one was replaced.
+    pub(super) secrets: BTreeMap<String, Secret>,
+    pub(super) http: Arc<egress::Grant>,
+    pub(super) learning: Option<Arc<Learning>>,
+}
+
+/// The secrets of a component as the way out injects them.
+pub(super) fn credentials(
+    entry: &ComponentPolicy,
+    values: &BTreeMap<String, Secret>,
+) -> Result<Vec<egress::Secret>, String> {
+    let of = |(name, rule): (&String, &policy::SecretRule)| {
+        let wrong =
+            |problem: String| format!("the secret {name:?} of the component {:?}: {problem}", entry.name);
+        let value = values.get(name).cloned().map(egress::SecretValue::new).transpose();
+        let placement = match &rule.placement {
+            policy::model::Placement::Header { name, prefix } => egress::Placement::Header {
+                name: HeaderName::from_bytes(name.as_bytes()).map_err(|error| wrong(error.to_string()))?,
+                prefix: prefix.clone(),
+            },
+            policy::model::Placement::Query(name) => egress::Placement::Query { name: name.clone() },
+            policy::model::Placement::Basic { user } => egress::Placement::Basic { user: user.clone() },
+        };
+        let value = value.map_err(|error| wrong(error.to_string()))?;
+        Ok(egress::Secret { name: name.clone(), value, placement })
+    };
+    entry.secrets.iter().map(of).collect()
+}
+
+impl Granted {
+    /// The host's limits with what the policy says of them. Memory only shrinks: what is reserved for instances does not grow.
+    pub(crate) fn limits(&self, host: &Limits) -> Limits {
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        Limits {
+            timeout: self.limits.timeout,
+            memory_bytes: bytes(self.limits.memory_bytes).min(host.memory_bytes),
+            output_bytes: bytes(self.limits.output_bytes),
+            ..host.clone()
+        }
+    }
+
+    /// What stands under a key of the component's configuration.
+    pub(crate) fn config(&self, key: &str) -> Option<&str> {
+        let value = self.policy.config(key);
+        if let (None, Some(learning)) = (value, &self.learning) {
+            learning.note_config(&self.policy.current().name, key);
+        }
+        value
+    }
+
+    /// Whether it may be called although it wants this.
+    pub(crate) fn allows(&self, want: Want) -> bool {
+        match want {
+            // What it does with it is refused one by one.
+            _ if self.learning.is_some() => true,
+            Want::Http => !self.policy.current().http.is_empty(),
+            Want::KeyValue => self.policy.key_value().is_some(),
+            Want::Toolbox => self.policy.toolbox(),
+        }
+    }
+
+    /// What it may keep; absent: nothing.
+    pub(crate) fn key_value(&self) -> Option<KeyValueRule> {
+        self.policy.key_value()
+    }
+
+    /// Whether its answers may be of one user's data.
+    pub(crate) fn keeps_data_of_users(&self) -> bool {
+        self.policy.key_value().is_some_and(|rule| rule.scope == Scope::User)
+    }
+
+    /// Instructions that one call may use; absent: as many as it likes.
+    pub(crate) fn fuel(&self) -> Option<u64> {
+        self.limits.fuel
+    }
+
+    /// Names the grants: `sha256:` and hex.
+    pub(crate) fn digest(&self) -> &str {
+        self.http.digest()
+    }
+
+    /// Whether there is a secret of that name.
+    pub(crate) fn has_secret(&self, name: &str) -> bool {
+        let has = self.policy.secret_names().contains(name);
+        if let (false, Some(learning)) = (has, &self.learning) {
+            learning.note_secret(&self.policy.current().name, name);
+        }
+        has
+    }
+
+    /// Finds the values of its secrets in whatever the component says.
+    pub(crate) fn scanner(&self) -> &egress::Scanner {
+        self.http.scanner()
+    }
+}
+
+/// The rules of a policy, as the way out asks them.
+#[derive(Debug)]
+pub(super) struct Rules {
+    pub(super) policy: EffectivePolicy,
+    pub(super) learning: Option<Arc<Learning>>,
+}
+
+impl Rules {
+    fn decide(&self, request: &egress::RequestLine<'_>) -> Result<Admission, String> {
+        let line = policy::RequestLine {
+            scheme: request.scheme.as_str(),
+            authority: request.authority,
+            method: request.method.as_str(),
+            path_and_query: request.path_and_query,
+        };
+        let target = policy::Target::parse(&line).map_err(|refusal| refusal.to_string())?;
+        let allowed = self.policy.decide(&target).map_err(|mismatch| mismatch.to_string())?;
+        Ok(Admission {
+            private: allowed.private,
+            scheme: request.scheme,
+            secrets: allowed.secrets.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            path: Some(target.path.clone()),
+        })
+    }
+}
+
+impl Authorize for Rules {
+    fn authorize(&self, request: &egress::RequestLine<'_>) -> Result<Admission, String> {
+        let decided = self.decide(request);
+        if let Some(learning) = &self.learning {
+            learning.note_request(&self.policy.current().name, request, decided.is_ok());
+        }
+        decided
+    }
+
+    fn forbidden(&self, host: &str) {
+        if let Some(learning) = &self.learning {
+            learning.note_private(&self.policy.current().name, host);
+        }
+    }
+}
+
