@@ -55,7 +55,7 @@ pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: Tool
         }
         report.outcome = ended.as_ref().map_or_else(|fault| fault.outcome, |_| ToolOutcome::Ok);
         drop(report);
-        match attempts.end(runtime, &tool.definition, ended) {
+        match attempts.end(runtime, tool, ended) {
             Some(pause) => tokio::time::sleep(pause).await,
             None => return attempts.into_return(tool, &request, start, &progress),
         }

@@ -8,9 +8,9 @@ use agent_core::words::{Exchange, ReceiptDetail, ToolOutcome, ToolReceipt, ToolR
 
 use super::fault::Fault;
 use super::{Progress, Tool, retry};
-use crate::definition::Definition;
 use crate::egress;
 use crate::grants::Granted;
+use crate::policy::suggest::Want;
 use crate::pure_answers::PureCall;
 use crate::runtime::Runtime;
 
@@ -73,11 +73,13 @@ impl Attempts {
     pub(super) fn end(
         &mut self,
         runtime: &Runtime,
-        definition: &Definition,
+        tool: &Tool,
         ended: Result<String, Fault>,
     ) -> Option<Duration> {
         let left = self.deadline.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()));
-        let pause = ended.as_ref().err().and_then(|fault| retry::pause(definition, fault, self.made, left));
+        let pause = ended.as_ref().err().and_then(|fault| retry::pause(&tool.definition, fault, self.made, left));
+        // What it called may not bear being called twice.
+        let pause = pause.filter(|_| !tool.component.wants.contains(&Want::Toolbox));
         if let (Ok(value), Some(pure), false) = (&ended, self.pure.take(), self.is_cached) {
             runtime.pure_answers.keep(pure, value);
         }

@@ -15,15 +15,6 @@
 //!
 //! What does not belong here: sending anything, resolving names, watching the file, reading the environment, WebAssembly.
 
-#![cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "audiences, key-value, the toolbox, signatures and what `tools learn` needs are read from the file and \
-                  not served yet: grants.rs refuses components whose entry has them"
-    )
-)]
-
 pub(crate) mod audience;
 mod bounded_file;
 pub(crate) mod change;

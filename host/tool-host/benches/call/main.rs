@@ -1,0 +1,139 @@
+//! What a tool call costs: through the whole tool host, on bare wasmtime, and as native code.
+//!
+//! All three do the same work, `calculate` of the calculator component, and take turns within one run, so that
+//! whatever else the machine does meets all of them. The native one is a process of its own, the example
+//! `native` of the calculator, because guests are a workspace of their own. Prints medians and ratios; the ratio to bare wasmtime is
+//! the price of validation, limits, metrics and receipts.
+#![allow(
+    missing_docs,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a benchmark"
+)]
+
+mod bare;
+mod native;
+mod rows;
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use agent_core::ports::{ToolRequest, ToolSet, Toolbox};
+use agent_core::words::ToolCall;
+use serde_json::{Value, json};
+use tool_host::{Compiler, Config, Limits, NoObserver, PolicyFile, ToolHost};
+
+use bare::Bare;
+use native::Native;
+
+/// Turns of each contender; one turn is a burst of calls, so that a timer's resolution does not matter.
+const TURNS: usize = 400;
+
+/// Calls of one burst.
+const BURST: u32 = 25;
+
+/// Another one each time: answers of the calculator are kept.
+fn expression() -> Value {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    json!({ "expression": format!("2*(3+{number})-1/4") })
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(compare());
+    // All cores, and guests on a runtime of their own, as the service has it.
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let guests = tokio::runtime::Builder::new_multi_thread().worker_threads(cores).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(cores).enable_all().build().unwrap();
+    runtime.block_on(rows::print(guests.handle()));
+    guests.shutdown_background();
+}
+
+async fn compare() {
+    let folder = tempfile::tempdir().unwrap();
+    let wasm = component("tools", "calculator");
+    std::fs::write(folder.path().join("calculator.wasm"), &wasm).unwrap();
+    let host = start(folder.path(), PolicyFile::None, &tokio::runtime::Handle::current()).await;
+    let bare = Bare::new(&wasm);
+    let mut native = Native::start();
+    let set = host.everything();
+
+    let mut times: [Vec<Duration>; 3] = Default::default();
+    for _ in 0..TURNS {
+        times[0].push(burst(async || call(&*set, "calculate", expression()).await).await);
+        times[1].push(burst(async || bare.call().await).await);
+        times[2].push(native.burst());
+    }
+    report(&mut times);
+}
+
+/// What `cargo xtask guests` built.
+fn component(folder: &str, name: &str) -> Vec<u8> {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    let file: PathBuf = target.join(folder).join(format!("{name}.wasm"));
+    std::fs::read(&file).unwrap_or_else(|_| panic!("{}: run `cargo xtask guests` first", file.display()))
+}
+
+async fn start(folder: &Path, policy: PolicyFile, guest_runtime: &tokio::runtime::Handle) -> ToolHost {
+    let config = Config {
+        folder: folder.to_owned(),
+        cache: None,
+        compiler: Compiler::new(env!("CARGO_BIN_EXE_tool-compiler"), &[]),
+        limits: Limits::default(),
+        catalog_tokens: 5_000,
+        metering: false,
+        guest_runtime: guest_runtime.clone(),
+        policy,
+        environment: Arc::new(|_| None),
+        io_runtime: tokio::runtime::Handle::current(),
+        key_value: None,
+        user_names_key: None,
+        learn: false,
+        observer: Arc::new(NoObserver),
+    };
+    let host = ToolHost::start(config).await.unwrap();
+    // The start does not wait for what has to be compiled.
+    host.reload().await;
+    assert_eq!(host.faults(), vec![], "all components serve");
+    host
+}
+
+async fn call(set: &dyn ToolSet, tool: &str, arguments: Value) {
+    let call = ToolCall { id: "call_1".into(), name: tool.into(), arguments };
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let request = ToolRequest::outside_of_runs("0196f0f0-0000-7000-8000-000000000000", &call, deadline);
+    let returned = set.call(request).await;
+    assert_eq!(returned.receipt.outcome.as_str(), "ok", "{}", returned.content);
+    black_box(returned);
+}
+
+async fn burst(call: impl AsyncFn()) -> Duration {
+    let start = Instant::now();
+    for _ in 0..BURST {
+        call().await;
+    }
+    start.elapsed() / BURST
+}
+
+fn report(times: &mut [Vec<Duration>; 3]) {
+    let mut medians = [0.0; 3];
+    for (times, median) in times.iter_mut().zip(&mut medians) {
+        times.sort_unstable();
+        *median = times[times.len() / 2].as_secs_f64() * 1e6;
+    }
+    let p99 = |times: &[Duration]| times[times.len() * 99 / 100].as_secs_f64() * 1e6;
+    println!("tool call, calculator, fresh instance per call, one thread, {TURNS} bursts of {BURST} calls");
+    for (name, (times, median)) in
+        ["tool host", "bare wasmtime", "native"].iter().zip(times.iter().zip(&medians))
+    {
+        println!("  {name:<14} p50 {median:>8.2} µs   p99 {:>8.2} µs", p99(times));
+    }
+    println!("  tool host / bare wasmtime  {:.2}   (aim: at most 1.25)", medians[0] / medians[1]);
+    println!("  tool host / native         {:.1}", medians[0] / medians[2]);
+}
