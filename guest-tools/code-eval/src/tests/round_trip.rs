@@ -33,12 +33,14 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// JavaScript writes 1.0 as 1, and -0 as 0.
+/// JavaScript writes whole numbers below 10^21 without a fraction or an exponent, and -0 as 0. Those that it cannot tell
+/// from their neighbours are left out.
 fn whole_as_integer(number: f64) -> Value {
-    if number.fract() == 0.0 && number.abs() < 1e15 {
-        Value::from(number as i64)
-    } else {
-        Value::from(number)
+    const SAFE: f64 = 9_007_199_254_740_991.0;
+    match number.abs() {
+        size if number.fract() != 0.0 || size >= 1e21 => Value::from(number),
+        size if size <= SAFE => Value::from(number as i64),
+        _ => Value::from(SAFE as i64),
     }
 }
 
