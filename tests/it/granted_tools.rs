@@ -167,7 +167,12 @@ async fn a_key_is_made_once_and_signs_components() {
 /// What the tools that need a grant say of themselves is a policy, once the digest is filled in.
 #[tokio::test]
 async fn the_examples_of_policies_are_policies() {
-    for (folder, name) in [("notes", "notes"), ("http-fetch", "http-fetch"), ("web-search", "web-search"), ("code-eval", "code-eval")] {
+    for (folder, name) in [
+        ("notes", "notes"),
+        ("http-fetch", "http-fetch"),
+        ("web-search", "web-search"),
+        ("code-eval", "code-eval"),
+    ] {
         let example = acceptance::repository().join("guest-tools").join(folder).join("policy.toml");
         let text = fs::read_to_string(&example).unwrap();
         let component = Component::granted(name);

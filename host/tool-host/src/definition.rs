@@ -92,7 +92,17 @@ impl Definition {
         };
         let is_pure = says("pure") && !says("destructive");
         let run_time = MeanTime::default();
-        Ok(Self { spec, hints: described.hints, is_pure, is_read_only, timeout, run_time, oddities, arguments, output })
+        Ok(Self {
+            spec,
+            hints: described.hints,
+            is_pure,
+            is_read_only,
+            timeout,
+            run_time,
+            oddities,
+            arguments,
+            output,
+        })
     }
 
     /// Holds a call's arguments against their schema. What is wrong is for the model.

@@ -106,11 +106,15 @@ impl Learning {
         }
         for key in &noted.config {
             let key = key.escape_debug();
-            comments.push_str(&format!("# It asked for the configuration \"{key}\": config = {{ {key} = \"…\" }}\n"));
+            comments.push_str(&format!(
+                "# It asked for the configuration \"{key}\": config = {{ {key} = \"…\" }}\n"
+            ));
         }
         for secret in &noted.secrets {
             let secret = secret.escape_debug();
-            comments.push_str(&format!("# It asked whether there is a secret \"{secret}\": a [[component.secret]] of that name\n"));
+            comments.push_str(&format!(
+                "# It asked whether there is a secret \"{secret}\": a [[component.secret]] of that name\n"
+            ));
         }
         // Without an entry there is nothing to add to one that grants nothing.
         let before = base.map_or_else(|| ComponentPolicy::bare(name, digest), |base| (***base).clone());

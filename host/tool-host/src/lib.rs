@@ -134,8 +134,10 @@ impl ToolHost {
         let learning = config.learn.then(Arc::<Learning>::default);
         let noted = learning.clone();
         let means = Means { keeps_values: config.key_value.is_some(), counts_fuel: config.metering };
-        let opened =
-            tokio::task::spawn_blocking(move || Grants::open(policy, environment, io, &limits, (means, noted))).await;
+        let opened = tokio::task::spawn_blocking(move || {
+            Grants::open(policy, environment, io, &limits, (means, noted))
+        })
+        .await;
         let grants = opened
             .map_err(|error| StartError::Policy(error.to_string()))?
             .map_err(|error| StartError::Policy(error.to_string()))?;
@@ -252,7 +254,11 @@ impl ToolHost {
     pub fn learned(&self, tool: &str) -> Option<Learned> {
         let serving = self.published.load();
         let component = serving.serving.all.component_of(tool)?;
-        Some(self.learning.as_ref()?.lines(component.identity(), &component.wants, &self.runtime.grants.current()))
+        Some(self.learning.as_ref()?.lines(
+            component.identity(),
+            &component.wants,
+            &self.runtime.grants.current(),
+        ))
     }
 
     /// How many calls hold a slot now.

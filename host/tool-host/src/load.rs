@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use wasmtime::Engine;
-use wasmtime::component::{Component as Code, InstancePre};
 use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Component as Code, InstancePre};
 
 use crate::bulkhead::Bulkhead;
 use crate::call::CallState;
@@ -16,8 +16,8 @@ use crate::contract;
 use crate::describe::describe;
 use crate::error::{LoadError, detail};
 use crate::folder::{Content, Folder};
-use crate::policy::Identity;
 use crate::inventory::Memory;
+use crate::policy::Identity;
 use crate::runtime::Runtime;
 use crate::surface::{self, Surface};
 use crate::typed;

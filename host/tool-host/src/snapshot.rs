@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 use crate::call::{self, Tool};
 use crate::component::Component;
 use crate::grants::as_caller;
-use crate::policy::Identity;
 use crate::observer::ToolListing;
+use crate::policy::Identity;
 use crate::policy::Policy;
 use crate::policy::audience::Caller;
 use crate::policy::suggest::Want;
@@ -51,7 +51,8 @@ impl Serving {
             return own.clone();
         }
         let admitted = self.all.components.iter().filter(|component| self.all.admits(component, &caller));
-        let own = Snapshot::under(self.all.runtime.clone(), admitted.cloned().collect(), self.all.policy.clone());
+        let own =
+            Snapshot::under(self.all.runtime.clone(), admitted.cloned().collect(), self.all.policy.clone());
         if kept.len() >= MOST_AUDIENCES {
             kept.clear();
         }

@@ -45,7 +45,9 @@ mod tests {
         let name = of("k", "u1", "notes");
         assert_eq!(name, of("k", "u1", "notes"));
         assert_eq!(name.len(), "user_".len() + 2 * NAME_BYTES);
-        for other in [of("k2", "u1", "notes"), of("k", "u2", "notes"), of("k", "u1", "note"), of("k", "su1", "note")] {
+        for other in
+            [of("k2", "u1", "notes"), of("k", "u2", "notes"), of("k", "u1", "note"), of("k", "su1", "note")]
+        {
             assert_ne!(name, other);
         }
         assert_eq!(names("k").name(&Principal::default(), "notes"), None);

@@ -298,7 +298,8 @@ impl Run {
 
     /// Whether a call of the tool may destroy something. One that calls other tools may destroy what they do.
     fn may_destroy(&self, tool: &ToolSpec) -> bool {
-        tool.is_destructive || (tool.calls_tools && self.catalog.nestable().any(|nested| nested.is_destructive))
+        tool.is_destructive
+            || (tool.calls_tools && self.catalog.nestable().any(|nested| nested.is_destructive))
     }
 
     fn on_reply(&mut self, reply: ModelReply, input_tokens: Option<u64>, last_by: Option<Limit>) -> Waiting {

@@ -75,7 +75,10 @@ fn introduce_granted(signer: Option<&str>) {
         return;
     }
     names.sort();
-    println!("Available once a policy grants them what they need, from {GRANTED_TOOLS}: {}.", names.join(", "));
+    println!(
+        "Available once a policy grants them what they need, from {GRANTED_TOOLS}: {}.",
+        names.join(", ")
+    );
     println!("  In {BUILT_TOOLS}.policy.toml they go by their names and signer = \"{signer}\"\n");
 }
 

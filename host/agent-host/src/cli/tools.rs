@@ -41,7 +41,9 @@ enum Command {
     ///
     /// Only --with grants anything meanwhile. Exits with 0 when nothing more was asked for, else with 1: then print again
     /// --with what was printed and mended. Why a request was refused stands on the standard error.
-    #[command(after_help = "For example: agent-host tools learn http_fetch '{\"url\": \"https://example.org/\"}' > policy.toml")]
+    #[command(
+        after_help = "For example: agent-host tools learn http_fetch '{\"url\": \"https://example.org/\"}' > policy.toml"
+    )]
     Learn(learn::Arguments),
     /// Sign components, so that a policy can trust their signer instead of each digest
     Sign(sign::Arguments),
@@ -81,16 +83,15 @@ async fn load(
             std::path::absolute(folder).as_ref().unwrap_or(folder).display()
         );
     }
-    let host =
-        wire::start_observed_tools(wire::ToolsStart {
-            config,
-            token_budget: Agent::token_budget_of(&ProcessEnv)?,
-            guest_runtime,
-            observer,
-            kept: wire::Kept::default(),
-            learn,
-        })
-        .await?;
+    let host = wire::start_observed_tools(wire::ToolsStart {
+        config,
+        token_budget: Agent::token_budget_of(&ProcessEnv)?,
+        guest_runtime,
+        observer,
+        kept: wire::Kept::default(),
+        learn,
+    })
+    .await?;
     // The start itself does not wait for what has to be compiled.
     host.reload().await;
     Ok(host)

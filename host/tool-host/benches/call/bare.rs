@@ -97,7 +97,8 @@ impl Bare {
         let mut store = Store::new(&self.engine, Imports);
         let instance = self.pre.instantiate_async(&mut store).await.unwrap();
         let tool = instance.agent_tool_tool();
-        let output = tool.call_call(&mut store, "calculate", &expression().to_string()).await.unwrap().unwrap();
+        let output =
+            tool.call_call(&mut store, "calculate", &expression().to_string()).await.unwrap().unwrap();
         black_box(output.value);
     }
 }

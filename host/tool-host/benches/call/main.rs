@@ -49,8 +49,10 @@ fn main() {
     runtime.block_on(compare());
     // All cores, and guests on a runtime of their own, as the service has it.
     let cores = std::thread::available_parallelism().unwrap().get();
-    let guests = tokio::runtime::Builder::new_multi_thread().worker_threads(cores).enable_all().build().unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(cores).enable_all().build().unwrap();
+    let guests =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(cores).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(cores).enable_all().build().unwrap();
     runtime.block_on(rows::print(guests.handle()));
     guests.shutdown_background();
 }

@@ -77,7 +77,10 @@ async fn many_callers(set: &dyn ToolSet) {
                         let list = json!({ "json": [number, 2, 3], "query": "map(. * 2)" });
                         call(set, "json_query", list).await;
                     }
-                    _ => call(set, "text_stats", json!({ "text": format!("to be or not to be {number}") })).await,
+                    _ => {
+                        call(set, "text_stats", json!({ "text": format!("to be or not to be {number}") }))
+                            .await
+                    }
                 }
             }
         }))
@@ -93,7 +96,12 @@ async fn typed_and_text(set: &dyn ToolSet) {
     })
     .await;
     let text = median(async || call(set, "calculate", expression()).await).await;
-    println!("typed call {:.1} µs, JSON call {:.1} µs: {:.2} times", micros(typed), micros(text), micros(typed) / micros(text));
+    println!(
+        "typed call {:.1} µs, JSON call {:.1} µs: {:.2} times",
+        micros(typed),
+        micros(text),
+        micros(typed) / micros(text)
+    );
 }
 
 async fn requests(set: &dyn ToolSet, server: SocketAddr) {
@@ -101,7 +109,11 @@ async fn requests(set: &dyn ToolSet, server: SocketAddr) {
     let tool = median(async || call(set, "fetch", json!({ "url": url })).await).await;
     let plain = plain_requests(server).await;
     let added = micros(tool) - micros(plain);
-    println!("a request by a tool {:.0} µs, by hyper on a kept connection {:.0} µs: {added:.0} µs added (aim: 150)", micros(tool), micros(plain));
+    println!(
+        "a request by a tool {:.0} µs, by hyper on a kept connection {:.0} µs: {added:.0} µs added (aim: 150)",
+        micros(tool),
+        micros(plain)
+    );
 }
 
 /// The same request by the HTTP library alone.
@@ -139,8 +151,11 @@ impl NestedTools for Tools {
 async fn nested(set: &Arc<dyn ToolSet>) {
     let tools = Tools(set.clone());
     let script = async |calls: u32| {
-        let code = format!("for (let n = 0; n < {calls}; n++) tools.text_stats({{text: `${{n}} ${{Math.random()}}`}}); {calls}");
-        let call = ToolCall { id: "call_1".into(), name: "run_code".into(), arguments: json!({ "code": code }) };
+        let code = format!(
+            "for (let n = 0; n < {calls}; n++) tools.text_stats({{text: `${{n}} ${{Math.random()}}`}}); {calls}"
+        );
+        let call =
+            ToolCall { id: "call_1".into(), name: "run_code".into(), arguments: json!({ "code": code }) };
         let request = ToolRequest::outside_of_runs("bench", &call, deadline());
         let returned = set.call(ToolRequest { nested: Some(&tools), ..request }).await;
         assert_eq!(returned.receipt.outcome.as_str(), "ok", "{}", returned.content);
@@ -184,7 +199,8 @@ async fn answer_at_once() -> SocketAddr {
                     head.extend_from_slice(&buffer[..read]);
                     if head.ends_with(b"\r\n\r\n") {
                         head.clear();
-                        let answer = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\nhi";
+                        let answer =
+                            b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\nhi";
                         if stream.write_all(answer).await.is_err() {
                             return;
                         }

@@ -59,8 +59,7 @@ impl Fault {
         Self::new(
             ToolOutcome::OutputLimit,
             "Error: the tool returned too much to be checked. Ask it for less.".into(),
-            "to check its output against its schema would take more steps or memory than there are"
-                .into(),
+            "to check its output against its schema would take more steps or memory than there are".into(),
         )
     }
 

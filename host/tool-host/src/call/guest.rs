@@ -34,10 +34,12 @@ impl Admitted {
         let sandbox = &self.runtime.sandbox;
         let (progress, fuel) = (caller.progress.clone(), caller.fuel());
         let (surface, tool) = (&self.tool.component.surface, &self.tool.name);
-        let prepared = surface.prepare(tool, arguments).ok_or_else(|| Fault::host("it has no such tool".into()))?;
+        let prepared =
+            surface.prepare(tool, arguments).ok_or_else(|| Fault::host("it has no such tool".into()))?;
         let prepared = prepared.map_err(|mismatch| Fault::arguments(&mismatch.to_string()))?;
         progress.begin();
-        let mut store = sandbox.store(caller, surface.is_typed()).map_err(|error| Fault::host(detail(&error)))?;
+        let mut store =
+            sandbox.store(caller, surface.is_typed()).map_err(|error| Fault::host(detail(&error)))?;
         let ran = prepared.call(&mut store, &progress).await;
         progress.ended();
         if let Some(used) = sandbox.fuel_used(&store, fuel) {

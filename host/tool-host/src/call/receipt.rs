@@ -77,7 +77,8 @@ impl Attempts {
         ended: Result<String, Fault>,
     ) -> Option<Duration> {
         let left = self.deadline.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()));
-        let pause = ended.as_ref().err().and_then(|fault| retry::pause(&tool.definition, fault, self.made, left));
+        let pause =
+            ended.as_ref().err().and_then(|fault| retry::pause(&tool.definition, fault, self.made, left));
         // What it called may not bear being called twice.
         let pause = pause.filter(|_| !tool.component.wants.contains(&Want::Toolbox));
         if let (Ok(value), Some(pure), false) = (&ended, self.pure.take(), self.is_cached) {
@@ -110,7 +111,8 @@ impl Attempts {
                 receipt.outcome = fault.outcome;
                 detail.code = fault.code;
                 // What the model was told stands in the journal anyway.
-                detail.cause = (!fault.log.is_empty() && !fault.model.contains(&fault.log)).then_some(fault.log);
+                detail.cause =
+                    (!fault.log.is_empty() && !fault.model.contains(&fault.log)).then_some(fault.log);
                 fault.model
             }
             None => Fault::host("no attempt was made".into()).model,

@@ -66,7 +66,8 @@ impl CallState {
     pub(crate) fn new(caller: Caller) -> Self {
         let fuel = caller.fuel();
         let Caller { request_id, run_id, call_id, attempt, user, trace, component, tool, .. } = caller;
-        let Caller { deadline, progress, log_rate, limits, granted, requests, key_value, toolbox, .. } = caller;
+        let Caller { deadline, progress, log_rate, limits, granted, requests, key_value, toolbox, .. } =
+            caller;
         let log = LogState::new(&limits, (request_id.clone(), component, tool), log_rate, granted.clone());
         Self {
             fuel,

@@ -156,4 +156,3 @@ impl Authorize for Rules {
         }
     }
 }
-

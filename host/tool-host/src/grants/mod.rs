@@ -29,8 +29,8 @@ use crate::policy::signature::{self, Signed, VerifiedSigner};
 use crate::policy::store::PolicyError;
 use crate::policy::suggest::{self, Want};
 use crate::policy::{
-    self, Absence, ComponentPolicy, EffectivePolicy, Entry, HostLimits, Identity, Policy, PolicyStore, Reload,
-    secrets,
+    self, Absence, ComponentPolicy, EffectivePolicy, Entry, HostLimits, Identity, Policy, PolicyStore,
+    Reload, secrets,
 };
 
 pub(crate) use granted::Granted;
@@ -321,8 +321,12 @@ fn is_granted(entry: Option<&Arc<Entry>>, want: Want) -> bool {
 fn refusal(want: Want) -> LoadError {
     match want {
         Want::Http => LoadError::UngrantedHttp { import: "wasi:http" },
-        Want::KeyValue => LoadError::NotGranted { import: "agent:tool/key-value", what: "a place to keep values" },
-        Want::Toolbox => LoadError::NotGranted { import: "agent:tool/toolbox", what: "the run's other tools" },
+        Want::KeyValue => {
+            LoadError::NotGranted { import: "agent:tool/key-value", what: "a place to keep values" }
+        }
+        Want::Toolbox => {
+            LoadError::NotGranted { import: "agent:tool/toolbox", what: "the run's other tools" }
+        }
     }
 }
 

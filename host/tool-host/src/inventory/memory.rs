@@ -269,7 +269,11 @@ mod tests {
         fs::write(memory.original_path(&name), b"bytez").unwrap();
         assert_eq!(memory.original(&name).unwrap_err().to_string(), "the kept copy is damaged");
         memory.keep_original(&content(b"bytes")).unwrap();
-        assert_eq!(memory.original(&name).unwrap(), content(b"bytes"), "it is mended as soon as its file is loaded");
+        assert_eq!(
+            memory.original(&name).unwrap(),
+            content(b"bytes"),
+            "it is mended as soon as its file is loaded"
+        );
     }
 
     #[test]

@@ -13,10 +13,10 @@ use serde_json::Value;
 use wasmtime::component::{Component, Func, Linker};
 use wasmtime::{Config, Engine, Store};
 
-use super::wit_type::{Field, WitType};
 use super::names::Export;
 use super::refusal::Refusal;
 use super::tool::Failed;
+use super::wit_type::{Field, WitType};
 use super::*;
 
 fn engine() -> Engine {

@@ -89,8 +89,10 @@ async fn values_are_kept_under_a_grant_for_each_user_or_for_all() {
     let faults = granted.host.faults();
     assert_eq!(
         faults,
-        ["keeps-values.wasm: imports agent:tool/key-value, and the policy (TOOLS_POLICY) does not grant it a place to keep \
-          values: the log has the lines to write"]
+        [
+            "keeps-values.wasm: imports agent:tool/key-value, and the policy (TOOLS_POLICY) does not grant it a place to keep \
+          values: the log has the lines to write"
+        ]
     );
     granted.change(&entry("key-value = { scope = \"user\", bytes = 20 }")).await;
     assert_eq!(granted.host.faults(), Vec::<String>::new());

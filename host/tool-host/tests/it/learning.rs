@@ -14,7 +14,13 @@ use tool_host::{Learned, PolicyFile};
 use crate::harness::{Host, Seen, built, config, limits, misbehaving};
 
 /// Calls a tool with that policy in force, and nothing else, and says what it wanted.
-async fn learn(file: &str, bytes: &[u8], policy: Option<&str>, tool: &str, arguments: serde_json::Value) -> (Learned, ToolOutcome) {
+async fn learn(
+    file: &str,
+    bytes: &[u8],
+    policy: Option<&str>,
+    tool: &str,
+    arguments: serde_json::Value,
+) -> (Learned, ToolOutcome) {
     let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(tools.path().join(file), bytes).unwrap();
     let seen = Arc::new(Seen::default());
@@ -54,7 +60,13 @@ async fn nothing_happens_until_it_is_granted_and_the_lines_let_it_happen() {
     let (first, outcome) = learn("http-fetch.wasm", &fetcher, None, "fetch", url.clone()).await;
     assert_eq!((outcome, asked.load(Ordering::Relaxed)), (ToolOutcome::Failed, 0), "it is denied");
     assert!(!first.is_complete);
-    for line in ["name = \"http-fetch\"", "digest = \"sha256:", "host = \"127.0.0.1\"", "path = \"/docs/page\"", "private = true"] {
+    for line in [
+        "name = \"http-fetch\"",
+        "digest = \"sha256:",
+        "host = \"127.0.0.1\"",
+        "path = \"/docs/page\"",
+        "private = true",
+    ] {
         assert!(first.lines.contains(line), "{line}: {}", first.lines);
     }
     let (second, outcome) = learn("http-fetch.wasm", &fetcher, Some(&first.lines), "fetch", url).await;

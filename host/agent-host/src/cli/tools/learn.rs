@@ -35,17 +35,20 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
     // The service's own policy is not in force: what it grants would not be asked for.
     config.policy = arguments.with.clone().map_or(PolicyFile::None, PolicyFile::At);
     telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
-    let host = load(&config, guest_runtime, Load { observer: std::sync::Arc::new(NoObserver), learn: true }).await?;
+    let host =
+        load(&config, guest_runtime, Load { observer: std::sync::Arc::new(NoObserver), learn: true }).await?;
     let call =
         ToolCall { id: "call_1".into(), name: arguments.tool.clone(), arguments: Value::Object(object) };
     let deadline = Instant::now() + config.timeout * 2;
-    let returned = host.everything().call(ToolRequest::outside_of_runs("command-line", &call, deadline)).await;
+    let returned =
+        host.everything().call(ToolRequest::outside_of_runs("command-line", &call, deadline)).await;
     let Some(learned) = host.learned(&arguments.tool) else {
         bail!("there is no tool `{}` in {}", arguments.tool, config.folder.display());
     };
     print(&learned.lines)?;
     let mut errors = io::stderr();
-    writeln!(errors, "agent-host: the tool answered: {}", plain(&returned.content)).context("writing to the standard error")?;
+    writeln!(errors, "agent-host: the tool answered: {}", plain(&returned.content))
+        .context("writing to the standard error")?;
     for refused in &learned.refused {
         writeln!(errors, "agent-host: no line can allow a request that it made: {}", plain(refused))?;
     }

@@ -81,6 +81,8 @@ pub(crate) fn read_or_make(file: &Path) -> anyhow::Result<signing::Key> {
         created => created.with_context(|| format!("writing the key {}", file.display()))?,
     };
     let (key, pem) = signing::Key::generate()?;
-    created.write_all(pem.expose().as_bytes()).with_context(|| format!("writing the key {}", file.display()))?;
+    created
+        .write_all(pem.expose().as_bytes())
+        .with_context(|| format!("writing the key {}", file.display()))?;
     Ok(key)
 }
