@@ -52,7 +52,6 @@ async fn a_script_that_calls_for_ever_ends_and_the_run_goes_on() {
 /// The task of the README: one by one, nine steps and an answer take all model calls that a run has; in a script, two, and
 /// far fewer tokens.
 #[tokio::test]
-#[expect(clippy::print_stdout, reason = "the README has these numbers")]
 async fn steps_in_one_script_cost_two_model_calls() {
     let model = Model::openai().await;
     let expressions = (1..=9).map(|n| format!("{n} * 17"));

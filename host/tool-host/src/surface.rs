@@ -131,7 +131,7 @@ impl Prepared<'_> {
             Self::Typed { pre, function, parameters } => {
                 let instance = pre.instantiate_async(&mut *store).await?;
                 progress.instantiated();
-                let Some(callee) = instance.get_func(&mut *store, &function.index) else {
+                let Some(callee) = instance.get_func(&mut *store, function.index) else {
                     return Err(wasmtime::Error::msg("the function is not among the instance's exports"));
                 };
                 let mut results = function.tool.results();

@@ -25,7 +25,8 @@ use agent_core::trace;
 use agent_core::words::{ToolOutcome, ToolReturn};
 
 use crate::bulkhead::CallKind;
-use crate::capability::ToolboxState;
+use crate::capability::{Outer, ToolboxState};
+use crate::grants::Granted;
 use crate::guest_runtime::Start;
 use crate::observer::{CallReport, Cost};
 use crate::policy::suggest::Want;
@@ -43,13 +44,13 @@ const HEAVY: Duration = Duration::from_millis(1);
 
 /// Calls a tool and makes the receipt.
 pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: ToolRequest<'_>) -> ToolReturn {
-    let start = Instant::now();
+    let call = Call { runtime, tool, request, start: Instant::now() };
     let mut attempts = Attempts::default();
     loop {
         let progress = Arc::new(Progress::new(Instant::now(), runtime.sandbox.counts_fuel()));
         let mut report = Report { runtime, tool, progress: &progress, outcome: ToolOutcome::Cancelled };
         attempts.begin();
-        let ended = attempt(runtime, tool, &request, start, &progress, &mut attempts).await;
+        let ended = call.attempt(&progress, &mut attempts).await;
         if let Err(fault) = &ended {
             fault.log(tool, request.request_id);
         }
@@ -57,7 +58,7 @@ pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: Tool
         drop(report);
         match attempts.end(runtime, tool, ended) {
             Some(pause) => tokio::time::sleep(pause).await,
-            None => return attempts.into_return(tool, &request, start, &progress),
+            None => return attempts.into_return(tool, &request, call.start, &progress),
         }
     }
 }
@@ -86,85 +87,95 @@ impl Drop for Report<'_> {
     }
 }
 
-async fn attempt(
-    runtime: &Arc<Runtime>,
-    tool: &Arc<Tool>,
-    request: &ToolRequest<'_>,
+/// What is asked of which tool.
+struct Call<'a> {
+    runtime: &'a Arc<Runtime>,
+    tool: &'a Arc<Tool>,
+    request: ToolRequest<'a>,
     start: Instant,
-    progress: &Arc<Progress>,
-    attempts: &mut Attempts,
-) -> Result<String, Fault> {
-    let component = &tool.component;
-    let granted = runtime.grants.of_call(&tool.policy, component.identity(), request.principal).await;
-    let granted = granted.map_err(|problem| {
-        tracing::warn!(component = &*component.name, problem, "a call was not made");
-        Fault::ungranted(&problem)
-    })?;
-    let is_granted = |want: &Want| granted.as_ref().is_some_and(|granted| granted.allows(*want));
-    if !component.wants.iter().all(is_granted) {
-        return Err(Fault::ungranted("the policy has no lines for it any more"));
-    }
-    let host = runtime.sandbox.limits();
-    let limits = granted.as_ref().map_or_else(|| host.clone(), |granted| granted.limits(host));
-    let limit = limits.timeout;
-    let allowed = tool.definition.timeout.map_or(limit, |own| own.min(limit));
-    let deadline = (start + allowed).min(request.deadline);
-    let allowed = deadline.saturating_duration_since(start);
-    attempts.granted(granted.clone(), deadline);
+}
 
-    let is_checked = validation::check_quickly(&tool.definition, &request.call.arguments)?;
-    if let Some(known) = attempts.known_answer(runtime, tool, request) {
-        return Ok(known);
+impl Call<'_> {
+    async fn attempt(&self, progress: &Arc<Progress>, attempts: &mut Attempts) -> Result<String, Fault> {
+        let Self { runtime, tool, request, start } = self;
+        let granted = self.granted().await?;
+        let host = runtime.sandbox.limits();
+        let limits = granted.as_ref().map_or_else(|| host.clone(), |granted| granted.limits(host));
+        let limit = limits.timeout;
+        let allowed = tool.definition.timeout.map_or(limit, |own| own.min(limit));
+        let deadline = (*start + allowed).min(request.deadline);
+        let allowed = deadline.saturating_duration_since(*start);
+        attempts.granted(granted.clone(), deadline);
+
+        let is_checked = validation::check_quickly(&tool.definition, &request.call.arguments)?;
+        if let Some(known) = attempts.known_answer(runtime, tool, request) {
+            return Ok(known);
+        }
+        let nested = request.nested.filter(|_| tool.component.wants.contains(&Want::Toolbox));
+        let kind = if nested.is_some() { CallKind::CallsTools } else { CallKind::Plain };
+        let permits = tool.component.bulkhead.admit(&runtime.slots, kind, deadline).await;
+        let permits = permits.map_err(|whose| Fault::busy(whose, allowed))?;
+        attempts.admitted();
+        let (runtime, tool) = ((*runtime).clone(), (*tool).clone());
+        let admitted = Admitted { runtime, tool, granted, limits, allowed, deadline, permits };
+        let (outer, asked) = nested.map(nested::open).unzip();
+        let caller = self.caller(&admitted, progress, outer);
+        attempts.may_reach(caller.requests.as_ref());
+        let mut arguments = request.call.arguments.to_string();
+        if !is_checked {
+            arguments = admitted.check_arguments(arguments).await?;
+        }
+        let is_heavy = self.tool.definition.run_time.get() > HEAVY;
+        let begin = if is_heavy { Start::OnGuestRuntime } else { Start::Here };
+        let run = admitted.run(caller, arguments);
+        let run = self.runtime.guest_runtime.run(begin, deadline, progress.clone(), run);
+        let ended = match nested.zip(asked) {
+            Some((tools, asked)) => nested::serve(run, tools, asked).await,
+            None => run.await,
+        };
+        ended.unwrap_or_else(|unfinished| Err(Fault::unfinished(&unfinished, allowed)))
     }
-    let nested = request.nested.filter(|_| component.wants.contains(&Want::Toolbox));
-    let kind = if nested.is_some() { CallKind::CallsTools } else { CallKind::Plain };
-    let permits = component.bulkhead.admit(&runtime.slots, kind, deadline).await;
-    let permits = permits.map_err(|whose| Fault::busy(whose, allowed))?;
-    attempts.admitted();
-    let (outer, asked) = nested.map(nested::open).unzip();
-    let requests = granted.as_deref().and_then(|granted| runtime.grants.begin(granted, deadline));
-    attempts.may_reach(requests.as_ref());
-    let user = component.tells_users_apart.then(|| runtime.users.name(request.principal, &component.name));
-    let caller = Caller {
-        request_id: request.request_id.into(),
-        run_id: request.run_id.into(),
-        call_id: request.call_id.into(),
-        attempt: request.attempt,
-        user: user.flatten().map(Arc::from),
-        trace: trace::current(),
-        component: component.name.clone(),
-        tool: tool.name.clone(),
-        deadline,
-        progress: progress.clone(),
-        log_rate: component.bulkhead.log_rate.clone(),
-        requests,
-        key_value: runtime.key_value_of(&component.name, request.principal, granted.as_deref(), deadline),
-        toolbox: ToolboxState(outer),
-        granted: granted.clone(),
-        limits: limits.clone(),
-    };
-    let admitted = Admitted {
-        runtime: runtime.clone(),
-        tool: tool.clone(),
-        granted,
-        limits,
-        allowed,
-        deadline,
-        permits,
-    };
-    let mut arguments = request.call.arguments.to_string();
-    if !is_checked {
-        arguments = admitted.check_arguments(arguments).await?;
+
+    /// What the component may do in this call, if that is enough for it to be called.
+    async fn granted(&self) -> Result<Option<Arc<Granted>>, Fault> {
+        let Self { runtime, tool, request, .. } = self;
+        let component = &tool.component;
+        let granted = runtime.grants.of_call(&tool.policy, component.identity(), request.principal).await;
+        let granted = granted.map_err(|problem| {
+            tracing::warn!(component = &*component.name, problem, "a call was not made");
+            Fault::ungranted(&problem)
+        })?;
+        let is_granted = |want: &Want| granted.as_ref().is_some_and(|granted| granted.allows(*want));
+        if component.wants.iter().all(is_granted) {
+            return Ok(granted);
+        }
+        Err(Fault::ungranted("the policy has no lines for it any more"))
     }
-    let start = if tool.definition.run_time.get() > HEAVY { Start::OnGuestRuntime } else { Start::Here };
-    let run = admitted.run(caller, arguments);
-    let run = runtime.guest_runtime.run(start, deadline, progress.clone(), run);
-    let ended = match nested.zip(asked) {
-        Some((tools, asked)) => nested::serve(run, tools, asked).await,
-        None => run.await,
-    };
-    match ended {
-        Ok(result) => result,
-        Err(unfinished) => Err(Fault::unfinished(&unfinished, allowed)),
+
+    /// For whom the guest runs, and what it runs with.
+    fn caller(&self, admitted: &Admitted, progress: &Arc<Progress>, outer: Option<Outer>) -> Caller {
+        let Self { runtime, tool, request, .. } = self;
+        let Admitted { granted, limits, deadline, .. } = admitted;
+        let (component, deadline) = (&tool.component, *deadline);
+        let user =
+            component.tells_users_apart.then(|| runtime.users.name(request.principal, &component.name));
+        Caller {
+            request_id: request.request_id.into(),
+            run_id: request.run_id.into(),
+            call_id: request.call_id.into(),
+            attempt: request.attempt,
+            user: user.flatten().map(Arc::from),
+            trace: trace::current(),
+            component: component.name.clone(),
+            tool: tool.name.clone(),
+            deadline,
+            progress: progress.clone(),
+            log_rate: component.bulkhead.log_rate.clone(),
+            requests: granted.as_deref().and_then(|granted| runtime.grants.begin(granted, deadline)),
+            key_value: runtime.key_value_of(&component.name, request.principal, granted.as_deref(), deadline),
+            toolbox: ToolboxState(outer),
+            granted: granted.clone(),
+            limits: limits.clone(),
+        }
     }
 }

@@ -85,6 +85,7 @@ async fn within<T>(
     tokio::time::timeout_at(own.deadline.into(), operation).await.map_err(late)?.map_err(refused)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as map_err has it")]
 fn refused(error: KeyValueError) -> Fault {
     let code = match &error {
         KeyValueError::TooLarge { .. } => "too-large",

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(test)]
 use super::audience::Caller;
 use super::entries::{Entry, Policy, sha256};
 use super::model::{CallLimits, ComponentPolicy, KeyValueRule, Scope, SecretRule};
@@ -100,6 +101,7 @@ impl EffectivePolicy {
     }
 
     /// Whether the caller may use the component at all.
+    #[cfg(test)]
     pub(crate) fn admits(&self, caller: &Caller<'_>) -> bool {
         self.both().all(|entry| entry.audience.admits(caller))
     }

@@ -46,6 +46,7 @@ impl Policy {
     }
 
     /// This one with `grants` in the place of the entries of that name which could be for the same component.
+    #[cfg(test)]
     pub(crate) fn with(&self, grants: ComponentPolicy) -> Self {
         let stays = |entry: &&Arc<Entry>| {
             entry.name != grants.name || entry.binding.overlap(&grants.binding).is_none()

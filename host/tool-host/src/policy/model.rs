@@ -188,6 +188,7 @@ impl ComponentPolicy {
 
     /// Whether what is kept for one user can be in an answer, so that the answer is not another user's. A component that is
     /// told the user by `context` can tell users apart too: its imports say so.
+    #[cfg(test)]
     pub(crate) fn keeps_data_of_users(&self) -> bool {
         self.key_value.is_some_and(|rule| rule.scope == Scope::User)
     }

@@ -118,6 +118,7 @@ fn check(text: &str, placement: &Placement) -> Result<(), &'static str> {
 
 impl SecretProblems {
     /// One entry per secret.
+    #[cfg(test)]
     pub(crate) fn all(&self) -> &[SecretProblem] {
         &self.0
     }

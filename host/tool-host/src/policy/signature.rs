@@ -133,6 +133,7 @@ impl SigningKey {
     }
 
     /// The key of that seed (RFC 8032, 5.1.5).
+    #[cfg(test)]
     pub(crate) fn from_seed(seed: &[u8; 32]) -> Result<Self, SignatureError> {
         Ed25519KeyPair::from_seed_unchecked(seed).map(Self).map_err(|_| SignatureError::BadKey)
     }
