@@ -46,9 +46,16 @@ fn call_tool_until_refused(Call { name, arguments }: Call) -> Result<Called, Fai
     }
 }
 
+fn call_tool_or_fail(Call { name, arguments }: Call) -> Result<Value, Failure> {
+    toolbox::call(&name, &arguments).map_err(|failure| failure.with_meta("retry-after-ms", "1"))
+}
+
 agent_tool::export! {
     /// Calls a tool.
     call_tool(Call) -> Called;
+
+    /// Calls a tool, fails as it does, and says of itself that it may be called again.
+    call_tool_or_fail(Call) -> Value, hints: [read_only, idempotent];
 
     /// Calls a tool until that fails.
     call_tool_until_refused(Call) -> Called;

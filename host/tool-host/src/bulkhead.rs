@@ -10,12 +10,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::capability::LogRate;
 use crate::host_work_pool::COMPONENT_PERMITS;
-use crate::limits::{CALLING_SLOTS, DESCRIBE_SLOTS, Limits};
+use crate::limits::{CALLING_SHARE, CALLING_SLOTS, DESCRIBE_SLOTS, Limits};
 
 /// What the calls of one component share.
 #[derive(Debug)]
 pub(crate) struct Bulkhead {
     permits: Arc<Semaphore>,
+    /// For calls that may call tools, of which there are fewer.
+    calling: Arc<Semaphore>,
     /// For checks beside the threads that serve.
     pub(crate) checks: Arc<Semaphore>,
     pub(crate) log_rate: Arc<LogRate>,
@@ -80,6 +82,7 @@ impl Bulkhead {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(limits.component_concurrency as usize)),
+            calling: Arc::new(Semaphore::new(CALLING_SHARE as usize)),
             checks: Arc::new(Semaphore::new(COMPONENT_PERMITS)),
             log_rate: Arc::default(),
         }
@@ -92,11 +95,11 @@ impl Bulkhead {
         kind: CallKind,
         deadline: Instant,
     ) -> Result<Arc<Permits>, Busy> {
-        let component = permit(&self.permits, deadline).await.ok_or(Busy::Component)?;
-        let free = match kind {
-            CallKind::Plain => &slots.calls,
-            CallKind::CallsTools => &slots.calling,
+        let (own, free) = match kind {
+            CallKind::Plain => (&self.permits, &slots.calls),
+            CallKind::CallsTools => (&self.calling, &slots.calling),
         };
+        let component = permit(own, deadline).await.ok_or(Busy::Component)?;
         let slot = permit(free, deadline).await.ok_or(Busy::Host)?;
         Ok(Arc::new(Permits { _component: component, _slot: slot }))
     }

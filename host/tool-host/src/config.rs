@@ -43,6 +43,9 @@ pub struct Config {
     /// Whether to note down what components want that they are not granted, for [`ToolHost::learned`](crate::ToolHost).
     /// Everything is loaded then, and nothing more is granted.
     pub learn: bool,
+    /// Whether to remember, beside the compiled components, which file has which tools and what served last. For services:
+    /// whoever only looks must not change what a restart finds.
+    pub remembers: bool,
     /// Is told of calls and swaps.
     pub observer: Arc<dyn Observer>,
 }

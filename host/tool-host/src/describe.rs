@@ -19,7 +19,7 @@ use crate::definition::Definition;
 use crate::error::{LoadError, detail};
 use crate::runtime::Runtime;
 use crate::schema::Budget;
-use crate::surface::{Surface, described};
+use crate::surface::{Moves, Surface, described};
 
 /// Longest a component may take to describe itself. Those that carry an interpreter start it first.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -91,7 +91,7 @@ async fn ask(
         toolbox: ToolboxState::default(),
     };
     let call = async {
-        let mut store = runtime.sandbox.store(caller, false)?;
+        let mut store = runtime.sandbox.store(caller, Moves::Text)?;
         let instance = pre.instantiate_async(&mut store).await?;
         instance.agent_tool_tool().call_describe(&mut store).await
     };

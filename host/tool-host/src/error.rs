@@ -79,6 +79,11 @@ pub enum LoadError {
         /// What it would be granted.
         what: &'static str,
     },
+    /// The policy speaks of the component's name and means other builds.
+    #[error(
+        "is another build than those that the policy (TOOLS_POLICY) has lines for: the log has the lines for this one"
+    )]
+    OtherBuild,
     /// The policy lets the component keep values, and there is nowhere to keep them.
     #[error(
         "may keep values by its lines of the policy, and this service has no store for them: set DATABASE_URL or REDIS_URL, or take key-value out of the lines"

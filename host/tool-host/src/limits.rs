@@ -58,7 +58,10 @@ pub(crate) const DESCRIBE_SLOTS: u32 = 2;
 
 /// Calls that may call tools, at the same time. They have instances of their own, so that they never hold what the calls
 /// wait for that they make: those cannot call further.
-pub(crate) const CALLING_SLOTS: u32 = 16;
+pub(crate) const CALLING_SLOTS: u32 = 32;
+
+/// How many of them one component may hold, so that one whose calls hang leaves some to others.
+pub(crate) const CALLING_SHARE: u32 = 24;
 
 /// Most elements of all tables of a component together, and so of each: components that carry an interpreter
 /// have some ten thousand.

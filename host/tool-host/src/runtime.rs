@@ -1,6 +1,7 @@
 //! What all components of a tool host share, part by part.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
 use agent_core::ports::KeyValueStore;
@@ -43,6 +44,8 @@ pub(crate) struct Runtime {
     pub(crate) users: UserNames,
     /// Answers that are given again.
     pub(crate) pure_answers: PureAnswers,
+    /// Whether restarts are to find what served.
+    pub(crate) remembers: bool,
     /// Who is told of calls and swaps.
     pub(crate) observer: Arc<dyn Observer>,
 }
@@ -61,6 +64,7 @@ impl Runtime {
             key_value: config.key_value,
             users: UserNames::new(config.user_names_key.as_ref()),
             pure_answers: PureAnswers::new(),
+            remembers: config.remembers,
             observer: config.observer,
             sandbox,
         })
@@ -72,7 +76,7 @@ impl Runtime {
         component: &Arc<str>,
         caller: &Principal,
         granted: Option<&Granted>,
-        deadline: Instant,
+        (deadline, operations): (Instant, Arc<AtomicU32>),
     ) -> KeyValueState {
         let own = || {
             let rule = granted?.key_value()?;
@@ -82,7 +86,7 @@ impl Runtime {
                 (Scope::User, None) => Whose::Nobodys,
             };
             let (store, component) = (self.key_value.clone()?, component.clone());
-            Some(OwnSpace { store, component, whose, quota: rule.bytes, deadline, operations: 0 })
+            Some(OwnSpace { store, component, whose, quota: rule.bytes, deadline, operations })
         };
         KeyValueState(own())
     }

@@ -10,12 +10,16 @@ use crate::call::{CallState, Caller};
 use crate::capability::{CapabilitySet, Linkers};
 use crate::engine::{self, Allocation};
 use crate::limits::Limits;
+use crate::surface::Moves;
 
 /// What a guest may move to the host at once beyond its output: the lists and records around it.
 const OUTPUT_SLACK_BYTES: usize = 64 << 10;
 
 /// What a guest may move to the host as typed values: each element of a list takes some 40 bytes until it is JSON.
-const TYPED_BYTES: usize = 16 << 20;
+const VALUE_BYTES: usize = 4 << 20;
+
+/// The same with flags among the values: wasmtime counts the bytes of their names, and each becomes a text.
+const FLAG_BYTES: usize = 512 << 10;
 
 /// Makes stores.
 pub(crate) struct Sandbox {
@@ -57,9 +61,13 @@ impl Sandbox {
     }
 
     /// A store for one call. Typed values take more room on their way to the host than their text.
-    pub(crate) fn store(&self, caller: Caller, is_typed: bool) -> wasmtime::Result<Store<CallState>> {
+    pub(crate) fn store(&self, caller: Caller, moves: Moves) -> wasmtime::Result<Store<CallState>> {
         let most_at_once = caller.limits.output_bytes.saturating_add(OUTPUT_SLACK_BYTES);
-        let most_at_once = if is_typed { most_at_once.max(TYPED_BYTES) } else { most_at_once };
+        let most_at_once = match moves {
+            Moves::Text => most_at_once,
+            Moves::Values => VALUE_BYTES,
+            Moves::Flags => FLAG_BYTES,
+        };
         let fuel = caller.fuel();
         let mut store = Store::new(&self.engine, CallState::new(caller));
         store.limiter(|state| &mut state.limiter);

@@ -1,7 +1,7 @@
 //! One immutable tool set: what a run sees from its start to its end.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::ports::{ToolRequest, ToolSet};
 use agent_core::words::{Catalog, Principal, ToolOutcome, ToolReceipt, ToolReturn, ToolSpec};
@@ -46,17 +46,22 @@ impl Serving {
         }
         let caller = as_caller(caller);
         let digest = self.all.policy.admission_digest(&caller);
-        let mut kept = self.of_audiences.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = kept.get(&digest) {
+        if let Some(own) = self.of_audiences().get(&digest) {
             return own.clone();
         }
+        // Made without the lock: two callers may make the same one, of which the first is kept.
         let admitted = self.all.components.iter().filter(|component| self.all.admits(component, &caller));
         let own =
             Snapshot::under(self.all.runtime.clone(), admitted.cloned().collect(), self.all.policy.clone());
+        let mut kept = self.of_audiences();
         if kept.len() >= MOST_AUDIENCES {
             kept.clear();
         }
         kept.entry(digest).or_insert(Arc::new(own)).clone()
+    }
+
+    fn of_audiences(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Snapshot>>> {
+        self.of_audiences.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -105,7 +110,11 @@ impl Snapshot {
 
     fn admits(&self, component: &Component, caller: &Caller<'_>) -> bool {
         let Identity { name, digest, signer } = component.identity();
-        self.policy.find(name, digest, signer).is_none_or(|entry| entry.audience.admits(caller))
+        let entry = self.policy.find(name, digest, signer);
+        entry.map_or_else(
+            || !self.policy.means_others(name, digest, signer),
+            |entry| entry.audience.admits(caller),
+        )
     }
 
     /// Whether it is the tool set of these components under this policy.

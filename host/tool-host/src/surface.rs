@@ -33,6 +33,17 @@ pub(crate) enum Prepared<'a> {
     Typed { pre: &'a InstancePre<CallState>, function: &'a TypedFunction, parameters: Vec<Val> },
 }
 
+/// How values get from a guest to the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moves {
+    /// As one text.
+    Text,
+    /// One by one.
+    Values,
+    /// One by one, and flags among them.
+    Flags,
+}
+
 /// What a tool returned.
 pub(crate) enum Returned {
     /// JSON text.
@@ -66,9 +77,15 @@ impl Surface {
         Ok(Self::Typed { pre, functions })
     }
 
-    /// Whether values move to the host one by one instead of as one text.
-    pub(crate) fn is_typed(&self) -> bool {
-        matches!(self, Self::Typed { .. })
+    /// How what a tool returns moves to the host.
+    pub(crate) fn moves(&self, tool: &str) -> Moves {
+        match self {
+            Self::Contract(_) => Moves::Text,
+            Self::Typed { functions, .. } => match functions.get(tool) {
+                Some(function) if !function.tool.returns_flags() => Moves::Values,
+                _ => Moves::Flags,
+            },
+        }
     }
 
     /// A call, or what is wrong with its arguments. Absent if there is no such tool.

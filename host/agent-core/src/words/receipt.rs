@@ -108,6 +108,10 @@ pub struct ReceiptDetail {
     /// Whether the component, or one whose tool it called, can tell users apart: then the answer may be one user's.
     #[serde(skip_serializing_if = "is_false")]
     pub per_user: bool,
+    /// Whether the call may have changed something outside of itself: the tool does not call itself read-only, and its
+    /// component may send requests or keep values.
+    #[serde(skip_serializing_if = "is_false")]
+    pub effects: bool,
 }
 
 /// What a call exchanged with one host.
@@ -145,10 +149,11 @@ impl ToolReceipt {
         self.detail.as_ref()?.code.as_deref()
     }
 
-    /// Whether the answer may be one user's, and is not to be given to others. What an interrupted call has reached is
-    /// not known.
+    /// Whether the answer is not to be given to others, or again: it may be one user's, or say that something was done
+    /// which would not be done then. What an interrupted call has reached is not known.
     pub fn is_per_user(&self) -> bool {
-        self.outcome == ToolOutcome::Interrupted || self.detail.as_ref().is_some_and(|detail| detail.per_user)
+        let is_own = |detail: &ReceiptDetail| detail.per_user || detail.effects;
+        self.outcome == ToolOutcome::Interrupted || self.detail.as_deref().is_some_and(is_own)
     }
 
     /// The detail, to be added to.
@@ -246,6 +251,7 @@ mod tests {
             attempts: 2,
             cached: true,
             per_user: true,
+            effects: true,
         };
         ToolReceipt {
             component: Some("c@sha256:1".into()),

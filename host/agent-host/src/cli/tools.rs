@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tool_host::{NoObserver, Observer, ToolHost, ToolListing};
 
 use super::Exit;
-use crate::config::{Agent, Log, ProcessEnv, Tools};
+use crate::config::{Agent, Log, ProcessEnv, Stores, Tools};
 use crate::telemetry::{self, Destination};
 use crate::wire;
 
@@ -42,7 +42,7 @@ enum Command {
     /// Only --with grants anything meanwhile. Exits with 0 when nothing more was asked for, else with 1: then print again
     /// --with what was printed and mended. Why a request was refused stands on the standard error.
     #[command(
-        after_help = "For example: agent-host tools learn http_fetch '{\"url\": \"https://example.org/\"}' > policy.toml"
+        after_help = "For example: agent-host tools learn fetch '{\"url\": \"https://example.org/\"}' > policy.toml"
     )]
     Learn(learn::Arguments),
     /// Sign components, so that a policy can trust their signer instead of each digest
@@ -88,8 +88,9 @@ async fn load(
         token_budget: Agent::token_budget_of(&ProcessEnv)?,
         guest_runtime,
         observer,
-        kept: wire::Kept::default(),
+        kept: wire::kept_by(&Stores::from_vars(&ProcessEnv)?).await?,
         learn,
+        remembers: false,
     })
     .await?;
     // The start itself does not wait for what has to be compiled.

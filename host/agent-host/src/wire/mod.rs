@@ -90,6 +90,7 @@ pub async fn build(
         observer: tools::counted(metrics.tools()),
         kept: kept(config, &stores)?,
         learn: false,
+        remembers: true,
     });
     let tools = Arc::new(tools.await.map_err(WireError::Tools)?);
     let schema = Schema::new(stores.database.is_none());
@@ -141,6 +142,16 @@ fn kept(config: &Config, stores: &stores::Opened) -> Result<Kept, WireError> {
     // Without Variant B there are no users.
     let user_names_key = config.variant_b.as_ref().map(|needs| needs.jwt_secret.clone());
     Ok(Kept { key_value, user_names_key })
+}
+
+/// What components may keep when no service runs: in the same stores, whose tables are made if they are not there.
+pub(crate) async fn kept_by(config: &config::Stores) -> Result<Kept, WireError> {
+    // There is one TLS backend in this process; only a second call could fail.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let stores = stores::open(config).await?;
+    let schema = Schema::new(stores.database.is_none());
+    prepare(stores.database.as_ref(), &schema).await?;
+    Ok(Kept { key_value: stores::key_value(config, &stores)?, user_names_key: None })
 }
 
 /// The circuit of the agent and the places for its runs, which all variants and the queue's worker share.

@@ -26,6 +26,8 @@ pub struct ToolsStart<'a> {
     pub kept: Kept,
     /// Whether to note down what components want that they are not granted, instead of refusing them.
     pub learn: bool,
+    /// Whether a restart is to find what served.
+    pub remembers: bool,
 }
 
 /// What components may keep, and whom they know. By default nothing and nobody.
@@ -45,7 +47,7 @@ pub(super) fn counted(metrics: Arc<ToolMetrics>) -> Arc<dyn Observer> {
 
 /// Starts a tool host. Components that cannot be loaded are its faults, not its errors.
 pub async fn start_observed(start: ToolsStart<'_>) -> Result<ToolHost, StartError> {
-    let ToolsStart { config, token_budget, guest_runtime, observer, kept, learn } = start;
+    let ToolsStart { config, token_budget, guest_runtime, observer, kept, learn, remembers } = start;
     ToolHost::start(tool_host::Config {
         folder: config.folder.clone(),
         cache: config.cache.clone(),
@@ -68,6 +70,7 @@ pub async fn start_observed(start: ToolsStart<'_>) -> Result<ToolHost, StartErro
         key_value: kept.key_value,
         user_names_key: kept.user_names_key,
         learn,
+        remembers,
         observer,
     })
     .await

@@ -97,6 +97,7 @@ async fn start(folder: &Path, policy: PolicyFile, guest_runtime: &tokio::runtime
         key_value: None,
         user_names_key: None,
         learn: false,
+        remembers: true,
         observer: Arc::new(NoObserver),
     };
     let host = ToolHost::start(config).await.unwrap();

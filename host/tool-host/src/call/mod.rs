@@ -58,7 +58,10 @@ pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: Tool
         drop(report);
         match attempts.end(runtime, tool, ended) {
             Some(pause) => tokio::time::sleep(pause).await,
-            None => return attempts.into_return(tool, &request, call.start, &progress),
+            None => {
+                let policy = runtime.grants.current();
+                return attempts.into_return(tool, &request, call.start, (&progress, policy.digest()));
+            }
         }
     }
 }
@@ -119,8 +122,7 @@ impl Call<'_> {
         let (runtime, tool) = ((*runtime).clone(), (*tool).clone());
         let admitted = Admitted { runtime, tool, granted, limits, allowed, deadline, permits };
         let (outer, asked) = nested.map(nested::open).unzip();
-        let caller = self.caller(&admitted, progress, outer);
-        attempts.may_reach(caller.requests.as_ref());
+        let caller = self.caller(&admitted, progress, outer, attempts);
         let mut arguments = request.call.arguments.to_string();
         if !is_checked {
             arguments = admitted.check_arguments(arguments).await?;
@@ -153,7 +155,13 @@ impl Call<'_> {
     }
 
     /// For whom the guest runs, and what it runs with.
-    fn caller(&self, admitted: &Admitted, progress: &Arc<Progress>, outer: Option<Outer>) -> Caller {
+    fn caller(
+        &self,
+        admitted: &Admitted,
+        progress: &Arc<Progress>,
+        outer: Option<Outer>,
+        attempts: &mut Attempts,
+    ) -> Caller {
         let Self { runtime, tool, request, .. } = self;
         let Admitted { granted, limits, deadline, .. } = admitted;
         let (component, deadline) = (&tool.component, *deadline);
@@ -171,8 +179,13 @@ impl Call<'_> {
             deadline,
             progress: progress.clone(),
             log_rate: component.bulkhead.log_rate.clone(),
-            requests: granted.as_deref().and_then(|granted| runtime.grants.begin(granted, deadline)),
-            key_value: runtime.key_value_of(&component.name, request.principal, granted.as_deref(), deadline),
+            requests: attempts.requests(runtime),
+            key_value: runtime.key_value_of(
+                &component.name,
+                request.principal,
+                granted.as_deref(),
+                (deadline, attempts.operations()),
+            ),
             toolbox: ToolboxState(outer),
             granted: granted.clone(),
             limits: limits.clone(),

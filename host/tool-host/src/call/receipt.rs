@@ -1,6 +1,7 @@
 //! What is known of a call while attempts at it are made, and the receipt that is made of it.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::ToolRequest;
@@ -23,7 +24,10 @@ pub(super) struct Attempts {
     waited: Option<Duration>,
     deadline: Option<Instant>,
     granted: Option<Arc<Granted>>,
-    reached: Option<egress::ReceiptReader>,
+    /// The requests of all attempts under the same grants: they share one budget and one receipt.
+    requests: Option<(Arc<Granted>, Arc<egress::Call>)>,
+    /// Operations on kept values, of all attempts.
+    operations: Arc<AtomicU32>,
     /// The call, if its answer may be kept or was.
     pure: Option<PureCall>,
     is_cached: bool,
@@ -64,9 +68,22 @@ impl Attempts {
         self.waited = self.begun.map(|begun| begun.elapsed());
     }
 
-    /// It may send requests.
-    pub(super) fn may_reach(&mut self, requests: Option<&egress::Call>) {
-        self.reached = requests.map(egress::Call::receipt_reader);
+    /// What it may send requests with.
+    pub(super) fn requests(&mut self, runtime: &Runtime) -> Option<Arc<egress::Call>> {
+        let granted = self.granted.as_ref()?;
+        if let Some((before, requests)) = &self.requests
+            && Arc::ptr_eq(before, granted)
+        {
+            return Some(requests.clone());
+        }
+        let requests = Arc::new(runtime.grants.begin(granted, self.deadline?)?);
+        self.requests = Some((granted.clone(), requests.clone()));
+        Some(requests)
+    }
+
+    /// Where its operations on kept values are counted.
+    pub(super) fn operations(&self) -> Arc<AtomicU32> {
+        self.operations.clone()
     }
 
     /// It has ended. Returns how long to wait before the next one; nothing when it was the last.
@@ -94,14 +111,17 @@ impl Attempts {
         tool: &Tool,
         request: &ToolRequest<'_>,
         start: Instant,
-        progress: &Progress,
+        (progress, policy): (&Progress, &str),
     ) -> ToolReturn {
         let mut receipt = ToolReceipt::new(request.call.name.clone(), ToolOutcome::HostError);
         receipt.component = Some(tool.component.id.clone());
         receipt.duration_ms = milliseconds(start.elapsed());
         let mut detail = self.detail(progress);
+        detail.policy = Some(policy.to_owned());
         detail.per_user = tool.component.tells_users_apart
             || self.granted.as_ref().is_some_and(|granted| granted.keeps_data_of_users());
+        let reaches_out = |want: &Want| matches!(want, Want::Http | Want::KeyValue);
+        detail.effects = !tool.definition.is_read_only && tool.component.wants.iter().any(reaches_out);
         let content = match self.ended {
             Some(Ok(value)) => {
                 receipt.outcome = ToolOutcome::Ok;
@@ -125,7 +145,6 @@ impl Attempts {
         let cost = progress.cost();
         let has_run = self.made > 0;
         let mut detail = ReceiptDetail {
-            policy: self.granted.as_ref().map(|granted| granted.digest().to_owned()),
             waited_ms: self.waited.map(milliseconds),
             instantiate_ms: has_run.then(|| milliseconds(cost.instantiate)),
             run_ms: has_run.then(|| milliseconds(cost.run)),
@@ -135,8 +154,8 @@ impl Attempts {
             cached: self.is_cached,
             ..ReceiptDetail::default()
         };
-        if let Some(reached) = &self.reached {
-            reached.receipt().describe(&mut detail);
+        if let Some((_, requests)) = &self.requests {
+            requests.receipt().describe(&mut detail);
         }
         detail
     }

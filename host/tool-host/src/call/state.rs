@@ -50,7 +50,7 @@ pub(crate) struct Caller {
     pub(crate) limits: Limits,
     pub(crate) granted: Option<Arc<Granted>>,
     /// The requests of the call.
-    pub(crate) requests: Option<egress::Call>,
+    pub(crate) requests: Option<Arc<egress::Call>>,
     pub(crate) key_value: KeyValueState,
     pub(crate) toolbox: ToolboxState,
 }

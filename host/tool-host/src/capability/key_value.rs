@@ -1,6 +1,7 @@
 //! `agent:tool/key-value`: values that outlive the call, in the space that the policy gives the component.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{KeyValueError, KeyValueStore, Space};
@@ -27,7 +28,8 @@ pub(crate) struct OwnSpace {
     /// Most bytes of the space.
     pub(crate) quota: u64,
     pub(crate) deadline: Instant,
-    pub(crate) operations: u32,
+    /// How many the call has made, in all attempts.
+    pub(crate) operations: Arc<AtomicU32>,
 }
 
 /// Whose values they are.
@@ -63,12 +65,11 @@ impl OwnSpace {
 
 impl KeyValueState {
     /// The space for one more operation.
-    fn own(&mut self) -> Result<&OwnSpace, Fault> {
-        let Some(own) = &mut self.0 else {
+    fn own(&self) -> Result<&OwnSpace, Fault> {
+        let Some(own) = &self.0 else {
             return Err(fault("denied", "the operator does not let this tool keep values"));
         };
-        own.operations += 1;
-        if own.operations > MOST_OPERATIONS {
+        if own.operations.fetch_add(1, Ordering::Relaxed) >= MOST_OPERATIONS {
             let text = format!("one call may make {MOST_OPERATIONS} operations");
             return Err(fault("denied", &text));
         }

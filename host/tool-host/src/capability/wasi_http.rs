@@ -49,10 +49,10 @@ pub(super) fn link<T: WasiHttpView + 'static>(linker: &mut Linker<T>) -> wasmtim
 
 impl HttpState {
     /// Refusals are lines of `log`.
-    pub(crate) fn new(call: Option<Call>, log: LogState) -> Self {
+    pub(crate) fn new(call: Option<Arc<Call>>, log: LogState) -> Self {
         let mut ctx = WasiHttpCtx::new();
         ctx.set_field_size_limit(FIELD_BYTES);
-        Self { ctx, hooks: Outgoing { call: call.map(Arc::new), log, failures: Arc::default() } }
+        Self { ctx, hooks: Outgoing { call, log, failures: Arc::default() } }
     }
 
     /// The view that `wasi:http` works with.

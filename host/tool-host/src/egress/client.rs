@@ -49,16 +49,6 @@ pub(crate) struct Call {
     _running: watch::Sender<()>,
 }
 
-/// Reads what a call has reached.
-pub(crate) struct ReceiptReader(Arc<CallState>);
-
-impl ReceiptReader {
-    /// What was reached so far.
-    pub(crate) fn receipt(&self) -> Receipt {
-        self.0.ledger.receipt()
-    }
-}
-
 impl Default for EgressBounds {
     fn default() -> Self {
         Self { exchanges: 256, lookups: LookupBounds::default(), pool: PoolBounds::default() }
@@ -141,11 +131,6 @@ impl Call {
     /// What was reached so far.
     pub(crate) fn receipt(&self) -> Receipt {
         self.state.ledger.receipt()
-    }
-
-    /// To read that when the call has ended. It keeps no connection open.
-    pub(crate) fn receipt_reader(&self) -> ReceiptReader {
-        ReceiptReader(self.state.clone())
     }
 
     /// For outputs, errors and log lines of the call.

@@ -136,11 +136,6 @@ pub(crate) struct Times {
 }
 
 impl Grant {
-    /// Names the component and everything that it is granted.
-    pub(crate) fn digest(&self) -> &str {
-        &self.digest
-    }
-
     /// `digest` is that of the component and of everything the grant says. Connections are shared by calls under the
     /// same digest only, so a grant that was narrowed uses none that an earlier one opened.
     pub(crate) fn new(

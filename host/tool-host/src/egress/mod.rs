@@ -38,7 +38,7 @@ mod task;
 mod tests;
 
 pub(crate) use address::is_private;
-pub(crate) use client::{Call, Egress, EgressBounds, ReceiptReader};
+pub(crate) use client::{Call, Egress, EgressBounds};
 pub(crate) use connect::Tls;
 pub(crate) use error::{EgressError, ErrorKind};
 pub(crate) use grant::{

@@ -95,11 +95,6 @@ impl Granted {
         self.limits.fuel
     }
 
-    /// Names the grants: `sha256:` and hex.
-    pub(crate) fn digest(&self) -> &str {
-        self.http.digest()
-    }
-
     /// Whether there is a secret of that name.
     pub(crate) fn has_secret(&self, name: &str) -> bool {
         let has = self.policy.secret_names().contains(name);

@@ -195,7 +195,21 @@ impl Grants {
             );
             return Err(refusal(*first));
         }
+        if policy.means_others(name, digest, signer) && self.learning.is_none() {
+            let base = suggest::base(&policy, (name, digest), signer);
+            let lines = suggest::lines((name, digest), base.map(|entry| &***entry), &[]);
+            let policy = self.file_name();
+            tracing::warn!(
+                component = name,
+                policy,
+                "the policy has lines for other builds of it only. What it says of them, for this one:\n{lines}"
+            );
+            return Err(LoadError::OtherBuild);
+        }
         let Some(entry) = entry else { return Ok(()) };
+        if self.learning.is_some() {
+            return Ok(());
+        }
         if entry.key_value.is_some() && wants.contains(&Want::KeyValue) && !self.means.keeps_values {
             return Err(LoadError::NoKeyValueStore);
         }
@@ -222,6 +236,9 @@ impl Grants {
             None => return Ok(None),
         };
         let Identity { name, digest, signer } = component;
+        if self.learning.is_none() && current.means_others(name, digest, signer) {
+            return Err("the policy has lines for other builds of it only".into());
+        }
         // Each by itself: what only one of them grants is not granted, but whom one of them keeps out stays out.
         let mut entries = [pinned, &*current].into_iter().filter_map(|one| one.find(name, digest, signer));
         if !entries.all(|entry| entry.audience.admits(&as_caller(caller))) {
@@ -230,6 +247,11 @@ impl Grants {
         let effective = pinned.effective(&current, (name, digest), signer);
         let bare = || EffectivePolicy::new(Arc::new(Entry::new(ComponentPolicy::bare(name, digest))));
         let Some(policy) = effective.or_else(|| self.learning.is_some().then(bare)) else { return Ok(None) };
+        if policy.limits(&self.host).fuel.is_some() && !self.means.counts_fuel && self.learning.is_none() {
+            return Err(
+                "the policy bounds its instructions, and nobody counts them (TOOL_FUEL_METERING)".into()
+            );
+        }
         if let Some(granted) = self.kept().get(&*policy.digest()) {
             return Ok(Some(granted.clone()));
         }

@@ -88,7 +88,8 @@ enum Input {
 
 impl Inventory {
     pub(crate) async fn new(runtime: Arc<Runtime>, path: PathBuf, most_tokens: u64) -> Self {
-        let memory = runtime.cache.folder().map(|folder| Memory::new(folder, &path));
+        let folder = runtime.cache.folder().filter(|_| runtime.remembers);
+        let memory = folder.map(|folder| Memory::new(folder, &path));
         let remembered = match memory.clone() {
             Some(memory) => blocking(move || Ok(memory.read())).await.unwrap_or_default(),
             None => BTreeMap::new(),

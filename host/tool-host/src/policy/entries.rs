@@ -78,6 +78,12 @@ impl Policy {
         bound.max_by_key(|entry| !entry.binding.digests.is_empty())
     }
 
+    /// Whether the policy speaks of that name and means other files. Then it says nothing good of this one: served as if
+    /// nothing had been said, it would be for everybody and without limits.
+    pub(crate) fn means_others(&self, name: &str, digest: &str, signer: Option<&VerifiedSigner>) -> bool {
+        !self.named(name).is_empty() && self.find(name, digest, signer).is_none()
+    }
+
     /// The entries of that name, whatever they are bound to.
     pub(crate) fn named(&self, name: &str) -> &[Arc<Entry>] {
         let begin = self.entries.partition_point(|entry| entry.name.as_str() < name);

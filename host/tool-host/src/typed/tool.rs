@@ -35,6 +35,11 @@ pub(crate) struct Failed {
 }
 
 impl TypedTool {
+    /// Whether what the function returns may have flags, each of which becomes a text of its own on its way.
+    pub(crate) fn returns_flags(&self) -> bool {
+        self.result.as_ref().is_some_and(WitType::has_flags)
+    }
+
     /// The parameters of a call, in the function's order. Needs about 40 bytes for each element of a list.
     pub(crate) fn encode(&self, arguments: &Value) -> Result<Vec<Val>, Mismatch> {
         let fields = encode::members(&self.parameters, arguments)?;

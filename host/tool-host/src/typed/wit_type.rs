@@ -44,6 +44,23 @@ pub(super) enum WitType {
     Flags(Vec<String>),
 }
 
+impl WitType {
+    /// Whether there are flags in it.
+    pub(super) fn has_flags(&self) -> bool {
+        let boxed = |part: &Option<Box<Self>>| part.as_ref().is_some_and(|part| part.has_flags());
+        match self {
+            Self::Flags(_) => true,
+            Self::List(part, _) | Self::Option(part) => part.has_flags(),
+            Self::Map(key, value) => key.has_flags() || value.has_flags(),
+            Self::Record(fields) => fields.iter().any(|field| field.ty.has_flags()),
+            Self::Tuple(parts) => parts.iter().any(Self::has_flags),
+            Self::Variant(cases) => cases.iter().any(|case| case.ty.as_ref().is_some_and(Self::has_flags)),
+            Self::Result { ok, err } => boxed(ok) || boxed(err),
+            _ => false,
+        }
+    }
+}
+
 /// An integer type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Integer {

@@ -102,7 +102,10 @@ async fn values_are_kept_under_a_grant_for_each_user_or_for_all() {
     assert_eq!(ok(&keep(&alice, json!("hers")).await)["value"], "hers");
     assert_eq!(ok(&keep(&bob, Value::Null).await)["value"], Value::Null);
     assert_eq!(ok(&keep(&alice, Value::Null).await)["value"], "hers");
-    assert!(keep(&alice, Value::Null).await.receipt.is_per_user());
+    let receipt = keep(&alice, Value::Null).await.receipt;
+    assert!(receipt.is_per_user());
+    let detail = receipt.detail.unwrap();
+    assert!(detail.effects && detail.per_user && detail.policy.unwrap().starts_with("sha256:"));
     let nobody = keep(Principal::nobody(), Value::Null).await;
     assert!(nobody.content.starts_with("Error: denied: "), "{}", nobody.content);
     let full = keep(&alice, json!("x".repeat(20))).await;
@@ -198,6 +201,23 @@ async fn who_may_not_use_a_component_does_not_have_its_tools() {
     ok(&calculate().await);
     granted.change(&entry("calculator", &calculator, "users = [\"carol\"]")).await;
     let denied = calculate().await;
+    assert!(denied.content.starts_with("Error: denied: the operator"), "{}", denied.content);
+}
+
+/// An upgrade must not lift what the policy says of the name.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_build_than_the_policy_means_serves_nobody() {
+    let calculator = built("tools", "calculator");
+    let policy = entry("calculator", b"another build", "tiers = [\"premium\"]");
+    let granted = WithPolicy::start(&[("calculator.wasm", &calculator)], "# nothing").await;
+    let nobody = Principal::nobody();
+    let set = granted.host.host.current_for(nobody);
+    ok(&call_as(&*set, nobody, "calculate", json!({"expression": "1+1"})).await);
+    granted.change(&policy).await;
+    let faults = granted.host.faults();
+    assert!(faults[0].contains("is another build than those that the policy"), "{faults:?}");
+    assert_eq!(granted.names_for(nobody), Vec::<String>::new());
+    let denied = call_as(&*set, nobody, "calculate", json!({"expression": "2+2"})).await;
     assert!(denied.content.starts_with("Error: denied: the operator"), "{}", denied.content);
 }
 

@@ -58,6 +58,7 @@ pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Conf
         key_value: None,
         user_names_key: None,
         learn: false,
+        remembers: true,
         observer,
     }
 }

@@ -53,6 +53,23 @@ fn ok(returned: &ToolReturn) -> Value {
     serde_json::from_str(&returned.content).unwrap()
 }
 
+/// What it calls may not bear being called twice, whatever it says of itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_calls_others_is_not_called_again_by_the_host() {
+    let (caller, keeper) = (misbehaving("calls-tools"), misbehaving("keeps-values"));
+    let policy = entry("calls-tools", &caller, "toolbox = true")
+        + &entry("keeps-values", &keeper, "key-value = { scope = \"component\" }");
+    let files: &[(&str, &[u8])] = &[("calls-tools.wasm", &caller), ("keeps-values.wasm", &keeper)];
+    let host = WithPolicy::start(files, &policy).await;
+    let tools = host.host.host.current_for(Principal::nobody());
+    let pay = json!({"name": "fail_first_destructive", "arguments": {"key": "k", "first": 9}});
+    let failed = call(&tools, "call_tool_or_fail", pay.clone(), 9).await;
+    assert_eq!((failed.receipt.outcome, failed.receipt.code()), (ToolOutcome::Failed, Some("unavailable")));
+    assert_eq!(failed.receipt.detail.unwrap().attempts, 1);
+    let count = json!({"name": "keep", "arguments": {"key": "k", "value": null}});
+    assert_eq!(ok(&call(&tools, "call_tool", count, 9).await)["answer"]["value"], "1");
+}
+
 async fn host() -> WithPolicy {
     let (caller, calculator) = (misbehaving("calls-tools"), built("tools", "calculator"));
     let policy = entry("calls-tools", &caller, "toolbox = true");

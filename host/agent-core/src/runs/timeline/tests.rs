@@ -81,6 +81,7 @@ fn fetched() -> ReceiptDetail {
         refusals: vec!["the policy does not allow http://localhost".into()],
         unlisted_refusals: 4,
         secrets: vec!["search-key".into()],
+        effects: true,
         redactions: 1,
         attempts: 2,
         cached: true,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use agent_core::ports::{ToolFault, ToolRequest, Toolbox as _};
-use agent_core::words::{ToolCall, ToolOutcome, ToolReturn};
+use agent_core::words::{Principal, ToolCall, ToolOutcome, ToolReturn};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Map, Value};
@@ -24,6 +24,15 @@ pub(crate) struct Arguments {
     /// Its arguments, a JSON object; - reads them from the standard input
     #[arg(default_value = "{}")]
     arguments: String,
+    /// Call it as this user
+    #[arg(long)]
+    user: Option<String>,
+    /// Of this tier
+    #[arg(long)]
+    tier: Option<String>,
+    /// In this role
+    #[arg(long)]
+    role: Option<String>,
     /// Say on the standard error what ran and what it cost
     #[arg(short, long)]
     verbose: bool,
@@ -50,7 +59,13 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
         ToolCall { id: "call_1".into(), name: arguments.tool.clone(), arguments: Value::Object(object) };
     // Twice what the host allows, so that it is the tool's own limit that ends a call, as it does in a service.
     let deadline = Instant::now() + config.timeout * 2;
-    let returned = tools.call(ToolRequest::outside_of_runs("command-line", &call, deadline)).await;
+    let caller = Principal {
+        user_id: arguments.user.clone(),
+        tier: arguments.tier.clone(),
+        role: arguments.role.clone(),
+    };
+    let request = ToolRequest::outside_of_runs("command-line", &call, deadline);
+    let returned = tools.call(ToolRequest { principal: &caller, ..request }).await;
     print(&(plain(&returned.content) + "\n"))?;
     let succeeded = returned.receipt.outcome == ToolOutcome::Ok;
     if arguments.verbose {

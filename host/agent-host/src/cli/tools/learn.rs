@@ -43,7 +43,8 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
     let returned =
         host.everything().call(ToolRequest::outside_of_runs("command-line", &call, deadline)).await;
     let Some(learned) = host.learned(&arguments.tool) else {
-        bail!("there is no tool `{}` in {}", arguments.tool, config.folder.display());
+        let names: Vec<_> = host.list().into_iter().map(|tool| tool.tool).collect();
+        bail!("there is no tool `{}` in {}: {}", arguments.tool, config.folder.display(), names.join(", "));
     };
     print(&learned.lines)?;
     let mut errors = io::stderr();
