@@ -41,7 +41,7 @@ enum Command {
     ///
     /// Exits with 1 when a component of TOOLS_DIR cannot be loaded, and says why.
     #[command(alias = "tool")]
-    Tools(tools::Arguments),
+    Tools(Box<tools::Arguments>),
     /// Sign a bearer token for Variant B with JWT_SECRET
     Token(token::Arguments),
     /// Show what a run did

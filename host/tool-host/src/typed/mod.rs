@@ -1,6 +1,6 @@
 //! Typed tools: what a component exports that was built for another host, mapped to JSON Schema and back.
 //!
-//! [`read`] turns each exported function into a [`TypedTool`]. A call is [`TypedTool::encode`] (arguments to values),
+//! [`read()`] turns each exported function into a [`TypedTool`]. A call is [`TypedTool::encode`] (arguments to values),
 //! the function itself with [`TypedTool::results`] for its answer, then [`TypedTool::decode`]. Arguments are an object
 //! with a member for each parameter; the mapping is the same in both directions:
 //!
