@@ -40,11 +40,12 @@ pub(crate) struct PureCall([u8; 32]);
 impl PureCall {
     pub(crate) fn new(component: &str, tool: &str, call: &ToolCall) -> Self {
         let mut hasher = Sha256::new();
-        for part in [component, tool, &call.arguments_digest()] {
+        for part in [component, tool] {
             // With its length before it, no part can be read as the end of another.
             hasher.update((part.len() as u64).to_be_bytes());
             hasher.update(part);
         }
+        call.hash_arguments(&mut hasher);
         Self(hasher.finalize().into())
     }
 }

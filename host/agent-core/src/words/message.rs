@@ -61,9 +61,14 @@ impl ToolCall {
     /// arguments, however they were written.
     pub fn arguments_digest(&self) -> String {
         let mut hasher = Sha256::new();
-        // Neither can fail: a value is always JSON, and hashing takes every byte.
-        let _ = serde_json::to_writer(&mut hasher, &Canonical(&self.arguments));
+        self.hash_arguments(&mut hasher);
         format!("sha256:{:x}", hasher.finalize())
+    }
+
+    /// Hashes the text that [`Self::arguments_digest`] is the digest of.
+    pub fn hash_arguments(&self, hasher: &mut Sha256) {
+        // Neither can fail: a value is always JSON, and hashing takes every byte.
+        let _ = serde_json::to_writer(hasher, &Canonical(&self.arguments));
     }
 }
 

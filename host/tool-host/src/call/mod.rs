@@ -46,10 +46,10 @@ const HEAVY: Duration = Duration::from_millis(1);
 pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: ToolRequest<'_>) -> ToolReturn {
     let call = Call { runtime, tool, request, start: Instant::now() };
     let mut attempts = Attempts::default();
+    let mut begun = call.start;
     loop {
-        let progress = Arc::new(Progress::new(Instant::now(), runtime.sandbox.counts_fuel()));
+        let progress = Arc::new(Progress::new(begun, runtime.sandbox.counts_fuel()));
         let mut report = Report { runtime, tool, progress: &progress, outcome: ToolOutcome::Cancelled };
-        attempts.begin();
         let ended = call.attempt(&progress, &mut attempts).await;
         if let Err(fault) = &ended {
             fault.log(tool, request.request_id);
@@ -57,7 +57,10 @@ pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: Tool
         report.outcome = ended.as_ref().map_or_else(|fault| fault.outcome, |_| ToolOutcome::Ok);
         drop(report);
         match attempts.end(runtime, tool, ended) {
-            Some(pause) => tokio::time::sleep(pause).await,
+            Some(pause) => {
+                tokio::time::sleep(pause).await;
+                begun = Instant::now();
+            }
             None => {
                 let policy = runtime.grants.current();
                 return attempts.into_return(tool, &request, call.start, (&progress, policy.digest()));

@@ -84,6 +84,11 @@ impl Progress {
         }
     }
 
+    /// From the beginning until the store was being made: the wait for permits, and checks.
+    pub(crate) fn waited(&self) -> Duration {
+        Duration::from_nanos(self.begun.load(Relaxed))
+    }
+
     /// Since the call, or this attempt at it, began.
     pub(crate) fn elapsed(&self) -> Duration {
         self.start.elapsed()

@@ -19,9 +19,6 @@ use crate::runtime::Runtime;
 #[derive(Default)]
 pub(super) struct Attempts {
     made: u32,
-    begun: Option<Instant>,
-    /// How long the last one waited for its permits.
-    waited: Option<Duration>,
     deadline: Option<Instant>,
     granted: Option<Arc<Granted>>,
     /// The requests of all attempts under the same grants: they share one budget and one receipt.
@@ -35,11 +32,6 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
-    /// Another one begins.
-    pub(super) fn begin(&mut self) {
-        self.begun = Some(Instant::now());
-    }
-
     /// It is made under these grants, until then.
     pub(super) fn granted(&mut self, granted: Option<Arc<Granted>>, deadline: Instant) {
         (self.granted, self.deadline) = (granted, Some(deadline));
@@ -65,7 +57,6 @@ impl Attempts {
     /// It has its permits: it runs.
     pub(super) fn admitted(&mut self) {
         self.made += 1;
-        self.waited = self.begun.map(|begun| begun.elapsed());
     }
 
     /// What it may send requests with.
@@ -93,9 +84,10 @@ impl Attempts {
         tool: &Tool,
         ended: Result<String, Fault>,
     ) -> Option<Duration> {
-        let left = self.deadline.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()));
-        let pause =
-            ended.as_ref().err().and_then(|fault| retry::pause(&tool.definition, fault, self.made, left));
+        let pause = ended.as_ref().err().and_then(|fault| {
+            let left = self.deadline?.saturating_duration_since(Instant::now());
+            retry::pause(&tool.definition, fault, self.made, left)
+        });
         // What it called may not bear being called twice.
         let pause = pause.filter(|_| !tool.component.wants.contains(&Want::Toolbox));
         if let (Ok(value), Some(pure), false) = (&ended, self.pure.take(), self.is_cached) {
@@ -145,7 +137,7 @@ impl Attempts {
         let cost = progress.cost();
         let has_run = self.made > 0;
         let mut detail = ReceiptDetail {
-            waited_ms: self.waited.map(milliseconds),
+            waited_ms: has_run.then(|| milliseconds(progress.waited())),
             instantiate_ms: has_run.then(|| milliseconds(cost.instantiate)),
             run_ms: has_run.then(|| milliseconds(cost.run)),
             peak_memory_bytes: has_run.then_some(cost.peak_memory_bytes as u64),

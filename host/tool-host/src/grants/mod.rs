@@ -43,6 +43,8 @@ const MOST_KEPT: usize = 1_000;
 pub(crate) struct Grants {
     /// Absent where no file could be named: then nothing is granted.
     store: Option<PolicyStore>,
+    /// What is in force without one.
+    nothing: Arc<Policy>,
     environment: Environment,
     /// Made when a component is first granted something: reading the system's certificates takes milliseconds of a start.
     egress: OnceLock<Egress>,
@@ -82,6 +84,7 @@ impl Grants {
         let store = path.map(|path| PolicyStore::open(path, absence)).transpose()?;
         Ok(Self {
             store,
+            nothing: Arc::new(Policy::empty()),
             environment,
             egress: OnceLock::new(),
             io,
@@ -98,7 +101,7 @@ impl Grants {
 
     /// The policy in force.
     pub(crate) fn current(&self) -> Arc<Policy> {
-        self.store.as_ref().map_or_else(|| Arc::new(Policy::empty()), PolicyStore::current)
+        self.store.as_ref().map_or_else(|| self.nothing.clone(), PolicyStore::current)
     }
 
     /// The file's name, and why it is not what is in force.
