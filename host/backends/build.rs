@@ -12,13 +12,14 @@ use std::process::Command;
 use serde_json::Value;
 
 /// The number in a name is how many keys a script takes: one that takes others has another name.
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 9] = [
     "addStandardJob-9.lua",
     "moveJobFromActiveToWait-9.lua",
     "moveToActive-11.lua",
     "moveToDelayed-11.lua",
     "moveToFinished-14.lua",
     "removeJob-2.lua",
+    "reprocessJob-9.lua",
     "retryJob-11.lua",
     "updateJobScheduler-12.lua",
 ];

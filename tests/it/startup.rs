@@ -146,6 +146,7 @@ async fn each_mistake_alone_keeps_the_service_from_starting() {
         ("TOOL_MEMORY_BYTES", "x"),
         ("TOOL_OUTPUT_BYTES", "x"),
         ("TOOL_FUEL_METERING", "1"),
+        ("TOOLS_RECORD_HTTP", "yes"),
         ("DATABASE_URL", "file.db"),
         ("REDIS_URL", "http://host"),
         ("MONGODB_URL", "host"),

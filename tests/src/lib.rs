@@ -8,9 +8,10 @@
 //! - [`Component`]: the tools we ship, those that misbehave, and files that are no tools.
 //! - [`count_tokens`]: what a text costs a caller of a language model.
 //! - [`Collector`]: takes traces and decodes them.
+//! - [`Events`]: reads event streams.
 //! - [`Upstream`]: an HTTP server that is neither, and remembers what it was sent.
 //! - [`Socket`]: for requests that no HTTP client would send. [`Exposition`]: metrics, read.
-//! - [`Postgres`], [`Redis`]: real servers of our own, which can be stopped (`servers/`).
+//! - [`Postgres`], [`Redis`], [`Registry`]: real servers of our own, which can be stopped (`servers/`).
 //! - [`Process`], [`Log`], [`Task`], [`eventually`]: running things and waiting for them.
 //!
 //! Whatever is started ends when its guard is dropped, and a service whose test fails prints its log. Nothing
@@ -28,6 +29,7 @@ mod artifacts;
 mod caller;
 mod collector;
 mod component;
+mod events;
 mod exposition;
 mod granted;
 mod log;
@@ -45,6 +47,7 @@ pub use artifacts::{agent_host, repository};
 pub use caller::{Answer, Caller};
 pub use collector::{Collector, Span};
 pub use component::Component;
+pub use events::{Events, Sent};
 pub use exposition::Exposition;
 pub use log::Log;
 pub use model::{Gate, Model, Play, Protocol, Request, asks_for, asks_for_all, order, says};
@@ -52,7 +55,7 @@ pub use peer::{Peer, PeerServer, PeerWorker};
 pub use process::{Ended, Process, Signal};
 pub use service::{Builder, Service};
 pub use socket::{ReservedPort, Socket};
-pub use test_servers::{PATIENCE, Postgres, Redis, Task, eventually, within};
+pub use test_servers::{PATIENCE, Postgres, Redis, Registry, Task, eventually, within};
 pub use token::{SECRET, Token, claims, now};
 pub use tokens::count_tokens;
 pub use upstream::{Received, Upstream};

@@ -133,6 +133,12 @@ impl Peer {
         self.produce(&["retry", id, state]).await;
     }
 
+    /// Does what one of Bull Board's buttons does: `pause`, `resume`, `promote` and `remove` with a job's id, `clean` with a
+    /// state, `drain`, `obliterate`.
+    pub async fn operate(&self, action: &[&str]) {
+        self.produce(&[&["operate"], action].concat()).await;
+    }
+
     /// Waits, as BullMQ's own producer would, until a job has ended: `{jobId, returnvalue}` or
     /// `{jobId, failedReason}`.
     pub async fn wait(&self, id: &str) -> Value {

@@ -45,6 +45,8 @@ impl Service {
     pub fn variant_a() -> Builder {
         Builder::new(&["serve"])
             .env("NODE_ENV", "production")
+            // Nobody approves the tools of tests.
+            .env("TOOLS_APPROVAL", "off")
             .env("HOST", "127.0.0.1")
             .env("PORT", "0")
             .tools(["calculator"])

@@ -5,6 +5,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
 use crate::caller::{Answer, Caller};
+use crate::events::Events;
 
 /// How long one question for a job is held back, in seconds: well below what a client waits for any answer.
 const HOLD_SECONDS: u32 = 20;
@@ -44,6 +45,26 @@ impl User {
         let answer = self.agent(query).await;
         assert_eq!(answer.status, 200, "{answer}");
         answer.json()
+    }
+
+    /// `POST /api/agent` with that query, as a stream.
+    pub async fn stream(&self, query: &str) -> Events {
+        let request = self.request(Method::POST, "/api/agent").header("accept", "text/event-stream");
+        Events::open(request.body(json!({ "query": query }).to_string())).await
+    }
+
+    /// The request for the events of `runs/{id}` or `jobs/{id}`, after that one if there is one.
+    pub fn following(&self, what: &str, after: Option<&str>) -> RequestBuilder {
+        let request = self.request(Method::GET, &format!("/api/agent/{what}/events"));
+        match after {
+            Some(id) => request.header("last-event-id", id),
+            None => request,
+        }
+    }
+
+    /// The events of `runs/{id}` or `jobs/{id}`, after that one if there is one.
+    pub async fn follow(&self, what: &str, after: Option<&str>) -> Events {
+        Events::open(self.following(what, after)).await
     }
 
     /// `POST /api/agent/async` with that query.

@@ -47,7 +47,7 @@ impl Answer {
     }
 }
 
-/// `digits`[0].`digits`[1..] × 10^`exponent`, without zeros at the end.
+/// `digits[0]`.`digits[1..]` × 10^`exponent`, without zeros at the end.
 struct Decimal {
     is_negative: bool,
     digits: String,

@@ -27,18 +27,19 @@ pub struct NoArguments {}
 /// Runs one tool: reads its arguments, calls it, writes its answer.
 ///
 /// # Errors
-/// The tool's own [`Failure`], or `invalid-arguments` when they do not fit the tool's type.
-pub fn run_tool<Args, Answer>(
-    tool: fn(Args) -> Result<Answer, Failure>,
+/// The tool's own [`Failure`] or what its error becomes, or `invalid-arguments` when they do not fit the tool's type.
+pub fn run_tool<Args, Answer, Error>(
+    tool: fn(Args) -> Result<Answer, Error>,
     arguments: &str,
 ) -> Result<Output, Failure>
 where
     Args: DeserializeOwned,
     Answer: Serialize,
+    Error: Into<Failure>,
 {
     let arguments = serde_json::from_str(arguments)
         .map_err(|problem| Failure::invalid_arguments(format!("the arguments do not fit: {problem}")))?;
-    let answer = tool(arguments)?;
+    let answer = tool(arguments).map_err(Into::into)?;
     let value = serde_json::to_string(&answer).map_err(|problem| {
         Failure::new("internal", format!("the answer cannot be put as JSON: {problem}"))
     })?;

@@ -2,6 +2,8 @@
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::agent::tool::context as host;
+#[cfg(not(target_arch = "wasm32"))]
+use double as host;
 
 /// The id of the HTTP request or job on whose behalf the call is made.
 #[must_use]
@@ -61,19 +63,42 @@ pub fn get(key: &str) -> Option<String> {
     host::get(key)
 }
 
-/// A native test's call: nobody's, unhurried, never cancelled.
+/// A native test's call: nobody's, unhurried, not cancelled, unless the test says otherwise, on its own thread.
 #[cfg(not(target_arch = "wasm32"))]
-mod host {
+pub mod double {
+    use std::cell::{Cell, RefCell};
+
+    thread_local! {
+        static USER: RefCell<Option<String>> = const { RefCell::new(None) };
+        static CANCELLED: Cell<bool> = const { Cell::new(false) };
+        static REMAINING_MS: Cell<u64> = const { Cell::new(u64::MAX) };
+    }
+
+    /// Has the call be made for this user.
+    pub fn set_user(user: &str) {
+        USER.set(Some(user.to_owned()));
+    }
+
+    /// Has the caller be gone.
+    pub fn cancel() {
+        CANCELLED.set(true);
+    }
+
+    /// Has the call so much time left.
+    pub fn set_remaining_ms(milliseconds: u64) {
+        REMAINING_MS.set(milliseconds);
+    }
+
     pub(super) fn request_id() -> String {
         "native".to_owned()
     }
 
     pub(super) fn remaining_ms() -> u64 {
-        u64::MAX
+        REMAINING_MS.get()
     }
 
     pub(super) fn cancelled() -> bool {
-        false
+        CANCELLED.get()
     }
 
     pub(super) fn run_id() -> String {
@@ -93,6 +118,6 @@ mod host {
     }
 
     pub(super) fn user() -> Option<String> {
-        None
+        USER.with_borrow(Clone::clone)
     }
 }

@@ -9,7 +9,7 @@ use crate::Failure;
 ///
 /// Each line is a doc comment (what the model reads), then `function(Args) -> Answer`, then optionally
 /// `hints: […]` and `timeout_ms: …`. The function's name is the tool's name and is checked when it compiles;
-/// its shape is `fn(Args) -> Result<Answer, Failure>`.
+/// its shape is `fn(Args) -> Result<Answer, Failure>`, or with an error type of the tool's own that is `Into<Failure>`.
 ///
 /// Hints are promises that the host acts on:
 ///
@@ -99,7 +99,7 @@ macro_rules! tools {
 
             fn call(name: String, arguments: String) -> Result<$crate::Output, $crate::Failure> {
                 match name.as_str() {
-                    $(stringify!($tool) => $crate::private::run_tool::<$args, $answer>($tool, &arguments),)+
+                    $(stringify!($tool) => $crate::private::run_tool::<$args, $answer, _>($tool, &arguments),)+
                     _ => Err($crate::private::refuse_unknown_tool(&name, &[$(stringify!($tool)),+])),
                 }
             }

@@ -2,6 +2,8 @@
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::agent::tool::log as host;
+#[cfg(not(target_arch = "wasm32"))]
+use double as host;
 
 /// Writes a line of interest to someone who develops the tool.
 pub fn debug(message: &str) {
@@ -30,10 +32,23 @@ pub fn write(level: &str, message: &str, fields: &[(&str, &str)]) {
     host::write(level, message, &fields);
 }
 
-/// A native test's log: standard error.
+/// A native test's log: standard error, and a list for the test, each thread's own.
 #[cfg(not(target_arch = "wasm32"))]
-mod host {
+pub mod double {
+    use std::cell::RefCell;
+
+    thread_local! {
+        static LINES: RefCell<Vec<(String, String)>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// What was written since this was last asked: level and message.
+    #[must_use]
+    pub fn take() -> Vec<(String, String)> {
+        LINES.take()
+    }
+
     pub(super) fn write(level: &str, message: &str, fields: &[(String, String)]) {
         eprintln!("{level}: {message} {fields:?}");
+        LINES.with_borrow_mut(|lines| lines.push((level.to_owned(), message.to_owned())));
     }
 }

@@ -1,6 +1,7 @@
 //! Which units a name may mean.
 
 use num_rational::BigRational;
+use strsim::levenshtein;
 
 use crate::notation::{power_of_ten, power_of_two, read};
 use crate::units::{PREFIXES, Prefix, Prefixes, QUANTITIES, Quantity, Unit};
@@ -146,34 +147,16 @@ impl Found {
 
 /// The name that takes the fewest changes of a letter to make, if they are few.
 fn nearest(written: &str) -> Option<String> {
-    let written: Vec<char> = written.chars().take(40).collect();
+    let written: String = written.chars().take(40).collect();
     let units = QUANTITIES.iter().flat_map(|quantity| quantity.units);
     let names = units.flat_map(|unit| {
         let own = std::iter::once(unit.name).chain(unit.others.iter().copied()).map(str::to_owned);
         let prefixes = PREFIXES.iter().filter(|prefix| takes(unit, prefix));
         own.chain(prefixes.map(|prefix| format!("{}{}", prefix.name, unit.name)))
     });
-    let near = names.map(|name| (changes(&written, &name.to_lowercase()), name));
+    let near = names.map(|name| (levenshtein(&written, &name.to_lowercase()), name));
     let (changes, name) = near.min_by_key(|(changes, _)| *changes)?;
-    (changes <= written.len() / 3).then_some(name)
-}
-
-/// Levenshtein's distance.
-fn changes(name: &[char], other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=name.len()).collect();
-    for (line, theirs) in other.chars().enumerate() {
-        let mut diagonal = line;
-        let mut left = line + 1;
-        let mut next = vec![left];
-        for (ours, above) in name.iter().zip(row.iter().skip(1)) {
-            let replaced = diagonal + usize::from(*ours != theirs);
-            left = replaced.min(left + 1).min(above + 1);
-            diagonal = *above;
-            next.push(left);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
+    (changes <= written.chars().count() / 3).then_some(name)
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@
 //! - [`circuit`]: a circuit breaker as a value, and one that many calls pass through.
 //! - [`journal`]: how the journals of runs get to their store.
 //! - [`usage_meter`]: what a run has cost so far, also one that ends without a result.
+//! - [`nearest_word`](mod@nearest_word): which word was meant.
 //! - [`rates`]: rate windows that go on counting when their store fails.
+//! - [`retention`]: removes what has ended and is older than it is to be kept.
 //! - [`jobs`]: what callers do with jobs, and the worker that works them off.
 //! - [`secret`]: a text that cannot be printed by accident.
 //! - [`observe`]: what the core tells whoever counts.
@@ -27,16 +29,21 @@ pub mod error_chain;
 pub mod health;
 pub mod jobs;
 pub mod journal;
+pub mod live;
+pub mod nearest_word;
 pub mod observe;
 mod outage;
 pub mod policy;
 pub mod ports;
 pub mod rates;
+pub mod retention;
 pub mod run;
 pub mod runs;
 pub mod secret;
+pub mod streams;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod trace;
 pub mod usage_meter;
+pub mod webhooks;
 pub mod words;

@@ -2,8 +2,9 @@
 //!
 //! What does not belong here: metrics and their names.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use crate::ports::RetainedKind;
 use crate::words::JobStatus;
 
 /// Is told what happens. Called on the way of requests, so it has to be quick.
@@ -22,6 +23,15 @@ pub trait Observer: Send + Sync {
 
     /// An attempt at a job ended, so long after it began.
     fn attempt_ended(&self, _end: AttemptOutcome, _took: Duration) {}
+
+    /// A sweep removed so many.
+    fn swept(&self, _kind: RetainedKind, _removed: u64) {}
+
+    /// A sweep failed.
+    fn sweep_failed(&self, _kind: RetainedKind) {}
+
+    /// When the one ended that is kept for longest; nothing when none is kept.
+    fn oldest_retained(&self, _kind: RetainedKind, _ended_at: Option<SystemTime>) {}
 }
 
 /// An observer that looks away.

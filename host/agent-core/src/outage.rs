@@ -15,11 +15,11 @@ pub(crate) struct Outage {
     /// So that the usual case costs no lock.
     lasts: AtomicBool,
     /// Held for a few instructions, never across an await.
-    told: Mutex<Told>,
+    reports: Mutex<Reports>,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct Reports {
     /// Since when it fails.
     since: Option<Instant>,
     /// Whether that was reported.
@@ -30,18 +30,18 @@ struct Told {
 impl Outage {
     /// It failed. True when that is worth a line in the log.
     pub(crate) fn begins(&self) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         self.lasts.store(true, Ordering::Relaxed);
-        if told.since.is_some() {
+        if reports.since.is_some() {
             return false;
         }
         let now = Instant::now();
-        told.since = Some(now);
-        told.reported = told.last_report.is_none_or(|last| now.duration_since(last) >= QUIET);
-        if told.reported {
-            told.last_report = Some(now);
+        reports.since = Some(now);
+        reports.reported = reports.last_report.is_none_or(|last| now.duration_since(last) >= QUIET);
+        if reports.reported {
+            reports.last_report = Some(now);
         }
-        told.reported
+        reports.reported
     }
 
     /// It worked. How long it did not, when that is worth a line in the log.
@@ -49,10 +49,10 @@ impl Outage {
         if !self.lasts.load(Ordering::Relaxed) {
             return None;
         }
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         self.lasts.store(false, Ordering::Relaxed);
-        let since = told.since.take()?;
-        told.reported.then(|| since.elapsed())
+        let since = reports.since.take()?;
+        reports.reported.then(|| since.elapsed())
     }
 }
 

@@ -4,6 +4,8 @@
 //! - [`config`]: every variable, read once and checked whole.
 //! - [`telemetry`]: what the log looks like. [`metrics`]: what is counted.
 //! - [`serve`]: a listening socket from its first connection to its last.
+//! - `http_recordings`: what tools were answered over HTTP, on its way into the store.
+//! - `webhooks`: sends the ends of jobs to those who want them.
 //! - `file_limits`: how many connections there may be. [`tasks`]: the one place that spawns.
 //!
 //! What does not belong here: anything a crate of the fan could do without knowing the others.
@@ -11,8 +13,10 @@
 pub mod cli;
 pub mod config;
 mod file_limits;
+mod http_recordings;
 pub mod metrics;
 pub mod serve;
 pub mod tasks;
 pub mod telemetry;
+mod webhooks;
 pub mod wire;

@@ -44,8 +44,18 @@ use trace_ids::TraceIds;
 
 /// Our own crates, and `tool` for what the tools themselves log, as they stand in an entry's target.
 /// `LOG_LEVEL` is about these; of all others only warnings and errors are of interest to an operator.
-const OURS: [&str; 7] =
-    ["agent_core", "agent_host", "backends", "http_edge", "model_client", "tool_host", "tool"];
+const OURS: [&str; 10] = [
+    "agent_core",
+    "agent_host",
+    "backends",
+    "http_edge",
+    "model_client",
+    "tool_build",
+    "tool_host",
+    "tool_kit",
+    "tool_registry",
+    "tool",
+];
 
 /// How long the end of the process waits for a reader of the log.
 const FLUSH_LIMIT: Duration = Duration::from_millis(500);

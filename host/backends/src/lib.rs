@@ -7,6 +7,10 @@
 //! | `ResultCache` | [`memory::MemoryCache`] | [`redis::RedisCache`] |
 //! | `RateWindows` | [`memory::MemoryWindows`] | [`redis::RedisWindows`] |
 //! | `KeyValueStore` | SQLite: [`sql::SqlKeyValues`] | PostgreSQL: [`sql::SqlKeyValues`]; [`redis::RedisKeyValues`] |
+//! | `IdempotencyStore` | SQLite: [`sql::SqlIdempotency`]; [`memory::MemoryIdempotency`] | PostgreSQL: [`sql::SqlIdempotency`]; [`redis::RedisIdempotency`] |
+//! | `ToolVersions` | SQLite: [`sql::SqlToolVersions`] | PostgreSQL: [`sql::SqlToolVersions`] |
+//! | `HttpRecordings` | SQLite: [`sql::SqlHttpRecordings`] | PostgreSQL: [`sql::SqlHttpRecordings`] |
+//! | `Retention` | SQLite: [`sql::SqlRetention`] | PostgreSQL: [`sql::SqlRetention`]; MongoDB: [`mongo::MongoRetention`]; Redis: [`bullmq::BullRetention`] |
 //! | `Probe` "database" | SQLite: [`sql::SqlProbe`] | PostgreSQL: [`sql::SqlProbe`] |
 //! | `Probe` "redis" | – | [`redis::RedisProbe`] |
 //!

@@ -15,6 +15,7 @@ use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
 use crate::body::ACCEPTED_CODINGS;
+use crate::visible_json;
 
 /// As the Node stack writes it (wire 1.4, "Generic response headers").
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
@@ -41,6 +42,14 @@ pub(crate) fn json<T: Serialize>(status: StatusCode, body: &T) -> Response {
     }
 }
 
+/// The same for texts of strangers that people read: what cannot be seen in them is escaped.
+pub(crate) fn visible_json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Response {
+    match visible_json::to_vec(body) {
+        Ok(bytes) => json_bytes(status, bytes),
+        Err(error) => fail(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, error),
+    }
+}
+
 /// A body that is JSON already.
 pub(crate) fn json_bytes(status: StatusCode, bytes: impl Into<Body>) -> Response {
     (status, [(CONTENT_TYPE, JSON)], bytes.into()).into_response()
@@ -53,11 +62,17 @@ pub(crate) fn refuse(status: StatusCode, text: &'static str) -> Response {
 
 /// `{"error": reason}`, where the reason is more than a fixed text.
 pub(crate) fn refuse_with<T: Serialize + ?Sized>(status: StatusCode, reason: &T) -> Response {
-    #[derive(Serialize)]
-    struct Refusal<'a, T: ?Sized> {
-        error: &'a T,
-    }
     json(status, &Refusal { error: reason })
+}
+
+/// The same for a reason in which strangers are quoted.
+pub(crate) fn refuse_visibly<T: Serialize + ?Sized>(status: StatusCode, reason: &T) -> Response {
+    visible_json(status, &Refusal { error: reason })
+}
+
+#[derive(Serialize)]
+struct Refusal<'a, T: ?Sized> {
+    error: &'a T,
 }
 
 /// `{"error": text}` for the client, and the error itself for the log.

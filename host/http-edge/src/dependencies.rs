@@ -7,8 +7,13 @@ use std::time::{Duration, Instant};
 
 use agent_core::jobs::Jobs;
 use agent_core::policy::Invoke;
-use agent_core::ports::{Cluster, Probe, RateWindows, ResultCache, Toolbox};
+use agent_core::ports::{
+    Cluster, IdempotencyStore, Probe, RateWindows, ResultCache, Spawn, ToolAdmin, Toolbox,
+};
+use agent_core::streams::RunStreams;
+use agent_core::webhooks::Webhooks;
 
+use crate::events::StreamPermits;
 use crate::origins::{Hosts, Origins};
 use crate::readiness::Readiness;
 use crate::tokens::Tokens;
@@ -25,6 +30,8 @@ pub struct Edge {
     pub readiness: Readiness,
     /// Is told of every request that was answered, or that nobody waits for any more.
     pub observe: ObserveRequest,
+    /// Where idempotency keys are kept.
+    pub idempotency: Idempotency,
     /// Whose pages may call from a browser.
     pub origins: Origins,
     /// Under which names requests are answered.
@@ -33,10 +40,21 @@ pub struct Edge {
     pub settings: Settings,
 }
 
+/// Where idempotency keys are kept, and what carries requests out that have one.
+#[derive(Clone)]
+pub struct Idempotency {
+    /// Keeps the keys.
+    pub store: Arc<dyn IdempotencyStore>,
+    /// Runs what goes on when its client has left.
+    pub spawn: Arc<dyn Spawn>,
+}
+
 /// What Variant A needs.
 pub struct VariantA {
     /// Answers the callers.
     pub invoke: Arc<dyn Invoke>,
+    /// Answers those who want events; without it they get the plain answer.
+    pub streams: Option<RunStreams>,
     /// Asked only which components do not serve.
     pub toolbox: Arc<dyn Toolbox>,
     /// What the service depends on, in the order of the health report.
@@ -47,8 +65,12 @@ pub struct VariantA {
 pub struct VariantB {
     /// Answers the callers.
     pub invoke: Arc<dyn Invoke>,
+    /// Answers those who want events; without it they get the plain answer.
+    pub streams: Option<RunStreams>,
     /// Takes the work that nobody waits for.
     pub jobs: Jobs,
+    /// Where the ends of jobs are sent; absent when nothing can be sent.
+    pub webhooks: Option<Webhooks>,
     /// What an administrator may invalidate; absent when no results are kept.
     pub cache: Option<Arc<dyn ResultCache>>,
     /// Counts requests. It has its own way out when a store fails, so that an error is a surprise.
@@ -65,6 +87,8 @@ pub struct VariantB {
     pub llm: Arc<dyn Probe>,
     /// Asked only whether the tools are prepared.
     pub toolbox: Arc<dyn Toolbox>,
+    /// Shows and changes which tools serve, for administrators; without it nothing under `/admin/` is served.
+    pub tool_admin: Option<Arc<dyn ToolAdmin>>,
     /// Whether the stores have the tables that are needed: a database that was down when the service started gets
     /// them as soon as it is there.
     pub prepared: Arc<AtomicBool>,
@@ -100,10 +124,10 @@ pub struct RateLimit {
     pub period: Duration,
 }
 
-/// How often one may call what is under `/api/`. The defaults are the interface's (Limits).
+/// How often one may call what is under `/api/` and `/admin/`. The defaults are the interface's (Limits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimits {
-    /// Of one address: everything under `/api/` counts, reading jobs included.
+    /// Of one address: everything under the two counts, reading jobs included.
     pub address: RateLimit,
     /// Of one user.
     pub user: RateLimit,
@@ -141,8 +165,11 @@ pub(crate) struct RouteState<V> {
     pub(crate) variant: V,
     pub(crate) readiness: Readiness,
     pub(crate) settings: Settings,
+    pub(crate) idempotency: Idempotency,
     /// When the edge was made, which is when the process began as far as clients can tell.
     pub(crate) began: Instant,
+    /// Counts streams.
+    pub(crate) streams: StreamPermits,
 }
 
 impl Default for Settings {
@@ -174,6 +201,12 @@ impl fmt::Debug for Edge {
     }
 }
 
+impl fmt::Debug for Idempotency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Idempotency").finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for VariantA {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let probes: Vec<_> = self.probes.iter().map(|probe| probe.name()).collect();
@@ -186,6 +219,7 @@ impl fmt::Debug for VariantB {
         f.debug_struct("VariantB")
             .field("cache", &self.cache.is_some())
             .field("cluster", &self.cluster.is_some())
+            .field("tool_admin", &self.tool_admin.is_some())
             .field("production", &self.production)
             .finish_non_exhaustive()
     }

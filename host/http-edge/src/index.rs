@@ -4,27 +4,44 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::answer;
+use crate::openapi::{Operation, tags};
 
 /// The endpoints of the variants that are served.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Variants {
     pub(crate) a: bool,
     pub(crate) b: bool,
+    pub(crate) admin: bool,
 }
 
-#[derive(Serialize)]
+/// What this is.
+#[derive(Serialize, ToSchema)]
+#[schema(as = FrontPage)]
 struct Page {
+    /// What it calls itself.
+    #[schema(example = "agent-host")]
     service: &'static str,
+    /// Of the program.
+    #[schema(example = "0.1.0")]
     version: &'static str,
+    /// Everything that is served.
     endpoints: Vec<Endpoint>,
 }
 
-#[derive(Serialize)]
+/// A method of a path.
+#[derive(Serialize, ToSchema)]
 struct Endpoint {
+    /// How it is called.
+    #[schema(example = "GET")]
     method: &'static str,
+    /// Where it is.
+    #[schema(example = "/metrics")]
     path: &'static str,
+    /// What it is for.
+    #[schema(example = "Metrics for Prometheus")]
     what: &'static str,
 }
 
@@ -32,13 +49,19 @@ const fn endpoint(method: &'static str, path: &'static str, what: &'static str) 
     Endpoint { method, path, what }
 }
 
-const A: [Endpoint; 3] = [
-    endpoint("POST", "/agent/invoke", "Runs the agent: {\"input\": \"…\"}"),
+const A: [Endpoint; 5] = [
+    endpoint(
+        "POST",
+        "/agent/invoke",
+        "Runs the agent: {\"input\": \"…\"}; as events with Accept: text/event-stream",
+    ),
+    endpoint("GET", "/agent/runs/{runId}/events", "Follows a run from any event on"),
+    endpoint("POST", "/agent/runs/{runId}/cancel", "Cancels a run that is streamed"),
     endpoint("GET", "/health/live", "Whether the process answers"),
     endpoint("GET", "/health/ready", "Whether requests should be sent here"),
 ];
 
-const B: [Endpoint; 10] = [
+const B: [Endpoint; 13] = [
     endpoint(
         "POST",
         "/api/agent",
@@ -48,6 +71,9 @@ const B: [Endpoint; 10] = [
     endpoint("GET", "/api/agent/jobs", "Lists your jobs"),
     endpoint("GET", "/api/agent/jobs/{jobId}", "Reads a job; ?wait=<seconds> waits for its end"),
     endpoint("POST", "/api/agent/jobs/{jobId}/cancel", "Cancels a job"),
+    endpoint("GET", "/api/agent/jobs/{jobId}/events", "Follows a job's run from any event on"),
+    endpoint("GET", "/api/agent/runs/{runId}/events", "Follows a run of yours from any event on"),
+    endpoint("POST", "/api/agent/runs/{runId}/cancel", "Cancels a run that is streamed"),
     endpoint("DELETE", "/api/agent/cache?pattern=agent:*", "Forgets results; for administrators"),
     endpoint("POST", "/api/serverless", "Runs the agent: {\"query\": \"…\"}"),
     endpoint(
@@ -59,15 +85,46 @@ const B: [Endpoint; 10] = [
     endpoint("GET", "/ready", "Whether requests should be sent here"),
 ];
 
-const BOTH: Endpoint = endpoint("GET", "/metrics", "Metrics for Prometheus");
+/// For tokens of administrators.
+const ADMIN: [Endpoint; 9] = [
+    endpoint("GET", "/admin/tools", "Lists the components and what serves of each; for administrators"),
+    endpoint("GET", "/admin/tools/{name}", "Everything about one component"),
+    endpoint("GET", "/admin/tools/{name}/versions", "Its versions, the newest first"),
+    endpoint("GET", "/admin/tools/{name}/diff?from=&to=", "What differs between two versions"),
+    endpoint("GET", "/admin/tools/{name}/audit", "Who did what with it, the newest first"),
+    endpoint("PUT", "/admin/tools/{name}", "Proposes a version: the bytes of the component"),
+    endpoint(
+        "POST",
+        "/admin/tools/{name}/approve",
+        "Has a version serve; also rollback, enable, disable and promote: {\"digest\": \"…\"}",
+    ),
+    endpoint(
+        "POST",
+        "/admin/tools/{name}/canary",
+        "Tries a version on a share of the runs; shadow: beside the calls: {\"share\": 0.05}",
+    ),
+    endpoint("DELETE", "/admin/tools/{name}", "Removes a component and all its versions"),
+];
+
+const ALWAYS: [Endpoint; 3] = [
+    endpoint("GET", "/metrics", "Metrics for Prometheus"),
+    endpoint("GET", "/openapi.json", "Everything that is served, as OpenAPI 3.1"),
+    endpoint("GET", "/docs", "The same as a page"),
+];
+
+pub(crate) fn describe() -> Operation {
+    Operation::new("showIndex", tags::SERVICE, "What this is and where its endpoints are")
+        .answers::<Page>(StatusCode::OK, "The endpoints of what is served")
+}
 
 pub(crate) async fn show_index(State(variants): State<Variants>) -> Response {
     let a = variants.a.then_some(A).into_iter().flatten();
     let b = variants.b.then_some(B).into_iter().flatten();
+    let admin = variants.admin.then_some(ADMIN).into_iter().flatten();
     let page = Page {
         service: "agent-host",
         version: env!("CARGO_PKG_VERSION"),
-        endpoints: a.chain(b).chain([BOTH]).collect(),
+        endpoints: a.chain(b).chain(admin).chain(ALWAYS).collect(),
     };
     answer::json(StatusCode::OK, &page)
 }

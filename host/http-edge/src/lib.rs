@@ -5,10 +5,14 @@
 //! - [`Edge`]: everything a handler may use. [`Latch`] and [`Readiness`]: how it learns of the shutdown.
 //! - `variant_a/`, `variant_b/`: one file per route, and the variant's error table. Variant B has rate limit and
 //!   authentication as well, in `variant_b/api_stack.rs`.
+//!   `variant_b/admin/`: the admin API, by which operators look after the tools.
+//! - [`Idempotency`]: where the answers to requests with an idempotency key are kept.
+//! - `openapi/`: the document of what is served, made from the same table as the routes, and the page that shows it.
 //! - [`Tokens`]: who is who.
 //! - [`Origins`], [`Hosts`]: which pages may call, and under which names the service answers.
 //! - `result_json`: the agent's result as clients read it.
-//! - `body`, `json`, `answer`, `fallback`, `index`, `metrics`: what the variants share.
+//! - `events/`: runs as server-sent events.
+//! - `body`, `json`, `visible_json`, `answer`, `fallback`, `index`, `metrics`, `path_id`: what the variants share.
 //!
 //! What does not belong here: anything that knows how an answer comes about (the model, the tools, a
 //! store), listening on a socket, reading the environment, spawning tasks.
@@ -16,13 +20,16 @@
 mod answer;
 mod body;
 mod dependencies;
+mod events;
 mod fallback;
 mod health_log;
 mod index;
 mod json;
 mod metrics;
 mod middleware;
+mod openapi;
 mod origins;
+mod path_id;
 mod readiness;
 mod result_json;
 mod router;
@@ -30,11 +37,14 @@ mod stack;
 mod tokens;
 mod variant_a;
 mod variant_b;
+mod visible_json;
 
 pub use dependencies::{
-    AnsweredRequest, Edge, ObserveRequest, RateLimit, RateLimits, RenderMetrics, Settings, VariantA, VariantB,
+    AnsweredRequest, Edge, Idempotency, ObserveRequest, RateLimit, RateLimits, RenderMetrics, Settings,
+    VariantA, VariantB,
 };
 pub use origins::{Hosts, NotAnOrigin, Origin, Origins};
 pub use readiness::{Latch, Readiness, TasksDown};
 pub use router::router;
 pub use tokens::{Claims, IssueError, Tokens};
+pub use variant_b::webhook_message;

@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
-use agent_core::ports::{Preparing, ProbeError, ToolFault, Toolbox};
+use agent_core::health::{Check, StoreFindings};
+use agent_core::ports::{Preparing, ProbeError, StoreWarning, ToolFault, Toolbox};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// Held by whoever runs the service for as long as it wants requests. Dropping it is the event: from then
 /// on readiness is denied, and no path through the shutdown can forget to say so.
@@ -13,7 +15,8 @@ pub struct Latch(Arc<()>);
 impl Latch {
     /// What the health report asks.
     pub fn readiness(&self) -> Readiness {
-        Readiness { latch: Arc::downgrade(&self.0), tasks_down: Arc::new(Vec::new) }
+        let stores = StoreFindings::default();
+        Readiness { latch: Arc::downgrade(&self.0), tasks_down: Arc::new(Vec::new), stores }
     }
 }
 
@@ -22,6 +25,7 @@ impl Latch {
 pub struct Readiness {
     latch: Weak<()>,
     tasks_down: TasksDown,
+    stores: StoreFindings,
 }
 
 /// Names the background tasks that broke off and do not run again yet.
@@ -38,6 +42,23 @@ impl Readiness {
         Self { tasks_down, ..self }
     }
 
+    /// Reports as well what is found of the stores' settings, and is denied while a store must not be used.
+    #[must_use]
+    pub fn with_stores(self, stores: StoreFindings) -> Self {
+        Self { stores, ..self }
+    }
+
+    /// Settings of the stores under which the service promises less.
+    pub(crate) fn store_warnings(&self) -> Vec<StoreWarning> {
+        self.stores.warnings()
+    }
+
+    /// The stores that must not be used, as failed checks.
+    pub(crate) fn unfit_stores(&self) -> Vec<Check> {
+        let failed = |(_source, problem)| Check { name: "stores", outcome: Err(ProbeError(problem)) };
+        self.stores.unfit().into_iter().map(failed).collect()
+    }
+
     pub(crate) fn tasks_down(&self) -> Vec<&'static str> {
         (self.tasks_down)()
     }
@@ -51,20 +72,25 @@ impl std::fmt::Debug for Readiness {
 
 /// The files of the tools folder that do not serve, in both variants' readiness reports. The others do, so this makes
 /// nothing unhealthy.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct ToolsReport {
     /// Those that could not be loaded, or for whose tools the catalog has no room.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     failed: Vec<FailedTool>,
     /// Those that are being loaded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(example = json!(["search.wasm"]))]
     preparing: Vec<String>,
 }
 
 /// A file and why it does not serve.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct FailedTool {
+    /// Its name in the tools folder.
+    #[schema(example = "search.wasm")]
     file: String,
+    /// Why.
+    #[schema(example = "search.wasm cannot be read: not a component")]
     error: String,
 }
 

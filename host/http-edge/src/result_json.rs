@@ -1,64 +1,122 @@
 //! The agent's result as clients read it (decisions, "The agent's result"). Journals and stores keep the same facts in
 //! forms of their own, so that those can change without the interface.
 
-use agent_core::words::{AgentResult, Message, ToolCall, ToolReceipt, Usage};
+use agent_core::words::{AgentResult, Message, StopReason, ToolCall, ToolOutcome, ToolReceipt, Usage};
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
-/// The JSON of a result. Variant A wraps it, Variant B puts `cached` beside its fields.
-#[derive(Debug, Serialize)]
+/// What a run came to. Variant A wraps it, Variant B puts `cached` beside its fields.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = AgentResult)]
 pub(crate) struct ResultBody<'a> {
+    /// Names the run.
+    #[schema(example = "run_019b1c2d")]
     id: &'a str,
+    /// The text of the model's last reply.
+    #[schema(example = "6 * 7 is 42.")]
     output: &'a str,
+    /// Why the run ended.
+    #[schema(value_type = StopReason)]
     stop_reason: &'static str,
+    /// The whole transcript. Every tool call in it is answered.
     messages: Vec<MessageBody<'a>>,
+    /// What the model calls of the run cost together.
     usage: UsageBody,
+    /// Model calls that were made.
+    #[schema(example = 2)]
     iterations: u32,
+    /// `provider/model` of the last reply.
+    #[schema(example = "openai/gpt-5")]
     model: &'a str,
+    /// One receipt for each tool call, in the order in which the model asked for them.
     tool_calls: Vec<ReceiptBody<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+/// One message of a run.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "role", rename_all = "lowercase", rename_all_fields = "camelCase")]
+#[schema(as = Message)]
 enum MessageBody<'a> {
+    /// What the caller said.
     User {
+        /// The text.
+        #[schema(example = "What is 6 * 7?")]
         content: &'a str,
     },
+    /// What the model replied.
     Assistant {
+        /// The text; empty when there are only tool calls.
+        #[schema(example = "6 * 7 is 42.")]
         content: &'a str,
+        /// The tools that it wants called.
         #[serde(skip_serializing_if = "Vec::is_empty")]
+        #[schema(rename = "toolCalls")]
         tool_calls: Vec<ToolCallBody<'a>>,
     },
+    /// What a tool answered.
     Tool {
+        /// The call that it answers.
+        #[schema(rename = "toolCallId", example = "call_1")]
         tool_call_id: &'a str,
+        /// The tool.
+        #[schema(example = "calculate")]
         name: &'a str,
+        /// The answer as the model reads it: JSON, or an error text.
+        #[schema(example = "{\"value\":42}")]
         content: &'a str,
     },
 }
 
-#[derive(Debug, Serialize)]
+/// A call of a tool that a model asks for.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ToolCall)]
 struct ToolCallBody<'a> {
+    /// Names the call within the run.
+    #[schema(example = "call_1")]
     id: &'a str,
+    /// The tool.
+    #[schema(example = "calculate")]
     name: &'a str,
+    /// What the model wants it called with: an object, unless the model made a mistake.
+    #[schema(example = json!({"expression": "6 * 7"}))]
     arguments: &'a Value,
 }
 
-#[derive(Debug, Serialize)]
+/// Tokens that were used.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Usage)]
 struct UsageBody {
+    /// Tokens that the model read.
+    #[schema(example = 210)]
     input_tokens: u64,
+    /// Tokens that the model wrote.
+    #[schema(example = 18)]
     output_tokens: u64,
+    /// Both together.
+    #[schema(example = 228)]
     total_tokens: u64,
 }
 
-#[derive(Debug, Serialize)]
+/// What one call of a tool came to.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = ToolReceipt)]
 struct ReceiptBody<'a> {
+    /// The tool.
+    #[schema(example = "calculate")]
     name: &'a str,
+    /// The component that has it, with its digest; absent when there is no such tool.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "calculator@sha256:9f86d081884c7d65")]
     component: Option<&'a str>,
+    /// How long it took, in milliseconds.
+    #[schema(minimum = 0, example = 0.08)]
     duration_ms: f64,
+    /// How it ended.
+    #[schema(value_type = ToolOutcome)]
     outcome: &'static str,
 }
 

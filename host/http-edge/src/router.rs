@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::routing::get;
 
 use crate::dependencies::{Edge, RouteState};
+use crate::events::StreamPermits;
 use crate::index::{self, Variants};
 use crate::middleware::refusals::Rules;
+use crate::openapi::{self, Routes};
 use crate::stack::{self, Surroundings};
 use crate::{fallback, metrics, variant_a, variant_b};
 
@@ -16,32 +17,54 @@ use crate::{fallback, metrics, variant_a, variant_b};
 /// (interface, Limits), and `/api` alone is an unknown path like any other.
 const API: &str = "/api/";
 
+/// Where the admin API is nested, in the same way. What is under it counts in the same windows.
+const ADMIN: &str = "/admin/";
+
 /// The endpoints of the variants that the edge has the dependencies of. Their paths are disjoint.
 pub fn router(edge: Edge) -> Router {
-    let Edge { a, b, metrics, readiness, observe, origins, hosts, settings } = edge;
+    let Edge { a, b, metrics, readiness, observe, idempotency, origins, hosts, settings } = edge;
     let began = Instant::now();
-    let index = Router::new()
-        .route("/", get(index::show_index))
-        .with_state(Variants { a: a.is_some(), b: b.is_some() });
-    let mut routes =
-        Router::new().route("/metrics", get(metrics::show_metrics)).with_state(metrics).merge(index);
+    let variants = Variants {
+        a: a.is_some(),
+        b: b.is_some(),
+        admin: b.as_ref().is_some_and(|variant| variant.tool_admin.is_some()),
+    };
+    let (index, mut described) = Routes::new().get("/", index::show_index, index::describe()).split();
+    let (scrape, of_scrape) =
+        Routes::new().get("/metrics", metrics::show_metrics, metrics::describe()).split();
+    let mut routes = scrape.with_state(metrics).merge(index.with_state(variants));
+    described.extend(of_scrape);
     if let Some(variant) = a {
-        let state = RouteState { variant, readiness: readiness.clone(), settings, began };
-        routes = routes.merge(variant_a::routes().with_state(Arc::new(state)));
+        let (readiness, idempotency) = (readiness.clone(), idempotency.clone());
+        let streams = StreamPermits::default();
+        let state = RouteState { variant, readiness, settings, idempotency, began, streams };
+        let (own, of_own) = variant_a::routes(&state).split();
+        routes = routes.merge(own.with_state(Arc::new(state)));
+        described.extend(of_own);
     }
     let rules = Rules { origins: origins.clone(), hosts };
-    let mut api = None;
+    let mut nested = vec![];
     if let Some(variant) = b {
-        let state = Arc::new(RouteState { variant, readiness, settings, began });
-        api = Some(variant_b::api(&state, rules.clone()));
-        routes = routes.merge(variant_b::routes().with_state(state));
+        let tool_admin = variant.tool_admin.clone();
+        let streams = StreamPermits::default();
+        let state = RouteState { variant, readiness, settings, idempotency, began, streams };
+        let state = Arc::new(state);
+        nested.push((API, variant_b::api(&state, rules.clone())));
+        nested.extend(tool_admin.map(|tools| (ADMIN, variant_b::admin(&state, tools, rules.clone()))));
+        let (own, of_own) = variant_b::routes().split();
+        routes = routes.merge(own.with_state(state));
+        described.extend(of_own);
+    }
+    for (prefix, (_, of_api)) in &mut nested {
+        described.extend(of_api.drain(..).map(|route| route.below(prefix)));
     }
     let routes = routes
+        .merge(openapi::serve(described, stack::describe))
         .fallback(fallback::answer_unknown_path)
         .method_not_allowed_fallback(fallback::answer_wrong_method);
     let mut router = stack::protect(routes, rules);
-    if let Some(api) = api {
-        router = router.nest(API, api);
+    for (prefix, (api, _)) in nested {
+        router = router.nest(prefix, api);
     }
     stack::surround(router, Surroundings { trusted_proxies: settings.trusted_proxies, observe, origins })
 }

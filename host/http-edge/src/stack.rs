@@ -1,19 +1,22 @@
-//! The middlewares around every route, in the order in which a request meets them. Those of requests under `/api/` go on
-//! in `variant_b/api_stack.rs`, those of all others in [`protect`].
+//! The middlewares around every route, in the order in which a request meets them. Those of requests under `/api/` and
+//! `/admin/` go on in `variant_b/api_stack.rs`, those of all others in [`protect`].
 //!
 //! The limits on bodies are not here: see `body.rs` for why.
 
 use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
+use http::StatusCode;
 use tower::ServiceBuilder;
 use tower::layer::layer_fn;
 use tower::util::{MapRequestLayer, MapResponseLayer};
 
+use crate::answer;
 use crate::dependencies::ObserveRequest;
 use crate::middleware::guard::Guard;
 use crate::middleware::refusals::Rules;
-use crate::middleware::{client_address, compression, cors, panic_guard, request_id, request_log};
+use crate::middleware::{client_address, compression, cors, panic_guard, refusals, request_id, request_log};
+use crate::openapi::{Operation, Refused};
 use crate::origins::Origins;
 
 /// What the middlewares around every route need.
@@ -43,7 +46,13 @@ pub(crate) fn surround(routes: Router, surroundings: Surroundings) -> Router {
     )
 }
 
-/// Surrounds the routes that are not under `/api/`, inside of [`surround`].
+/// What is said of every route, because of what surrounds it.
+pub(crate) fn describe(operation: Operation) -> Operation {
+    let panicked = Refused::text(StatusCode::INTERNAL_SERVER_ERROR, answer::INTERNAL_ERROR);
+    operation.refuses(refusals::documented()).refuses([panicked])
+}
+
+/// Surrounds the routes that are under neither, inside of [`surround`].
 pub(crate) fn protect(routes: Router, rules: Rules) -> Router {
     routes.layer(
         ServiceBuilder::new()

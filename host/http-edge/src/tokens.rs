@@ -34,7 +34,7 @@ pub struct Claims {
     /// only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
-    /// `admin` may invalidate the cache. Tools may be for some roles only.
+    /// `admin` may invalidate the cache and look after the tools. Tools may be for some roles only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
 }

@@ -3,9 +3,10 @@
 //! A call is a loop: render the request, exchange it, and read the reply, or let [`Negotiation`] find a form of the
 //! request that the provider accepts.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{Model, ModelError, ModelRequest};
+use agent_core::ports::{Deltas, Model, ModelError, ModelRequest};
 use agent_core::secret::Secret;
 use agent_core::words::{Finish, ModelReply};
 use async_trait::async_trait;
@@ -16,9 +17,10 @@ use tracing::warn;
 use crate::connect_error::ConnectError;
 use crate::http::fault::Faults;
 use crate::http::provider_error::ProviderError;
-use crate::http::transport::{HttpResponse, Transport};
+use crate::http::transport::{HttpResponse, StreamReader, Transport};
 use crate::negotiation::profile_cache::ProfileCache;
 use crate::negotiation::{Negotiation, PROBE_TOKENS};
+use crate::protocol::streamed_reply::StreamedReply;
 use crate::protocol::{Prompt, Protocol, UnreadableReply, text_tool_calls};
 use crate::rendered_tools::RenderedToolsCache;
 use crate::settings::ProviderSettings;
@@ -65,10 +67,52 @@ impl Model for HttpModel {
     }
 
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        let Some(deltas) = request.deltas else { return self.negotiate(request, None).await };
+        let told = ToldDeltas { deltas, has_told: AtomicBool::new(false) };
+        let replied = self.negotiate(request, Some(&told)).await;
+        if replied.is_err() && told.has_told.load(Ordering::Relaxed) {
+            told.deltas.reset();
+        }
+        replied
+    }
+}
+
+/// Where the text of a reply goes, and whether any did.
+struct ToldDeltas<'a> {
+    deltas: &'a dyn Deltas,
+    has_told: AtomicBool,
+}
+
+/// A reply that is read as it comes.
+struct ReadReply<'a> {
+    reply: StreamedReply,
+    told: &'a ToldDeltas<'a>,
+}
+
+impl StreamReader for ReadReply<'_> {
+    fn read(&mut self, bytes: &[u8]) -> bool {
+        let text = self.reply.push(bytes);
+        if !text.is_empty() {
+            self.told.has_told.store(true, Ordering::Relaxed);
+            self.told.deltas.text(&text);
+        }
+        !self.reply.is_over()
+    }
+}
+
+impl HttpModel {
+    /// Sends the request in one form after another until the provider accepts it. The reply is streamed if anybody reads
+    /// along, unless the server does not know that.
+    async fn negotiate(
+        &self,
+        request: ModelRequest<'_>,
+        told: Option<&ToldDeltas<'_>>,
+    ) -> Result<ModelReply, ModelError> {
         let deadline = self.deadline(Instant::from_std(request.deadline));
         let mut call = Negotiation::new(request, &self.profiles);
+        let mut told = told;
         loop {
-            let response = self.exchange(&call, deadline).await?;
+            let response = self.exchange(&call, deadline, told).await?;
             if response.status.is_success() {
                 let reply = self.read(&response, &request)?;
                 if let Some(reply) = call.accepted(reply) {
@@ -88,15 +132,17 @@ impl Model for HttpModel {
                 }
                 continue;
             }
+            if told.is_some() && refusal.is_some_and(|refusal| refusal.message.contains("stream")) {
+                told = None;
+                continue;
+            }
             if !refusal.is_some_and(|refusal| call.refused(refusal)) {
                 let now = SystemTime::now();
                 return Err(self.faults.status(response.status, &response, error.as_ref(), now));
             }
         }
     }
-}
 
-impl HttpModel {
     /// How many tools requests are sent without at the moment, because the provider refuses them.
     pub fn refused_tools(&self) -> usize {
         self.profiles.count_refused()
@@ -109,7 +155,12 @@ impl HttpModel {
     }
 
     /// One HTTP exchange.
-    async fn exchange(&self, call: &Negotiation<'_>, deadline: Instant) -> Result<HttpResponse, ModelError> {
+    async fn exchange(
+        &self,
+        call: &Negotiation<'_>,
+        deadline: Instant,
+        told: Option<&ToldDeltas<'_>>,
+    ) -> Result<HttpResponse, ModelError> {
         let unwritable = |error: serde_json::Error| self.faults.refused(&error.to_string());
         let tools = self.tools.get(call.request.tools, self.protocol).map_err(unwritable)?;
         let tools = tools.list(|name| call.offers(name)).map_err(unwritable)?;
@@ -117,11 +168,26 @@ impl HttpModel {
         if call.is_probe() {
             request.max_tokens = request.max_tokens.min(PROBE_TOKENS);
         }
-        let prompt =
-            Prompt { model: &self.model, request: &request, tools: tools.as_deref(), profile: call.profile };
+        // Nobody is to read the reply to a probe.
+        let told = told.filter(|_| !call.is_probe());
+        let prompt = Prompt {
+            model: &self.model,
+            request: &request,
+            tools: tools.as_deref(),
+            profile: call.profile,
+            stream: told.is_some(),
+        };
         let body = self.protocol.render_request(prompt).map_err(unwritable)?;
-        let response = self.transport.post(request.request_id, body, deadline).await;
-        response.map_err(|error| self.faults.exchange(error))
+        let mut reading =
+            told.map(|told| ReadReply { reply: StreamedReply::new(self.protocol.assembler()), told });
+        let reader = reading.as_mut().map(|reading| reading as &mut dyn StreamReader);
+        let response = self.transport.post(request.request_id, body, deadline, reader).await;
+        let mut response = response.map_err(|error| self.faults.exchange(error))?;
+        if let Some(reading) = reading.filter(|_| response.is_streamed) {
+            let body = reading.reply.into_body();
+            response.body = body.map_err(|unreadable| self.unreadable(&response, &unreadable))?;
+        }
+        Ok(response)
     }
 
     /// The reply in a successful response, with the calls that the model wrote into its text.

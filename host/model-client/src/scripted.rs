@@ -58,6 +58,7 @@ pub(crate) fn request_until(deadline: Instant) -> ModelRequest<'static> {
         max_tokens: 100,
         temperature: 0.0,
         deadline: deadline.into_std(),
+        deltas: None,
     }
 }
 

@@ -9,13 +9,13 @@ use crate::bulkhead::Bulkhead;
 use crate::definition::Definition;
 use crate::error::LoadError;
 use crate::policy::Identity;
+use crate::policy::Want;
 use crate::policy::signature::VerifiedSigner;
-use crate::policy::suggest::Want;
 use crate::schema::Budget;
 use crate::surface::Surface;
 
 /// Largest component, in bytes: room for one that carries a Python interpreter.
-pub(crate) const MOST_BYTES: u64 = 64 << 20;
+pub const MOST_BYTES: u64 = 64 << 20;
 
 /// Most tools of one component.
 const MOST_TOOLS: usize = 64;
@@ -42,6 +42,10 @@ pub(crate) struct Component {
     pub(crate) signer: Option<VerifiedSigner>,
     /// What it imports that only the policy gives: it is called only while it is granted all of it.
     pub(crate) wants: Vec<Want>,
+    /// The interfaces that it imports, sorted.
+    pub(crate) imports: Vec<String>,
+    /// Bytes of the file.
+    pub(crate) bytes: u64,
     /// Whether it imports nothing but the log, so that its answers depend on its arguments alone.
     pub(crate) computes_only: bool,
     /// Whether it is told who the user is.
@@ -67,30 +71,39 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
     format!("sha256:{:x}", Sha256::digest(bytes))
 }
 
-/// Checks how a component describes itself.
+/// Checks how a component describes itself, which may call other tools or not.
 pub(crate) fn define(
     described: Vec<ToolDef>,
+    calls_tools: bool,
     budget: &mut Budget,
 ) -> Result<Vec<Arc<Definition>>, LoadError> {
     if described.is_empty() {
-        return Err(LoadError::Describe("it describes no tool".into()));
+        return Err(LoadError::Listing(
+            "it describes no tool: return at least one (in Rust, list the functions in agent_tool::export!)"
+                .into(),
+        ));
     }
     if described.len() > MOST_TOOLS {
-        return Err(LoadError::Describe(format!("it describes more than {MOST_TOOLS} tools")));
+        return Err(LoadError::Listing(format!(
+            "it describes more than {MOST_TOOLS} tools: make several components of it"
+        )));
     }
     let mut tools: Vec<Arc<Definition>> = Vec::with_capacity(described.len());
     for one in described {
-        let tool = Definition::new(one, budget)?;
+        let mut tool = Definition::new(one, budget)?;
+        if calls_tools {
+            tool.calls_tools();
+        }
         if tools.iter().any(|other| other.spec.name == tool.spec.name) {
-            let problem = "it describes two tools of that name".into();
+            let problem = "it describes two tools of that name: rename one of them".into();
             return Err(LoadError::Definition { tool: tool.spec.name, problem });
         }
         tools.push(Arc::new(tool));
     }
     let bytes = tools.iter().map(|tool| tool.spec.prompt_bytes()).sum::<usize>();
     if bytes > PROMPT_BYTES {
-        return Err(LoadError::Describe(format!(
-            "its descriptions and input schemas have {bytes} bytes; they may have {PROMPT_BYTES}, because every model call carries them"
+        return Err(LoadError::Listing(format!(
+            "its descriptions and input schemas have {bytes} bytes; they may have {PROMPT_BYTES}, because every model call carries them: shorten them, or make several components of it"
         )));
     }
     Ok(tools)

@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_core::ports::KeyValueStore;
+use agent_core::ports::{KeyValueStore, ToolVersions};
 use agent_core::secret::Secret;
 use tokio::runtime::Handle;
 
 use crate::compiler::Compiler;
+use crate::egress::HttpMode;
 use crate::limits::Limits;
 use crate::observer::Observer;
+use crate::policy::Absence;
+use crate::policy::store::default_path;
 
 /// What a tool host is made of.
 pub struct Config {
@@ -35,6 +38,12 @@ pub struct Config {
     /// Where the requests of tools are sent from: a runtime that runs no guests, so that network I/O does not wait behind
     /// one that computes.
     pub io_runtime: Handle,
+    /// Where versions of components are kept, so that all replicas serve the same; without it the folder decides.
+    pub versions: Option<Arc<dyn ToolVersions>>,
+    /// Whether a component that is new, reaches for more or tells models something else serves only once it is approved.
+    pub needs_approval: bool,
+    /// Whether they are sent at all, and who is told of them.
+    pub http: HttpMode,
     /// Where components keep values; without it none can.
     pub key_value: Option<Arc<dyn KeyValueStore>>,
     /// Under which components are told names of users: the same on every replica, and nobody else's to know. Without it they
@@ -62,6 +71,17 @@ pub enum PolicyFile {
     Beside(PathBuf),
     /// Nowhere: nothing is granted.
     None,
+}
+
+impl PolicyFile {
+    /// The file, if one can be named, and what it means that it is not there.
+    pub(crate) fn location(&self) -> (Option<PathBuf>, Absence) {
+        match self {
+            Self::At(path) => (Some(path.clone()), Absence::IsError),
+            Self::Beside(folder) => (default_path(folder), Absence::GrantsNothing),
+            Self::None => (None, Absence::GrantsNothing),
+        }
+    }
 }
 
 impl std::fmt::Debug for Config {

@@ -11,7 +11,7 @@ use crate::error::LoadError;
 use crate::untrusted_text::printable;
 
 /// The interface every tool exports, without its version.
-const TOOL_INTERFACE: &str = "agent:tool/tool@";
+pub(crate) const TOOL_INTERFACE: &str = "agent:tool/tool@";
 
 /// [`SERVED`] in words.
 const SERVED_TEXT: &str = "agent:tool@0.1.1 and agent:tool@0.1.0";
@@ -23,12 +23,17 @@ const WASM_MAGIC: &[u8] = b"\0asm";
 const NAMED: usize = 5;
 const NAME_BYTES: usize = 100;
 
+/// Most imports that operators are shown: those of a component with the whole of WASI are some forty.
+const MOST_SHOWN: usize = 200;
+
 /// What a component wants of its host.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wants {
     /// Whether it exports the contract; else functions of its own, which may be tools.
     pub(crate) is_of_contract: bool,
     pub(crate) capabilities: CapabilitySet,
+    /// The names of everything that it imports, sorted, as far as they are worth showing.
+    pub(crate) imports: Vec<String>,
     /// Imports that no capability answers. Of a component with functions of its own they may be interfaces of types alone,
     /// which nobody has to answer: that is known when it has been compiled.
     unanswered: Vec<String>,
@@ -36,7 +41,14 @@ pub(crate) struct Wants {
 
 impl Wants {
     /// Refuses what is imported and not answered, but for these interfaces of types.
-    pub(crate) fn refuse_unanswered(&self, types: &BTreeSet<String>) -> Result<(), LoadError> {
+    pub(crate) fn refuse_unanswered(
+        &self,
+        types: impl FnOnce() -> BTreeSet<String>,
+    ) -> Result<(), LoadError> {
+        if self.unanswered.is_empty() {
+            return Ok(());
+        }
+        let types = types();
         let refused: Vec<_> = self.unanswered.iter().filter(|name| !types.contains(*name)).cloned().collect();
         if refused.is_empty() { Ok(()) } else { Err(LoadError::Ungranted(name_some(&refused))) }
     }
@@ -55,9 +67,11 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Wants, LoadError> {
     let (exports, imports) = outer_names(bytes)?;
     let is_of_contract = exports_contract(&exports)?;
     let (capabilities, unanswered) = CapabilitySet::answering(&imports);
-    let wants = Wants { is_of_contract, capabilities, unanswered };
+    let mut shown: Vec<_> = imports.iter().take(MOST_SHOWN).map(|name| printable(name, NAME_BYTES)).collect();
+    shown.sort_unstable();
+    let wants = Wants { is_of_contract, capabilities, imports: shown, unanswered };
     if is_of_contract {
-        wants.refuse_unanswered(&BTreeSet::new())?;
+        wants.refuse_unanswered(BTreeSet::new)?;
     }
     Ok(wants)
 }
@@ -78,7 +92,10 @@ fn recognize(bytes: &[u8]) -> Option<&'static str> {
         (b"#!", "a script: a toolchain has to make a component of it"),
         (b"(module", "WebAssembly in its text form: `wasm-tools parse` makes a binary of it"),
         (b"(component", "WebAssembly in its text form: `wasm-tools parse` makes a binary of it"),
-        (b"{", "JSON"),
+        (
+            b"{",
+            "JSON, perhaps an error of where it was downloaded from: read it, then download the component again",
+        ),
         (b"version https://git-lfs", "a pointer of Git LFS: fetch the file itself with `git lfs pull`"),
     ];
     let text = bytes.trim_ascii_start();
@@ -88,11 +105,11 @@ fn recognize(bytes: &[u8]) -> Option<&'static str> {
     }
     let start: String = text.iter().take(16).map(|byte| char::from(byte.to_ascii_lowercase())).collect();
     let html = ["<!doctype html", "<html", "<head", "<?xml"].iter().any(|tag| start.starts_with(tag));
-    html.then_some("an HTML or XML page, perhaps an error page of where it was downloaded from")
+    html.then_some("an HTML or XML page, perhaps an error page of where it was downloaded from: read it, then download the component again")
 }
 
 /// Names of the exports and imports of the outermost component.
-fn outer_names(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), LoadError> {
+pub(crate) fn outer_names(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), LoadError> {
     let broken = |error: wasmparser::BinaryReaderError| {
         // Its text goes on over many lines of hexadecimal digits.
         let text = error.to_string();
@@ -188,8 +205,8 @@ mod tests {
     fn a_file_that_is_something_else_is_told_what_it_is() {
         let of = |bytes: &[u8]| inspect(bytes).unwrap_err().to_string();
         insta::assert_snapshot!(of(b"\x7fELF\x02\x01\x01"), @"is not a WebAssembly component but an ELF binary, so a native program or library: build for a WebAssembly target");
-        insta::assert_snapshot!(of(b"\n<!DOCTYPE html>\n<html>"), @"is not a WebAssembly component but an HTML or XML page, perhaps an error page of where it was downloaded from");
-        insta::assert_snapshot!(of(b"{\"error\": 404}"), @"is not a WebAssembly component but JSON");
+        insta::assert_snapshot!(of(b"\n<!DOCTYPE html>\n<html>"), @"is not a WebAssembly component but an HTML or XML page, perhaps an error page of where it was downloaded from: read it, then download the component again");
+        insta::assert_snapshot!(of(b"{\"error\": 404}"), @"is not a WebAssembly component but JSON, perhaps an error of where it was downloaded from: read it, then download the component again");
         for (bytes, named) in [
             (&b"<html lang=en>"[..], "an HTML"),
             (b"#!/bin/sh\n", "a script"),
@@ -219,7 +236,7 @@ mod tests {
         insta::assert_snapshot!(inspect_text(&exporting("agent:tool/tool@7.0.0")).unwrap_err(),
             @"is built for agent:tool@7.0.0; this host serves agent:tool@0.1.1 and agent:tool@0.1.0: rebuild it against one of those");
         insta::assert_snapshot!(inspect_text(&exporting("wasi:http/incoming-handler@0.2.0")).unwrap_err(),
-            @"does not export agent:tool/tool or functions of its own, so it is not a tool; it exports wasi:http/incoming-handler@0.2.0");
+            @"does not export agent:tool/tool or functions of its own, so it is not a tool; it exports wasi:http/incoming-handler@0.2.0: build it for a world of wit/tool.wit");
     }
 
     #[test]
@@ -232,7 +249,11 @@ mod tests {
             ["wasi:cli/environment@0.3.0", "agent:tool/toolbox@0.2.0", "agent:tool/log@0.2.0", "env"]
         {
             let error = inspect_text(&importing(refused)).unwrap_err();
-            assert_eq!(error, format!("imports {refused}, which this host does not grant to tools"));
+            let text = format!(
+                "imports {refused}, which this host does not grant to tools: build it without, for agent:tool@0.1.1, WASI 0.2 \
+                 and nothing else"
+            );
+            assert_eq!(error, text);
         }
     }
 }

@@ -58,16 +58,18 @@ impl Definition {
     fn check(described: ToolDef, budget: &mut Budget) -> Result<Self, String> {
         check_name(&described.name)?;
         if described.description.len() > DESCRIPTION_BYTES {
-            return Err(format!("its description is longer than {DESCRIPTION_BYTES} bytes"));
+            return Err(format!(
+                "its description is longer than {DESCRIPTION_BYTES} bytes, and every model call carries it: leave out what a failure can teach"
+            ));
         }
         let description = visible(&described.description);
         if description.trim().is_empty() {
-            return Err("it has no description".into());
+            return Err("it has no description: say what it does and when to use it (in Rust, in the comment above its line in agent_tool::export!)".into());
         }
         let mut arguments = Schema::read(&described.input_schema, budget)
             .map_err(|problem| format!("its input schema {problem}"))?;
         if arguments.text.get("type").and_then(Value::as_str) != Some("object") {
-            return Err("its input schema is not of type object".into());
+            return Err(r#"its input schema is not of type object, as arguments always are: write {"type": "object", "properties": {…}}"#.into());
         }
         show_to_models(&mut arguments.text).map_err(|problem| format!("its input schema {problem}"))?;
         let output = match &described.output_schema {
@@ -103,6 +105,17 @@ impl Definition {
             arguments,
             output,
         })
+    }
+
+    /// The schema of its answers, if it has one.
+    pub(crate) fn output_schema(&self) -> Option<&Value> {
+        self.output.as_ref().map(|schema| &schema.text)
+    }
+
+    /// The policy lets it call the run's other tools. What those do may not bear being done twice, whatever it says of
+    /// itself.
+    pub(crate) fn calls_tools(&mut self) {
+        (self.spec.calls_tools, self.spec.is_repeatable) = (true, false);
     }
 
     /// Holds a call's arguments against their schema. What is wrong is for the model.
@@ -186,6 +199,9 @@ fn check_hints(hints: &[(String, String)]) -> Result<Vec<String>, String> {
         if printable(key, HINT_KEY_BYTES) != *key || printable(value, HINT_VALUE_BYTES) != *value {
             return Err(format!("its hint {shown:?} has characters that cannot be seen"));
         }
+        if hints.iter().filter(|(other, _)| other == key).count() > 1 {
+            return Err(format!("it has the hint {shown:?} twice: leave one"));
+        }
         if let Some(known) = meant_hint(key) {
             oddities.push(format!("the hint {shown:?} means nothing to this host; did you mean {known:?}?"));
         }
@@ -220,7 +236,9 @@ fn read_timeout(hints: &[(String, String)]) -> Result<Option<Duration>, String> 
     let Some((_, text)) = hints.iter().find(|(key, _)| key == "timeout-ms") else { return Ok(None) };
     match text.parse::<u64>() {
         Ok(milliseconds @ 1..) => Ok(Some(Duration::from_millis(milliseconds))),
-        Ok(0) | Err(_) => Err("its hint timeout-ms is not a whole number above 0".into()),
+        Ok(0) | Err(_) => {
+            Err("its hint timeout-ms is not a whole number above 0: write milliseconds, such as 5000".into())
+        }
     }
 }
 
@@ -275,11 +293,11 @@ pub(crate) mod tests {
     fn a_wrong_description_is_refused_in_words() {
         let wrongly = r#"describes its tool "add" wrongly: "#;
         let of = |change: fn(&mut ToolDef)| problem(change).replace(wrongly, "");
-        insta::assert_snapshot!(of(|d| d.description = " ".into()), @"it has no description");
-        insta::assert_snapshot!(of(|d| d.description = "x".repeat(20_000)), @"its description is longer than 4096 bytes");
-        insta::assert_snapshot!(of(|d| d.input_schema = r#"{"type":"array"}"#.into()), @"its input schema is not of type object");
+        insta::assert_snapshot!(of(|d| d.description = " ".into()), @"it has no description: say what it does and when to use it (in Rust, in the comment above its line in agent_tool::export!)");
+        insta::assert_snapshot!(of(|d| d.description = "x".repeat(20_000)), @"its description is longer than 4096 bytes, and every model call carries it: leave out what a failure can teach");
+        insta::assert_snapshot!(of(|d| d.input_schema = r#"{"type":"array"}"#.into()), @r#"its input schema is not of type object, as arguments always are: write {"type": "object", "properties": {…}}"#);
         insta::assert_snapshot!(of(|d| d.output_schema = Some(r#"{"type":5}"#.into())), @r#"its output schema is not a JSON Schema: /type is 5, not one of "null", "boolean", "integer", "number", "string", "array" and "object""#);
-        insta::assert_snapshot!(of(|d| d.hints = vec![("timeout-ms".into(), "soon".into())]), @"its hint timeout-ms is not a whole number above 0");
+        insta::assert_snapshot!(of(|d| d.hints = vec![("timeout-ms".into(), "soon".into())]), @"its hint timeout-ms is not a whole number above 0: write milliseconds, such as 5000");
         for name in ["", "Add", "1st", "a-b", "a b", &"x".repeat(64), "añ", "a\n"] {
             assert!(problem(|d| d.name = name.into()).contains("its name must be a letter"), "{name:?}");
         }

@@ -19,7 +19,7 @@ use crate::definition::Definition;
 use crate::error::{LoadError, detail};
 use crate::runtime::Runtime;
 use crate::schema::Budget;
-use crate::surface::{Moves, Surface, described};
+use crate::surface::{Surface, Transfer};
 
 /// Longest a component may take to describe itself. Those that carry an interpreter start it first.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -32,18 +32,19 @@ pub(crate) async fn describe(
     runtime: &Arc<Runtime>,
     surface: &Surface,
     name: &Arc<str>,
+    calls_tools: bool,
 ) -> Result<Vec<Arc<Definition>>, LoadError> {
     let slot = runtime.slots.describe().await;
     let work = {
         let (runtime, name) = (runtime.clone(), name.clone());
-        let described = described(surface).map_err(AnyToolPre::clone);
+        let described = surface.described().map_err(AnyToolPre::clone);
         move || {
             let described = match described {
                 Ok(described) => described,
                 Err(pre) => Handle::current().block_on(ask(&runtime, &pre, name))?,
             };
             drop(slot);
-            define(described, &mut Budget::until(Instant::now() + PREPARE_TIMEOUT))
+            define(described, calls_tools, &mut Budget::until(Instant::now() + PREPARE_TIMEOUT))
         }
     };
     let tools = runtime
@@ -91,12 +92,16 @@ async fn ask(
         toolbox: ToolboxState::default(),
     };
     let call = async {
-        let mut store = runtime.sandbox.store(caller, Moves::Text)?;
+        let mut store = runtime.sandbox.store(caller, Transfer::Text)?;
         let instance = pre.instantiate_async(&mut store).await?;
         instance.agent_tool_tool().call_describe(&mut store).await
     };
-    let late =
-        || LoadError::Describe(format!("it did not return within {} ms", DESCRIBE_TIMEOUT.as_millis()));
+    let late = || {
+        LoadError::Describe(format!(
+            "it did not return within {} ms: leave work to the call",
+            DESCRIBE_TIMEOUT.as_millis()
+        ))
+    };
     match tokio::time::timeout_at(deadline.into(), call).await {
         Ok(Ok(described)) => Ok(described),
         // The epoch clock that interrupts the guest and the timer above race for the same deadline.

@@ -41,7 +41,9 @@ pub enum LoadError {
     )]
     CoreModule,
     /// The component does not export the tool interface.
-    #[error("does not export agent:tool/tool or functions of its own, so it is not a tool; it exports {0}")]
+    #[error(
+        "does not export agent:tool/tool or functions of its own, so it is not a tool; it exports {0}: build it for a world of wit/tool.wit"
+    )]
     NotATool(String),
     /// The component exports functions of its own, and they cannot be tools.
     #[error("exports functions that cannot be tools: {0}")]
@@ -55,7 +57,9 @@ pub enum LoadError {
         served: &'static str,
     },
     /// The component imports what is not granted to it.
-    #[error("imports {0}, which this host does not grant to tools")]
+    #[error(
+        "imports {0}, which this host does not grant to tools: build it without, for agent:tool@0.1.1, WASI 0.2 and nothing else"
+    )]
     Ungranted(String),
     /// The component imports HTTP and has no lines for it in the policy. Those of JavaScript import it unless they are told
     /// not to.
@@ -67,7 +71,9 @@ pub enum LoadError {
         import: &'static str,
     },
     /// A secret that the policy names has no value, or none that can be used.
-    #[error("cannot have the secrets that the policy gives it: the log says which and why")]
+    #[error(
+        "cannot have the secrets that the policy gives it: set what their lines read (env or file); the log says which and why"
+    )]
     Secrets,
     /// The component imports something else that only the policy gives.
     #[error(
@@ -113,11 +119,16 @@ pub enum LoadError {
     #[error("does not fit this host: {0}")]
     Link(String),
     /// `describe` did not return.
-    #[error("its describe function failed: {0}")]
+    #[error(
+        "its describe function failed: {0}; it is called once, when the component is loaded, and must return its tools without help (what it logged stands in the log)"
+    )]
     Describe(String),
     /// The host could not have the component describe itself. That is no fault of the component's.
     #[error("could not be asked to describe itself ({0}); it is tried again")]
     Host(String),
+    /// `describe` returned no list that can be served.
+    #[error("describes tools that cannot be served: {0}")]
+    Listing(String),
     /// `describe` returned something that cannot be served.
     #[error("describes its tool {tool:?} wrongly: {problem}")]
     Definition {
@@ -126,6 +137,28 @@ pub enum LoadError {
         /// What is wrong with it.
         problem: String,
     },
+    /// It is in the folder, and nobody has approved it.
+    #[error(
+        "waits for approval (TOOLS_APPROVAL is on), and there is no store of approvals to ask: name its digest in the policy (TOOLS_POLICY), in a [[component]] with digest = \"{digest}\""
+    )]
+    NotApproved {
+        /// `sha256:…` of its bytes.
+        digest: String,
+    },
+    /// The store of versions has not answered, or has no word on it yet.
+    #[error(
+        "is not what served last, and the store of tool versions has not said yet that it may serve; it is tried again"
+    )]
+    NotAgreed,
+    /// The store of versions cannot be reached.
+    #[error("cannot be proposed now: {0}; it is tried again")]
+    NotWrittenDown(String),
+    /// It cannot be proposed as it is.
+    #[error("cannot be proposed: {0}")]
+    NotProposed(String),
+    /// The bytes of a version are not there any more, or are others.
+    #[error("has a version whose bytes are gone: upload or install it again, or roll back to another one")]
+    Gone,
     /// Another component offers a tool of the same name.
     #[error("offers the tool {tool:?}, and so does {other}: rename the tool in one of the two or remove one")]
     Duplicate {
@@ -170,7 +203,7 @@ impl LoadError {
                 FailureClass::Transient
             }
             // A secret that is missing may be set: a mounted folder is filled while the service starts.
-            Self::Secrets => FailureClass::Transient,
+            Self::Secrets | Self::NotWrittenDown(_) | Self::NotAgreed => FailureClass::Transient,
             Self::CompilerKilled(_) => FailureClass::Ambiguous,
             _ => FailureClass::Permanent,
         }

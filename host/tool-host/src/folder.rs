@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use agent_core::words::is_component_name;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::component::{self, MOST_BYTES};
@@ -58,7 +59,7 @@ pub(crate) struct Content {
 }
 
 /// What is in the folder.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Listing {
     /// Device and inode of the folder itself: another one under the same path is to be watched anew.
     pub(crate) identity: (u64, u64),
@@ -207,9 +208,7 @@ pub(crate) fn signature_file(file: &str) -> String {
 
 /// The component's name: it stands in receipts, labels and log lines.
 pub(crate) fn component_name(file: &str) -> Option<&str> {
-    let name = file.strip_suffix(".wasm")?;
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    ((1..=64).contains(&name.len()) && name.bytes().all(plain)).then_some(name)
+    file.strip_suffix(".wasm").filter(|name| is_component_name(name))
 }
 
 #[cfg(test)]

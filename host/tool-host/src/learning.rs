@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::egress;
-use crate::policy::suggest::{self, Observed, Want};
-use crate::policy::{ComponentPolicy, Identity, Policy, RequestLine, render};
+use crate::policy::suggest::{self, Observed};
+use crate::policy::{ComponentPolicy, Identity, Policy, RequestLine, Want, render};
 
 /// Most requests, keys and names that are noted of one component: a guest may make them up in a loop.
 const MOST_NOTED: usize = 1_000;

@@ -6,13 +6,16 @@
 //! - `schema`, `host_work_pool`: what the host computes for guests, on a budget and beside the threads that serve.
 //! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of
 //!   it.
+//! - `versions`: which version of a component may serve, and how another one is tried.
 //! - `call`, `bulkhead`, `guest_runtime`: one call and how it can fail, who may call at the same time, on which thread.
 //! - `capability`, `limits`: what a guest may import and use up.
+//! - `inspect`: what a component is, for its author.
 //! - `policy`, `grants`, `egress`: what an operator grants to a component, what that is for one call, and HTTP under it.
 //! - `engine`, `sandbox`, `runtime`: what all of them share.
 //!
 //! What does not belong here: which tool a model should call, and what an operator may read.
 
+mod admin;
 mod bindings;
 mod bulkhead;
 mod call;
@@ -27,21 +30,27 @@ mod describe;
 mod egress;
 mod engine;
 mod error;
+mod facts;
 mod folder;
 mod grants;
 mod guest_runtime;
 mod host_work_pool;
+mod inspect;
 mod inventory;
 mod learning;
 mod limits;
 mod load;
 mod moving_average;
 mod observer;
+mod pinned;
 mod policy;
 mod pure_answers;
+mod retired;
+mod rollout;
 mod runtime;
 mod sandbox;
 mod schema;
+mod shadow_calls;
 pub mod signing;
 mod snapshot;
 mod surface;
@@ -49,28 +58,37 @@ mod temp_file;
 mod typed;
 mod untrusted_text;
 mod user_names;
+mod versions;
 mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::ports::{Preparing, ToolFault, ToolSet, Toolbox};
+use agent_core::ports::{Preparing, ToolFault, ToolSet, Toolbox, Versions};
 use agent_core::words::Principal;
 use arc_swap::ArcSwap;
+use async_trait::async_trait;
 use tokio::sync::{Mutex, watch as watch_channel};
 
 pub use compiler::{CompileError, CompileJob, Compiler};
+pub use component::MOST_BYTES as MOST_COMPONENT_BYTES;
 pub use config::{Config, Environment, PolicyFile};
+pub use egress::{
+    CallKey, HttpAnswers, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES, may_reach,
+};
 pub use engine::Allocation;
 pub use error::LoadError;
+pub use inspect::{ComponentKind, Import, Inspection, Need, Wants, inspect};
 pub use learning::Learned;
 pub use limits::Limits;
 pub use observer::{CallReport, Cost, NoObserver, Observer, SetReport, ToolListing};
 
-use grants::{Grants, Means};
+use grants::{Grants, HostFeatures};
 use inventory::{Inventory, Settled};
 use learning::Learning;
+use retired::Retired;
+use rollout::Rollout;
 use runtime::Runtime;
 use snapshot::Serving;
 
@@ -90,6 +108,10 @@ pub struct ToolHost {
     prepared: watch_channel::Sender<bool>,
     /// Absent unless [`Config::learn`].
     learning: Option<Arc<Learning>>,
+    /// Present with [`Config::versions`].
+    rollout: Option<Arc<Rollout>>,
+    /// Versions that runs began with and that serve no longer.
+    retired: Retired,
 }
 
 /// What serves, and what does not. Swapped whole.
@@ -130,22 +152,29 @@ impl ToolHost {
         }
         let (policy, environment, io) =
             (config.policy.clone(), config.environment.clone(), config.io_runtime.clone());
+        let http = config.http.clone();
         let limits = config.limits.clone();
         let learning = config.learn.then(Arc::<Learning>::default);
         let noted = learning.clone();
-        let means = Means { keeps_values: config.key_value.is_some(), counts_fuel: config.metering };
+        let features =
+            HostFeatures { keeps_values: config.key_value.is_some(), counts_fuel: config.metering };
         let opened = tokio::task::spawn_blocking(move || {
-            Grants::open(policy, environment, io, &limits, (means, noted))
+            Grants::open(&policy, environment, (io, http), &limits, (features, noted))
         })
         .await;
         let grants = opened
             .map_err(|error| StartError::Policy(error.to_string()))?
             .map_err(|error| StartError::Policy(error.to_string()))?;
+        let rollout = config
+            .versions
+            .clone()
+            .map(|store| Arc::new(Rollout::new(store, config.needs_approval, config.remembers)));
         let runtime =
             Runtime::new(config, grants).map_err(|error| StartError::Engine(format!("{error:#}")))?;
         let runtime = Arc::new(runtime);
-        let serving = Arc::new(Serving::new(runtime.clone(), vec![]));
-        let mut inventory = Inventory::new(runtime.clone(), path.clone(), most_tokens).await;
+        let serving = Arc::new(Serving::new(runtime.clone(), vec![], vec![]));
+        let mut inventory = Inventory::new(runtime.clone(), path.clone(), most_tokens, rollout.clone()).await;
+        inventory.poll_records(true);
         inventory.poll_folder();
         let prepared = tokio::time::timeout(START_WAIT, inventory.prepare()).await;
         let settled = match prepared {
@@ -155,7 +184,8 @@ impl ToolHost {
         let published = Published { serving, faults: vec![], preparing: Preparing::default() };
         let (published, prepared) = (ArcSwap::from_pointee(published), watch_channel::Sender::default());
         let inventory = Mutex::new(inventory);
-        let host = Self { runtime, path, begun, inventory, published, prepared, learning };
+        let retired = Retired::default();
+        let host = Self { runtime, path, begun, inventory, published, prepared, learning, rollout, retired };
         host.publish(settled);
         host.inventory.lock().await.remember().await;
         Ok(host)
@@ -166,6 +196,7 @@ impl ToolHost {
     pub async fn reload(&self) {
         let mut inventory = self.inventory.lock().await;
         self.reload_policy(&mut inventory).await;
+        inventory.poll_records(true);
         inventory.poll_folder();
         self.publish(inventory.settle());
         while !inventory.is_idle() {
@@ -175,9 +206,21 @@ impl ToolHost {
         }
     }
 
-    /// Follows the folder. Never returns.
+    /// Follows the folder and the versions that replicas agreed on, and makes the calls of shadows. Never returns.
     pub async fn watch(&self) {
-        loop {
+        let followed = async {
+            loop {
+                self.follow().await;
+            }
+        };
+        tokio::select! {
+            () = followed => {}
+            () = shadow_calls::run(&self.runtime) => {}
+        }
+    }
+
+    async fn follow(&self) {
+        {
             let mut inventory = self.inventory.lock().await;
             inventory.advance(true).await;
             self.reload_policy(&mut inventory).await;
@@ -203,9 +246,12 @@ impl ToolHost {
 
     /// Swaps the tool set if that makes a difference.
     fn publish(&self, settled: Settled) {
-        let prepared = !settled.preparing.first;
+        let (prepared, revision) = (!settled.preparing.first, settled.revision);
         let (components, faults) = (settled.components.len(), settled.faults.len());
         self.swap(settled);
+        if let Some((rollout, revision)) = self.rollout.as_ref().zip(revision) {
+            rollout.set_served(revision);
+        }
         // After the swap, so that callers of `prepared` find the tools there.
         if prepared && !self.prepared.send_replace(true) {
             let seconds = self.begun.elapsed().as_secs_f64();
@@ -215,17 +261,22 @@ impl ToolHost {
 
     fn swap(&self, settled: Settled) {
         let before = self.published.load_full();
-        let swapped = !before.serving.all.is_of(&settled.components, &self.runtime.grants.current());
-        let Settled { components, mut faults, preparing } = settled;
+        let Settled { components, mut faults, preparing, trials, revision: _ } = settled;
+        let swapped = !before.serving.all.is_of(&components, &self.runtime.grants.current());
+        let tries = !before.serving.is_trying(&trials);
         faults.extend(self.runtime.grants.fault().map(|(file, error)| ToolFault { file, error }));
-        if !swapped && faults == before.faults && preparing == before.preparing {
+        if !swapped && !tries && faults == before.faults && preparing == before.preparing {
             return;
         }
         for fault in faults.iter().filter(|fault| !before.faults.contains(fault)) {
             tracing::error!(file = fault.file, error = fault.error, "a tool component cannot be loaded");
         }
-        let serving = if swapped {
-            Arc::new(Serving::new(self.runtime.clone(), components))
+        let serving = if swapped || tries {
+            self.retired.keep(before.serving.all.components(), &components);
+            if let Some(rollout) = &self.rollout {
+                rollout.set_running(trials.clone());
+            }
+            Arc::new(Serving::new(self.runtime.clone(), components, trials))
         } else {
             before.serving.clone()
         };
@@ -277,9 +328,18 @@ impl ToolHost {
     }
 }
 
+#[async_trait]
 impl Toolbox for ToolHost {
     fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
         self.published.load().serving.of(caller)
+    }
+
+    fn for_run(&self, caller: &Principal, run_id: &str) -> Arc<dyn ToolSet> {
+        self.published.load().serving.of_run(caller, run_id)
+    }
+
+    async fn pinned(&self, caller: &Principal, run_id: &str, versions: &Versions) -> Arc<dyn ToolSet> {
+        self.pin(caller, run_id, versions).await
     }
 
     fn everything(&self) -> Arc<dyn ToolSet> {

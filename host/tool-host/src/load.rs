@@ -11,15 +11,17 @@ use wasmtime::component::{Component as Code, InstancePre};
 use crate::bulkhead::Bulkhead;
 use crate::call::CallState;
 use crate::capability::CapabilitySet;
-use crate::component::Component;
+use crate::component::{self, Component};
 use crate::contract;
 use crate::describe::describe;
 use crate::error::{LoadError, detail};
 use crate::folder::{Content, Folder};
 use crate::inventory::Memory;
 use crate::policy::Identity;
+use crate::policy::Want;
+use crate::rollout::Rollout;
 use crate::runtime::Runtime;
-use crate::surface::{self, Surface};
+use crate::surface::Surface;
 use crate::typed;
 
 /// Where a component's bytes come from.
@@ -28,6 +30,10 @@ pub(crate) enum Source {
     File(Folder, String),
     /// The copy that is kept of what had that digest.
     Original(Memory, String),
+    /// What the store of versions keeps under that digest, or the copy that is kept of it here.
+    Kept { rollout: Option<Arc<Rollout>>, memory: Option<Memory>, digest: String },
+    /// What somebody has sent.
+    Given(Content),
 }
 
 impl Source {
@@ -35,12 +41,34 @@ impl Source {
     pub(crate) async fn read(&self) -> Result<Content, LoadError> {
         match self {
             Self::File(folder, file) => folder.read(file).await,
+            Self::Given(content) => Ok(content.clone()),
+            Self::Kept { rollout, memory, digest } => {
+                if let Some(memory) = memory.clone() {
+                    let digest = digest.clone();
+                    let original = blocking(move || memory.original(&digest).map_err(LoadError::Forgotten));
+                    if let Ok(content) = original.await {
+                        return Ok(content);
+                    }
+                }
+                let Some(rollout) = rollout else { return Err(LoadError::Gone) };
+                from_store(rollout, digest).await
+            }
             Self::Original(memory, digest) => {
                 let (memory, digest) = (memory.clone(), digest.clone());
                 blocking(move || memory.original(&digest).map_err(LoadError::Forgotten)).await
             }
         }
     }
+}
+
+/// Reads a source and loads the component in it, as [`load`] does.
+pub(crate) async fn load_from(
+    runtime: Arc<Runtime>,
+    name: &str,
+    source: &Source,
+) -> Result<Component, LoadError> {
+    let content = source.read().await?;
+    Ok(load(runtime, name, source, content).await?.0)
 }
 
 /// Loads a component from what was read of `source`, and hands that back. What takes long happens on threads
@@ -69,23 +97,34 @@ pub(crate) async fn load(
         Some(code) => (code, content),
         None => compile(&runtime, &name, source, content).await?,
     };
-    let capabilities = wants.capabilities;
-    wants.refuse_unanswered(&typed::imports_of_types(&code.component_type(), runtime.sandbox.engine()))?;
-    let pre = link(&runtime, &code, capabilities)?;
-    let surface = if wants.is_of_contract {
-        surface::contract(pre)?
-    } else {
-        let (runtime, code, bytes) = (runtime.clone(), code.clone(), content.bytes.clone());
-        blocking(move || Surface::typed(runtime.sandbox.engine(), &code, &bytes, pre)).await?
-    };
-    let tools = describe(&runtime, &surface, &name).await?;
+    let (capabilities, imports) = (wants.capabilities, wants.imports.clone());
+    let (surface, tells_users_apart) = blocking({
+        let (runtime, bytes) = (runtime.clone(), content.bytes.clone());
+        move || {
+            let engine = runtime.sandbox.engine();
+            wants.refuse_unanswered(|| typed::imports_of_types(&code.component_type(), engine))?;
+            let pre = link(&runtime, &code, capabilities)?;
+            let surface = if wants.is_of_contract {
+                Surface::contract(pre)?
+            } else {
+                Surface::typed(engine, &code, &bytes, pre)?
+            };
+            Ok((surface, is_told_the_user(engine, &code)))
+        }
+    })
+    .await?;
+    let granted_by_policy = capabilities.granted_by_policy();
+    let calls_tools = granted_by_policy.contains(&Want::Toolbox);
+    let tools = describe(&runtime, &surface, &name, calls_tools).await?;
     let component = Component {
         id: format!("{name}@{}", content.digest),
         bulkhead: Bulkhead::new(runtime.sandbox.limits()),
         digest: content.digest.clone(),
         signature: content.signature.clone(),
-        tells_users_apart: is_told_the_user(runtime.sandbox.engine(), &code),
-        wants: capabilities.granted_by_policy(),
+        tells_users_apart,
+        wants: granted_by_policy,
+        imports,
+        bytes: content.bytes.len() as u64,
         computes_only: capabilities.are_within(&["agent:tool/log@0.1.1"]),
         name,
         signer,
@@ -93,6 +132,36 @@ pub(crate) async fn load(
         tools,
     };
     Ok((component, content))
+}
+
+/// What the store keeps under a digest, which is checked.
+async fn from_store(rollout: &Rollout, digest: &str) -> Result<Content, LoadError> {
+    let kept = rollout.store().component(digest).await;
+    let kept = kept.map_err(|error| LoadError::NotWrittenDown(error.to_string()))?.ok_or(LoadError::Gone)?;
+    let expected = digest.to_owned();
+    blocking(move || {
+        let digest = component::digest(&kept.bytes);
+        if digest != expected {
+            return Err(LoadError::Gone);
+        }
+        let signature = kept.signature.map(|signature| signature.to_vec());
+        Ok(Content { bytes: Arc::new(kept.bytes.to_vec()), digest, signature })
+    })
+    .await
+}
+
+/// Whether the policy names a component's digest, or somebody whose signature lies beside it.
+pub(crate) async fn is_in_policy(
+    runtime: &Arc<Runtime>,
+    name: &str,
+    content: &Content,
+) -> Result<bool, LoadError> {
+    let (runtime, name, content) = (runtime.clone(), name.to_owned(), content.clone());
+    blocking(move || {
+        let signer = runtime.grants.signer(&name, &content.bytes, content.signature.as_deref());
+        Ok(runtime.grants.names(Identity { name: &name, digest: &content.digest, signer: signer.as_ref() }))
+    })
+    .await
 }
 
 /// Whether the component imports `user` of the contract's `context`.

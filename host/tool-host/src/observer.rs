@@ -69,8 +69,14 @@ pub struct ToolListing {
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema: Value,
+    /// JSON Schema of the answers, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
     /// What the tool says of itself, key and value.
     pub hints: Vec<(String, String)>,
+    /// What is odd about how it describes itself, and no reason to refuse it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub oddities: Vec<String>,
 }
 
 /// Observes nothing.

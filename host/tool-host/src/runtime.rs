@@ -8,7 +8,7 @@ use agent_core::ports::KeyValueStore;
 use agent_core::words::Principal;
 
 use crate::bulkhead::Slots;
-use crate::capability::{KeyValueState, OwnSpace, Whose};
+use crate::capability::{KeyValueState, OwnSpace, Owner};
 use crate::compiled::CompiledCache;
 use crate::compiler::Compilers;
 use crate::config::Config;
@@ -19,6 +19,7 @@ use crate::host_work_pool::HostWork;
 use crate::observer::Observer;
 use crate::policy::model::Scope;
 use crate::pure_answers::PureAnswers;
+use crate::rollout::{Overlay, Shadows};
 use crate::sandbox::Sandbox;
 use crate::user_names::UserNames;
 
@@ -44,8 +45,12 @@ pub(crate) struct Runtime {
     pub(crate) users: UserNames,
     /// Answers that are given again.
     pub(crate) pure_answers: PureAnswers,
+    /// Whether components serve only once they are approved.
+    pub(crate) needs_approval: bool,
     /// Whether restarts are to find what served.
     pub(crate) remembers: bool,
+    /// The calls that are made beside those of versions that serve.
+    pub(crate) shadows: Shadows,
     /// Who is told of calls and swaps.
     pub(crate) observer: Arc<dyn Observer>,
 }
@@ -64,7 +69,9 @@ impl Runtime {
             key_value: config.key_value,
             users: UserNames::new(config.user_names_key.as_ref()),
             pure_answers: PureAnswers::new(),
+            needs_approval: config.needs_approval,
             remembers: config.remembers,
+            shadows: Shadows::new(),
             observer: config.observer,
             sandbox,
         })
@@ -73,20 +80,21 @@ impl Runtime {
     /// What a call may keep.
     pub(crate) fn key_value_of(
         &self,
-        component: &Arc<str>,
+        (component, is_shadow): (&Arc<str>, bool),
         caller: &Principal,
         granted: Option<&Granted>,
         (deadline, operations): (Instant, Arc<AtomicU32>),
     ) -> KeyValueState {
         let own = || {
             let rule = granted?.key_value()?;
-            let whose = match (rule.scope, &caller.user_id) {
-                (Scope::Component, _) => Whose::Everybodys,
-                (Scope::User, Some(user)) => Whose::User(user.clone()),
-                (Scope::User, None) => Whose::Nobodys,
+            let owner = match (rule.scope, &caller.user_id) {
+                (Scope::Component, _) => Owner::Shared,
+                (Scope::User, Some(user)) => Owner::User(user.clone()),
+                (Scope::User, None) => Owner::Anonymous,
             };
             let (store, component) = (self.key_value.clone()?, component.clone());
-            Some(OwnSpace { store, component, whose, quota: rule.bytes, deadline, operations })
+            let store = if is_shadow { Arc::new(Overlay::new(store)) } else { store };
+            Some(OwnSpace { store, component, owner, quota: rule.bytes, deadline, operations })
         };
         KeyValueState(own())
     }

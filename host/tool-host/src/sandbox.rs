@@ -10,7 +10,7 @@ use crate::call::{CallState, Caller};
 use crate::capability::{CapabilitySet, Linkers};
 use crate::engine::{self, Allocation};
 use crate::limits::Limits;
-use crate::surface::Moves;
+use crate::surface::Transfer;
 
 /// What a guest may move to the host at once beyond its output: the lists and records around it.
 const OUTPUT_SLACK_BYTES: usize = 64 << 10;
@@ -61,12 +61,12 @@ impl Sandbox {
     }
 
     /// A store for one call. Typed values take more room on their way to the host than their text.
-    pub(crate) fn store(&self, caller: Caller, moves: Moves) -> wasmtime::Result<Store<CallState>> {
+    pub(crate) fn store(&self, caller: Caller, transfer: Transfer) -> wasmtime::Result<Store<CallState>> {
         let most_at_once = caller.limits.output_bytes.saturating_add(OUTPUT_SLACK_BYTES);
-        let most_at_once = match moves {
-            Moves::Text => most_at_once,
-            Moves::Values => VALUE_BYTES,
-            Moves::Flags => FLAG_BYTES,
+        let most_at_once = match transfer {
+            Transfer::Text => most_at_once,
+            Transfer::Values => VALUE_BYTES,
+            Transfer::Flags => FLAG_BYTES,
         };
         let fuel = caller.fuel();
         let mut store = Store::new(&self.engine, CallState::new(caller));

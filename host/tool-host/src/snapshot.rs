@@ -1,10 +1,10 @@
 //! One immutable tool set: what a run sees from its start to its end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agent_core::ports::{ToolRequest, ToolSet};
-use agent_core::words::{Catalog, Principal, ToolOutcome, ToolReceipt, ToolReturn, ToolSpec};
+use agent_core::ports::{ToolRequest, ToolSet, Versions};
+use agent_core::words::{Catalog, Principal, ToolReturn};
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
@@ -12,10 +12,9 @@ use crate::call::{self, Tool};
 use crate::component::Component;
 use crate::grants::as_caller;
 use crate::observer::ToolListing;
-use crate::policy::Identity;
-use crate::policy::Policy;
 use crate::policy::audience::Caller;
-use crate::policy::suggest::Want;
+use crate::policy::{Lookup, Policy};
+use crate::rollout::{RunningTrial, Side, Tried};
 use crate::runtime::Runtime;
 
 /// Most sets that are kept for callers who may not use everything: what is forgotten is made again.
@@ -24,6 +23,8 @@ const MOST_AUDIENCES: usize = 256;
 /// The tools that serve: all of them, and for callers who may not use all what is left.
 pub(crate) struct Serving {
     pub(crate) all: Arc<Snapshot>,
+    /// The versions that are tried.
+    trials: Vec<Arc<RunningTrial>>,
     /// Whether everybody may use everything.
     is_for_everybody: bool,
     /// By the digest of who is admitted to what. Held for a few instructions.
@@ -32,11 +33,16 @@ pub(crate) struct Serving {
 
 impl Serving {
     /// The tools of these components, whose names must not clash.
-    pub(crate) fn new(runtime: Arc<Runtime>, components: Vec<Arc<Component>>) -> Self {
-        let all = Snapshot::new(runtime, components);
+    pub(crate) fn new(
+        runtime: Arc<Runtime>,
+        components: Vec<Arc<Component>>,
+        trials: Vec<Arc<RunningTrial>>,
+    ) -> Self {
+        let policy = runtime.grants.current();
+        let all = Snapshot::new(runtime, components, policy, &trials);
         let admits_everybody = |component: &Arc<Component>| all.admits(component, &Caller::default());
         let is_for_everybody = all.components.iter().all(admits_everybody);
-        Self { all: Arc::new(all), is_for_everybody, of_audiences: Mutex::default() }
+        Self { all: Arc::new(all), trials, is_for_everybody, of_audiences: Mutex::default() }
     }
 
     /// The tools that a caller may use. Callers who may use the same tools have one set.
@@ -51,13 +57,57 @@ impl Serving {
         }
         // Made without the lock: two callers may make the same one, of which the first is kept.
         let admitted = self.all.components.iter().filter(|component| self.all.admits(component, &caller));
-        let own =
-            Snapshot::under(self.all.runtime.clone(), admitted.cloned().collect(), self.all.policy.clone());
+        self.keep(digest, self.all.with(admitted.cloned().collect(), &self.trials))
+    }
+
+    /// The tools of one run of a caller: with the versions that are tried on it in place of those that serve.
+    pub(crate) fn of_run(&self, caller: &Principal, run_id: &str) -> Arc<Snapshot> {
+        let set = self.of(caller);
+        let tried: Vec<_> = self.trials.iter().filter(|trial| trial.serves(run_id)).collect();
+        if tried.is_empty() {
+            return set;
+        }
+        let ids: Vec<_> = tried.iter().map(|trial| trial.trial.id.as_str()).collect();
+        let key = format!("{} {}", set.catalog.digest(), ids.join(" "));
+        if let Some(own) = self.of_audiences().get(&key) {
+            return own.clone();
+        }
+        let version = |component: &Arc<Component>| {
+            let trial = tried.iter().find(|trial| trial.name == component.name);
+            trial.map_or_else(|| component.clone(), |trial| trial.component.clone())
+        };
+        let components: Vec<_> = set.components.iter().map(version).collect();
+        // A tool that another component has stays with that one.
+        if has_clashes(&components) {
+            return set;
+        }
+        self.keep(key, set.with(components, &self.trials))
+    }
+
+    /// The tools of a run of a caller that began with these versions of components.
+    pub(crate) fn of_versions(&self, caller: &Principal, versions: &[Arc<Component>]) -> Arc<Snapshot> {
+        let set = self.of(caller);
+        let own: Vec<_> = set
+            .components
+            .iter()
+            .filter_map(|component| versions.iter().find(|version| version.name == component.name))
+            .cloned()
+            .collect();
+        if has_clashes(&own) || set.is_of(&own, &set.policy) { set } else { Arc::new(set.with(own, &[])) }
+    }
+
+    fn keep(&self, key: String, set: Snapshot) -> Arc<Snapshot> {
         let mut kept = self.of_audiences();
         if kept.len() >= MOST_AUDIENCES {
             kept.clear();
         }
-        kept.entry(digest).or_insert(Arc::new(own)).clone()
+        kept.entry(key).or_insert(Arc::new(set)).clone()
+    }
+
+    /// Whether these trials go on.
+    pub(crate) fn is_trying(&self, trials: &[Arc<RunningTrial>]) -> bool {
+        self.trials.len() == trials.len()
+            && self.trials.iter().zip(trials).all(|(own, other)| Arc::ptr_eq(own, other))
     }
 
     fn of_audiences(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Snapshot>>> {
@@ -77,26 +127,24 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// The tools of these components, whose names must not clash.
-    pub(crate) fn new(runtime: Arc<Runtime>, components: Vec<Arc<Component>>) -> Self {
-        let policy = runtime.grants.current();
-        Self::under(runtime, components, policy)
-    }
-
-    fn under(runtime: Arc<Runtime>, components: Vec<Arc<Component>>, policy: Arc<Policy>) -> Self {
+    fn new(
+        runtime: Arc<Runtime>,
+        components: Vec<Arc<Component>>,
+        policy: Arc<Policy>,
+        trials: &[Arc<RunningTrial>],
+    ) -> Self {
         let mut tools = HashMap::new();
         let mut specs = Vec::new();
         let mut hasher = Sha256::new();
         for component in &components {
             hasher.update(component.id.as_bytes());
+            let tried = trials.iter().find_map(|trial| part_in(trial, component));
             for definition in &component.tools {
                 let name: Arc<str> = definition.spec.name.as_str().into();
-                let calls_tools = component.wants.contains(&Want::Toolbox);
-                let spec = &definition.spec;
-                // What it calls may not bear being called twice.
-                let is_repeatable = spec.is_repeatable && !calls_tools;
-                specs.push(ToolSpec { calls_tools, is_repeatable, ..spec.clone() });
+                specs.push(definition.spec.clone());
                 let (component, definition) = (component.clone(), definition.clone());
-                let tool = Tool { component, definition, name: name.clone(), policy: policy.clone() };
+                let (policy, tried) = (policy.clone(), tried.clone());
+                let tool = Tool { component, definition, name: name.clone(), policy, tried };
                 tools.insert(name, Arc::new(tool));
             }
         }
@@ -108,13 +156,22 @@ impl Snapshot {
         Self { runtime, catalog: Arc::new(Catalog::new(specs, digest)), tools, components, policy }
     }
 
+    /// The same set with other components.
+    fn with(&self, components: Vec<Arc<Component>>, trials: &[Arc<RunningTrial>]) -> Self {
+        Self::new(self.runtime.clone(), components, self.policy.clone(), trials)
+    }
+
+    /// Its components.
+    pub(crate) fn components(&self) -> &[Arc<Component>] {
+        &self.components
+    }
+
     fn admits(&self, component: &Component, caller: &Caller<'_>) -> bool {
-        let Identity { name, digest, signer } = component.identity();
-        let entry = self.policy.find(name, digest, signer);
-        entry.map_or_else(
-            || !self.policy.means_others(name, digest, signer),
-            |entry| entry.audience.admits(caller),
-        )
+        match self.policy.look_up(component.identity()) {
+            Lookup::Entry(entry) => entry.audience.admits(caller),
+            Lookup::OtherBuilds => false,
+            Lookup::Nothing => true,
+        }
     }
 
     /// Whether it is the tool set of these components under this policy.
@@ -140,7 +197,9 @@ impl Snapshot {
                 digest: tool.component.digest.clone(),
                 description: tool.definition.spec.description.clone(),
                 input_schema: tool.definition.spec.input_schema.clone(),
+                output_schema: tool.definition.output_schema().cloned(),
                 hints: tool.definition.hints.clone(),
+                oddities: tool.definition.oddities.clone(),
             })
             .collect()
     }
@@ -152,17 +211,35 @@ impl ToolSet for Snapshot {
         &self.catalog
     }
 
+    fn versions(&self) -> Versions {
+        let versions = self.components.iter();
+        versions.map(|component| (component.name.to_string(), component.digest.clone())).collect()
+    }
+
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
         let Some(tool) = self.tools.get(request.call.name.as_str()) else {
-            return unknown_tool(&request.call.name);
+            return ToolReturn::unknown_tool(&request.call.name);
         };
         call::call(&self.runtime, tool, request).await
     }
 }
 
-fn unknown_tool(name: &str) -> ToolReturn {
-    ToolReturn {
-        content: "Error: there is no tool of that name.".into(),
-        receipt: ToolReceipt::new(name, ToolOutcome::UnknownTool),
+/// The part that a component has in a trial.
+fn part_in(trial: &Arc<RunningTrial>, component: &Component) -> Option<Tried> {
+    if trial.name != component.name {
+        return None;
     }
+    let side = match &component.digest {
+        digest if *digest == trial.trial.digest => Side::New,
+        digest if *digest == trial.trial.against => Side::Old,
+        _ => return None,
+    };
+    Some(Tried { running: trial.clone(), side, is_shadow: false })
+}
+
+/// Whether two of the components have tools of one name.
+fn has_clashes(components: &[Arc<Component>]) -> bool {
+    let mut names = BTreeSet::new();
+    let mut tools = components.iter().flat_map(|component| &component.tools);
+    !tools.all(|tool| names.insert(tool.spec.name.as_str()))
 }

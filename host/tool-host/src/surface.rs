@@ -35,7 +35,7 @@ pub(crate) enum Prepared<'a> {
 
 /// How values get from a guest to the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moves {
+pub(crate) enum Transfer {
     /// As one text.
     Text,
     /// One by one.
@@ -55,6 +55,11 @@ pub(crate) enum Returned {
 }
 
 impl Surface {
+    /// The contract, of a component that was linked.
+    pub(crate) fn contract(pre: InstancePre<CallState>) -> Result<Self, LoadError> {
+        AnyToolPre::new(pre).map(Self::Contract).map_err(|error| LoadError::Link(detail(&error)))
+    }
+
     /// The typed functions of a component that was linked. `bytes` is the component, for its documentation. Computes for
     /// as long as its types are large.
     pub(crate) fn typed(
@@ -77,13 +82,21 @@ impl Surface {
         Ok(Self::Typed { pre, functions })
     }
 
-    /// How what a tool returns moves to the host.
-    pub(crate) fn moves(&self, tool: &str) -> Moves {
+    /// The tools, as types describe them, or the component that has to be asked.
+    pub(crate) fn described(&self) -> Result<Vec<ToolDef>, &AnyToolPre<CallState>> {
         match self {
-            Self::Contract(_) => Moves::Text,
+            Self::Contract(pre) => Err(pre),
+            Self::Typed { functions, .. } => Ok(functions.values().map(TypedFunction::describe).collect()),
+        }
+    }
+
+    /// How what a tool returns moves to the host.
+    pub(crate) fn transfer(&self, tool: &str) -> Transfer {
+        match self {
+            Self::Contract(_) => Transfer::Text,
             Self::Typed { functions, .. } => match functions.get(tool) {
-                Some(function) if !function.tool.returns_flags() => Moves::Values,
-                _ => Moves::Flags,
+                Some(function) if !function.tool.returns_flags() => Transfer::Values,
+                _ => Transfer::Flags,
             },
         }
     }
@@ -117,14 +130,6 @@ impl TypedFunction {
             // Types say nothing of what a call does.
             hints: vec![],
         }
-    }
-}
-
-/// The tools of a component, as it describes them; nothing if it has to be asked.
-pub(crate) fn described(surface: &Surface) -> Result<Vec<ToolDef>, &AnyToolPre<CallState>> {
-    match surface {
-        Surface::Contract(pre) => Err(pre),
-        Surface::Typed { functions, .. } => Ok(functions.values().map(TypedFunction::describe).collect()),
     }
 }
 
@@ -165,9 +170,4 @@ impl Prepared<'_> {
             }
         }
     }
-}
-
-/// A linked component that exports the contract.
-pub(crate) fn contract(pre: InstancePre<CallState>) -> Result<Surface, LoadError> {
-    AnyToolPre::new(pre).map(Surface::Contract).map_err(|error| LoadError::Link(detail(&error)))
 }

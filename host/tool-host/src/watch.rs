@@ -7,6 +7,7 @@ use std::time::Duration;
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// Interval of polling beside the watch: file systems over the network report no changes, and a folder that does not
 /// exist cannot be watched.
@@ -22,11 +23,15 @@ pub(crate) struct Watch {
     watcher: Option<RecommendedWatcher>,
     /// Device and inode of the folder that is watched.
     watched: Option<(u64, u64)>,
+    next_poll: Instant,
+    /// When a change that was noticed has settled.
+    settled: Option<Instant>,
 }
 
 impl Watch {
     pub(crate) fn new() -> Self {
-        Self { changed: Arc::new(Notify::new()), watcher: None, watched: None }
+        let next_poll = Instant::now() + INTERVAL;
+        Self { changed: Arc::new(Notify::new()), watcher: None, watched: None, next_poll, settled: None }
     }
 
     /// Watches the folder of that identity, if it is not watched yet: the folder under a path may be replaced by
@@ -50,10 +55,19 @@ impl Watch {
     }
 
     /// Waits until the folder may have changed.
-    pub(crate) async fn changed(&self) {
-        if tokio::time::timeout(INTERVAL, self.changed.notified()).await.is_ok() {
-            tokio::time::sleep(SETTLE).await;
-        }
+    ///
+    /// Cancellation-safe: what was noticed is not forgotten, and the next poll comes no later.
+    pub(crate) async fn changed(&mut self) {
+        let settled = match self.settled {
+            Some(settled) => settled,
+            None => {
+                let noticed = tokio::time::timeout_at(self.next_poll, self.changed.notified()).await.is_ok();
+                let settled = Instant::now() + if noticed { SETTLE } else { Duration::ZERO };
+                *self.settled.insert(settled)
+            }
+        };
+        tokio::time::sleep_until(settled).await;
+        (self.settled, self.next_poll) = (None, Instant::now() + INTERVAL);
     }
 }
 

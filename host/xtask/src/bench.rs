@@ -1,5 +1,7 @@
 //! `cargo xtask bench`: prints the project's numbers, all from one run on one machine.
 
+mod greeters;
+
 use std::fs;
 use std::path::Path;
 
@@ -23,6 +25,10 @@ pub(crate) struct Arguments {
 /// Builds for release and runs the benches.
 pub(crate) fn print_numbers(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     guests::build(repository, &guests::Arguments::default())?;
+    let wants = |bench: &str| arguments.only.as_deref().is_none_or(|only| only == bench);
+    if wants("call") {
+        greeters::build(repository)?;
+    }
     let native = ["build", "--release", "--package", "calculator", "--example", "native"];
     run(&mut cargo(&repository.join("guest-tools"), native))?;
     // One set of features for all, or the libraries are built once for each. The benches by name: `--benches` would
@@ -31,7 +37,7 @@ pub(crate) fn print_numbers(repository: &Path, arguments: &Arguments) -> anyhow:
     let build = ["build", "--release", "--workspace", "--bins"].into_iter().chain(benches);
     run(&mut cargo(repository, build))?;
     for bench in BENCHES {
-        if arguments.only.as_deref().is_none_or(|only| only == bench) {
+        if wants(bench) {
             let mut command = cargo(repository, ["bench", "--workspace", "--quiet", "--bench", bench]);
             if let Some(baseline) = &arguments.baseline {
                 command.env("BENCH_BASELINE", fs::canonicalize(baseline).context("finding the baseline")?);

@@ -1,5 +1,7 @@
 //! `cargo xtask dist`: what is shipped, built the way it is shipped. The Dockerfile runs it.
 
+mod bundle;
+mod sbom;
 mod symbols;
 
 use std::fs;
@@ -12,7 +14,7 @@ use crate::run::{cargo, run};
 use symbols::Split;
 
 /// Builds the tools into `target/tools` and the binary into `target/release`, takes its debug information out into a
-/// file beside it, and says how large everything is.
+/// file beside it, says how large everything is, and puts what is released into a folder below `target/dist`.
 pub(crate) fn build(repository: &Path) -> anyhow::Result<()> {
     guests::build(repository, &guests::Arguments::default())?;
     run(&mut cargo(repository, ["build", "--release", "--locked"]))?;
@@ -33,6 +35,8 @@ pub(crate) fn build(repository: &Path) -> anyhow::Result<()> {
         ),
     }
     println!("dist: the tools are in target/tools");
+    let bundle = bundle::write(repository, env!("CARGO_PKG_VERSION"))?;
+    println!("dist: all of it, with sbom.cdx.json and SHA256SUMS, is in {}", bundle.display());
     Ok(())
 }
 

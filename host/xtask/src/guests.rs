@@ -1,21 +1,22 @@
 //! `cargo xtask guests`: every tool of `guest-tools/`, built from source into a component.
 //!
-//! [`crates`] says which crates are tools. cargo makes a core module of each, one tool at a time ([`modules`]), with
-//! whichever compiler this machine has or can get ([`compiler`]); [`component`] makes components of them, and refuses
-//! those that want more than the contract gives; [`ledger`] knows what was written.
+//! [`crates`] says which crates are tools. The crate `tool-build` has cargo make a core module of each, one tool at a time,
+//! with whichever compiler this machine has or can get, makes components of them, and refuses those that want more than
+//! the contract gives; [`ledger`] knows what was written.
 
-mod compiler;
-mod component;
 mod crates;
 mod ledger;
-mod modules;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use tool_build::rust::{Build, Compiler, Install, Module};
+use tool_build::{Need, Placed, Progress};
 
-use component::{Need, Placed};
+use crate::run::cargo;
 use ledger::{FOLDERS, GRANTED, Gone, Ledger, MISBEHAVING, SHIPPED};
 
 /// The crate whose tools misbehave.
@@ -28,7 +29,29 @@ const EXAMPLE_OF_POLICY: &str = "policy.toml";
 pub(crate) struct Arguments {
     /// Build with this compiler only, instead of with whichever is there.
     #[arg(long)]
-    compiler: Option<compiler::Choice>,
+    compiler: Option<Choice>,
+}
+
+/// What the command line may insist on.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Choice {
+    /// The default compiler, with the target that rustup adds to it.
+    Rustup,
+    /// Debian's compiler, which builds the standard library too.
+    Debian,
+}
+
+/// Steps and diagnostics go to the standard error.
+struct Shown;
+
+impl Progress for Shown {
+    fn step(&self, text: &str) {
+        eprintln!("guests: {text}");
+    }
+
+    fn line(&self, text: &str) {
+        eprintln!("{text}");
+    }
 }
 
 /// Builds every tool, removes what no crate makes any more, and says what it passes over. Files whose content would be
@@ -36,17 +59,18 @@ pub(crate) struct Arguments {
 pub(crate) fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let workspace = repository.join("guest-tools").canonicalize().context("finding guest-tools/")?;
     let target = repository.join("target");
-    let compiler = compiler::find(arguments.compiler)?;
+    let choice = arguments.compiler.map(|choice| match choice {
+        Choice::Rustup => tool_build::rust::Choice::Rustup,
+        Choice::Debian => tool_build::rust::Choice::Debian,
+    });
+    let compiler = tool_build::rust::find(choice, Install::Packages, &workspace, &Shown)?;
     println!("guests: building with {compiler}");
     let (tools, passed_over) = crates::survey(&workspace)?;
-    let build = modules::Build {
-        workspace: &workspace,
-        target_folder: &workspace.join("target"),
-        compiler: &compiler,
-    };
+    let target_folder = workspace.join("target");
+    let build = new_build(&workspace, &target_folder, &compiler);
     let mut written = Ledger::default();
     for tool in &tools {
-        for module in build.modules_of(tool)? {
+        for module in modules_of(&build, tool)? {
             write_component(&target, tool, &module, &mut written)?;
         }
     }
@@ -56,11 +80,42 @@ pub(crate) fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<
     tidy(&target, &written)
 }
 
+/// How crates of a workspace are built: with the cargo that runs us, and without this machine's folders in what it makes.
+fn new_build<'a>(workspace: &'a Path, target_folder: &'a Path, compiler: &'a Compiler) -> Build<'a> {
+    let mut hidden_paths = vec![(workspace.to_owned(), "guest-tools")];
+    hidden_paths.extend(cargo_home().map(|home| (home, "cargo")));
+    Build {
+        cargo: &|folder: &Path| cargo(folder, [""; 0]),
+        folder: workspace,
+        target_folder: Some(target_folder),
+        hidden_paths,
+        names_crates: false,
+        compiler,
+    }
+}
+
+/// Builds one tool.
+fn modules_of(build: &Build<'_>, tool: &crates::Tool) -> anyhow::Result<Vec<Module>> {
+    build
+        .modules_of(&tool.manifest, &tool.targets, &Shown)
+        .with_context(|| format!("the tool in guest-tools/{} does not build", tool.folder))
+}
+
+/// Where cargo keeps the sources of dependencies.
+fn cargo_home() -> Option<PathBuf> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "cargo's own variable, which is no part of the host's config"
+    )]
+    let named = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    named.or_else(|| Some(std::env::home_dir()?.join(".cargo")))
+}
+
 /// Makes a component of a module and puts it in its place.
 fn write_component(
     target: &Path,
     tool: &crates::Tool,
-    module: &modules::Module,
+    module: &Module,
     written: &mut Ledger,
 ) -> anyhow::Result<()> {
     let (folder, need) = match tool.folder.as_str() {
@@ -74,9 +129,9 @@ fn write_component(
         "two crates make {path}: rename one of them (guest-tools/{} is the second)",
         tool.folder
     );
-    let bytes = component::encode(&module.file, need)
+    let bytes = tool_build::encode(&module.file, need)
         .with_context(|| format!("making a component of {}", module.name))?;
-    let news = match component::place(&bytes, &target.join(&path))? {
+    let news = match tool_build::place(&bytes, &target.join(&path))? {
         Placed::New => "written",
         Placed::Same => "unchanged",
     };

@@ -206,6 +206,11 @@ async fn a_database_that_may_only_be_read_is_said_to_be_so() {
     let url = format!("sqlite://{}?mode=ro", file.display());
     let service = Service::variant_b().model(&model).env("DATABASE_URL", url).start().await;
     service.log().line_with(&["the database is read-only"]).await;
+    // Who approved what cannot be asked, so the folder decides once that is known.
+    eventually("the tools to serve", async || {
+        service.ready().await.json()["checks"]["tools"]["error"].is_null().then_some(())
+    })
+    .await;
     check_that_it_serves_without(&service).await;
     assert_eq!(fs::read(&file).unwrap(), before);
 }

@@ -1,6 +1,6 @@
 //! The cache on Redis: what is there under which key and for how long, and what happens without Redis.
 
-use acceptance::{Ended, Model, Redis, Service, Token, says};
+use acceptance::{Ended, Model, Redis, Service, Token, eventually, says};
 use redis::AsyncCommands as _;
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
@@ -21,7 +21,10 @@ async fn a_result_is_kept_for_an_hour_under_the_hash_of_its_question() {
     let service = Service::variant_b().model(&model).redis(&redis).start().await;
     let result = service.user(Token::of("u")).result_of("hi").await;
     let mut connection = connect(&redis).await;
-    let keys = keys(&mut connection).await;
+    let keys = eventually("the result to be kept", async || {
+        Some(keys(&mut connection).await).filter(|keys| !keys.is_empty())
+    });
+    let keys = keys.await;
     let [key] = keys.as_slice() else { panic!("one key: {keys:?}") };
     let hash = key.strip_prefix("agent:").unwrap();
     assert!(hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{key}");
@@ -53,11 +56,18 @@ async fn what_cannot_be_read_is_a_miss() {
     let user = service.user(Token::of("u"));
     user.result_of("hi").await;
     let mut connection = connect(&redis).await;
-    let key = keys(&mut connection).await.remove(0);
+    // It is kept behind the answer.
+    let key = eventually("the result to be kept", async || keys(&mut connection).await.pop()).await;
     for (garbage, output) in [("no JSON", "two"), (r#"{"another":"shape"}"#, "three")] {
         let _: () = connection.set(&key, garbage).await.unwrap();
         let result = user.result_of("hi").await;
         assert_eq!((&result["output"], &result["cached"]), (&json!(output), &json!(false)));
+        // It is kept behind the answer, and then stands in the place of the garbage.
+        eventually("the result to be kept", async || {
+            let kept: String = connection.get(&key).await.unwrap();
+            kept.contains(output).then_some(())
+        })
+        .await;
     }
 }
 
@@ -69,6 +79,8 @@ async fn fill(service: &Service, connection: &mut MultiplexedConnection) {
     for query in ["one", "two", "three"] {
         service.user(Token::of(query)).result_of(query).await;
     }
+    // They are kept behind the answers.
+    eventually("three results to be kept", async || (keys(connection).await.len() == 3).then_some(())).await;
     for key in OTHERS {
         let _: () = connection.set(key, "somebody else's").await.unwrap();
     }
@@ -141,12 +153,13 @@ async fn without_redis_questions_are_answered_all_the_same() {
     let user = service.user(Token::of("u"));
     assert_eq!(user.result_of("hi").await["cached"], false);
     redis.pause().await;
-    for _ in 0..2 {
-        assert_eq!(user.result_of("hi").await["cached"], false);
+    // A result that is on its way to Redis is answered from memory, so each question is another one.
+    for question in ["hi again", "and again"] {
+        assert_eq!(user.result_of(question).await["cached"], false);
     }
     service.log().entry("a warning", |entry| entry["level"] == "WARN").await;
     redis.resume().await;
-    acceptance::eventually("the kept result to be found again", async || {
+    eventually("the kept result to be found again", async || {
         // Each question is of another user, or one window would fill.
         let user = service.user(Token::of(acceptance::now().to_string()));
         let answer = user.agent("hi").await;

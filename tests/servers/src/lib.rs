@@ -3,6 +3,9 @@
 //! install; `cargo xtask test` installs what is missing.
 //!
 //! - [`Postgres`], [`Redis`], [`Mongo`]: they can be stopped and brought back with their data, and frozen.
+//! - [`Monitor`]: which commands clients send to Redis, and what scripts do there.
+//! - [`PgBouncer`]: before a PostgreSQL server.
+//! - [`Registry`]: for OCI artifacts; it can be stopped and brought back.
 //! - [`Proxy`]: the network between the host and a store, which can fail in more ways than a server.
 //! - [`eventually`], [`within`], [`Task`]: waiting for something to happen, and not for ever.
 //!
@@ -17,13 +20,19 @@
 mod address;
 mod child;
 mod mongo;
+mod monitor;
+mod pgbouncer;
 mod postgres;
 mod proxy;
 mod redis;
+mod registry;
 mod waiting;
 
 pub use mongo::Mongo;
+pub use monitor::{Commands, Monitor};
+pub use pgbouncer::PgBouncer;
 pub use postgres::Postgres;
 pub use proxy::Proxy;
 pub use redis::Redis;
+pub use registry::{REGISTRY_LOGIN, Registry};
 pub use waiting::{PATIENCE, Task, eventually, within};

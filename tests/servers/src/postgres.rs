@@ -21,12 +21,18 @@ pub struct Postgres {
     programs: PathBuf,
     home: TempDir,
     address: SocketAddr,
+    options: Vec<String>,
     server: Option<Server>,
 }
 
 impl Postgres {
     /// Makes an empty database and serves it.
     pub async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// The same with other settings, `name=value`.
+    pub async fn start_with(settings: &[&str]) -> Self {
         let programs = find_programs();
         let home = tempfile::tempdir().expect("a folder for the server");
         if let Some(user) = other_user() {
@@ -45,7 +51,8 @@ impl Postgres {
             .output()
             .expect("initdb can be started");
         assert!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
-        let mut this = Self { programs, home, address: free_address(), server: None };
+        let options = settings.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]).collect();
+        let mut this = Self { programs, home, address: free_address(), options, server: None };
         this.resume().await;
         this
     }
@@ -77,6 +84,7 @@ impl Postgres {
             .arg(self.home.path().join("data"))
             .args(["-p", &self.address.port().to_string()])
             .args(["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off"])
+            .args(&self.options)
             .stderr(log)
             .stdout(Stdio::null())
             .spawn()
@@ -124,8 +132,8 @@ fn find_programs() -> PathBuf {
     })
 }
 
-/// Whom to be instead of root, as whom PostgreSQL refuses to run: `postgres` if there is one, else nobody.
-fn other_user() -> Option<u32> {
+/// Whom to be instead of root, as whom PostgreSQL and poolers refuse to run: `postgres` if there is one, else nobody.
+pub(crate) fn other_user() -> Option<u32> {
     const NOBODY: u32 = 65_534;
     if !geteuid().is_root() {
         return None;

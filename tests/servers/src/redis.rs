@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::address::free_address;
 use crate::child::Server;
+use crate::monitor::Monitor;
 use crate::waiting::eventually;
 
 /// A server, running or stopped. Dropping it stops it for good.
@@ -17,14 +18,21 @@ use crate::waiting::eventually;
 pub struct Redis {
     home: TempDir,
     address: SocketAddr,
+    options: Vec<String>,
     server: Option<Server>,
 }
 
 impl Redis {
     /// Serves an empty store that flushes every write to its append-only file.
     pub async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// The same with other settings: `--name`, value.
+    pub async fn start_with(options: &[&str]) -> Self {
         let home = tempfile::tempdir().expect("a folder for the server");
-        let mut this = Self { home, address: free_address(), server: None };
+        let options = options.iter().map(|option| (*option).to_owned()).collect();
+        let mut this = Self { home, address: free_address(), options, server: None };
         this.resume().await;
         this
     }
@@ -37,6 +45,11 @@ impl Redis {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Listens to what clients ask of it from now on.
+    pub async fn monitor(&self) -> Monitor {
+        Monitor::of(self.address).await
     }
 
     /// Stops the server. Its data stays.
@@ -56,6 +69,8 @@ impl Redis {
             .args(["--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no"])
             .arg("--dir")
             .arg(self.home.path())
+            // What is named twice is what it was named last.
+            .args(&self.options)
             .stdin(Stdio::null())
             .stdout(log)
             .stderr(Stdio::null())

@@ -4,7 +4,7 @@
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 
-use test_servers::{Mongo, Postgres, Redis, within};
+use test_servers::{Mongo, Postgres, Redis, Registry, within};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -37,6 +37,7 @@ test_each! {
     postgres_freezes_goes_on_ends_and_comes_back: Postgres, REQUEST_FOR_TLS, START_UP;
     redis_freezes_goes_on_ends_and_comes_back: Redis, b"PING\r\n", b"PING\r\n";
     mongo_freezes_goes_on_ends_and_comes_back: Mongo, HELLO, HELLO;
+    registry_freezes_goes_on_ends_and_comes_back: Registry, REQUEST, REQUEST;
 }
 
 /// PostgreSQL's, to be refused.
@@ -48,6 +49,9 @@ const START_UP: &[u8] = b"\0\0\0\x17\0\x03\0\0user\0postgres\0\0";
 /// MongoDB's `OP_MSG` with the document `{ hello: 1, $db: "admin" }`.
 const HELLO: &[u8] = b"\x34\0\0\0\x01\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\0\
     \x1f\0\0\0\x10hello\0\x01\0\0\0\x02$db\0\x06\0\0\0admin\0\0";
+
+/// HTTP's.
+const REQUEST: &[u8] = b"GET /v2/ HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
 async fn asks(server: SocketAddr, question: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(server).await.unwrap();

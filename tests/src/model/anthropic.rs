@@ -31,6 +31,40 @@ pub(super) fn reply<'a>(
     reply
 }
 
+/// The same reply as events: those of its beginning, and those of its end.
+pub(super) fn stream(mut reply: Value) -> (String, String) {
+    let read = reply["usage"]["input_tokens"].clone();
+    let start = json!({ "type": "message_start", "message": { "id": "msg_1", "usage": { "input_tokens": read, "output_tokens": 1 } } });
+    let (mut beginning, mut end) = (event(&start), String::new());
+    for (index, block) in reply["content"].as_array_mut().into_iter().flatten().enumerate() {
+        let begin = |block: &Value| {
+            event(&json!({ "type": "content_block_start", "index": index, "content_block": block }))
+        };
+        let delta =
+            |delta: Value| event(&json!({ "type": "content_block_delta", "index": index, "delta": delta }));
+        if block["type"] == "text" {
+            let text = block["text"].take();
+            beginning += &begin(&json!({ "type": "text", "text": "" }));
+            for word in text.as_str().unwrap_or_default().split_inclusive(' ') {
+                beginning += &delta(json!({ "type": "text_delta", "text": word }));
+            }
+        } else {
+            let input = block["input"].take();
+            block["input"] = json!({});
+            end += &begin(block);
+            end += &delta(json!({ "type": "input_json_delta", "partial_json": input.to_string() }));
+        }
+    }
+    let written = reply["usage"]["output_tokens"].clone();
+    let stop = json!({ "type": "message_delta", "delta": { "stop_reason": reply["stop_reason"] }, "usage": { "output_tokens": written } });
+    end += &event(&stop);
+    (beginning, end + &event(&json!({ "type": "message_stop" })))
+}
+
+fn event(data: &Value) -> String {
+    format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default())
+}
+
 /// What the headers must be.
 pub(super) fn check_headers(request: &Request, key: &str, violations: &mut Violations) {
     violations.unless(request.line == "POST /v1/messages", &request.line);

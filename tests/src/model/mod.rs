@@ -128,6 +128,13 @@ impl Model {
         gate
     }
 
+    /// Streams the words of that reply when it is asked next, and its end once the gate is open.
+    pub fn pauses(&self, play: Play) -> Gate {
+        let gate = Gate::closed();
+        self.plays(Play::Paused(gate.opened(), Box::new(play)));
+        gate
+    }
+
     /// Does what the rule says whenever it is asked and the script has come to its end.
     pub fn always(&self, rule: impl Fn(&Request) -> Play + Send + Sync + 'static) -> &Self {
         *lock(&self.state.rule) = Some(Box::new(rule));

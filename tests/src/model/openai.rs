@@ -37,6 +37,41 @@ pub(super) fn reply<'a>(
     reply
 }
 
+/// The same reply as events: those of its beginning, and those of its end.
+pub(super) fn stream(mut reply: Value) -> (String, String) {
+    let chunk = |delta: Value, finish: Value| {
+        let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
+        event(
+            &json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [choice], "usage": null }),
+        )
+    };
+    let mut choice = reply["choices"][0].take();
+    let mut message = choice["message"].take();
+    let text = message["content"].as_str().unwrap_or_default().to_owned();
+    let mut beginning = chunk(json!({ "role": "assistant", "content": "" }), Value::Null);
+    for word in text.split_inclusive(' ') {
+        beginning += &chunk(json!({ "content": word }), Value::Null);
+    }
+    let mut end = String::new();
+    for (index, call) in message["tool_calls"].as_array_mut().into_iter().flatten().enumerate() {
+        call["index"] = index.into();
+        let arguments = call["function"]["arguments"].take();
+        call["function"]["arguments"] = "".into();
+        end += &chunk(json!({ "tool_calls": [call] }), Value::Null);
+        let rest = json!({ "index": index, "function": { "arguments": arguments } });
+        end += &chunk(json!({ "tool_calls": [rest] }), Value::Null);
+    }
+    end += &chunk(json!({}), choice["finish_reason"].take());
+    if reply["usage"].is_object() {
+        end += &event(&json!({ "choices": [], "usage": reply["usage"] }));
+    }
+    (beginning, end + "data: [DONE]\n\n")
+}
+
+fn event(data: &Value) -> String {
+    format!("data: {data}\n\n")
+}
+
 /// What the headers must be.
 pub(super) fn check_headers(request: &Request, key: &str, violations: &mut Violations) {
     violations.unless(request.line == "POST /v1/chat/completions", &request.line);
@@ -49,7 +84,9 @@ pub(super) fn check_parameters(body: &Value, violations: &mut Violations) {
     let limits = [&body["max_tokens"], &body["max_completion_tokens"]];
     let given = limits.iter().filter(|limit| limit.as_u64().is_some_and(|limit| limit > 0)).count();
     violations.unless(given == 1, "exactly one limit of tokens");
-    violations.unless(body.get("stream").is_none_or(|stream| stream == false), "a stream");
+    let is_streamed = body["stream"] == true;
+    violations
+        .unless(body["stream_options"]["include_usage"] == is_streamed || !is_streamed, "usage of a stream");
     violations.tools(&body["tools"], |tool| {
         let function = (tool["type"] == "function").then_some(&tool["function"])?;
         Some((function, "parameters"))

@@ -28,6 +28,8 @@ pub enum Play {
         /// Its body.
         body: String,
     },
+    /// A reply whose words are streamed at once and whose end follows once a gate is open.
+    Paused(watch::Receiver<bool>, Box<Play>),
     /// Half a reply, and then the connection is closed.
     Cut,
     /// A reply whose body does not end.

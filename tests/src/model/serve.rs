@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -148,7 +149,21 @@ async fn carry_out(mut play: Play, request: &Request) -> Response {
             Play::Hang => std::future::pending().await,
             Play::Cut => return cut(&render(&super::says("a reply that nobody hears to its end"), request)),
             Play::Endless => return response(200, endless()),
+            Play::Reply { .. } if request.body["stream"] == true => {
+                let (beginning, end) = stream_of(&play, request);
+                return event_stream(Body::from(beginning + &end));
+            }
             Play::Reply { .. } => return response(200, Body::from(render(&play, request))),
+            Play::Paused(gate, then) => {
+                let (beginning, end) = stream_of(&then, request);
+                let ended = stream::once(async move {
+                    let mut gate = gate;
+                    let _opened_by_its_drop = gate.wait_for(|open| *open).await;
+                    Ok(Bytes::from(end))
+                });
+                let begun = stream::iter([Ok::<_, std::io::Error>(Bytes::from(beginning))]);
+                return event_stream(Body::from_stream(begun.chain(ended)));
+            }
             Play::Whole { status, headers, body } => {
                 let mut response = response(status, Body::from(body));
                 for (name, value) in headers {
@@ -179,13 +194,32 @@ fn response(status: u16, body: Body) -> Response {
     builder.body(body).expect("a response of the script")
 }
 
+fn event_stream(body: Body) -> Response {
+    let mut response = response(200, body);
+    response.headers_mut().insert("content-type", "text/event-stream".parse().expect("a header"));
+    response
+}
+
+/// The events of a reply: those of its beginning, and those of its end.
+fn stream_of(reply: &Play, request: &Request) -> (String, String) {
+    let reply = reply_of(reply, request);
+    match request.protocol {
+        Protocol::OpenAi => openai::stream(reply),
+        Protocol::Anthropic => anthropic::stream(reply),
+    }
+}
+
 fn render(reply: &Play, request: &Request) -> String {
-    let Play::Reply { text, calls, usage } = reply else { return String::new() };
+    reply_of(reply, request).to_string()
+}
+
+fn reply_of(reply: &Play, request: &Request) -> Value {
+    let Play::Reply { text, calls, usage } = reply else { return Value::Null };
     let first = request.calls_so_far() + 1;
     let calls = calls.iter().enumerate().map(|(n, (tool, arguments))| (first + n, tool.as_str(), arguments));
     match request.protocol {
-        Protocol::OpenAi => openai::reply(text, calls, *usage).to_string(),
-        Protocol::Anthropic => anthropic::reply(text, calls, *usage).to_string(),
+        Protocol::OpenAi => openai::reply(text, calls, *usage),
+        Protocol::Anthropic => anthropic::reply(text, calls, *usage),
     }
 }
 

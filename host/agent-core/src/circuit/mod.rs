@@ -40,7 +40,7 @@ pub struct Circuit {
     newest: u64,
     buckets: [Bucket; BUCKETS],
     state: State,
-    turns: Turns,
+    transitions: Transitions,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -88,7 +88,7 @@ pub enum Verdict {
 
 /// What a call's end did to a circuit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum Transition {
     /// It opened.
     Opened,
     /// It closed.
@@ -97,7 +97,7 @@ pub enum Turn {
 
 /// How often a circuit has turned, for metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Turns {
+pub struct Transitions {
     /// How often it opened. A trial that fails counts.
     pub opened: u64,
     /// How often it closed.
@@ -108,7 +108,14 @@ impl Circuit {
     /// A closed circuit that does not open before it has seen `min_volume` calls within its window.
     pub fn new(min_volume: u64, now: Instant) -> Self {
         let buckets = [Bucket::default(); BUCKETS];
-        Self { min_volume, epoch: now, newest: 0, buckets, state: State::Closed, turns: Turns::default() }
+        Self {
+            min_volume,
+            epoch: now,
+            newest: 0,
+            buckets,
+            state: State::Closed,
+            transitions: Transitions::default(),
+        }
     }
 
     /// Lets a call through, or says how long until one would be.
@@ -134,7 +141,7 @@ impl Circuit {
     }
 
     /// Takes note of how a call ended, and says what that changed.
-    pub fn end(&mut self, ticket: &Ticket, verdict: Verdict, now: Instant) -> Option<Turn> {
+    pub fn end(&mut self, ticket: &Ticket, verdict: Verdict, now: Instant) -> Option<Transition> {
         self.roll(now);
         match verdict {
             Verdict::Success => {}
@@ -147,8 +154,8 @@ impl Circuit {
             (State::HalfOpen { .. }, Verdict::Success) if ticket.is_trial => {
                 // The window is not cleared (wire 1.6): one failure soon after may open the circuit again.
                 self.state = State::Closed;
-                self.turns.closed += 1;
-                Some(Turn::Closed)
+                self.transitions.closed += 1;
+                Some(Transition::Closed)
             }
             (State::HalfOpen { .. }, Verdict::Neither) if ticket.is_trial => {
                 self.state = State::HalfOpen { trial_under_way: false };
@@ -171,8 +178,8 @@ impl Circuit {
     }
 
     /// How often it has turned.
-    pub fn turns(&self) -> Turns {
-        self.turns
+    pub fn transitions(&self) -> Transitions {
+        self.transitions
     }
 
     /// How long until a call would be let through, if not now.
@@ -187,10 +194,10 @@ impl Circuit {
         }
     }
 
-    fn open(&mut self, now: Instant) -> Option<Turn> {
+    fn open(&mut self, now: Instant) -> Option<Transition> {
         self.state = State::Open { since: now };
-        self.turns.opened += 1;
-        Some(Turn::Opened)
+        self.transitions.opened += 1;
+        Some(Transition::Opened)
     }
 
     fn fails_too_often(&self) -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Circuit, CircuitState, Ticket, Turn, Turns, Verdict};
+use super::{Circuit, CircuitState, Ticket, Transition, Transitions, Verdict};
 
 /// A circuit and the clock. Clones are the same circuit.
 #[derive(Debug, Clone)]
@@ -44,8 +44,8 @@ impl SharedCircuit {
     }
 
     /// How often it has turned, for metrics.
-    pub fn turns(&self) -> Turns {
-        self.lock().circuit.turns()
+    pub fn transitions(&self) -> Transitions {
+        self.lock().circuit.transitions()
     }
 
     /// How long until a call would be let through, if not now.
@@ -66,7 +66,7 @@ impl SharedCircuit {
 
 impl Pass {
     /// Takes note of how the call ended, and says what that changed.
-    pub fn end(mut self, verdict: Verdict) -> Option<Turn> {
+    pub fn end(mut self, verdict: Verdict) -> Option<Transition> {
         self.ended = true;
         let mut timed = self.circuit.lock();
         if verdict == Verdict::Success {

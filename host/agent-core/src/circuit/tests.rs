@@ -23,7 +23,7 @@ impl Bench {
         self.circuit.enter(self.now)
     }
 
-    fn end(&mut self, ticket: &Ticket, verdict: Verdict) -> Option<Turn> {
+    fn end(&mut self, ticket: &Ticket, verdict: Verdict) -> Option<Transition> {
         self.circuit.end(ticket, verdict, self.now)
     }
 
@@ -103,7 +103,7 @@ fn a_call_counts_when_it_begins_and_its_failure_when_it_ends() {
     let _under_way: Vec<_> = (0..2).map(|_| bench.enter().unwrap()).collect();
     bench.now += 5 * SECOND;
     assert_eq!(bench.end(&slow[0], Verdict::Failure), None, "one of two");
-    assert_eq!(bench.end(&slow[1], Verdict::Failure), Some(Turn::Opened));
+    assert_eq!(bench.end(&slow[1], Verdict::Failure), Some(Transition::Opened));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn an_open_circuit_turns_everybody_away_and_counts_them() {
     for _ in 0..20 {
         assert!(bench.enter().is_err());
     }
-    assert_eq!(bench.end(&trial, Verdict::Success), Some(Turn::Closed));
+    assert_eq!(bench.end(&trial, Verdict::Success), Some(Transition::Closed));
     // 21 calls stand in the window: ten failures in a row are less than half of them.
     assert_eq!(bench.run("----------"), CircuitState::Closed);
 }
@@ -150,7 +150,7 @@ fn a_trial_that_says_nothing_makes_room_for_the_next_one() {
         assert_eq!(bench.state(), CircuitState::HalfOpen);
     }
     let trial = bench.enter().unwrap();
-    assert_eq!(bench.end(&trial, Verdict::Failure), Some(Turn::Opened));
+    assert_eq!(bench.end(&trial, Verdict::Failure), Some(Transition::Opened));
     assert_eq!(bench.circuit.retry_after(bench.now), Some(RESET_TIMEOUT));
 }
 
@@ -164,7 +164,7 @@ fn a_call_from_before_it_opened_decides_nothing_afterwards() {
         let trial = bench.enter().unwrap();
         assert_eq!(bench.end(&old, late), None);
         assert!(bench.enter().is_err(), "the trial is still under way");
-        assert_eq!(bench.end(&trial, Verdict::Success), Some(Turn::Closed));
+        assert_eq!(bench.end(&trial, Verdict::Success), Some(Transition::Closed));
     }
 }
 
@@ -174,11 +174,11 @@ async fn a_pass_that_is_dropped_counts_neither_way() {
     for _ in 0..10 {
         drop(circuit.enter().unwrap());
     }
-    assert_eq!(circuit.enter().unwrap().end(Verdict::Failure), Some(Turn::Opened));
+    assert_eq!(circuit.enter().unwrap().end(Verdict::Failure), Some(Transition::Opened));
     assert_eq!((circuit.state(), circuit.retry_after()), (CircuitState::Open, Some(RESET_TIMEOUT)));
     tokio::time::advance(RESET_TIMEOUT).await;
     drop(circuit.enter().unwrap());
     assert_eq!(circuit.state(), CircuitState::HalfOpen);
-    assert_eq!(circuit.enter().unwrap().end(Verdict::Success), Some(Turn::Closed));
+    assert_eq!(circuit.enter().unwrap().end(Verdict::Success), Some(Transition::Closed));
     assert_eq!(circuit.state().as_str(), "closed");
 }

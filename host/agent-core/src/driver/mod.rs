@@ -18,8 +18,9 @@ use uuid::Uuid;
 
 pub use error::RunError;
 
+use crate::live::LiveRun;
 use crate::ports::queue::ATTEMPTS;
-use crate::ports::{Epoch, Journal, Model, ModelRequest, ToolChoice, ToolSet};
+use crate::ports::{Deltas, Epoch, Journal, Model, ModelRequest, ToolChoice, ToolSet};
 use crate::run::{ModelCall, Run, Step, attempts_without_progress};
 use crate::usage_meter::UsageMeter;
 use crate::words::{AgentResult, Event, Task};
@@ -46,6 +47,8 @@ pub struct Driver<'a> {
     pub cancel: Option<&'a CancellationToken>,
     /// Is kept at what the run has cost.
     pub meter: &'a UsageMeter,
+    /// Where replies go while they are written, if anybody watches the run.
+    pub live: Option<&'a LiveRun>,
 }
 
 impl Driver<'_> {
@@ -85,7 +88,7 @@ impl Driver<'_> {
                     return Err(RunError::Stopped);
                 }
                 Step::AskModel(call) => {
-                    let asking = self.ask_model(&run.run, call);
+                    let asking = self.ask_model(&run, call);
                     let event = self.unless_cancelled(asking).await.unwrap_or(Ok(Event::Cancelled))?;
                     self.note(&mut run, event).await?
                 }
@@ -118,7 +121,9 @@ impl Driver<'_> {
         step
     }
 
-    async fn ask_model(&self, run: &Run, call: ModelCall) -> Result<Event, RunError> {
+    async fn ask_model(&self, run: &Journaled, call: ModelCall) -> Result<Event, RunError> {
+        let (run, number) = (&run.run, run.next);
+        let deltas = self.live.and_then(|live| live.deltas(number));
         let request = ModelRequest {
             request_id: self.request_id,
             messages: run.messages(),
@@ -127,6 +132,7 @@ impl Driver<'_> {
             max_tokens: call.max_tokens,
             temperature: call.temperature,
             deadline: self.deadline,
+            deltas: deltas.as_ref().map(|deltas| deltas as &dyn Deltas),
         };
         let span = gen_ai::chat(self.model.name(), &request);
         let replied = self.model.complete(request).instrument(span.clone()).await;

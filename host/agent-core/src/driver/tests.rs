@@ -61,6 +61,7 @@ fn task() -> Task {
         model: "test/scripted".into(),
         principal: Principal::user("u1"),
         grants: Grants::default(),
+        versions: Default::default(),
     }
 }
 
@@ -76,6 +77,7 @@ fn driver<'a>(model: &'a ScriptedModel, tools: &'a SlowTools, journal: &'a TestJ
         stop: None,
         cancel: None,
         meter: &METER,
+        live: None,
     }
 }
 

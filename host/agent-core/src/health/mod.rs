@@ -1,6 +1,7 @@
 //! Runs probes side by side, each with a time limit, and collects what they say.
 
 mod cached;
+mod store_findings;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use futures::FutureExt;
 use futures::future::join_all;
 
 pub use cached::{CachedProbe, Checks};
+pub use store_findings::StoreFindings;
 
 use crate::ports::{Probe, ProbeError};
 

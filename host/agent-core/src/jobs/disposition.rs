@@ -9,7 +9,7 @@ use crate::driver::RunError;
 use crate::observe::AttemptOutcome;
 use crate::policy::{Answer, InvokeError};
 use crate::ports::{AttemptEnd, JournalError, ModelError};
-use crate::words::StopReason;
+use crate::words::{FailureKind, StopReason};
 
 /// How an attempt ended, on the worker's side.
 #[derive(Debug)]
@@ -117,8 +117,8 @@ fn failed(error: &InvokeError) -> Disposition {
             Disposition { pause: true, ..handed_back() }
         }
         InvokeError::TimedOut { .. } => provider_failed(Fault::Unwell(None)),
-        // Jobs choose no tools.
-        InvokeError::UnknownTools { .. } => end_failed(INTERNAL.to_owned(), false),
+        // Jobs choose no tools, and were counted when they were submitted.
+        InvokeError::UnknownTools { .. } | InvokeError::OverLimit => end_failed(INTERNAL.to_owned(), false),
         InvokeError::Run(error) => match error {
             RunError::Model(ModelError::RateLimited { retry_after, .. }) => {
                 provider_failed(Fault::RateLimited(*retry_after))
@@ -149,6 +149,15 @@ fn failed(error: &InvokeError) -> Disposition {
                 ..handed_back()
             },
         },
+    }
+}
+
+/// What a client is told of a job that failed, whoever worked on it, by its error text.
+pub(crate) fn failure_kind(error: &str) -> FailureKind {
+    match error {
+        RATE_LIMITED => FailureKind::RateLimited,
+        UNAVAILABLE => FailureKind::Unavailable,
+        _ => FailureKind::Internal,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Jobs: what callers do with them, and the workers that claim them and run them.
 
 mod cancelled;
+mod changes;
 mod disposition;
+mod dropped;
 mod provider_outage;
 mod signals;
 mod spans;
@@ -17,20 +19,25 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 pub use cancelled::CancelledRuns;
+pub(crate) use disposition::failure_kind;
 pub use worker::{Worker, WorkerContext};
 
 use self::signals::JobSignals;
 use crate::backoff::Backoff;
-use crate::ports::{JobQueue, QueueError};
+use crate::live::LiveRuns;
+use crate::ports::{JobQueue, QueueError, RunStore};
 use crate::words::{CancelOutcome, Job, JobData, JobPage, JobQuery};
 
 /// How many jobs a process works on at once (interface, Limits, "Queue worker concurrency").
 pub const WORKERS: usize = 5;
 
-/// How often a job that a caller waits for is polled, in case that another process works on it: soon at first, then less
-/// and less often.
+/// How often a job that a caller waits for is polled while the queue does not say which jobs end, in case that another
+/// process works on it: soon at first, then less and less often.
 const FIRST_POLL: Duration = Duration::from_millis(50);
 const LAST_POLL: Duration = Duration::from_millis(500);
+
+/// How often it is polled while the queue does say so. Not everything that removes a job says so.
+const RARE_POLL: Duration = Duration::from_secs(20);
 
 /// What callers do with jobs. A user sees and touches their own jobs only. Clones share the wake-ups of this process.
 #[derive(Clone)]
@@ -41,13 +48,18 @@ pub struct Jobs {
     stopping: CancellationToken,
     /// Absent where no runs are recorded.
     cancelled: Option<Arc<CancelledRuns>>,
+    /// Where the runs of jobs are recorded, for jobs that the queue does not keep any more.
+    recorded: Option<Arc<dyn RunStore>>,
+    /// Where the runs of this process' workers tell of themselves.
+    live: LiveRuns,
 }
 
 impl Jobs {
     /// The jobs of that queue.
     pub fn new(queue: Arc<dyn JobQueue>) -> Self {
         let (signals, stopping) = (JobSignals::default(), CancellationToken::new());
-        Self { queue, signals, stopping, cancelled: None }
+        let live = LiveRuns::default();
+        Self { queue, signals, stopping, cancelled: None, recorded: None, live }
     }
 
     /// The same jobs; when `stopping` is cancelled, callers that wait are told how their job stands.
@@ -62,27 +74,42 @@ impl Jobs {
         Self { cancelled: Some(Arc::new(runs)), ..self }
     }
 
+    /// The same jobs, and those that the queue has dropped are answered from the records of their runs.
+    #[must_use]
+    pub fn recorded_in(self, runs: Arc<dyn RunStore>) -> Self {
+        Self { recorded: Some(runs), ..self }
+    }
+
+    /// The same jobs, whose runs can be watched there.
+    #[must_use]
+    pub fn watched_in(self, live: LiveRuns) -> Self {
+        Self { live, ..self }
+    }
+
     /// Adds a job and says its id.
     pub async fn submit(&self, job: &JobData) -> Result<String, QueueError> {
         self.queue.add(job).instrument(spans::send()).await
     }
 
-    /// A job of this user, held back for up to `wait` until it has ended.
+    /// A job of this user, held back for up to `wait` until it has ended or is gone.
     pub async fn read(&self, user_id: &str, job_id: &str, wait: Duration) -> Result<Option<Job>, QueueError> {
         let until = Instant::now() + wait;
         // Watched before it is read, so that nothing happens in between.
-        let mut watcher = self.signals.subscribe(job_id);
+        let watcher = (!wait.is_zero()).then(|| self.signals.subscribe(job_id));
         let Some(mut job) = self.queue.read(job_id).await?.filter(|job| job.user_id == user_id) else {
-            return Ok(None);
+            return self.read_dropped(user_id, job_id).await;
         };
+        let Some(mut watcher) = watcher else { return Ok(Some(job)) };
         let mut polls = Backoff::new(FIRST_POLL, LAST_POLL);
+        let mut is_known = true;
         while !job.status.has_ended() {
+            let rarely = self.signals.is_followed() && is_known;
             tokio::select! {
                 biased;
                 () = sleep_until(until) => break,
                 () = self.stopping.cancelled() => break,
                 () = watcher.changed() => {}
-                () = sleep(polls.next()) => {}
+                () = sleep(if rarely { RARE_POLL } else { polls.next() }) => {}
             }
             let next = tokio::select! {
                 biased;
@@ -90,8 +117,12 @@ impl Jobs {
                 next = self.queue.read(job_id) => next,
             };
             // A store that fails now and then may answer the next time; what was read before still holds.
-            if let Ok(Some(next)) = next {
-                job = next;
+            is_known = next.is_ok();
+            match next {
+                Ok(Some(next)) if next.is_of_one_addition_with(&job) => job = next,
+                // Somebody removed it. A queue that was emptied may count its ids from the beginning again.
+                Ok(_) => return self.read_dropped(user_id, job_id).await,
+                Err(_) => {}
             }
         }
         Ok(Some(job))
@@ -106,7 +137,8 @@ impl Jobs {
     /// a second. The status says `cancelled` when nothing runs any more.
     pub async fn cancel(&self, user_id: &str, job_id: &str) -> Result<CancelOutcome, QueueError> {
         let Some(job) = self.queue.read(job_id).await?.filter(|job| job.user_id == user_id) else {
-            return Ok(CancelOutcome::Unknown);
+            let dropped = self.read_dropped(user_id, job_id).await?;
+            return Ok(dropped.map_or(CancelOutcome::Unknown, |_job| CancelOutcome::HadEnded));
         };
         let cancelling = self.queue.cancel(job_id).await?;
         match cancelling {
@@ -120,6 +152,14 @@ impl Jobs {
             CancelOutcome::HadEnded | CancelOutcome::Refused | CancelOutcome::Unknown => {}
         }
         Ok(cancelling)
+    }
+
+    /// A job of this user that the queue does not have, or that now goes by the id of one: a queue that was emptied may
+    /// give its ids again.
+    async fn read_dropped(&self, user_id: &str, job_id: &str) -> Result<Option<Job>, QueueError> {
+        let Some(runs) = &self.recorded else { return Ok(None) };
+        let read = dropped::read(&**runs, user_id, job_id).await;
+        read.map_err(|error| QueueError::Store { detail: format!("the record of a job's run: {error}") })
     }
 }
 

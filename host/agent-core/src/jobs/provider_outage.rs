@@ -124,6 +124,11 @@ impl ProviderOutage {
         }
     }
 
+    /// The right to claim a job, if there is one without waiting and without a trial.
+    pub(super) fn claim_permit_now(&self) -> Option<ClaimPermit> {
+        matches!(self.passage(Instant::now()), Passage::Free).then_some(ClaimPermit { trial: None })
+    }
+
     /// The provider answered one of our runs.
     pub(super) fn answered(&self) {
         let mut state = self.lock();

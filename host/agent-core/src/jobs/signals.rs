@@ -3,15 +3,24 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Signals between the workers and the callers of one process. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct JobSignals(Arc<Mutex<Entries>>);
+pub(super) struct JobSignals(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    entries: Mutex<Entries>,
+    /// Somebody began to wait where nobody did.
+    first_watcher: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Entries {
+    /// Whether [`JobSignals::notify`] is called for every job that ends, also for those that other processes work on.
+    is_followed: bool,
     running: HashMap<String, CancellationToken>,
     watched: HashMap<String, watch::Sender<()>>,
 }
@@ -50,6 +59,9 @@ impl JobSignals {
     /// Watches a job from now on.
     pub(super) fn subscribe(&self, job_id: &str) -> Watcher {
         let mut entries = self.lock();
+        if entries.watched.is_empty() {
+            self.0.first_watcher.notify_one();
+        }
         let sender = entries.watched.entry(job_id.to_owned()).or_insert_with(|| watch::channel(()).0);
         let attempts = sender.subscribe();
         Watcher { signals: self.clone(), job_id: job_id.to_owned(), attempts }
@@ -62,9 +74,36 @@ impl JobSignals {
         }
     }
 
+    /// Something about any of the jobs may have changed in the queue.
+    pub(super) fn notify_all(&self) {
+        for sender in self.lock().watched.values() {
+            let _ = sender.send(());
+        }
+    }
+
+    /// Waits until somebody waits for a job.
+    pub(super) async fn watched(&self) {
+        while !self.is_watched() {
+            self.0.first_watcher.notified().await;
+        }
+    }
+
+    pub(super) fn is_watched(&self) -> bool {
+        !self.lock().watched.is_empty()
+    }
+
+    /// Says whether from now on [`Self::notify`] is called for every job that ends.
+    pub(super) fn follow(&self, is_followed: bool) {
+        self.lock().is_followed = is_followed;
+    }
+
+    pub(super) fn is_followed(&self) -> bool {
+        self.lock().is_followed
+    }
+
     /// Held for a few instructions, never across an await.
     fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

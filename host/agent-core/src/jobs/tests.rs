@@ -1,7 +1,10 @@
 //! The worker and its callers on a queue in memory, by a clock that stands still.
 
+mod dropped;
 mod durability;
+mod handover;
 mod outage;
+mod waiting;
 
 use std::sync::Mutex;
 

@@ -21,6 +21,7 @@ use crate::backoff::Backoff;
 use crate::circuit::SharedCircuit;
 use crate::driver::RunError;
 use crate::error_chain::ErrorChain;
+use crate::live::LiveRuns;
 use crate::observe::{AttemptOutcome, Observer};
 use crate::outage::Outage;
 use crate::policy::{Admission, Answer, Ask, Invoke, InvokeError};
@@ -73,45 +74,56 @@ pub struct WorkerContext {
 pub struct Worker {
     queue: Arc<dyn JobQueue>,
     signals: JobSignals,
+    live: LiveRuns,
     context: WorkerContext,
     provider: ProviderOutage,
     outage: Outage,
+}
+
+/// A job that this worker holds, and its right to run one.
+struct Claimed {
+    claim: Claim,
+    permit: ClaimPermit,
+}
+
+/// What an attempt came to for the worker.
+struct Attempted {
+    /// Whether the next job may fare well.
+    fared_well: bool,
+    /// The next job, if it was claimed with the end of this one.
+    next: Option<Claimed>,
 }
 
 impl Worker {
     /// A worker for these jobs. Callers of the same [`Jobs`] learn at once what it does.
     pub fn new(jobs: &Jobs, context: WorkerContext) -> Self {
         let provider = ProviderOutage::new(context.circuit.clone());
-        let (queue, signals) = (jobs.queue.clone(), jobs.signals.clone());
-        Self { queue, signals, context, provider, outage: Outage::default() }
+        let (queue, signals, live) = (jobs.queue.clone(), jobs.signals.clone(), jobs.live.clone());
+        Self { queue, signals, live, context, provider, outage: Outage::default() }
     }
 
     /// One job after the other until `stopping`. Then the run under way stops at its next step boundary, or is
     /// dropped after 20 s, and its job is handed back. Called once for each job to be worked on at once.
     pub async fn work(&self, stopping: CancellationToken) {
         let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
-        while !stopping.is_cancelled() {
-            // Wait for a permit before claiming: a job claimed without one would sit here under our lease while another
-            // worker is idle. The permit is given back at once, so the run itself may still have to wait for one.
-            let may_claim = async {
-                let permit = self.provider.claim_permit().await;
-                self.context.admission.available().await;
-                permit
-            };
-            let permit = tokio::select! {
-                permit = may_claim => permit,
-                () = stopping.cancelled() => break,
-            };
-            let fared_well = match self.claim(&stopping).await {
-                Ok(None) => true,
-                Ok(Some(claim)) => {
-                    // Of that level so that every line has it, whatever `LOG_LEVEL` says.
-                    let span = error_span!("job", job_id = claim.job_id);
-                    if let Some(context) = claim.trace {
-                        trace::continue_from(&span, context);
+        let mut next = None;
+        while next.is_some() || !stopping.is_cancelled() {
+            let claimed = match next.take() {
+                // Claimed with the end of the last one.
+                Some(claimed) => Ok(Some(claimed)),
+                None => match self.permit(&stopping).await {
+                    Some(permit) => {
+                        self.claim(&stopping).await.map(|claim| Some(Claimed { claim: claim?, permit }))
                     }
-                    let traced = spans::process(&claim, &span);
-                    self.attempt(&claim, permit, &stopping).instrument(traced).instrument(span).await
+                    None => break,
+                },
+            };
+            let fared_well = match claimed {
+                Ok(None) => true,
+                Ok(Some(claimed)) => {
+                    let attempted = self.attempt_traced(claimed, &stopping).await;
+                    next = attempted.next;
+                    attempted.fared_well
                 }
                 Err(error) => {
                     self.queue_fails(&error);
@@ -129,6 +141,28 @@ impl Worker {
         }
     }
 
+    /// Waits until a job may be claimed; `None` when the worker stops instead.
+    ///
+    /// Wait for a permit before claiming: a job claimed without one would sit here under our lease while another worker is
+    /// idle. The permit is given back at once, so the run itself may still have to wait for one.
+    async fn permit(&self, stopping: &CancellationToken) -> Option<ClaimPermit> {
+        let may_claim = async {
+            let permit = self.provider.claim_permit().await;
+            self.context.admission.available().await;
+            permit
+        };
+        tokio::select! {
+            permit = may_claim => Some(permit),
+            () = stopping.cancelled() => None,
+        }
+    }
+
+    /// The same without waiting. Not while the provider fails: then one job at a time is a trial.
+    fn permit_now(&self, stopping: &CancellationToken) -> Option<ClaimPermit> {
+        let may_run = !stopping.is_cancelled() && self.context.admission.is_available();
+        if may_run { self.provider.claim_permit_now() } else { None }
+    }
+
     /// Claims the next job, if there is one soon.
     ///
     /// Not cancellation-safe: dropping this future after the queue leased a job loses the claim until the lease expires.
@@ -142,8 +176,19 @@ impl Worker {
         Ok(claim)
     }
 
-    /// Makes one attempt at a job. Says whether the next job may fare well.
-    async fn attempt(&self, claim: &Claim, permit: ClaimPermit, stopping: &CancellationToken) -> bool {
+    async fn attempt_traced(&self, claimed: Claimed, stopping: &CancellationToken) -> Attempted {
+        let Claimed { claim, permit } = claimed;
+        // Of that level so that every line has it, whatever `LOG_LEVEL` says.
+        let span = error_span!("job", job_id = claim.job_id);
+        if let Some(context) = claim.trace {
+            trace::continue_from(&span, context);
+        }
+        let traced = spans::process(&claim, &span);
+        self.attempt(&claim, permit, stopping).instrument(traced).instrument(span).await
+    }
+
+    /// Makes one attempt at a job.
+    async fn attempt(&self, claim: &Claim, permit: ClaimPermit, stopping: &CancellationToken) -> Attempted {
         let began = Instant::now();
         let end = match &claim.data {
             Ok(data) => self.run(claim, data, stopping).await,
@@ -168,16 +213,19 @@ impl Worker {
                     disposition.handed_back(delay(self.provider.remaining().max(asked), hand_backs));
             }
         }
-        if let Some(attempt_end) = &disposition.end
-            && !self.finish(claim, attempt_end, stopping).await
-        {
-            disposition.outcome = AttemptOutcome::Lost;
+        let mut next = None;
+        if let Some(attempt_end) = &disposition.end {
+            let wanted = if disposition.pause { None } else { self.permit_now(stopping) };
+            match self.finish(claim, attempt_end, wanted.is_some(), stopping).await {
+                Some(claimed) => next = claimed.zip(wanted).map(|(claim, permit)| Claimed { claim, permit }),
+                None => disposition.outcome = AttemptOutcome::Lost,
+            }
         }
         self.signals.notify(&claim.job_id);
         spans::processed(disposition.outcome);
         report(claim, &end, &disposition);
         self.context.observer.attempt_ended(disposition.outcome, began.elapsed());
-        !disposition.pause
+        Attempted { fared_well: !disposition.pause, next }
     }
 
     /// Drives the run. When this returns, nothing of it goes on.
@@ -223,6 +271,7 @@ impl Worker {
             job_id: Some(claim.job_id.clone()),
             stop: Some(stopping.clone()),
             cancel: Some(cancel.clone()),
+            live: Some(self.live.run(&claim.run_id)),
             ..Ask::new(claim.job_id.clone(), data.query.clone())
         };
         self.context.agent.invoke(ask).await
@@ -230,16 +279,19 @@ impl Worker {
 
     /// Renews the lease until the job is not ours any more.
     async fn hold(&self, claim: &Claim) -> End {
-        let mut held_until = claim.leased_at + LEASE - STOP_BEFORE;
+        // Both count from before the store was asked: a store that takes its time shortens neither the lease that we may
+        // rely on nor the time until it is renewed.
+        let mut asked = claim.leased_at;
+        let mut held_until = asked + LEASE - STOP_BEFORE;
         loop {
             // Looked at by itself: a store that is known to be down fails every renewal at once, so that a limit of
             // the renewal alone would never be reached.
             tokio::select! {
                 biased;
                 () = sleep_until(held_until) => return End::Lost,
-                () = sleep(RENEWAL) => {}
+                () = sleep_until(asked + RENEWAL) => {}
             }
-            let asked = Instant::now();
+            asked = Instant::now();
             match timeout_at(held_until, self.queue.renew(claim)).await {
                 Ok(Ok(Renewal::Held)) => {
                     held_until = asked + LEASE - STOP_BEFORE;
@@ -274,15 +326,28 @@ impl Worker {
         0
     }
 
-    /// Tells the queue how the attempt ended, and retries until that works. False when another worker has the job by now,
-    /// or when the process ends.
-    async fn finish(&self, claim: &Claim, end: &AttemptEnd, stopping: &CancellationToken) -> bool {
+    /// Tells the queue how the attempt ended, and retries until that works; claims the next job with it if the worker
+    /// `wants_next` and the queue can. `None` when another worker has the job by now, or when the process ends.
+    async fn finish(
+        &self,
+        claim: &Claim,
+        end: &AttemptEnd,
+        wants_next: bool,
+        stopping: &CancellationToken,
+    ) -> Option<Option<Claim>> {
+        let tell = async || {
+            if wants_next {
+                self.queue.finish_and_claim(claim, end, &self.context.name).await
+            } else {
+                self.queue.finish(claim, end).await.map(|()| None)
+            }
+        };
         let telling = async {
             let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
             loop {
-                match timeout(CALL_LIMIT, self.queue.finish(claim, end)).await {
-                    Ok(Ok(())) => return true,
-                    Ok(Err(QueueError::LeaseLost { .. })) => return false,
+                match timeout(CALL_LIMIT, tell()).await {
+                    Ok(Ok(next)) => return Some(next),
+                    Ok(Err(QueueError::LeaseLost { .. })) => return None,
                     Ok(Err(error)) => self.queue_fails(&error),
                     Err(_elapsed) => self.queue_fails(&QueueError::Store { detail: "no answer".into() }),
                 }
@@ -291,7 +356,7 @@ impl Worker {
         };
         let told = tokio::select! {
             told = telling => told,
-            () = after(stopping, LAST_WORDS) => return false,
+            () = after(stopping, LAST_WORDS) => return None,
         };
         self.queue_works();
         told

@@ -58,6 +58,11 @@ impl Admission {
         let _permit = self.free.acquire().await;
     }
 
+    /// Whether a permit would be given at once.
+    pub fn is_available(&self) -> bool {
+        self.free.available_permits() > 0
+    }
+
     /// How many permits are in use.
     pub fn in_use(&self) -> usize {
         self.permits.saturating_sub(self.free.available_permits())

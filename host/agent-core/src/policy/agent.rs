@@ -37,12 +37,14 @@ impl Invoke for Agent {
         };
         let tools = match history.first() {
             // A run that is taken up is on behalf of whom it was begun for, and has the tools that this caller may use by
-            // now. What was chosen and is not there any more is missing then, which ends no run.
+            // now, in the versions that it began with. What was chosen and is not there any more is missing then, which
+            // ends no run.
             Some(Event::Started { task, .. }) => {
-                choose(self.toolbox.current_for(&task.principal), &task.options)
+                let tools = self.toolbox.pinned(&task.principal, &task.id, &task.versions).await;
+                choose(tools, &task.options)
             }
             Some(_) | None => {
-                let tools = self.toolbox.current_for(&ask.principal);
+                let tools = self.toolbox.for_run(&ask.principal, &ask.run_id);
                 chosen_tools::check(tools.catalog(), ask.options.tools.as_deref())?;
                 choose(tools, &ask.options)
             }
@@ -55,6 +57,8 @@ impl Invoke for Agent {
             model: self.model.name().to_owned(),
             principal: ask.principal,
             grants: ask.grants,
+            // The run of a request is never taken up.
+            versions: ask.job_id.map(|_| tools.versions()).unwrap_or_default(),
         };
         let driver = Driver {
             request_id: &ask.request_id,
@@ -66,6 +70,7 @@ impl Invoke for Agent {
             stop: ask.stop.as_ref(),
             cancel: ask.cancel.as_ref(),
             meter: &ask.meter,
+            live: ask.live.as_ref(),
         };
         let span = gen_ai::invoke_agent(&task);
         let driven = async {
@@ -168,7 +173,9 @@ mod tests {
             let (agent, journal) = agent(TestJournal::default());
             let Ask { run_id, input, options, principal, grants, .. } = ask(begun_by, chosen);
             let (limits, model) = (Limits::default(), "test/scripted".to_owned());
-            let task = Task { id: run_id.clone(), input, options, limits, model, principal, grants };
+            let versions = Default::default();
+            let task =
+                Task { id: run_id.clone(), input, options, limits, model, principal, grants, versions };
             let started = Event::Started { task, tools: "sha256:before".into() };
             let epoch = crate::ports::Epoch(1);
             journal.append(&run_id, epoch, 0, &[started]).await.unwrap();

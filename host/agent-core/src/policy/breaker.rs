@@ -1,4 +1,4 @@
-//! Turns requests away while the agent fails too often.
+//! Transitions requests away while the agent fails too often.
 
 use std::panic::AssertUnwindSafe;
 
@@ -7,7 +7,7 @@ use futures::FutureExt;
 use tracing::{info, warn};
 
 use super::{Answer, Ask, Invoke, InvokeError};
-use crate::circuit::{SharedCircuit, Turn, Verdict};
+use crate::circuit::{SharedCircuit, Transition, Verdict};
 use crate::driver::RunError;
 use crate::ports::ModelError;
 use crate::words::StopReason;
@@ -34,8 +34,8 @@ impl<I: Invoke> Invoke for Breaker<I> {
         let answer = AssertUnwindSafe(self.inner.invoke(ask)).catch_unwind().await;
         let mut answer = answer.unwrap_or(Err(RunError::Panicked.into()));
         match pass.end(judge(&answer)) {
-            Some(Turn::Opened) => warn!("the agent fails too often: its circuit opens"),
-            Some(Turn::Closed) => info!("the agent answers again: its circuit closes"),
+            Some(Transition::Opened) => warn!("the agent fails too often: its circuit opens"),
+            Some(Transition::Closed) => info!("the agent answers again: its circuit closes"),
             None => {}
         }
         if let Err(InvokeError::TimedOut { retry_after, .. }) = &mut answer {
@@ -57,6 +57,7 @@ fn judge(answer: &Result<Answer, InvokeError>) -> Verdict {
         Err(
             InvokeError::Busy { .. }
             | InvokeError::CircuitOpen { .. }
+            | InvokeError::OverLimit
             | InvokeError::UnknownTools { .. }
             | InvokeError::Run(
                 RunError::Journal(_) | RunError::Driver(_) | RunError::Stopped | RunError::Stuck { .. },
@@ -70,7 +71,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::circuit::{CircuitState, DEFAULT_MIN_VOLUME, RESET_TIMEOUT, Turns};
+    use crate::circuit::{CircuitState, DEFAULT_MIN_VOLUME, RESET_TIMEOUT, Transitions};
     use crate::policy::Deadline;
     use crate::testing::ScriptedInvoke;
 
@@ -106,7 +107,7 @@ mod tests {
         agent.add(Ok(ScriptedInvoke::answer("back")));
         breaker.invoke(ask()).await.unwrap();
         assert_eq!(circuit.state(), CircuitState::Closed);
-        assert_eq!(circuit.turns(), Turns { opened: 1, closed: 1 });
+        assert_eq!(circuit.transitions(), Transitions { opened: 1, closed: 1 });
     }
 
     #[tokio::test(start_paused = true)]
@@ -139,7 +140,7 @@ mod tests {
             assert!(matches!(error, InvokeError::Run(RunError::Panicked)), "{error}");
         }
         assert_eq!(circuit.state(), CircuitState::Open);
-        assert_eq!(circuit.turns(), Turns { opened: 1, closed: 0 });
+        assert_eq!(circuit.transitions(), Transitions { opened: 1, closed: 0 });
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@
 mod key;
 #[cfg(test)]
 mod tests;
+mod unwritten;
 
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
@@ -25,14 +26,14 @@ use super::{Answer, Ask, Invoke, InvokeError};
 use crate::driver::RunError;
 use crate::observe::{CacheUse, Observer};
 use crate::outage::Outage;
-use crate::ports::{CacheError, ResultCache, Toolbox};
-use crate::words::{Principal, StopReason};
+use crate::ports::{CacheError, ResultCache as _, Toolbox};
+use crate::words::{AgentResult, Principal, StopReason};
+pub use unwritten::WriteBehindCache;
 
 /// For how long a result is kept (interface, Limits, "Cache time-to-live").
 pub const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
 
-/// How long an answer may be held up by a cache that does not react: once to look, once to keep the result.
-/// Callers would rather have the agent run.
+/// How long an answer may be held up by a cache that does not react. Callers would rather have the agent run.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// Answers from the cache, or runs the agent and keeps its result if that completed.
@@ -40,6 +41,9 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// Identical questions in flight at once are one: the cache is looked at and the agent is run on behalf of
 /// all who wait. When one of them goes away the others go on waiting; when all do, the run is dropped. Deadline,
 /// admission and circuit belong inside, because they have to act on the one run and not on each of its callers.
+///
+/// A result is kept after its answer was given: nobody waits for that, and until it is written this process answers from
+/// what it remembers.
 ///
 /// A follower whose leader's result is not for it runs for itself: once more together with the equal questions of the same
 /// user, and then alone, so that no question waits for more than two runs besides its own.
@@ -62,7 +66,7 @@ struct Landed {
 /// What a flight needs of the wrapper, which it may outlive.
 struct Parts<I> {
     inner: I,
-    cache: Arc<dyn ResultCache>,
+    cache: WriteBehindCache,
     toolbox: Arc<dyn Toolbox>,
     model: String,
     observer: Arc<dyn Observer>,
@@ -72,17 +76,16 @@ struct Parts<I> {
 type Outcome = Result<Answer, InvokeError>;
 
 impl<I: Invoke + 'static> Cached<I> {
-    /// Keeps in `cache` what `inner` answers. `model` is the model's name and `toolbox` has the tools that
-    /// runs are made with: other ones give other answers.
+    /// Keeps in `cache` what `inner` answers. `model` is the model's name and `toolbox` has the tools
+    /// that runs are made with: other ones give other answers.
     pub fn new(
         inner: I,
-        cache: Arc<dyn ResultCache>,
+        cache: WriteBehindCache,
         toolbox: Arc<dyn Toolbox>,
         model: String,
         observer: Arc<dyn Observer>,
     ) -> Self {
-        let outage = Outage::default();
-        let shared = Arc::new(Parts { inner, cache, toolbox, model, observer, outage });
+        let shared = Arc::new(Parts { inner, cache, toolbox, model, observer, outage: Outage::default() });
         Self { shared, flights: SingleFlight::default() }
     }
 }
@@ -103,6 +106,25 @@ impl<I: Invoke + 'static> Invoke for Cached<I> {
     }
 }
 
+/// The same cache for runs that share none with others: those that are streamed, each of which has a life and readers of
+/// its own. What is kept is looked at before such a run, and its result is kept.
+#[derive(Debug)]
+pub struct Unshared<I>(Arc<Parts<I>>);
+
+impl<I> Cached<I> {
+    /// Without single flight.
+    pub fn unshared(self) -> Unshared<I> {
+        Unshared(self.shared)
+    }
+}
+
+#[async_trait]
+impl<I: Invoke + 'static> Invoke for Unshared<I> {
+    async fn invoke(&self, ask: Ask) -> Outcome {
+        self.0.alone(ask).await
+    }
+}
+
 impl<I: Invoke + 'static> Cached<I> {
     /// Joins the flight of that name, or begins it. Goes on with the ask when what comes of the flight is not for its caller.
     async fn share(&self, ask: Ask, name: impl FnOnce(&Question) -> String) -> ControlFlow<Outcome, Ask> {
@@ -115,10 +137,14 @@ impl<I: Invoke + 'static> Cached<I> {
             // Any of the callers may poll it; its log lines are those of the request that began it.
             async move {
                 let (leader, chosen) = (ask.principal.clone(), ask.options.tools.clone());
+                let run_id = ask.run_id.clone();
+                let began_with = parts.tools_of_run(&leader, &run_id, chosen.as_deref());
                 // A panic becomes an error, or it would be repeated in every waiter.
                 let answer = AssertUnwindSafe(parts.answer(&question, ask)).catch_unwind().await;
                 let outcome = answer.unwrap_or(Err(RunError::Panicked.into()));
-                let tools = parts.tools(&leader, chosen.as_deref());
+                let ended_with = parts.tools_of_run(&leader, &run_id, chosen.as_deref());
+                // What is nobody's digest is for nobody else.
+                let tools = if began_with == ended_with { ended_with } else { String::new() };
                 Landed { outcome, leader, tools }
             }
             .in_current_span()
@@ -143,8 +169,8 @@ impl Landed {
             Ok(answer) => {
                 self.tools == tools && (!answer.result.is_per_user() || self.leader.is_same_user(caller))
             }
-            // The places are those of the leader's list, which may have another order.
-            Err(InvokeError::UnknownTools { .. }) => false,
+            // The places are those of the leader's list, which may have another order, and the limits the leader's.
+            Err(InvokeError::UnknownTools { .. } | InvokeError::OverLimit) => false,
             Err(_) => true,
         }
     }
@@ -157,7 +183,7 @@ struct Question {
     tools: String,
 }
 
-impl<I: Invoke> Parts<I> {
+impl<I: Invoke + 'static> Parts<I> {
     /// Fails when tools were chosen that the caller does not have.
     fn question(&self, ask: &Ask) -> Result<Question, InvokeError> {
         let chosen = ask.options.tools.as_deref();
@@ -173,28 +199,56 @@ impl<I: Invoke> Parts<I> {
         chosen_tools::digest(self.toolbox.current_for(caller).catalog(), chosen)
     }
 
+    /// The same of the tools that a run of the caller has.
+    fn tools_of_run(&self, caller: &Principal, run_id: &str, chosen: Option<&[String]>) -> String {
+        chosen_tools::digest(self.toolbox.for_run(caller, run_id).catalog(), chosen)
+    }
+
     /// The answer to a question that nobody shares.
-    async fn alone(&self, ask: Ask) -> Outcome {
+    async fn alone(self: &Arc<Self>, ask: Ask) -> Outcome {
         let question = self.question(&ask)?;
         self.answer(&question, ask).await
     }
 
-    async fn answer(&self, Question { key, tools }: &Question, ask: Ask) -> Outcome {
+    async fn answer(self: &Arc<Self>, Question { key, tools }: &Question, ask: Ask) -> Outcome {
         // Looking comes before running but within the flight: a caller whose look just missed must not begin
         // a second run when the first one has ended meanwhile.
-        if let Some(Some(result)) = self.bounded(self.cache.get(key)).await {
+        let kept = match self.cache.unwritten.get(key) {
+            Some(result) => Some(result),
+            None => self.bounded(self.cache.get(key)).await.flatten(),
+        };
+        if let Some(result) = kept {
             self.observer.cache_used(CacheUse::Hit);
             return Ok(Answer { result, cached: Some(true) });
         }
         self.observer.cache_used(CacheUse::Miss);
         let (caller, chosen) = (ask.principal.clone(), ask.options.tools.clone());
+        let run_id = ask.run_id.clone();
+        // Asked before and after: a trial of a version may end while the run goes on.
+        let began_with = self.tools_of_run(&caller, &run_id, chosen.as_deref());
         let Answer { result, .. } = self.inner.invoke(ask).await?;
         let is_for_all = result.stop_reason == StopReason::Completed && !result.is_per_user();
-        // Tools that were swapped meanwhile may be those that ran, and the key names the ones before.
-        if is_for_all && self.tools(&caller, chosen.as_deref()) == *tools {
-            self.bounded(self.cache.put(key, &result, TIME_TO_LIVE)).await;
+        // Tools that were swapped meanwhile may be those that ran, and the key names the ones before. A run that tried a new
+        // version of a component had tools of another digest too.
+        let ended_with = || self.tools_of_run(&caller, &run_id, chosen.as_deref());
+        if is_for_all && began_with == *tools && ended_with() == *tools {
+            self.keep(key.clone(), result.clone()).await;
         }
         Ok(Answer { result, cached: Some(false) })
+    }
+
+    /// Keeps a result behind its answer; while too many are on their way already, before it.
+    async fn keep(self: &Arc<Self>, key: String, result: Arc<AgentResult>) {
+        let Some(entry) = self.cache.unwritten.add(&key, &result) else {
+            self.bounded(self.cache.put(&key, &result, TIME_TO_LIVE)).await;
+            return;
+        };
+        let parts = self.clone();
+        let write = async move {
+            parts.bounded(parts.cache.put(&key, &result, TIME_TO_LIVE)).await;
+            parts.cache.unwritten.remove(&key, entry);
+        };
+        self.cache.spawn.spawn("cache-write", write.in_current_span().boxed());
     }
 
     /// What the cache says, or nothing when it fails or is too slow.

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 use super::InvokeError;
-use crate::ports::{ToolRequest, ToolSet};
-use crate::words::{Catalog, ToolOutcome, ToolReceipt, ToolReturn};
+use crate::ports::{ToolRequest, ToolSet, Versions};
+use crate::words::{Catalog, ToolReturn};
 
 /// Whether every tool that was chosen is in the catalog, which is the caller's. That there is no such tool and that the
 /// caller may not use it are the same error, because the catalog does not say either.
@@ -70,13 +70,16 @@ impl ToolSet for Restricted {
         &self.catalog
     }
 
+    fn versions(&self) -> Versions {
+        self.tools.versions()
+    }
+
     /// The run asks for nothing that is not in the catalog; a component that calls other tools might.
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
         if self.catalog.get(&request.call.name).is_some() {
             return self.tools.call(request).await;
         }
-        let receipt = ToolReceipt::new(&request.call.name, ToolOutcome::UnknownTool);
-        ToolReturn { content: "Error: there is no tool of that name.".into(), receipt }
+        ToolReturn::unknown_tool(&request.call.name)
     }
 }
 
@@ -90,6 +93,7 @@ mod tests {
     use super::*;
     use crate::testing::EchoTools;
     use crate::words::ToolCall;
+    use crate::words::ToolOutcome;
 
     fn names(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()

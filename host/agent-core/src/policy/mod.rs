@@ -8,6 +8,8 @@ mod breaker;
 mod cached;
 mod chosen_tools;
 mod deadline;
+mod heartbeat;
+mod rate_check;
 mod recorded;
 mod single_flight;
 
@@ -21,12 +23,15 @@ use uuid::Uuid;
 pub use admission::{Admission, Admitted, DEFAULT_PLACES, DEFAULT_WAIT, Permit};
 pub use agent::Agent;
 pub use breaker::Breaker;
-pub use cached::{Cached, TIME_TO_LIVE};
+pub use cached::{Cached, TIME_TO_LIVE, Unshared, WriteBehindCache};
 pub use chosen_tools::restricted;
 pub use deadline::Deadline;
+pub use heartbeat::{HEARTBEAT, Heartbeat, record_end};
+pub use rate_check::{RateCheck, RateChecked};
 pub use recorded::Recorded;
 
 use crate::driver::RunError;
+use crate::live::LiveRun;
 use crate::ports::Epoch;
 use crate::usage_meter::UsageMeter;
 use crate::words::{AgentResult, Grants, Options, Principal};
@@ -70,8 +75,13 @@ pub struct Ask {
     pub stop: Option<CancellationToken>,
     /// Cancels the run: it stops wherever it is and ends as cancelled, with what it had come to and cost. Absent where it never will be; a request's run is dropped instead.
     pub cancel: Option<CancellationToken>,
+    /// The check of the caller's rate limits that is still under way. Nothing is begun before it has passed; absent where it
+    /// has passed already.
+    pub rate_check: Option<RateCheck>,
     /// What the run has cost so far, also when it ends without a result.
     pub meter: UsageMeter,
+    /// Where replies go while they are written; absent where nobody can watch the run.
+    pub live: Option<LiveRun>,
 }
 
 impl Ask {
@@ -89,7 +99,9 @@ impl Ask {
             epoch: Epoch::UNCLAIMED,
             stop: None,
             cancel: None,
+            rate_check: None,
             meter: UsageMeter::default(),
+            live: None,
         }
     }
 }
@@ -133,6 +145,9 @@ pub enum InvokeError {
         /// How long until one run is tried again.
         retry_after: Duration,
     },
+    /// The caller is over its rate limits, which was found out while the ask was on its way.
+    #[error("the caller is over its rate limits")]
+    OverLimit,
     /// The caller chose tools that there are not, or that the caller may not use. Which of the two is not said, so that
     /// nobody learns which tools others have.
     #[error("tools were chosen that the caller does not have")]

@@ -9,9 +9,9 @@ use super::{Answer, Ask, Invoke, InvokeError};
 use crate::driver::RunError;
 use crate::error_chain::ErrorChain;
 use crate::journal::WriteBehind;
-use crate::ports::JournalError;
+use crate::ports::{JournalError, ModelError};
 use crate::usage_meter::UsageMeter;
-use crate::words::{RunOutcome, RunRecord};
+use crate::words::{FailureKind, RunOutcome, RunRecord};
 
 /// Records how each run ended, also when it failed or nobody waited for it any more. What began no run, an
 /// answer from the cache or a request that was turned away, leaves no record.
@@ -45,6 +45,7 @@ fn outcome(answer: &Result<Answer, InvokeError>, meter: &UsageMeter) -> Option<R
         | Err(
             InvokeError::Busy { .. }
             | InvokeError::CircuitOpen { .. }
+            | InvokeError::OverLimit
             | InvokeError::UnknownTools { .. }
             | InvokeError::Run(
                 RunError::Stopped
@@ -60,14 +61,25 @@ fn outcome(answer: &Result<Answer, InvokeError>, meter: &UsageMeter) -> Option<R
             model: result.model.clone(),
         }),
         Err(error @ (InvokeError::Run(_) | InvokeError::TimedOut { .. })) => {
-            Some(failed(ErrorChain(error).to_string(), meter))
+            Some(failed(ErrorChain(error).to_string(), meter, kind(error)))
         }
     }
 }
 
 /// What was spent on a run is on the bill whether it has a result or not.
-fn failed(error: String, meter: &UsageMeter) -> RunOutcome {
-    RunOutcome::Failed { error, iterations: meter.iterations(), usage: meter.usage() }
+fn failed(error: String, meter: &UsageMeter, kind: FailureKind) -> RunOutcome {
+    RunOutcome::Failed { error, iterations: meter.iterations(), usage: meter.usage(), kind }
+}
+
+fn kind(error: &InvokeError) -> FailureKind {
+    match error {
+        InvokeError::Run(RunError::Model(ModelError::RateLimited { .. })) => FailureKind::RateLimited,
+        InvokeError::TimedOut { .. } | InvokeError::Busy { .. } | InvokeError::CircuitOpen { .. } => {
+            FailureKind::Unavailable
+        }
+        InvokeError::OverLimit => FailureKind::RateLimited,
+        InvokeError::Run(_) | InvokeError::UnknownTools { .. } => FailureKind::Internal,
+    }
 }
 
 /// A record that is being made. Dropped before its end, it says so: then the request went away, or the run was
@@ -89,7 +101,7 @@ impl Entry {
             job_id: ask.job_id.clone(),
             started_at: now,
             finished_at: now,
-            outcome: failed(String::new(), &ask.meter),
+            outcome: failed(String::new(), &ask.meter, FailureKind::Internal),
         };
         Self { record: Some(record), cancel: ask.cancel.clone(), meter: ask.meter.clone(), behind }
     }
@@ -121,7 +133,8 @@ impl Drop for Entry {
         } else {
             "nobody waited for it any more"
         };
-        let outcome = (is_request || is_cancelled).then(|| failed(why.to_owned(), &self.meter));
+        let outcome =
+            (is_request || is_cancelled).then(|| failed(why.to_owned(), &self.meter, FailureKind::Internal));
         self.write(outcome);
     }
 }
@@ -137,7 +150,6 @@ mod tests {
     use crate::journal::{Backlog, Flusher};
     use crate::observe::Unobserved;
     use crate::policy::{Agent, Deadline};
-    use crate::ports::ModelError;
     use crate::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, asks_for, says};
     use crate::words::{Limits, Principal, StopReason};
 
@@ -199,8 +211,10 @@ mod tests {
             recorder.invoke(ask()).await.unwrap_err();
             flush(drain).await;
             let errors: Vec<_> = store.records().into_iter().map(|record| record.outcome).collect();
-            let expected: Vec<_> =
-                recorded.iter().map(|error| failed((*error).into(), &UsageMeter::default())).collect();
+            let expected: Vec<_> = recorded
+                .iter()
+                .map(|error| failed((*error).into(), &UsageMeter::default(), FailureKind::Internal))
+                .collect();
             assert_eq!(errors, expected);
         }
 
@@ -285,7 +299,8 @@ mod tests {
             store.records()[0].outcome,
             failed(
                 "it was cancelled, and its journal could not say so in time".into(),
-                &UsageMeter::default()
+                &UsageMeter::default(),
+                FailureKind::Internal
             )
         );
     }

@@ -4,24 +4,42 @@
 
 pub mod cache;
 pub mod cluster;
+pub mod http_recordings;
+pub mod idempotency;
 pub mod journal;
 pub mod key_value;
 pub mod model;
 pub mod probe;
 pub mod queue;
 pub mod rates;
+pub mod retention;
 pub mod runs;
 pub mod spawn;
+pub mod store_check;
+pub mod tool_admin;
+pub mod tool_versions;
 pub mod toolbox;
+pub mod webhooks;
 
 pub use cache::{CacheError, ResultCache};
 pub use cluster::{Cluster, ClusterAnswer, ClusterError, Forwarded};
+pub use http_recordings::{HttpRecording, HttpRecordings, HttpRecordingsError};
+pub use idempotency::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms};
 pub use journal::{Epoch, Journal, JournalError};
 pub use key_value::{KeyValueError, KeyValueStore, Space};
-pub use model::{Model, ModelError, ModelRequest, ToolChoice};
+pub use model::{Deltas, Model, ModelError, ModelRequest, ToolChoice};
 pub use probe::{Probe, ProbeError};
-pub use queue::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
+pub use queue::{AttemptEnd, ChangedJobs, Claim, JobChanges, JobQueue, QueueError, Renewal};
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
+pub use retention::{EndedItem, EndedPage, RetainedKind, Retention, RetentionError, SweepTime};
 pub use runs::RunStore;
 pub use spawn::Spawn;
-pub use toolbox::{DENIED, LIMIT_EXCEEDED, NestedTools, Preparing, ToolFault, ToolRequest, ToolSet, Toolbox};
+pub use store_check::{StoreCheck, StoreCheckError, StoreWarning};
+pub use tool_admin::{
+    AdminAction, AdminError, ComponentView, Operator, ToolAdmin, TrialOptions, TrialRequest, Upload,
+};
+pub use tool_versions::{KeptComponent, Records, ToolVersions, Versioned, VersionsError};
+pub use toolbox::{
+    DENIED, LIMIT_EXCEEDED, NestedTools, Preparing, ToolFault, ToolRequest, ToolSet, Toolbox, Versions,
+};
+pub use webhooks::{WebhookError, WebhookOutbox, WebhookSender};

@@ -27,6 +27,21 @@ impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
     }
 }
 
+/// Takes the words of a reply while the model writes them. Readers of a run see them; nothing else depends on them.
+pub trait Deltas: Send + Sync {
+    /// More text of the reply.
+    fn text(&self, text: &str);
+
+    /// The text so far does not count: the call failed, and whoever makes it again begins anew.
+    fn reset(&self);
+}
+
+impl std::fmt::Debug for dyn Deltas + '_ {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Deltas")
+    }
+}
+
 /// One call of the model.
 #[derive(Debug, Clone, Copy)]
 pub struct ModelRequest<'a> {
@@ -44,6 +59,9 @@ pub struct ModelRequest<'a> {
     pub temperature: f64,
     /// When the caller stops waiting. Retries are not started if they could not end before it.
     pub deadline: Instant,
+    /// Where the text of the reply goes while it is written; absent when nobody reads along. A model that cannot say it
+    /// piece by piece says nothing there.
+    pub deltas: Option<&'a dyn Deltas>,
 }
 
 /// Whether a model may call tools in its next reply.

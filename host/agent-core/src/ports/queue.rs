@@ -3,6 +3,8 @@
 //! A job is claimed by one worker at a time under a lease that the worker renews (its heartbeat). When it stops renewing,
 //! because it died or lost the store, the job is given to another one, which goes on where the journal ends.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -11,7 +13,7 @@ use tokio::time::Instant;
 
 use super::journal::Epoch;
 use crate::trace::TraceContext;
-use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery};
+use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome};
 
 /// Name of the queue (interface, Variant B, rule 4).
 pub const QUEUE: &str = "agent-tasks";
@@ -46,7 +48,7 @@ pub fn address_of(worker: &str) -> &str {
 #[async_trait]
 pub trait JobQueue: Send + Sync {
     /// Adds a job. When this returns, the job is as safe as the store makes it. The [current trace](crate::trace::current)
-    /// is stored with it.
+    /// is stored with it. A job under an id that there is already is that job: nothing is added.
     async fn add(&self, job: &JobData) -> Result<String, QueueError>;
 
     /// One job, whoever's it is.
@@ -58,6 +60,10 @@ pub trait JobQueue: Send + Sync {
     /// Cancels a job that is not being worked on, or asks whoever works on it to stop: its next
     /// [`Self::renew`] says so.
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError>;
+
+    /// Puts a job that failed for good back to the queue, for one more attempt: a run of its own. Attempts that were made
+    /// stay counted.
+    async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError>;
 
     /// How many jobs there are.
     async fn depth(&self) -> Result<Depth, QueueError>;
@@ -78,8 +84,44 @@ pub trait JobQueue: Send + Sync {
     /// then nothing is changed.
     async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError>;
 
+    /// Ends an attempt as [`Self::finish`] does, and claims the next job for `worker` in the same step if the store can do
+    /// that. `None` does not say that there is no job. Like [`Self::claim`] it is not cancellation-safe.
+    async fn finish_and_claim(
+        &self,
+        claim: &Claim,
+        end: &AttemptEnd,
+        _worker: &str,
+    ) -> Result<Option<Claim>, QueueError> {
+        self.finish(claim, end).await.map(|()| None)
+    }
+
+    /// Waits a few seconds at most for jobs that end or are removed, whoever does that, and says which did after `after`:
+    /// the cursor of an earlier answer. Without one the answer comes at once, with the cursor from which to go on. `None`
+    /// when this queue cannot tell: then those who wait for a job have to poll.
+    async fn changes(&self, _after: Option<&str>) -> Result<Option<JobChanges>, QueueError> {
+        Ok(None)
+    }
+
     /// Closes what is open. Nothing is asked of the queue afterwards.
     async fn close(&self);
+}
+
+/// Jobs that have ended or are gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobChanges {
+    /// Where to go on.
+    pub cursor: String,
+    /// The jobs.
+    pub jobs: ChangedJobs,
+}
+
+/// Which jobs have ended or are gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangedJobs {
+    /// The jobs of these ids, and no others.
+    These(Vec<String>),
+    /// It may be any.
+    Any,
 }
 
 /// A job that a worker holds.
@@ -105,6 +147,8 @@ pub struct Claim {
     pub trace: Option<TraceContext>,
     /// From when the lease counts, by this process' clock: not later than the store counts it from.
     pub leased_at: Instant,
+    /// What the queue noted of the job when it was claimed, for its own use when the attempt ends.
+    pub notes: Arc<BTreeMap<&'static str, String>>,
 }
 
 /// What a renewal says.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::journal::{Journal, JournalError};
-use crate::words::RunRecord;
+use crate::words::{RunQuery, RunRecord};
 
 /// Keeps runs: their journals, and a record of each.
 #[async_trait]
@@ -13,4 +13,11 @@ pub trait RunStore: Journal {
 
     /// The record of a run.
     async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError>;
+
+    /// Records, the one that ended last first; of those that ended at one time, the one with the highest id.
+    async fn list(&self, wanted: &RunQuery<'_>) -> Result<Vec<RunRecord>, JournalError>;
+
+    /// The record of the run of that job of that user which ended last. A queue that was emptied may count its ids from 1
+    /// again, so jobs of several users may have had that id.
+    async fn find_by_job(&self, job_id: &str, user_id: &str) -> Result<Option<RunRecord>, JournalError>;
 }

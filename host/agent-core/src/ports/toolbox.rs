@@ -1,5 +1,6 @@
 //! The tools.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,6 +11,7 @@ use serde::Serialize;
 use crate::words::{Catalog, Grants, Principal, ToolCall, ToolReturn};
 
 /// Where a run gets its tools from.
+#[async_trait]
 pub trait Toolbox: Send + Sync {
     /// The tools that this caller may use, as they are at this moment. A run keeps the set it started with, whatever is
     /// swapped meanwhile. Callers who may use the same tools under the same grants get sets of the same digest, and others
@@ -17,6 +19,21 @@ pub trait Toolbox: Send + Sync {
     ///
     /// It is asked several times for a request, so it should cost no more than a look-up.
     fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet>;
+
+    /// The tools of one run of this caller: [`current_for`](Self::current_for), but for a share of the runs while new
+    /// versions of components are tried. Then the digest is another one. The same run has the same tools on every
+    /// replica that knows the same versions.
+    fn for_run(&self, caller: &Principal, run_id: &str) -> Arc<dyn ToolSet> {
+        let _ = run_id;
+        self.current_for(caller)
+    }
+
+    /// The tools of a run that is taken up: those that its caller may use by now, in the versions that it began with as far
+    /// as they can still be had. Loading one may take as long as reading it, and compiling it if that is not done yet.
+    async fn pinned(&self, caller: &Principal, run_id: &str, versions: &Versions) -> Arc<dyn ToolSet> {
+        let _ = versions;
+        self.for_run(caller, run_id)
+    }
 
     /// Every tool that serves, whoever may use it: for whoever looks after the service. No caller's run is made with it.
     fn everything(&self) -> Arc<dyn ToolSet>;
@@ -30,11 +47,19 @@ pub trait Toolbox: Send + Sync {
     }
 }
 
+/// Versions of components: `sha256:…` of each, by name.
+pub type Versions = BTreeMap<String, String>;
+
 /// One immutable set of tools.
 #[async_trait]
 pub trait ToolSet: Send + Sync {
     /// What the model is told.
     fn catalog(&self) -> &Arc<Catalog>;
+
+    /// Which versions of components its tools are of: what a run is pinned to.
+    fn versions(&self) -> Versions {
+        Versions::new()
+    }
 
     /// Calls one tool. Whatever goes wrong is an answer to the model, never an error of the run. Dropping
     /// the future interrupts the tool.

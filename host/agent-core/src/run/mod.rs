@@ -14,6 +14,7 @@
 
 mod budget;
 mod progress;
+mod recorded_end;
 pub(crate) mod refusal;
 mod remaining;
 mod repeats;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 
 pub use budget::most_catalog_tokens;
 pub use progress::{attempts_without_progress, hand_backs_without_progress};
+pub use recorded_end::recorded_end;
 
 use crate::words::{
     AgentResult, Catalog, Event, Finish, Grants, Limit, Message, ModelReply, Principal, StopReason, Task,

@@ -31,6 +31,7 @@ fn task(limits: Limits) -> Task {
         model: "test/configured".into(),
         principal: Principal::default(),
         grants: Grants::default(),
+        versions: Default::default(),
     }
 }
 

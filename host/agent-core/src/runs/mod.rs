@@ -13,7 +13,7 @@
 //! to a reader of it. That a synchronous caller who leaves ends the run is decided in one place, [`Runs::invoke`]: the
 //! future is dropped and the run with it. It also saves a task for every request.
 //!
-//! `timeline.rs` writes a journal out for people.
+//! `timeline.rs` writes a journal out for people, `timeline_tail.rs` while the run goes on.
 //!
 //! The runs of jobs are owned by the worker that claimed the job, in `jobs/worker.rs`: their life is the lease's.
 
@@ -21,6 +21,7 @@ mod handle;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod timeline_tail;
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -32,7 +33,8 @@ use tokio::sync::watch;
 use tracing::Instrument as _;
 
 pub use handle::{Outcome, RunHandle};
-pub use timeline::timeline;
+pub use timeline::{moment, shown, timeline};
+pub use timeline_tail::TimelineTail;
 
 use crate::driver::RunError;
 use crate::policy::{Ask, Invoke};

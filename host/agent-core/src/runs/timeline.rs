@@ -27,12 +27,25 @@ const WORD_CHARS: usize = 100;
 pub fn timeline(events: &[Event], record: Option<&RunRecord>) -> String {
     let mut timeline = Timeline::default();
     timeline.head(record);
-    for (number, event) in events.iter().enumerate() {
-        timeline.event(number, event);
-    }
-    timeline.leave_calls();
-    timeline.totals(record, events.is_empty());
+    timeline.body(events);
+    timeline.foot(record, events.is_empty());
     timeline.text
+}
+
+/// The lines of the events alone: those of more events of the same run begin with the same lines.
+pub(super) fn body(events: &[Event]) -> String {
+    let mut timeline = Timeline::default();
+    timeline.body(events);
+    timeline.text
+}
+
+/// What stands beneath the lines of the events once the run has ended.
+pub(super) fn foot(events: &[Event], record: Option<&RunRecord>) -> String {
+    let mut timeline = Timeline::default();
+    timeline.body(events);
+    let end_of_body = timeline.text.len();
+    timeline.foot(record, events.is_empty());
+    timeline.text.split_off(end_of_body)
 }
 
 #[derive(Default)]
@@ -72,6 +85,17 @@ impl<'a> Timeline<'a> {
         parts.extend(record.job_id.as_deref().map(|id| format!("job {}", word(id))));
         parts.extend(record.user_id.as_deref().map(|id| format!("user {}", word(id))));
         self.line(format_args!("{}", parts.join(", ")));
+    }
+
+    fn body(&mut self, events: &'a [Event]) {
+        for (number, event) in events.iter().enumerate() {
+            self.event(number, event);
+        }
+    }
+
+    fn foot(&mut self, record: Option<&RunRecord>, is_empty: bool) {
+        self.leave_calls();
+        self.totals(record, is_empty);
     }
 
     fn event(&mut self, number: usize, event: &'a Event) {
@@ -238,6 +262,7 @@ impl<'a> Timeline<'a> {
         let ended = match record.map(|record| &record.outcome) {
             Some(RunOutcome::Ended { stop_reason, .. }) => stop_reason.as_str().to_owned(),
             Some(RunOutcome::Failed { error, .. }) => format!("failed: {}", shown(error, TEXT_CHARS)),
+            Some(RunOutcome::Running) => "under way, or its process was killed".to_owned(),
             None if self.totals.cancelled => "cancelled".to_owned(),
             None => "not ended, or its record is not written yet".to_owned(),
         };
@@ -347,7 +372,7 @@ fn rounded(number: f64) -> f64 {
 }
 
 /// `2026-11-21T12:00:00.000Z`. A time that no calendar has, which only a damaged store could hold, is said to be unknown.
-fn moment(time: SystemTime) -> String {
+pub fn moment(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).ok();
     let milliseconds = since.and_then(|since| i64::try_from(since.as_millis()).ok());
     let moment = milliseconds.and_then(DateTime::from_timestamp_millis);
@@ -366,7 +391,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// At most so many characters of a text, what could steer a terminal or cannot be seen escaped.
-fn shown(text: &str, most: usize) -> String {
+pub fn shown(text: &str, most: usize) -> String {
     let mut shown = String::new();
     let mut chars = text.chars();
     for char in chars.by_ref().take(most) {

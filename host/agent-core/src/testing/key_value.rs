@@ -26,10 +26,10 @@ pub struct TestKeyValues {
 type Name = (String, Option<String>);
 
 /// By their keys.
-type Values = BTreeMap<Vec<u8>, Kept>;
+type Values = BTreeMap<Vec<u8>, StoredValue>;
 
 #[derive(Debug, Clone)]
-struct Kept {
+struct StoredValue {
     value: Vec<u8>,
     expires_at: Option<Instant>,
 }
@@ -61,7 +61,7 @@ impl Opened<'_> {
         self.spaces.entry(self.name.clone()).or_default()
     }
 
-    fn put(&mut self, key: &str, kept: Kept) -> Result<(), KeyValueError> {
+    fn put(&mut self, key: &str, kept: StoredValue) -> Result<(), KeyValueError> {
         let quota = self.quota;
         let values = self.values();
         let before = size(values);
@@ -101,7 +101,7 @@ impl KeyValueStore for TestKeyValues {
         let now = Instant::now();
         // A time that the clock does not reach is as good as none.
         let expires_at = time_to_live.and_then(|time| now.checked_add(time.min(LONGEST_TIME_TO_LIVE)));
-        self.open(space).await?.put(key, Kept { value: value.into(), expires_at })
+        self.open(space).await?.put(key, StoredValue { value: value.into(), expires_at })
     }
 
     async fn swap(
@@ -117,7 +117,7 @@ impl KeyValueStore for TestKeyValues {
         if space.values().get(key.as_bytes()).map(|kept| &*kept.value) != expected {
             return Ok(false);
         }
-        space.put(key, Kept { value: value.into(), expires_at: None }).map(|()| true)
+        space.put(key, StoredValue { value: value.into(), expires_at: None }).map(|()| true)
     }
 
     async fn add(&self, space: Space<'_>, key: &str, delta: i64) -> Result<i64, KeyValueError> {
@@ -128,7 +128,7 @@ impl KeyValueStore for TestKeyValues {
             None => (Some(0), None),
         };
         let sum = number.and_then(|number| number.checked_add(delta)).ok_or(KeyValueError::NotANumber)?;
-        space.put(key, Kept { value: sum.to_string().into(), expires_at })?;
+        space.put(key, StoredValue { value: sum.to_string().into(), expires_at })?;
         Ok(sum)
     }
 

@@ -4,11 +4,13 @@ mod invoke;
 mod key_value;
 mod queue;
 mod stores;
+mod tool_versions;
 
 pub use invoke::ScriptedInvoke;
 pub use key_value::TestKeyValues;
 pub use queue::TestQueue;
 pub use stores::{Switch, TestCache, TestRates, TestRuns};
+pub use tool_versions::TestToolVersions;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -201,6 +203,7 @@ impl EchoTools {
     }
 }
 
+#[async_trait]
 impl Toolbox for EchoTools {
     fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
         let may_use =

@@ -1,7 +1,8 @@
 //! A queue of jobs in memory: leases run out by tokio's clock.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -11,15 +12,23 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::lock;
 use super::stores::Switch;
 use crate::ports::queue::{ATTEMPTS, LEASE};
-use crate::ports::{AttemptEnd, Claim, Epoch, JobQueue, QueueError, Renewal};
+use crate::ports::{AttemptEnd, ChangedJobs, Claim, Epoch, JobChanges, JobQueue, QueueError, Renewal};
 use crate::trace::{self, TraceContext};
-use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus};
+use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
 
 /// A queue that forgets nothing, without delays between attempts and without cursors.
 #[derive(Debug, Default)]
 pub struct TestQueue {
     /// Breaks it.
     pub switch: Switch,
+    /// Whether the end of one job claims the next.
+    pub hands_over: AtomicBool,
+    /// Whether it says which jobs end.
+    pub tells: AtomicBool,
+    /// Whether it fails to say so.
+    pub tells_nothing: AtomicBool,
+    ended: Mutex<Vec<String>>,
+    handed_over: Mutex<u64>,
     jobs: Mutex<BTreeMap<u64, Entry>>,
     changed: Notify,
     taken: Mutex<u64>,
@@ -49,11 +58,28 @@ impl TestQueue {
         jobs.get(&number(job_id)).map(|entry| entry.job.clone()).unwrap_or_else(|| panic_no_job(job_id))
     }
 
+    /// Removes a job, as an operator does. Another one may get its id.
+    pub fn remove(&self, job_id: &str) {
+        lock(&self.jobs).remove(&number(job_id));
+        lock(&self.ended).push(job_id.to_owned());
+        self.changed.notify_waiters();
+    }
+
     /// Gives the job's lease to somebody else.
     pub fn steal(&self, job_id: &str) {
         if let Some(entry) = lock(&self.jobs).get_mut(&number(job_id)) {
             entry.lease = Some(("a thief".into(), Instant::now() + LEASE));
         }
+    }
+
+    /// Wakes whoever waits for the queue to change.
+    pub fn wake(&self) {
+        self.changed.notify_waiters();
+    }
+
+    /// How many jobs were claimed with the end of another one.
+    pub fn handed_over(&self) -> u64 {
+        *lock(&self.handed_over)
     }
 
     /// How often the queue was asked anything.
@@ -117,6 +143,7 @@ impl TestQueue {
             created_at: entry.job.created_at,
             trace: entry.trace,
             leased_at: now,
+            notes: Arc::default(),
         })
     }
 }
@@ -166,6 +193,18 @@ impl JobQueue for TestQueue {
         }
         entry.job.status = JobStatus::Cancelled;
         Ok(CancelOutcome::Done)
+    }
+
+    async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
+        self.check().await?;
+        let mut jobs = lock(&self.jobs);
+        let Some(entry) = jobs.get_mut(&number(job_id)) else { return Ok(RetryOutcome::Unknown) };
+        if entry.job.status != JobStatus::Failed {
+            return Ok(RetryOutcome::NotFailed);
+        }
+        entry.job.status = JobStatus::Waiting;
+        self.changed.notify_waiters();
+        Ok(RetryOutcome::Done)
     }
 
     async fn depth(&self) -> Result<Depth, QueueError> {
@@ -240,8 +279,52 @@ impl JobQueue for TestQueue {
                 JobStatus::Delayed
             }
         };
+        if entry.job.status.has_ended() {
+            lock(&self.ended).push(claim.job_id.clone());
+        }
         self.changed.notify_waiters();
         Ok(())
+    }
+
+    async fn finish_and_claim(
+        &self,
+        claim: &Claim,
+        end: &AttemptEnd,
+        _worker: &str,
+    ) -> Result<Option<Claim>, QueueError> {
+        self.finish(claim, end).await?;
+        let next = if self.hands_over.load(Ordering::Relaxed) { self.take_now() } else { None };
+        *lock(&self.handed_over) += u64::from(next.is_some());
+        Ok(next)
+    }
+
+    async fn changes(&self, after: Option<&str>) -> Result<Option<JobChanges>, QueueError> {
+        if !self.tells.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        if self.tells_nothing.load(Ordering::Relaxed) {
+            return Err(QueueError::Store { detail: "it says nothing".into() });
+        }
+        let Some(after) = after else {
+            self.check().await?;
+            let cursor = lock(&self.ended).len().to_string();
+            return Ok(Some(JobChanges { cursor, jobs: ChangedJobs::Any }));
+        };
+        loop {
+            self.check().await?;
+            let changed = self.changed.notified();
+            if self.tells_nothing.load(Ordering::Relaxed) {
+                return Err(QueueError::Store { detail: "it says nothing".into() });
+            }
+            let ended = lock(&self.ended).clone();
+            let new: Vec<_> =
+                ended.iter().skip(usize::try_from(number(after)).unwrap_or(usize::MAX)).cloned().collect();
+            if !new.is_empty() {
+                let jobs = ChangedJobs::These(new);
+                return Ok(Some(JobChanges { cursor: ended.len().to_string(), jobs }));
+            }
+            changed.await;
+        }
     }
 
     async fn close(&self) {}

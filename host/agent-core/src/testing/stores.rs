@@ -11,7 +11,7 @@ use super::lock;
 use crate::ports::{
     CacheError, Epoch, Hits, Journal, JournalError, RateError, RateWindows, ResultCache, RunStore, Window,
 };
-use crate::words::{AgentResult, Event, RunRecord};
+use crate::words::{AgentResult, Event, RunQuery, RunRecord};
 
 /// Whether a store works, fails or does not answer. Clones are the same switch.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +28,8 @@ impl Switch {
         self.0.1.store(hangs, Ordering::SeqCst);
     }
 
-    pub(super) async fn check(&self) -> Result<(), String> {
+    /// Waits or fails, as the switch says.
+    pub(crate) async fn check(&self) -> Result<(), String> {
         if self.0.1.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
@@ -117,6 +118,28 @@ impl RunStore for TestRuns {
     async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {
         self.check().await?;
         Ok(lock(&self.records).get(run_id).cloned())
+    }
+
+    async fn list(&self, wanted: &RunQuery<'_>) -> Result<Vec<RunRecord>, JournalError> {
+        self.check().await?;
+        let mut records: Vec<RunRecord> = lock(&self.records).values().cloned().collect();
+        records.retain(|record| {
+            let place = (record.finished_at, &*record.id);
+            wanted.user_id.is_none_or(|user| record.user_id.as_deref() == Some(user))
+                && wanted.after.is_none_or(|after| place < after)
+        });
+        records.sort_by(|a, b| (b.finished_at, &b.id).cmp(&(a.finished_at, &a.id)));
+        records.truncate(wanted.limit as usize);
+        Ok(records)
+    }
+
+    async fn find_by_job(&self, job_id: &str, user_id: &str) -> Result<Option<RunRecord>, JournalError> {
+        self.check().await?;
+        let is_wanted = |record: &&RunRecord| {
+            record.job_id.as_deref() == Some(job_id) && record.user_id.as_deref() == Some(user_id)
+        };
+        let records = lock(&self.records);
+        Ok(records.values().filter(is_wanted).max_by_key(|record| record.finished_at).cloned())
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::Principal;
 
@@ -23,18 +24,27 @@ pub struct JobData {
     /// The role that its submitter's token said. Absent in jobs of Node producers.
     #[serde(skip)]
     pub role: Option<String>,
+    /// The id that the job is to have, so that adding it twice adds one job. Absent where the queue chooses, and in claims.
+    #[serde(skip)]
+    pub id: Option<String>,
 }
 
 impl JobData {
     /// A job of that user, without tier and role.
     pub fn new(query: impl Into<String>, user_id: impl Into<String>) -> Self {
-        Self { query: query.into(), user_id: user_id.into(), tier: None, role: None }
+        Self { query: query.into(), user_id: user_id.into(), tier: None, role: None, id: None }
     }
 
     /// A job that this caller submits.
     pub fn submitted_by(caller: Principal, query: String) -> Self {
         let Principal { user_id, tier, role } = caller;
-        Self { query, user_id: user_id.unwrap_or_default(), tier, role }
+        Self { query, user_id: user_id.unwrap_or_default(), tier, role, id: None }
+    }
+
+    /// The same job under an id that its submitter chose.
+    #[must_use]
+    pub fn with_id(self, id: impl Into<String>) -> Self {
+        Self { id: Some(id.into()), ..self }
     }
 
     /// On whose behalf its run is made: the submitter, with the tier and the role of that time.
@@ -69,8 +79,15 @@ pub struct Job {
     pub finished_at: Option<SystemTime>,
 }
 
+impl Job {
+    /// Whether both were read of the same job. A queue that was emptied may give another job the same id.
+    pub fn is_of_one_addition_with(&self, other: &Self) -> bool {
+        (&self.id, &self.user_id, self.created_at) == (&other.id, &other.user_id, other.created_at)
+    }
+}
+
 /// Where a job stands (decisions, "Reading a job").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JobStatus {
     /// Waiting for a worker.
@@ -149,6 +166,17 @@ pub enum CancelOutcome {
     /// Nothing was changed: somebody else's worker holds it, who cannot be told, or it is the next iteration of a
     /// scheduler.
     Refused,
+    /// There is no such job.
+    Unknown,
+}
+
+/// What became of a wish to try a failed job again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RetryOutcome {
+    /// It waits for a worker.
+    Done,
+    /// It waits, is worked on, or has ended in another way.
+    NotFailed,
     /// There is no such job.
     Unknown,
 }

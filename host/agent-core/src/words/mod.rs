@@ -5,6 +5,7 @@
 //! [`Event`] raises the journal's version.
 
 mod catalog;
+mod component_name;
 mod event;
 mod job;
 mod message;
@@ -15,19 +16,28 @@ mod reply;
 mod result;
 mod task;
 mod tool;
+mod tool_version;
 mod usage;
+mod webhook;
 
 pub(crate) use catalog::BYTES_PER_TOKEN;
 pub use catalog::{Catalog, ToolSpec, prompt_tokens};
+pub use component_name::is_component_name;
 pub use event::Event;
-pub use job::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus};
+pub use job::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
 pub use message::{Message, ToolCall};
 pub use principal::{Grants, Principal};
 pub(crate) use receipt::cut;
 pub use receipt::{Exchange, ReceiptDetail, ToolReceipt, ToolReturn};
-pub use record::{RunOutcome, RunRecord};
+pub use record::{FailureKind, RunOutcome, RunQuery, RunRecord};
 pub use reply::{Finish, ModelReply};
 pub use result::{AgentResult, StopReason};
 pub use task::{DEFAULT_TOKEN_BUDGET, Limit, Limits, MAX_ITERATIONS, MOST_CHOSEN_TOOLS, Options, Task};
 pub use tool::ToolOutcome;
+pub use tool_version::{
+    AuditLine, CallCounts, ComponentFacts, ComponentRecord, ComponentVersion, DURATION_BUCKETS, Finding,
+    Impact, Millis, Thresholds, ToolFacts, Trial, TrialCounts, TrialKind, TrialState, VersionDiff,
+    VersionSource, VersionStatus,
+};
 pub use usage::Usage;
+pub use webhook::{Webhook, WebhookAttempt, WebhookState};

@@ -29,6 +29,14 @@ pub struct ToolReturn {
     pub receipt: ToolReceipt,
 }
 
+impl ToolReturn {
+    /// The answer to a call of a tool that there is not, or that the caller may not know of.
+    pub fn unknown_tool(name: &str) -> Self {
+        let content = "Error: there is no tool of that name.".into();
+        Self { content, receipt: ToolReceipt::new(name, ToolOutcome::UnknownTool) }
+    }
+}
+
 /// What one tool call came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

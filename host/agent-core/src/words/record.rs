@@ -22,16 +22,29 @@ pub struct RunRecord {
     pub job_id: Option<String>,
     /// When it began. Stores keep at least milliseconds.
     pub started_at: SystemTime,
-    /// When it ended.
+    /// When it ended, or the last heartbeat of one that has not.
     pub finished_at: SystemTime,
     /// How it ended.
     pub outcome: RunOutcome,
+}
+
+/// Which records to list.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RunQuery<'a> {
+    /// Whose runs; everybody's without one.
+    pub user_id: Option<&'a str>,
+    /// How many at most.
+    pub limit: u32,
+    /// The last one of the page before: when it ended, and its id.
+    pub after: Option<(SystemTime, &'a str)>,
 }
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum RunOutcome {
+    /// Not yet: [`RunRecord::finished_at`] is its owner's last heartbeat. Only runs that are streamed have such a record.
+    Running,
     /// With a result.
     Ended {
         /// Why it stopped.
@@ -53,5 +66,28 @@ pub enum RunOutcome {
         /// Tokens of all of them.
         #[serde(default)]
         usage: Usage,
+        /// What a client is told of it. Absent in records of older versions.
+        #[serde(default, skip_serializing_if = "FailureKind::is_internal")]
+        kind: FailureKind,
     },
+}
+
+/// What a client is told of a failure whose error is not at hand any more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// That something broke.
+    #[default]
+    Internal,
+    /// That it may work later.
+    Unavailable,
+    /// That the provider limits our rate.
+    RateLimited,
+}
+
+impl FailureKind {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_internal(&self) -> bool {
+        *self == Self::Internal
+    }
 }

@@ -2,6 +2,7 @@
 
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
+use utoipa::ToSchema;
 
 use super::{Message, ToolOutcome, ToolReceipt, Usage};
 
@@ -39,7 +40,7 @@ impl AgentResult {
 }
 
 /// Why a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// The model gave its final answer.

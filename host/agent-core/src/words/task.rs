@@ -1,5 +1,7 @@
 //! What a run is to do, and what it may use up.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Grants, Principal, StopReason};
@@ -64,6 +66,10 @@ pub struct Task {
     /// What the run may do, fixed when it began.
     #[serde(default, skip_serializing_if = "Grants::is_empty")]
     pub grants: Grants,
+    /// The versions of components that it began with, by name, if it may be taken up again. Empty in journals of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub versions: BTreeMap<String, String>,
 }
 
 /// Most names of [`Options::tools`]. The edge refuses more.

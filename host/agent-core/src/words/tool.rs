@@ -1,9 +1,10 @@
 //! How a tool call ended. `receipt.rs` has the rest of what is known of it.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// How a tool call ended. Everything but [`Ok`](Self::Ok) is told to the model as an error text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolOutcome {
     /// The tool returned a value.

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use backends::redis::{Redis, RedisCache};
 use clap::{Args, Subcommand};
 
-use super::Exit;
+use super::{Exit, install_tls};
 use crate::config::{KeyValue, ProcessEnv};
 
 /// Works on the result cache.
@@ -38,8 +38,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
              DELETE /api/agent/cache?pattern=… and the token of an admin"
         ),
     };
-    // There is one TLS backend in this process; only a second call could fail.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    install_tls();
     let cache = RedisCache::new(Redis::open(url.expose()).context("REDIS_URL cannot be used")?);
     let deleted = cache.delete_matching(&pattern).await?;
     writeln!(io::stdout(), "{deleted}")?;

@@ -2,7 +2,11 @@
 
 mod cache;
 mod compile;
+mod completions;
 mod dev;
+mod doctor;
+mod jobs;
+mod replay;
 mod runs;
 mod serve;
 mod token;
@@ -44,10 +48,28 @@ enum Command {
     Tools(Box<tools::Arguments>),
     /// Sign a bearer token for Variant B with JWT_SECRET
     Token(token::Arguments),
-    /// Show what a run did
+    /// List runs, show what one did or does, remove old ones, or all of a user
     Runs(runs::Arguments),
+    /// List a user's jobs, show, cancel or retry one
+    Jobs(jobs::Arguments),
+    /// Make the tool calls of a recorded run again, and show what differs
+    ///
+    /// Reads the run from DATABASE_URL (its journal from MONGODB_URL when that is set) and calls the tools of TOOLS_DIR as it
+    /// did. Nothing is reached: HTTP is answered from what the service recorded under TOOLS_RECORD_HTTP=on, what tools keep is
+    /// empty at first and thrown away, secrets have stand-ins, no tool calls another. Exits with 0 when nothing differs, with 1
+    /// when something does or nothing could be read, with 2 when calls could not be made again.
+    Replay(replay::Arguments),
+    /// Check every setting, store, provider and folder, and say what to do about what is wrong
+    ///
+    /// Looks at the environment as serve does, and changes nothing. Exits with 0 when a service would work here, with 1 when
+    /// something is wrong.
+    Doctor(doctor::Arguments),
     /// Forget kept results of Variant B
     Cache(cache::Arguments),
+    /// Print a script that completes commands and options in a shell
+    ///
+    /// For bash: agent-host completions bash > ~/.local/share/bash-completion/completions/agent-host
+    Completions(completions::Arguments),
     /// List every setting: what it holds, its default, who needs it
     Variables(variables::Arguments),
     #[command(hide = true)]
@@ -70,11 +92,21 @@ pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<
         Command::Tools(arguments) => tools::run(&arguments, guest_runtime).await,
         Command::Token(arguments) => token::run(arguments),
         Command::Runs(arguments) => runs::run(arguments).await,
+        Command::Jobs(arguments) => jobs::run(arguments).await,
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments, guest_runtime).await,
+        Command::Doctor(arguments) => doctor::run(&arguments, guest_runtime).await,
         Command::Cache(arguments) => cache::run(arguments).await,
         Command::Variables(arguments) => variables::run(&arguments),
         // `run_alone` has done it.
         Command::Compile(arguments) => Ok(compile::run(&arguments)),
     }
+}
+
+/// Says which implementation of cryptography TLS is done with, before anything may connect.
+fn install_tls() {
+    // There is one in this process; only a second call could fail.
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// How the process is to end.

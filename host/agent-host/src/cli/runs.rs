@@ -1,4 +1,9 @@
-//! `agent-host runs show`: what a run did, from the store where runs are kept.
+//! `agent-host runs`: which runs there are and what they did, from the store where runs are kept, and removing old ones.
+
+mod list;
+mod retention;
+mod store;
+mod tail;
 
 use agent_core::ports::RunStore;
 use agent_core::runs::timeline;
@@ -6,12 +11,10 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::Exit;
 use super::tools::print;
-use crate::config::{ProcessEnv, Stores};
-use crate::wire;
+use super::{Exit, install_tls};
 
-/// Reads runs.
+/// Lists, reads and removes runs.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -31,20 +34,53 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// List runs, the one that ended last first
+    ///
+    /// Reads the store that MONGODB_URL names, or DATABASE_URL. A run that is streamed is among them while it is under way;
+    /// others are once they have ended.
+    List(list::Arguments),
+    /// Print what a run does while it does it, until it has ended
+    ///
+    /// As show does, from the same store, which is asked again twice a second.
+    Tail {
+        /// Its id, run_…: the header content-location of a stream, a job and the log have it
+        run_id: String,
+        /// Print its events as they are kept, a line of JSON each
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove what has ended and is older than JOBS_RETENTION_DAYS and RUNS_RETENTION_DAYS say, or beyond the counts
+    ///
+    /// Does now what the service does about once an hour: jobs, runs with their journals and HTTP recordings, and the audit
+    /// trail of tools, from the stores that DATABASE_URL, MONGODB_URL and REDIS_URL name. Says first what would go, and asks.
+    /// The service may be running or not. What has not ended stays.
+    Sweep(retention::Arguments),
+    /// Remove everything of a user that has ended: runs, journals, HTTP recordings and jobs
+    ///
+    /// However new it is. Says first how much that is, and asks. What has not ended stays: cancel the user's jobs before. What
+    /// tools keep for the user, cached answers, logs, traces and backups are not touched.
+    Forget {
+        /// The user's id, as tokens have it
+        #[arg(long)]
+        user: String,
+        #[command(flatten)]
+        options: retention::Arguments,
+    },
 }
 
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
-    let Command::Show { run_id, json } = arguments.command;
-    // There is one TLS backend in this process; only a second call could fail.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let opened = wire::open_stores(&Stores::from_vars(&ProcessEnv)?).await?;
-    let Some(runs) = opened.runs else {
-        bail!(
-            "neither MONGODB_URL nor DATABASE_URL is set, so there is no store to read runs from: set the one that the \
-             service has (agent-host dev has sqlite://target/dev.db in the repository and sqlite://dev.db elsewhere)"
-        );
-    };
-    print(&show(&*runs.store, &run_id, json).await?)?;
+    install_tls();
+    match arguments.command {
+        Command::Show { run_id, json } => show_kept(&run_id, json).await,
+        Command::List(arguments) => list::run(&arguments).await,
+        Command::Tail { run_id, json } => tail::run(&run_id, json).await,
+        Command::Sweep(options) => retention::sweep(options).await,
+        Command::Forget { user, options } => retention::forget(&user, options).await,
+    }
+}
+
+async fn show_kept(run_id: &str, json: bool) -> anyhow::Result<Exit> {
+    print(&show(&*store::open().await?, run_id, json).await?)?;
     Ok(Exit::Success)
 }
 

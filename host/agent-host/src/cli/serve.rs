@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::Exit;
+use super::{Exit, install_tls};
 use crate::config::{self, Config, EnvVars};
 use crate::file_limits;
 use crate::serve::lambda::LeftBehind;
@@ -31,8 +31,7 @@ pub(crate) async fn run(
     let config = Config::from_vars(vars)?;
     let is_function = config.service.lambda_runtime_api.is_some();
     let destination = if is_function { Destination::Function } else { Destination::Service };
-    // There is one TLS backend in this process; only a second call could fail.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    install_tls();
     let exporter = telemetry::install(&config.observe.log, destination, config.observe.tracing.as_ref())
         .context("setting up the log and the traces")?;
     for warning in &config.warnings {

@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     /// The caller's tier; premium has a higher rate limit
     #[arg(long)]
     tier: Option<String>,
-    /// The caller's role; admin may invalidate the cache
+    /// The caller's role; admin may invalidate the cache and look after the tools
     #[arg(long)]
     role: Option<String>,
     /// How long it is valid: a number and s, m, h or d

@@ -1,19 +1,33 @@
-//! `agent-host tools`: what would be served, and calls of it, without serving it.
+//! `agent-host tools`: what would be served, and calls of it, without serving it; and tools in the making.
 
+mod build;
 mod call;
+mod check;
+mod component_file;
+mod dev;
+mod inspect;
+mod install;
+mod isolated;
 mod learn;
+mod new;
+mod publish;
 pub(super) mod sign;
+mod test;
+mod versions;
 
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use agent_core::ports::Toolbox;
+use agent_core::ports::{AdminAction, Toolbox};
+use agent_core::words::TrialKind;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use tokio::runtime::Handle;
-use tool_host::{NoObserver, Observer, ToolHost, ToolListing};
+use tool_host::{NoObserver, Observer, ToolHost, ToolListing, Wants};
+use tool_kit::case_policy;
+use tool_kit::cases::Case;
 
-use super::Exit;
+use super::{Exit, install_tls};
 use crate::config::{Agent, Log, ProcessEnv, Stores, Tools};
 use crate::telemetry::{self, Destination};
 use crate::wire;
@@ -31,11 +45,27 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Make a new tool: a folder with its sources, tests, SDK and contract
+    #[command(after_help = "For example: agent-host tool new order-lookup --lang python --example http")]
+    New(new::Arguments),
+    /// Build a tool's component from its sources, in Rust, Python, JavaScript or TypeScript
+    ///
+    /// Prints the component's file, size and digest. What the language needs and what is missing in the folder is installed
+    /// into it, said aloud.
+    Build(build::Arguments),
+    /// Build a tool at every change of its sources and swap it into the tools folder of a running host
+    ///
+    /// A build that fails changes nothing there. Ends with Ctrl-C.
+    #[command(after_help = "For example, beside agent-host dev: agent-host tool dev my-tool target/tools")]
+    Dev(dev::Arguments),
     /// Call a tool once and print what a model would read
     ///
     /// Exits with 1 when the call fails; why stands on the standard error, beside what the tool logs. Needs no model and
     /// no key.
-    #[command(after_help = "For example: agent-host tools call calculate '{\"expression\": \"6 * 7\"}'")]
+    #[command(
+        visible_alias = "run",
+        after_help = "For example: agent-host tools call calculate '{\"expression\": \"6 * 7\"}'"
+    )]
     Call(call::Arguments),
     /// Call a tool once, deny it what it is not granted, and print the policy that lets it work
     ///
@@ -45,6 +75,62 @@ enum Command {
         after_help = "For example: agent-host tools learn fetch '{\"url\": \"https://example.org/\"}' > policy.toml"
     )]
     Learn(learn::Arguments),
+    /// Show what a component is: digest, contract, imports, what it needs to be granted, tools
+    ///
+    /// Exits with 1 when a service would refuse it, and shows why and the lines of a policy that would let it in.
+    Inspect(inspect::Arguments),
+    /// Check a component: its contract, its schemas, and whether it does what it declares
+    ///
+    /// Calls its tools with arguments made from their schemas; requests find nobody and what it keeps is thrown away. Exits
+    /// with 1 when there is a fault.
+    Check(check::Arguments),
+    /// Test a component: cases from a file with mocked HTTP, then abuse, then what its calls cost
+    ///
+    /// Nothing real is reached. Exits with 1 when a case fails, a tool does not bear abuse or costs more than a budget.
+    #[command(after_help = "For example, in the folder of a tool: agent-host tool test")]
+    Test(test::Arguments),
+    /// Put a component into the tools folder, from a registry or a file
+    ///
+    /// What comes from a registry is checked against its digest, a tag is looked up once, and what is printed names the
+    /// digest. When the policy names signers for the component, one of them must have signed it. A service that watches the
+    /// folder serves it at once.
+    #[command(
+        after_help = "For example: agent-host tool install oci://registry.example.org/tools/calculator@sha256:…"
+    )]
+    Install(install::Arguments),
+    /// Publish a component in an OCI registry
+    ///
+    /// Prints the reference to install it by. For a registry that wants to know who publishes, set TOOLS_REGISTRY,
+    /// TOOLS_REGISTRY_USER and TOOLS_REGISTRY_PASSWORD.
+    #[command(
+        after_help = "For example: agent-host tool publish calculator.wasm oci://registry.example.org/tools/calculator:1.0 \
+                      --key tools.key.pem"
+    )]
+    Publish(publish::Arguments),
+    /// Show the versions of components that all replicas agree on, or of one: what serves, what waits, what is tried
+    Versions(versions::ShowArguments),
+    /// Compare two versions of a component: safe, for review, or breaking
+    ///
+    /// By default what serves with the newest proposal. Exits with 1 when the difference is breaking.
+    Diff(versions::DiffArguments),
+    /// Let a version serve that waits for an approval
+    Approve(versions::ApproveArguments),
+    /// Have an earlier version serve, by default the last one
+    Rollback(versions::DigestArguments),
+    /// Have a component serve again
+    Enable(versions::NameArguments),
+    /// Have a component serve no longer; its versions stay
+    Disable(versions::NameArguments),
+    /// Try a version beside the calls of the one that serves: its answers are compared and thrown away
+    Shadow(versions::TryArguments),
+    /// Try a version on a share of the runs; it is withdrawn by itself when it is worse
+    Canary(versions::TryArguments),
+    /// End a trial; what serves stays
+    EndTrial(versions::NameArguments),
+    /// Have a version serve that was tried
+    Promote(versions::DigestArguments),
+    /// Remove a component and all its versions
+    Delete(versions::NameArguments),
     /// Sign components, so that a policy can trust their signer instead of each digest
     Sign(sign::Arguments),
     /// Make a key to sign components with, or read one, and print what a policy names it by
@@ -60,20 +146,60 @@ struct Load {
 
 pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
     match &arguments.command {
+        Some(Command::New(arguments)) => new::run(arguments),
+        Some(Command::Build(arguments)) => build::run(arguments),
+        Some(Command::Dev(arguments)) => dev::run(arguments),
         Some(Command::Call(arguments)) => call::run(arguments, guest_runtime).await,
         Some(Command::Learn(arguments)) => learn::run(arguments, guest_runtime).await,
+        Some(Command::Inspect(arguments)) => inspect::run(arguments, guest_runtime).await,
+        Some(Command::Check(arguments)) => check::run(arguments, guest_runtime).await,
+        Some(Command::Test(arguments)) => test::run(arguments, guest_runtime).await,
+        Some(Command::Install(arguments)) => install::run(arguments, guest_runtime).await,
+        Some(Command::Publish(arguments)) => publish::run(arguments).await,
+        Some(Command::Versions(arguments)) => versions::show(arguments, guest_runtime).await,
+        Some(Command::Diff(arguments)) => versions::diff(arguments, guest_runtime).await,
+        Some(Command::Approve(arguments)) => versions::approve(arguments, guest_runtime).await,
+        Some(Command::Rollback(arguments)) => {
+            versions::change(&arguments.name, AdminAction::Rollback(arguments.digest.clone()), guest_runtime)
+                .await
+        }
+        Some(Command::Enable(arguments)) => {
+            versions::change(&arguments.name, AdminAction::Enable, guest_runtime).await
+        }
+        Some(Command::Disable(arguments)) => {
+            versions::change(&arguments.name, AdminAction::Disable, guest_runtime).await
+        }
+        Some(Command::Shadow(arguments)) => {
+            versions::attempt(arguments, TrialKind::Shadow, guest_runtime).await
+        }
+        Some(Command::Canary(arguments)) => {
+            versions::attempt(arguments, TrialKind::Canary, guest_runtime).await
+        }
+        Some(Command::EndTrial(arguments)) => {
+            versions::change(&arguments.name, AdminAction::EndTrial, guest_runtime).await
+        }
+        Some(Command::Promote(arguments)) => {
+            versions::change(&arguments.name, AdminAction::Promote(arguments.digest.clone()), guest_runtime)
+                .await
+        }
+        Some(Command::Delete(arguments)) => {
+            versions::change(&arguments.name, AdminAction::Delete, guest_runtime).await
+        }
         Some(Command::Sign(arguments)) => sign::run(arguments),
         Some(Command::Key(arguments)) => sign::make_key(arguments),
         None => list(arguments.json, guest_runtime).await,
     }
 }
 
+impl Load {
+    /// Nobody is told of anything.
+    fn quiet() -> Self {
+        Self { observer: Arc::new(NoObserver), learn: false }
+    }
+}
+
 /// Loads the tools folder.
-async fn load(
-    config: &Tools,
-    guest_runtime: Handle,
-    Load { observer, learn }: Load,
-) -> anyhow::Result<ToolHost> {
+async fn load(config: &Tools, guest_runtime: Handle, load: Load) -> anyhow::Result<ToolHost> {
     let folder = &config.folder;
     if !folder.is_dir() {
         let found = if folder.exists() { "is no folder" } else { "does not exist" };
@@ -83,18 +209,36 @@ async fn load(
             std::path::absolute(folder).as_ref().unwrap_or(folder).display()
         );
     }
+    let host = start(config, guest_runtime, load).await?;
+    // The start itself does not wait for what has to be compiled.
+    host.reload().await;
+    Ok(host)
+}
+
+/// A tool host for whoever looks after versions: nothing of the folder is compiled for that.
+async fn load_for_versions(guest_runtime: Handle, load: Load) -> anyhow::Result<ToolHost> {
+    let folder = tempfile::tempdir()?;
+    let config = Tools { folder: folder.path().to_owned(), ..Tools::from_vars(&ProcessEnv)? };
+    start(&config, guest_runtime, load).await
+}
+
+async fn start(
+    config: &Tools,
+    guest_runtime: Handle,
+    Load { observer, learn }: Load,
+) -> anyhow::Result<ToolHost> {
+    install_tls();
     let host = wire::start_observed_tools(wire::ToolsStart {
         config,
         token_budget: Agent::token_budget_of(&ProcessEnv)?,
         guest_runtime,
         observer,
-        kept: wire::kept_by(&Stores::from_vars(&ProcessEnv)?).await?,
+        storage: wire::tool_storage_of_commands(&Stores::from_vars(&ProcessEnv)?).await?,
+        egress: wire::ToolEgress::default(),
         learn,
         remembers: false,
     })
     .await?;
-    // The start itself does not wait for what has to be compiled.
-    host.reload().await;
     Ok(host)
 }
 
@@ -140,7 +284,17 @@ pub(super) fn print(text: &str) -> io::Result<()> {
     }
 }
 
+/// Most characters of a line of a component's text.
+const MOST_SHOWN: usize = 10_000;
+
 /// A text that a component wrote, without what could play with the terminal of whoever looks at it.
 fn plain(text: &str) -> String {
-    text.chars().filter(|char| *char == '\n' || !char.is_control()).collect()
+    let lines: Vec<_> = text.split('\n').map(|line| agent_core::runs::shown(line, MOST_SHOWN)).collect();
+    lines.join("\n")
+}
+
+/// The policy that gives a component all that it wants and that its case mocks.
+fn granting(component: (&str, &str), wants: Wants, case: Option<&Case>) -> String {
+    let Wants { http, key_value, toolbox } = wants;
+    case_policy::policy(component, case_policy::Wants { http, key_value, toolbox }, case)
 }

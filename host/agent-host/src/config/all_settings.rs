@@ -2,12 +2,12 @@
 //! themselves are declared by their concerns.
 
 use super::setting::Setting;
-use super::{agent, http, model, observe, service, stores, tools, tracing, variant_b};
+use super::{agent, http, model, observe, retention, service, stores, tools, tracing, variant_b, webhooks};
 
 pub use super::tools::PLATFORM_FOLDERS;
 
 /// The concerns, in the order in which they are documented and reported.
-static CONCERNS: [&[&Setting]; 9] = [
+static CONCERNS: [&[&Setting]; 11] = [
     service::SETTINGS,
     http::SETTINGS,
     variant_b::SETTINGS,
@@ -17,6 +17,8 @@ static CONCERNS: [&[&Setting]; 9] = [
     agent::SETTINGS,
     tools::SETTINGS,
     stores::SETTINGS,
+    retention::SETTINGS,
+    webhooks::SETTINGS,
 ];
 
 /// Every setting.

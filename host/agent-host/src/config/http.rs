@@ -24,7 +24,7 @@ settings! {
     /// The origins, separated by commas, whose pages may call from a browser. Pages of other origins are
     /// refused. A listener on a loopback address answers under their host names as well.
     CORS_ORIGINS = special("origins such as https://app.example or http://localhost:5173, separated by commas");
-    /// Most requests of one address to what is under /api/ within its window; reading jobs counts.
+    /// Most requests of one address to what is under /api/ and /admin/ within its window; reading jobs counts.
     RATE_LIMIT_IP = number(1, 1_000_000_000).or_number(|| RateLimits::default().address.requests);
     /// How many seconds the window of an address is long.
     RATE_LIMIT_IP_WINDOW_S = number(1, 86_400).or_number(|| RateLimits::default().address.period.as_secs());

@@ -7,7 +7,7 @@
 //!    `process_env`: where values come from; only [`ProcessEnv`] reads the environment of the process.
 //! 2. `context`: the variants that are served and the environment, which other settings depend on.
 //! 3. `reader`: how a setting becomes a value or a problem. `number`, `http_url`: values of several concerns.
-//! 4. `service`, `http`, `variant_b`, `observe`, `tracing`, `model`, `agent`, `tools`, `stores`: one file per concern,
+//! 4. `service`, `http`, `variant_b`, `observe`, `tracing`, `model`, `agent`, `tools`, `stores`, `retention`, `webhooks`: one file per concern,
 //!    which declares its settings and reads them into its struct. A default that another crate owns is that crate's
 //!    constant.
 //! 5. [`all_settings`]: all settings. [`settings_reference`]: the table as people read it. [`Config`]: all concerns.
@@ -25,6 +25,7 @@ mod observe;
 mod problem;
 mod process_env;
 mod reader;
+mod retention;
 mod service;
 mod setting;
 pub mod settings_reference;
@@ -35,6 +36,7 @@ mod tools;
 mod tracing;
 mod value_type;
 mod variant_b;
+mod webhooks;
 
 pub use self::tracing::{Headers, Sampling, Tracing};
 pub use agent::Agent;
@@ -45,12 +47,14 @@ pub use model::{ModelAccess, ModelId, ModelProvider, Models};
 pub use observe::{Log, LogFormat, LogLevel, Observe};
 pub use problem::{Problem, Problems};
 pub use process_env::{EnvVars, ProcessEnv};
+pub use retention::Retention;
 pub use service::Service;
 pub use setting::{DefaultValue, Need, Setting};
 pub use stores::{Database, KeyValue, Stores};
 pub use tools::Tools;
 pub use value_type::{Kind, Unit};
 pub use variant_b::VariantB;
+pub use webhooks::Webhooks;
 
 use reader::{Reader, Reported};
 
@@ -71,6 +75,10 @@ pub struct Config {
     pub tools: Tools,
     /// Where things are kept.
     pub stores: Stores,
+    /// How long what has ended is kept.
+    pub retention: Retention,
+    /// Where the ends of jobs may be sent.
+    pub webhooks: Webhooks,
     /// Present when Variant B is served.
     pub variant_b: Option<VariantB>,
     /// What an operator should know, to be logged at start-up.
@@ -91,6 +99,8 @@ impl Config {
         let agent = Agent::read(reader);
         let tools = Tools::read(reader);
         let stores = Stores::read(reader);
+        let retention = Retention::read(reader);
+        let webhooks = Webhooks::read(reader);
         let jwt_secret = VariantB::read_secret(reader);
         let (service, stores) = (service?, stores?);
         let (mut models, agent) = (models?, agent?);
@@ -107,6 +117,8 @@ impl Config {
             variant_b: VariantB::from(service.variant, jwt_secret?, &stores),
             service,
             stores,
+            retention: retention?,
+            webhooks: webhooks?,
             warnings: reader.take_warnings(),
         })
     }

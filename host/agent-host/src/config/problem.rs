@@ -22,6 +22,13 @@ pub struct Problem {
     pub allowed: String,
 }
 
+impl Problems {
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Problem> {
+        self.0.iter()
+    }
+}
+
 impl Problem {
     /// Neither a value nor anything to fall back on.
     pub(super) fn missing(setting: &Setting, empty: bool) -> Self {

@@ -11,6 +11,9 @@ use super::setting::{Need, settings, url};
 settings! {
     /// The relational database. A SQLite file is created if it is not there.
     DATABASE_URL = url(&["postgres", "postgresql", "sqlite"]).needed(Need::VariantB);
+    /// PostgreSQL's own address, where DATABASE_URL names a pooler before it, such as PgBouncer in transaction mode: tables
+    /// are made there, and jobs that other processes add are listened for.
+    DATABASE_DIRECT_URL = url(&["postgres", "postgresql"]).or_derived("DATABASE_URL");
     /// The key-value store. memory:// keeps cache and rate windows in the process.
     REDIS_URL = url(&["redis", "rediss", "memory"]).needed(Need::VariantB);
     /// The document store: when set, run records and journals go there instead of the relational database. The
@@ -23,6 +26,8 @@ settings! {
 pub struct Stores {
     /// `DATABASE_URL`.
     pub database: Option<Database>,
+    /// `DATABASE_DIRECT_URL`: PostgreSQL's own address, if `database` names a pooler.
+    pub database_direct: Option<Secret>,
     /// `REDIS_URL`.
     pub key_value: Option<KeyValue>,
     /// `MONGODB_URL`: takes run records and journals over from the relational database.
@@ -55,9 +60,17 @@ impl Stores {
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {
         let database = reader.optional(&DATABASE_URL, Database::parse);
+        let database_direct = reader.optional(&DATABASE_DIRECT_URL, parse_postgres);
         let key_value = reader.optional(&REDIS_URL, KeyValue::parse);
         let mongodb = reader.optional(&MONGODB_URL, parse_mongodb);
-        Ok(Self { database: database?, key_value: key_value?, mongodb: mongodb? })
+        let (database, database_direct) = (database?, database_direct?);
+        if database_direct.is_some() && !matches!(database, Some(Database::Postgres(_))) {
+            reader.warn(
+                "DATABASE_DIRECT_URL is set and has no effect: DATABASE_URL does not name PostgreSQL; unset one or set \
+                 the other",
+            );
+        }
+        Ok(Self { database, database_direct, key_value: key_value?, mongodb: mongodb? })
     }
 }
 
@@ -69,11 +82,16 @@ impl Database {
             let named = !path.is_empty() && !path.starts_with('?') && !path.contains(char::is_control);
             return named.then(|| Self::Sqlite(Secret::new(text)));
         }
-        let url = Url::parse(text).ok()?;
-        // The host may be absent: then the address names a Unix socket in its query.
-        let usable = matches!(url.scheme(), "postgres" | "postgresql") && text.contains("://");
-        usable.then(|| Self::Postgres(Secret::new(text)))
+        parse_postgres(text).map(Self::Postgres)
     }
+}
+
+fn parse_postgres(text: &str) -> Option<Secret> {
+    let text = text.trim();
+    let url = Url::parse(text).ok()?;
+    // The host may be absent: then the address names a Unix socket in its query.
+    let usable = matches!(url.scheme(), "postgres" | "postgresql") && text.contains("://");
+    usable.then(|| Secret::new(text))
 }
 
 impl KeyValue {

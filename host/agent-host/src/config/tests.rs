@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+use agent_core::retention::Bounds;
 use tool_host::PolicyFile;
 
 use super::*;
@@ -92,11 +93,30 @@ fn what_is_not_set_has_the_default_of_the_interface() {
         },
         Stores {
             database: None,
+            database_direct: None,
             key_value: None,
             mongodb: None,
         },
     )
     "#);
+}
+
+#[test]
+fn what_has_ended_is_kept_for_days_and_any_number_of_it_unless_that_is_set() {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    let bounds = |days: Option<u32>, count| Bounds { age: days.map(|days| days * DAY), count };
+    let retention = |more: &[(&'static str, &'static str)]| {
+        let Retention { jobs, runs } = read("a", more).retention;
+        (jobs, runs)
+    };
+    assert_eq!(retention(&[]), (bounds(Some(7), None), bounds(Some(30), None)));
+    let set = [
+        ("JOBS_RETENTION_DAYS", "0"),
+        ("JOBS_RETENTION_COUNT", "1000"),
+        ("RUNS_RETENTION_DAYS", "365"),
+        ("RUNS_RETENTION_COUNT", "5"),
+    ];
+    assert_eq!(retention(&set), (bounds(None, Some(1000)), bounds(Some(365), Some(5))));
 }
 
 #[test]
@@ -145,11 +165,14 @@ fn models_agent_and_tools_have_defaults_too() {
             cache: Some(
                 "/cache/agent-host",
             ),
+            needs_approval: false,
             timeout: 10s,
             memory_bytes: 67108864,
             output_bytes: 1048576,
             component_concurrency: 32,
             fuel_metering: false,
+            record_http: false,
+            registry: None,
         },
     )
     "#);
@@ -263,6 +286,15 @@ fn what_an_operator_should_know_is_a_warning() {
         ),
         ("b", &[], &["AGENT_CLUSTER_URL is not set: gateway requests of high priority are handled here"]),
         ("b", &[("AGENT_CLUSTER_URL", "http://cluster")], &[]),
+        (
+            "a",
+            &[("DATABASE_URL", "sqlite://x"), ("DATABASE_DIRECT_URL", "postgres://h/d")],
+            &[
+                "DATABASE_DIRECT_URL is set and has no effect: DATABASE_URL does not name PostgreSQL; unset one or set the \
+               other",
+            ],
+        ),
+        ("a", &[("DATABASE_URL", "postgres://p/d"), ("DATABASE_DIRECT_URL", "postgres://h/d")], &[]),
     ] {
         assert_eq!(read(variant, set).warnings, expected, "{variant} {set:?}");
     }
@@ -294,6 +326,7 @@ fn values_of_other_kinds_are_checked_as_well() {
         ("AGENT_CLUSTER_URL", &["https://cluster"], &["cluster"]),
         ("AWS_LAMBDA_RUNTIME_API", &["127.0.0.1:9001"], &["http://x", "a b", "a/b", "a/", "u@h:1", "h:1?x"]),
         ("DATABASE_URL", &["postgres://h/d", "sqlite://x"], &["mysql://h", "x"]),
+        ("DATABASE_DIRECT_URL", &["postgres://h/d", "postgresql://h/d"], &["sqlite://x", "x"]),
         ("REDIS_URL", &["redis://h", "memory://"], &["memory://x", "localhost"]),
         ("MONGODB_URL", &["mongodb://a,b/d"], &["http://h"]),
         ("RESULT_CACHE", &["on", "off"], &["true", "0"]),
@@ -393,4 +426,29 @@ fn a_variable_can_be_looked_up_in_either_map_and_in_the_environment() {
     let hashed = std::collections::HashMap::from([("LLM_API_KEY", "k")]);
     assert_eq!(faults(&hashed), Vec::<&str>::new());
     assert!(EnvVars::get(&ProcessEnv, "PATH").is_some() && EnvVars::get(&ProcessEnv, "").is_none());
+}
+
+#[test]
+fn a_login_to_a_registry_is_whole_or_none() {
+    let all = [
+        ("TOOLS_REGISTRY", "registry.example.org:5000"),
+        ("TOOLS_REGISTRY_USER", "publisher"),
+        ("TOOLS_REGISTRY_PASSWORD", "hunter2"),
+    ];
+    let login = read("a", &all).tools.registry.unwrap();
+    assert_eq!((&*login.registry, &*login.user), ("registry.example.org:5000", "publisher"));
+    assert!(!format!("{login:?}").contains("hunter2"), "{login:?}");
+    let [registry, user, password] = all;
+    check("a", &[registry, user], &["TOOLS_REGISTRY_PASSWORD"]);
+    check("a", &[registry], &["TOOLS_REGISTRY_USER"]);
+    check("a", &[user, password], &["TOOLS_REGISTRY"]);
+    for (name, bad) in [
+        ("TOOLS_REGISTRY", "https://registry.example.org"),
+        ("TOOLS_REGISTRY", "registry/path"),
+        ("TOOLS_REGISTRY", "publisher@registry"),
+        ("TOOLS_REGISTRY_USER", "publisher:hunter2"),
+    ] {
+        let others = all.into_iter().filter(|(other, _)| *other != name);
+        check("a", &[(name, bad)].into_iter().chain(others).collect::<Vec<_>>(), &[name]);
+    }
 }

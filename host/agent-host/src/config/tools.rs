@@ -4,11 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tool_host::{Limits, PolicyFile};
+use tool_registry::Credentials;
 
-use super::problem::Problems;
+use super::problem::{Problem, Problems};
 use super::process_env::EnvVars;
 use super::reader::{self, Reader, Reported};
-use super::setting::{HOUR, MIB, bytes, millis, milliseconds, number, one_of, path, settings};
+use super::setting::{
+    HOUR, MIB, Setting, bytes, millis, milliseconds, number, one_of, path, secret, settings, special,
+};
 
 settings! {
     /// The folder of tool components: every *.wasm in it is one.
@@ -18,6 +21,10 @@ settings! {
     TOOLS_POLICY = path().or_derived("<TOOLS_DIR>.policy.toml");
     /// The folder that compiled tools are kept in, and what a restart has to know of them.
     TOOLS_CACHE_DIR = path().or_derived("$XDG_CACHE_HOME/agent-host or $HOME/.cache/agent-host");
+    /// Whether a component that is new, that reaches for more than before or that tells models something else serves only
+    /// once an operator has approved it: through the admin API or `agent-host tool approve` where there is a DATABASE_URL,
+    /// else by naming its digest or signer in the policy.
+    TOOLS_APPROVAL = one_of(&["on", "off"]).or_derived("on with NODE_ENV=production, else off");
     /// How long one tool call may take.
     TOOL_TIMEOUT_MS = milliseconds(1, HOUR).or_number(|| millis(Limits::default().timeout));
     /// How much memory one tool call may use.
@@ -29,6 +36,16 @@ settings! {
     TOOL_COMPONENT_CONCURRENCY = number(1, 128).or_number(|| u64::from(Limits::default().component_concurrency));
     /// Whether the instructions of tool calls are counted, at some cost.
     TOOL_FUEL_METERING = one_of(&["off", "on"]).or("off");
+    /// Whether what tools ask and are answered over HTTP is kept in DATABASE_URL, for `agent-host replay`: the first 64 KiB
+    /// of each body, without credentials, at most 64 exchanges of a call and 8 MiB of a run.
+    TOOLS_RECORD_HTTP = one_of(&["off", "on"]).or("off");
+    /// The registry that `tool install` and `tool publish` log in to, as references name it. All others are asked without
+    /// credentials, so that no other one is shown them.
+    TOOLS_REGISTRY = special("a host, or host:port");
+    /// Who to be there.
+    TOOLS_REGISTRY_USER = special("a name without a colon");
+    /// The password or access token of that user. It is sent over TLS or within this machine only.
+    TOOLS_REGISTRY_PASSWORD = secret();
 }
 
 /// Variables of the platform, which are read for a default only. No problem is reported of them.
@@ -44,6 +61,8 @@ pub struct Tools {
     /// The folder for compiled components (`TOOLS_CACHE_DIR`). Absent when neither it nor the platform's own
     /// variables name one: then every start compiles.
     pub cache: Option<PathBuf>,
+    /// Whether components wait for an approval (`TOOLS_APPROVAL`).
+    pub needs_approval: bool,
     /// How long one call may take (`TOOL_TIMEOUT_MS`).
     pub timeout: Duration,
     /// How much memory one call may use (`TOOL_MEMORY_BYTES`).
@@ -54,6 +73,10 @@ pub struct Tools {
     pub component_concurrency: u32,
     /// Whether instructions are counted (`TOOL_FUEL_METERING`).
     pub fuel_metering: bool,
+    /// Whether HTTP of tools is recorded (`TOOLS_RECORD_HTTP`).
+    pub record_http: bool,
+    /// Who to be to one registry (`TOOLS_REGISTRY` and what belongs to it).
+    pub registry: Option<Credentials>,
 }
 
 impl Tools {
@@ -66,24 +89,70 @@ impl Tools {
         let folder = reader.value(&TOOLS_DIR, |text| Some(PathBuf::from(text)));
         let policy = reader.path(&TOOLS_POLICY);
         let cache = reader.path(&TOOLS_CACHE_DIR);
+        let needs_approval = reader.optional(&TOOLS_APPROVAL, on_or_off);
+        let is_production = reader.is_production();
         let timeout = reader.duration(&TOOL_TIMEOUT_MS);
         let memory_bytes = reader.number(&TOOL_MEMORY_BYTES);
         let output_bytes = reader.number(&TOOL_OUTPUT_BYTES);
         let component_concurrency = reader.number(&TOOL_COMPONENT_CONCURRENCY);
         let fuel_metering = reader.switch(&TOOL_FUEL_METERING);
+        let record_http = reader.switch(&TOOLS_RECORD_HTTP);
+        let registry = read_credentials(reader);
         let platform_cache = platform_cache(reader);
         let folder = folder?;
         Ok(Self {
             policy: policy?.map_or_else(|| PolicyFile::Beside(folder.clone()), PolicyFile::At),
             folder,
             cache: cache?.or(platform_cache),
+            needs_approval: needs_approval?.unwrap_or(is_production),
             timeout: timeout?,
             memory_bytes: memory_bytes?,
             output_bytes: output_bytes?,
             component_concurrency: component_concurrency?,
             fuel_metering: fuel_metering?,
+            record_http: record_http?,
+            registry: registry?,
         })
     }
+}
+
+fn on_or_off(text: &str) -> Option<bool> {
+    match text {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// All three, or none.
+fn read_credentials(reader: &mut Reader<'_>) -> Result<Option<Credentials>, Reported> {
+    let registry = reader.optional(&TOOLS_REGISTRY, |text| {
+        // It is read as in a reference.
+        let reference = tool_registry::Reference::parse_destination(&format!("oci://{text}/x")).ok()?;
+        (reference.registry() == text).then(|| text.to_owned())
+    });
+    let user = reader.optional(&TOOLS_REGISTRY_USER, |text| {
+        // The colon separates it from the password (RFC 7617, 2).
+        (!text.contains(|c: char| c == ':' || c.is_control())).then(|| text.to_owned())
+    });
+    let password = reader.secret(&TOOLS_REGISTRY_PASSWORD);
+    let (registry, user, password) = (registry?, user?, password?);
+    match (registry, user, password) {
+        (None, None, None) => Ok(None),
+        (Some(registry), Some(user), Some(password)) => Ok(Some(Credentials { registry, user, password })),
+        _ => {
+            let all = [&TOOLS_REGISTRY, &TOOLS_REGISTRY_USER, &TOOLS_REGISTRY_PASSWORD];
+            Err(report_missing(reader, &all))
+        }
+    }
+}
+
+/// Of settings that belong together, the first that is missing.
+fn report_missing(reader: &mut Reader<'_>, all: &[&'static Setting]) -> Reported {
+    let [is_set, is_missing] =
+        [true, false].map(|set| all.iter().copied().find(|one| reader.is_set(one) == set));
+    let missing = is_missing.unwrap_or(&TOOLS_REGISTRY);
+    reader.report(Problem::missing_beside(missing, is_set.unwrap_or(&TOOLS_REGISTRY_USER)))
 }
 
 /// Where the platform wants caches to be (XDG base directory specification). It reads [`PLATFORM_FOLDERS`].

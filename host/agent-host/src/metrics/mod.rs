@@ -3,6 +3,7 @@
 //! - `invocations`: the three series of the interface. `outcomes`: what runs came to. `models`, `tools`: what a run
 //!   spends its time on.
 //! - `http`: requests by route and status, and connections. `service`, `queue`: what stands around a run.
+//!   `retention`: what is removed of what has ended.
 //! - `process`, `runtime`: what the process uses up, read at every scrape.
 //! - `telemetry`: what was lost of the log and of the traces.
 //! - `family`: samples that are known only when they are asked for.
@@ -21,6 +22,7 @@ mod outcomes;
 #[cfg(target_os = "linux")]
 mod process;
 mod queue;
+mod retention;
 mod runtime;
 mod service;
 mod telemetry;
@@ -42,6 +44,7 @@ pub use invocations::Metered;
 pub use models::{MeteredModel, ProviderState};
 pub use outcomes::Judged;
 pub use queue::QueueDepth;
+pub use retention::RetentionMetrics;
 pub use service::{MeteredWindows, ServiceMetrics};
 pub use tools::ToolMetrics;
 
@@ -59,6 +62,7 @@ pub struct Metrics {
     tools: Arc<ToolMetrics>,
     service: Arc<ServiceMetrics>,
     http: Arc<HttpMetrics>,
+    retention: Arc<RetentionMetrics>,
 }
 
 impl Metrics {
@@ -82,6 +86,7 @@ impl Metrics {
             tools: Arc::new(ToolMetrics::new(&registry)?),
             service: Arc::new(ServiceMetrics::register(&registry)?),
             http: Arc::new(HttpMetrics::register(&registry)?),
+            retention: Arc::new(RetentionMetrics::register(&registry)?),
             registry,
         })
     }
@@ -125,6 +130,11 @@ impl Metrics {
     /// Where requests and connections are counted.
     pub fn http(&self) -> Arc<HttpMetrics> {
         Arc::clone(&self.http)
+    }
+
+    /// Where sweeps are reported.
+    pub fn retention(&self) -> Arc<RetentionMetrics> {
+        Arc::clone(&self.retention)
     }
 
     /// Counts whom `inner` turns away.

@@ -18,7 +18,7 @@ const CANCELLED: &str = "cancelled";
 const DROPPED: Outcome = (CANCELLED, "dropped");
 
 /// Those without a stop reason.
-const OTHERS: [Outcome; 17] = [
+const OTHERS: [Outcome; 18] = [
     (CANCELLED, "requested"),
     DROPPED,
     (FAILED, "model_timeout"),
@@ -35,6 +35,7 @@ const OTHERS: [Outcome; 17] = [
     ("rejected", "busy"),
     ("rejected", "circuit_open"),
     ("rejected", "unknown_tools"),
+    ("rejected", "over_limit"),
     ("handed_back", "shutdown"),
 ];
 
@@ -103,6 +104,7 @@ fn judge(answer: &Result<Answer, InvokeError>) -> Outcome {
         Err(InvokeError::Busy { .. }) => ("rejected", "busy"),
         Err(InvokeError::CircuitOpen { .. }) => ("rejected", "circuit_open"),
         Err(InvokeError::UnknownTools { .. }) => ("rejected", "unknown_tools"),
+        Err(InvokeError::OverLimit) => ("rejected", "over_limit"),
         Err(InvokeError::Run(error)) => match error {
             RunError::Model(ModelError::Timeout { .. }) => (FAILED, "model_timeout"),
             RunError::Model(ModelError::Unreachable { .. }) => (FAILED, "model_unreachable"),

@@ -91,7 +91,7 @@ impl ServiceMetrics {
 }
 
 /// The tasks that are begun anew when they panic: `wire/background.rs` and `cli/serve.rs` start them.
-const SUPERVISED: [&str; 9] = [
+const SUPERVISED: [&str; 10] = [
     "migration",
     "queue-depth",
     "queue-writer",
@@ -99,6 +99,7 @@ const SUPERVISED: [&str; 9] = [
     "run-recorder",
     "run-writer",
     "span-exporter",
+    "sweeper",
     "tool-watch",
     "worker",
 ];
@@ -193,13 +194,13 @@ const GATES: [Series<Gates>; 5] = [
         name: "agent_circuit_opened_total",
         kind: Kind::Counter,
         help: "How often the agent's circuit breaker opened, after trials that failed as well.",
-        value: |(circuit, _)| Some(circuit.turns().opened as f64),
+        value: |(circuit, _)| Some(circuit.transitions().opened as f64),
     },
     Series {
         name: "agent_circuit_closed_total",
         kind: Kind::Counter,
         help: "How often the agent's circuit breaker closed again.",
-        value: |(circuit, _)| Some(circuit.turns().closed as f64),
+        value: |(circuit, _)| Some(circuit.transitions().closed as f64),
     },
     Series {
         name: "agent_admission_in_use",

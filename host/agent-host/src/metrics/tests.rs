@@ -131,6 +131,7 @@ async fn model_calls_are_counted_with_their_tokens_and_their_end() {
         max_tokens: 1,
         temperature: 0.0,
         deadline: Instant::now(),
+        deltas: None,
     };
     for _ in 0..3 {
         let _ = model.complete(request).await;

@@ -4,10 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::jobs::{WORKERS, Worker};
+use agent_core::jobs::{Jobs, WORKERS, Worker};
 use agent_core::journal::Flusher;
 use agent_core::ports::queue::{LEASE, stalled_after};
 use agent_core::ports::{JobQueue, RunStore};
+use agent_core::retention::Sweeper;
+use agent_core::webhooks::Dispatcher;
 use backends::Writer;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
@@ -18,6 +20,8 @@ use tool_host::ToolHost;
 
 use super::migration::Migration;
 use super::shutdown::Running;
+use super::store_checks::StoreChecks;
+use crate::http_recordings::Drain;
 use crate::metrics::QueueDepth;
 use crate::tasks::{Supervisor, Tasks};
 
@@ -30,10 +34,16 @@ pub struct Background {
     pub(super) tools: Arc<ToolHost>,
     /// Makes the model's health checks.
     pub(super) checks: BoxFuture<'static, ()>,
+    /// Look at the settings of the stores' servers.
+    pub(super) store_checks: StoreChecks,
     pub(super) migration: Option<Migration>,
     /// The owners of requests' runs.
     pub(super) runs: Tasks,
     pub(super) recording: Option<Recording>,
+    /// Writes down what tools are answered over HTTP.
+    pub(super) http_recordings: Option<Drain>,
+    /// Removes what ended long ago.
+    pub(super) sweeper: Sweeper,
     pub(super) processing: Option<JobProcessing>,
     pub(super) database: Option<SqlPool>,
     pub(super) mongo: Option<MongoStore>,
@@ -52,9 +62,13 @@ pub(super) struct JobProcessing {
     /// Writes for the queue, if it does not do so by itself.
     pub(super) writer: Option<Writer>,
     pub(super) worker: Worker,
+    /// What callers wait for.
+    pub(super) jobs: Jobs,
     /// The worker's name.
     pub(super) name: String,
     pub(super) depth: QueueDepth,
+    /// Sends the ends of jobs to those who want them.
+    pub(super) webhooks: Option<Dispatcher>,
 }
 
 impl Background {
@@ -64,7 +78,7 @@ impl Background {
     }
 
     /// Starts everything. The workers begin to hand their jobs back when `stopping` is cancelled. A function
-    /// that is frozen between requests must not hold jobs: it goes `without_workers`.
+    /// that is frozen between requests must not hold jobs nor locks: it goes `without_workers`.
     pub fn start(self, stopping: &CancellationToken, without_workers: bool) -> Running {
         let mut running = Running {
             runs: self.runs,
@@ -86,11 +100,18 @@ impl Background {
         // Not begun anew: it catches the panic of each check by itself and answers it as a failed check. What it would
         // be begun anew with, the probe and the channel to those who wait, is its own.
         running.others.spawn("health-check", self.checks);
+        starting.check_stores(self.store_checks, &running.others);
         if let Some(migration) = self.migration {
             starting.migrate(migration, &running.others);
         }
         if let Some(recording) = self.recording {
             starting.record(recording, &running);
+        }
+        if let Some(drain) = self.http_recordings {
+            starting.record_http(drain, &running);
+        }
+        if !without_workers {
+            starting.sweep(self.sweeper, &running.others);
         }
         if let Some(processing) = self.processing {
             running.queue = Some(processing.queue.clone());
@@ -119,6 +140,16 @@ impl Starting<'_> {
         tasks.supervise(name, &self.supervisor, self.stopping.clone(), begin);
     }
 
+    /// The service does well without it.
+    fn check_stores(&self, checks: StoreChecks, tasks: &Tasks) {
+        let check = move || {
+            let checks = checks.clone();
+            async move { checks.keep_checking().await }
+        };
+        let supervisor = self.supervisor.of_dispensable_tasks();
+        tasks.supervise("store-checks", &supervisor, self.stopping.clone(), check);
+    }
+
     /// An attempt that broke off leaves nothing behind: the database takes back what was not committed.
     fn migrate(&self, migration: Migration, tasks: &Tasks) {
         let migration = Arc::new(migration);
@@ -145,6 +176,41 @@ impl Starting<'_> {
         self.begin(&running.drain, "run-recorder", record);
     }
 
+    fn record_http(&self, drain: Drain, running: &Running) {
+        let (drain, until) = (Arc::new(drain), running.drain.stopping());
+        let record = move || {
+            let (drain, until) = (drain.clone(), until.clone());
+            async move { drain.run(until).await }
+        };
+        // The service does well without it.
+        let supervisor = self.supervisor.of_dispensable_tasks();
+        running.drain.supervise("http-recorder", &supervisor, self.stopping.clone(), record);
+    }
+
+    /// May be dropped anywhere: what it has not removed yet, the next sweep removes.
+    fn sweep(&self, sweeper: Sweeper, tasks: &Tasks) {
+        let sweeper = Arc::new(sweeper);
+        let sweep = move || {
+            let sweeper = sweeper.clone();
+            async move { sweeper.run().await }
+        };
+        // The service does well without it.
+        let supervisor = self.supervisor.of_dispensable_tasks();
+        tasks.supervise("sweeper", &supervisor, self.stopping.clone(), sweep);
+    }
+
+    /// What a dispatcher that broke off had claimed is delivered when its lease ends.
+    fn dispatch(&self, dispatcher: Dispatcher, tasks: &Tasks) {
+        let (dispatcher, until) = (Arc::new(dispatcher), self.stopping.clone());
+        let dispatch = move || {
+            let (dispatcher, until) = (dispatcher.clone(), until.clone());
+            async move { dispatcher.run(until).await }
+        };
+        // The service does well without it.
+        let supervisor = self.supervisor.of_dispensable_tasks();
+        tasks.supervise("webhooks", &supervisor, self.stopping.clone(), dispatch);
+    }
+
     fn work_off(
         &self,
         processing: JobProcessing,
@@ -157,8 +223,17 @@ impl Starting<'_> {
         if let Some(writer) = processing.writer {
             self.begin(&running.writer, "queue-writer", move || writer.run());
         }
+        let jobs = processing.jobs;
+        let follow = move || {
+            let jobs = jobs.clone();
+            async move { jobs.follow_changes().await }
+        };
+        self.begin(&running.others, "job-changes", follow);
         if without_workers {
             return;
+        }
+        if let Some(dispatcher) = processing.webhooks {
+            self.dispatch(dispatcher, &running.others);
         }
         self.recover(processing.queue, processing.name, &running.others);
         let worker = Arc::new(processing.worker);

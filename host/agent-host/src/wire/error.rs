@@ -18,6 +18,14 @@ pub enum WireError {
     /// The database holds something else.
     #[error("DATABASE_URL names a database that this program cannot use")]
     Migration(#[source] backends::sql::SetupError),
+    /// A store's server is set up so that it breaks a promise.
+    #[error("{store}: {problem}")]
+    UnfitStore {
+        /// Which one.
+        store: &'static str,
+        /// What is wrong with it, and what to set.
+        problem: String,
+    },
     /// The document store's address cannot be used.
     #[error("the document store cannot be set up")]
     Mongo(#[source] backends::mongo::MongoAddressError),
@@ -27,9 +35,17 @@ pub enum WireError {
     /// The cluster's address cannot be used.
     #[error("AGENT_CLUSTER_URL")]
     Cluster(#[source] model_client::ConnectError),
+    /// HTTP is to be recorded, and nowhere to be kept.
+    #[error(
+        "TOOLS_RECORD_HTTP=on needs a database to keep the recordings in: set DATABASE_URL, or TOOLS_RECORD_HTTP=off"
+    )]
+    NoRecordings,
     /// The tool host cannot start.
     #[error("the tools cannot be set up")]
     Tools(#[source] tool_host::StartError),
+    /// Nothing can be sent over HTTP.
+    #[error("the client that sends webhooks cannot be set up")]
+    Webhooks(#[source] reqwest::Error),
     /// A metric's name or label is not allowed.
     #[error("the metrics cannot be set up")]
     Metrics(#[source] prometheus::Error),

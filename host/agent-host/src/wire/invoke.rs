@@ -5,10 +5,16 @@ use std::sync::Arc;
 use agent_core::circuit::SharedCircuit;
 use agent_core::jobs::{CancelledRuns, WorkerContext};
 use agent_core::journal::{NotifyingJournal, RetryingJournal, WriteBehind};
-use agent_core::policy::{Admission, Admitted, Agent, Breaker, Cached, Deadline, Invoke, Recorded};
+use agent_core::live::{LiveJournal, LiveRuns};
+use agent_core::policy::{
+    Admission, Admitted, Agent, Breaker, Cached, Deadline, Heartbeat, Invoke, RateChecked, Recorded,
+    WriteBehindCache,
+};
 use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
 use agent_core::runs::Runs;
+use agent_core::streams::{Kept, RunStreams};
 use agent_core::words::{Limits, MAX_ITERATIONS};
+use tokio_util::sync::CancellationToken;
 
 use crate::config;
 use crate::metrics::Metrics;
@@ -31,6 +37,12 @@ pub(crate) struct SharedDeps<'a> {
     pub(crate) admission: Admission,
     /// Begins the owner tasks of runs.
     pub(crate) spawn: Arc<dyn Spawn>,
+    /// Where runs can be watched.
+    pub(crate) live: LiveRuns,
+    /// Where runs are kept; absent when there is no store.
+    pub(crate) store: Option<Arc<dyn RunStore>>,
+    /// Is cancelled when the service is going away.
+    pub(crate) stopping: CancellationToken,
 }
 
 impl SharedDeps<'_> {
@@ -39,13 +51,60 @@ impl SharedDeps<'_> {
         Arc::new(self.guarded())
     }
 
+    /// The cache as every stack has it: nobody waits until a result is written.
+    pub(crate) fn written_behind(&self, cache: Arc<dyn ResultCache>) -> WriteBehindCache {
+        WriteBehindCache::new(cache, self.spawn.clone())
+    }
+
     /// What a request of Variant B is given to.
-    pub(crate) fn for_variant_b(&self, cache: Option<Arc<dyn ResultCache>>) -> Arc<dyn Invoke> {
-        let guarded = self.guarded();
-        let Some(cache) = cache else { return Arc::new(guarded) };
+    pub(crate) fn for_variant_b(&self, cache: Option<WriteBehindCache>) -> Arc<dyn Invoke> {
+        // Inside the cache, which is looked at while requests are counted.
+        let checked = RateChecked::new(self.guarded());
+        let Some(cache) = cache else { return Arc::new(checked) };
         // Outermost: what is known costs neither a place nor a try.
         let (toolbox, model) = (self.toolbox.clone(), self.model.name().to_owned());
-        Arc::new(Cached::new(guarded, cache, toolbox, model, self.metrics.service()))
+        Arc::new(Cached::new(checked, cache, toolbox, model, self.metrics.service()))
+    }
+
+    /// The runs that are streamed. Each is the reader's own, so none is shared with others, and goes on without the
+    /// reader. Its events are stored before they are shown, and its record says that it is under way, so that any replica
+    /// can show it.
+    pub(crate) fn streams(&self, cache: Option<WriteBehindCache>) -> RunStreams {
+        let kept = self.kept();
+        let agent = self.agent(kept.journal.clone());
+        let run: Arc<dyn Invoke> = match (&kept.records, &self.behind) {
+            (Some(records), Some(behind)) => {
+                let run = Heartbeat::new(self.metrics.metered(agent), records.clone());
+                Arc::new(Recorded::new(run, behind.clone()))
+            }
+            _ => Arc::new(self.metrics.metered(agent)),
+        };
+        let checked = RateChecked::new(self.guard(run));
+        let keeps_results = cache.is_some();
+        let stack: Arc<dyn Invoke> = match cache {
+            None => Arc::new(checked),
+            Some(cache) => {
+                let (toolbox, model) = (self.toolbox.clone(), self.model.name().to_owned());
+                Arc::new(Cached::new(checked, cache, toolbox, model, self.metrics.service()).unshared())
+            }
+        };
+        RunStreams::new(stack, kept, self.spawn.clone())
+            .keeping_results(keeps_results)
+            .until(self.stopping.clone())
+    }
+
+    fn kept(&self) -> Kept {
+        let (appended_to, read_from): (Arc<dyn Journal>, Arc<dyn Journal>) = match (&self.store, &self.behind)
+        {
+            // Runs that are not streamed are on their way there.
+            (Some(store), Some(behind)) => {
+                (Arc::new(RetryingJournal::new(store.clone())), Arc::new(behind.clone()))
+            }
+            _ => (self.unrecorded.clone(), self.unrecorded.clone()),
+        };
+        let live = self.live.clone();
+        let journal = Arc::new(LiveJournal::new(appended_to, read_from, live.clone()));
+        Kept { journal, records: self.store.clone(), live }
     }
 
     /// What the queue's worker works with. Its jobs share the places and the circuit: the worker claims none while
@@ -53,6 +112,9 @@ impl SharedDeps<'_> {
     pub(crate) fn for_jobs(&self, name: String, store: Arc<dyn RunStore>) -> WorkerContext {
         // In the store before the next step, so that another worker can go on.
         let journal: Arc<dyn Journal> = Arc::new(RetryingJournal::new(store));
+        // Whoever watches the run is told of each event.
+        let journal: Arc<dyn Journal> =
+            Arc::new(LiveJournal::new(journal.clone(), journal, self.live.clone()));
         let agent = self.recorded(self.agent(journal.clone()));
         let (admission, circuit) = (self.admission.clone(), self.circuit.clone());
         let agent = Arc::new(self.metrics.judged(Breaker::new(agent, circuit.clone())));
@@ -77,13 +139,17 @@ impl SharedDeps<'_> {
         // Whoever reads the events of a run is woken by each of them.
         let journal: Arc<dyn Journal> = Arc::new(NotifyingJournal::new(journal));
         let run = self.recorded(self.agent(journal.clone()));
+        Runs::new(self.guard(run), journal, self.spawn.clone())
+    }
+
+    /// What stands before every run of a request.
+    fn guard(&self, run: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
         // A permit for each run, shared with the queue's worker.
         let admitted = Admitted::new(run, self.admission.clone(), self.config.admission_wait);
         // Outside the admission: while the circuit is open nobody has to wait to hear so.
         let guarded = Breaker::new(admitted, self.circuit.clone());
         // Counts those that are turned away as well.
-        let judged = Arc::new(self.metrics.judged(guarded));
-        Runs::new(judged, journal, self.spawn.clone())
+        Arc::new(self.metrics.judged(guarded))
     }
 
     /// Inside the metrics, so that a run that took too long is counted with the time it took.

@@ -2,43 +2,59 @@
 //! is given to whom; read top to bottom it is the architecture.
 
 mod background;
+mod dependencies;
 mod error;
 mod invoke;
 mod migration;
 mod models;
 mod probes;
+mod retention;
 mod shutdown;
+mod store_checks;
 mod stores;
 mod tools;
 mod variant_b;
+mod webhooks;
 
 use std::sync::Arc;
 
 use agent_core::circuit::SharedCircuit;
 use agent_core::journal::{Backlog, WriteBehind};
+use agent_core::live::LiveRuns;
 use agent_core::policy::Admission;
-use agent_core::ports::Probe;
+use agent_core::ports::{IdempotencyStore, Probe};
+use agent_core::retention::Sweeper;
 use axum::Router;
 use backends::memory::MemoryJournal;
+use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
 use futures::FutureExt;
-use http_edge::{Edge, Hosts, Readiness, Settings};
+use http_edge::{Edge, Hosts, Idempotency, Readiness, Settings};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
+use tool_host::{HttpMode, ToolHost};
 
 use crate::config::{self, Config};
+use crate::http_recordings;
 use crate::metrics::{HttpMetrics, Metrics};
 use crate::tasks::{Supervisor, Tasks};
 use background::Recording;
 use invoke::SharedDeps;
 use migration::{Migration, Schema};
+use store_checks::StoreChecks;
 use stores::Runs;
 
 pub use background::Background;
+pub(crate) use dependencies::dependencies;
 pub use error::WireError;
+pub(crate) use retention::sweeper as open_sweeper;
 pub use shutdown::Running;
-pub(crate) use stores::open as open_stores;
-pub use tools::{Kept, ToolsStart, start_observed as start_observed_tools};
+pub(crate) use stores::{
+    http_recordings as open_http_recordings, open as open_stores, queue as open_queue, values_in,
+};
+pub use tools::{
+    ToolEgress, ToolStorage, ToolsStart, start_observed as start_observed_tools, tool_host_config,
+};
 
 /// Bytes of journals that are kept in memory while there is no store to keep them.
 const JOURNAL_BYTES: usize = 8 << 20;
@@ -73,32 +89,22 @@ pub struct Identity {
 pub async fn build(
     config: &Config,
     guest_runtime: Handle,
-    identity: Identity,
+    Identity { worker, hosts }: Identity,
     readiness: Readiness,
     stopping: &CancellationToken,
 ) -> Result<Service, WireError> {
-    let Identity { worker, hosts } = identity;
-    let metrics =
-        Metrics::new(config.service.environment, &config.observe.metrics_prefix, &Handle::current())
-            .map_err(WireError::Metrics)?;
+    let metrics = new_metrics(config)?;
     let models = models::connect(&config.models, &metrics)?;
     let stores = stores::open(&config.stores).await?;
-    let tools = tools::start_observed(ToolsStart {
-        config: &config.tools,
-        token_budget: config.agent.token_budget,
-        guest_runtime,
-        observer: tools::counted(metrics.tools()),
-        kept: kept(config, &stores)?,
-        learn: false,
-        remembers: true,
-    });
-    let tools = Arc::new(tools.await.map_err(WireError::Tools)?);
-    let schema = Schema::new(stores.database.is_none());
-    let migration = prepare(stores.database.as_ref(), &schema).await?;
+    let store_checks = check_stores(config, &stores).await?;
+    let (tools, http_recordings) = start_tools(config, guest_runtime, &stores, &metrics).await?;
+    let runs = Tasks::new();
+    let callers = Callers::new(hosts, stores::idempotency(&config.stores, &stores)?, &runs);
+    let (schema, migration) = prepare(stores.database.as_ref()).await?;
+    let sweeper = sweep(config, &stores, &worker, &metrics)?;
     let (recording, behind) = record(stores.runs, &metrics);
     let (circuit, admission) = bulkheads(&config.agent, &metrics)?;
     let (llm, checks) = probes::llm(models.checked, &config.models);
-    let runs = Tasks::new();
     let parts = SharedDeps {
         config: &config.agent,
         metrics: &metrics,
@@ -110,48 +116,105 @@ pub async fn build(
         circuit,
         admission,
         spawn: Arc::new(runs.clone()),
+        live: LiveRuns::default(),
+        store: recording.as_ref().map(|recording| recording.store.clone()),
+        stopping: stopping.clone(),
     };
 
-    let database = stores.database.as_ref().map(|pool| probes::database(pool, stores.mongo.as_ref()));
-    let database = database.map(|probe| schema.checked(probe));
-    let (supervisor, readiness) = supervise(&metrics, readiness);
+    let database = check_database(stores.database.as_ref(), stores.mongo.as_ref(), &schema);
+    let (supervisor, readiness) = supervise(&metrics, readiness.with_stores(store_checks.findings()));
     let a = config.service.variant.serves_a().then(|| variant_a(&parts, database.clone()));
     let (b, processing) = match (&config.variant_b, &stores.database, database, &recording) {
         (Some(needs), Some(pool), Some(probe), Some(recording)) => {
-            let (runs, stopping) = (recording.store.clone(), stopping.clone());
-            let prepared = schema.prepared;
-            let stores = variant_b::Stores { pool, probe, runs, prepared, stopping };
-            let (served, processing) = variant_b::build(config, needs, stores, &parts, worker)?;
-            (Some(served), Some(processing))
+            let (runs, findings, prepared) =
+                (recording.store.clone(), store_checks.findings(), schema.prepared);
+            let (stopping, tool_admin) = (stopping.clone(), tools::administered(&tools));
+            let stores = variant_b::Stores { pool, probe, runs, prepared, findings, stopping, tool_admin };
+            Some(variant_b::build(config, needs, stores, &parts, worker)?)
         }
-        // Variant B has a database, and where there is one runs are recorded.
-        _ => (None, None),
-    };
+        _ => None, // Variant B has a database, and where there is one runs are recorded.
+    }
+    .unzip();
     let (http_metrics, behind) = (metrics.http(), parts.behind.clone());
-    let router = http_edge::router(Edge { a, b, ..edge(&config.http, metrics, readiness, hosts) });
-    let (database, mongo) = (stores.database, stores.mongo);
-    let checks = checks.run().boxed();
-    let background =
-        Background { supervisor, tools, checks, migration, runs, recording, processing, database, mongo };
+    let router = http_edge::router(Edge { a, b, ..edge(&config.http, metrics, readiness, callers) });
+    let background = Background {
+        supervisor,
+        tools,
+        checks: checks.run().boxed(),
+        store_checks,
+        migration,
+        runs,
+        recording,
+        http_recordings,
+        sweeper,
+        processing,
+        database: stores.database,
+        mongo: stores.mongo,
+    };
     Ok(Service { router, background, http_metrics, recording: behind })
 }
 
+fn new_metrics(config: &Config) -> Result<Metrics, WireError> {
+    let prefix = &config.observe.metrics_prefix;
+    Metrics::new(config.service.environment, prefix, &Handle::current()).map_err(WireError::Metrics)
+}
+
+/// Looks at the settings of the stores that are there, before anything is written to them.
+async fn check_stores(config: &Config, opened: &stores::Opened) -> Result<StoreChecks, WireError> {
+    let has_queue = config.variant_b.is_some();
+    let checks = StoreChecks::new(stores::checks(&config.stores, opened, has_queue)?);
+    checks.begin().await?;
+    Ok(checks)
+}
+
+/// The tools, and what writes down what they are answered over HTTP.
+async fn start_tools(
+    config: &Config,
+    guest_runtime: Handle,
+    stores: &stores::Opened,
+    metrics: &Metrics,
+) -> Result<(Arc<ToolHost>, Option<http_recordings::Drain>), WireError> {
+    let (egress, drain) = record_http(&config.tools, stores)?;
+    let tools = tools::start_observed(ToolsStart {
+        config: &config.tools,
+        token_budget: config.agent.token_budget,
+        guest_runtime,
+        observer: tools::counted(metrics.tools()),
+        storage: tool_storage(config, stores)?,
+        egress,
+        learn: false,
+        remembers: true,
+    });
+    Ok((Arc::new(tools.await.map_err(WireError::Tools)?), drain))
+}
+
 /// What components may keep: in the database, or in Redis where there is none.
-fn kept(config: &Config, stores: &stores::Opened) -> Result<Kept, WireError> {
+fn tool_storage(config: &Config, stores: &stores::Opened) -> Result<ToolStorage, WireError> {
     let key_value = stores::key_value(&config.stores, stores)?;
     // Without Variant B there are no users.
     let user_names_key = config.variant_b.as_ref().map(|needs| needs.jwt_secret.clone());
-    Ok(Kept { key_value, user_names_key })
+    Ok(ToolStorage { versions: stores::tool_versions(stores), key_value, user_names_key })
 }
 
-/// What components may keep when no service runs: in the same stores, whose tables are made if they are not there.
-pub(crate) async fn kept_by(config: &config::Stores) -> Result<Kept, WireError> {
-    // There is one TLS backend in this process; only a second call could fail.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let stores = stores::open(config).await?;
-    let schema = Schema::new(stores.database.is_none());
-    prepare(stores.database.as_ref(), &schema).await?;
-    Ok(Kept { key_value: stores::key_value(config, &stores)?, user_names_key: None })
+/// Where requests of tools go, and what writes down what they are answered, if that is to be kept.
+fn record_http(
+    config: &config::Tools,
+    stores: &stores::Opened,
+) -> Result<(ToolEgress, Option<http_recordings::Drain>), WireError> {
+    if !config.record_http {
+        return Ok((ToolEgress::default(), None));
+    }
+    let store = stores::http_recordings(stores).ok_or(WireError::NoRecordings)?;
+    let (recorder, drain) = http_recordings::channel(store);
+    let http = HttpMode::Network { recorder: Some(Arc::new(recorder)) };
+    Ok((ToolEgress { http, ..ToolEgress::default() }, Some(drain)))
+}
+
+/// The same for commands. Tables are the service's to make: a command of another version must not change them under it.
+pub(crate) async fn tool_storage_of_commands(config: &config::Stores) -> Result<ToolStorage, WireError> {
+    let opened = stores::open(config).await?;
+    let key_value = stores::key_value(config, &opened)?;
+    Ok(ToolStorage { versions: stores::tool_versions(&opened), key_value, user_names_key: None })
 }
 
 /// The circuit of the agent and the places for its runs, which all variants and the queue's worker share.
@@ -170,10 +233,23 @@ fn supervise(metrics: &Metrics, readiness: Readiness) -> (Supervisor, Readiness)
     (supervisor, readiness.with_tasks(Arc::new(move || down.down())))
 }
 
-/// Makes the tables, or says who is to make them as soon as the database is there.
-async fn prepare(database: Option<&SqlPool>, schema: &Schema) -> Result<Option<Migration>, WireError> {
-    let Some(database) = database else { return Ok(None) };
-    Migration::new(Arc::new(database.clone()), schema.clone()).begin().await.map_err(WireError::Migration)
+/// Whether there are tables; makes them, or says who is to make them as soon as the database is there.
+async fn prepare(database: Option<&SqlPool>) -> Result<(Schema, Option<Migration>), WireError> {
+    let schema = Schema::new(database.is_none());
+    let Some(database) = database else { return Ok((schema, None)) };
+    let migration = Migration::new(Arc::new(database.clone()), schema.clone());
+    Ok((schema, migration.begin().await.map_err(WireError::Migration)?))
+}
+
+/// What removes what ended long ago. Jobs are on Redis only where Variant B is served.
+fn sweep(
+    config: &Config,
+    stores: &stores::Opened,
+    worker: &str,
+    metrics: &Metrics,
+) -> Result<Sweeper, WireError> {
+    let key_value = config.variant_b.as_ref().map(|needs| &needs.key_value);
+    retention::sweeper(config.retention, key_value, stores, worker.to_owned(), metrics.retention())
 }
 
 /// Where runs are recorded, if anywhere, and how they get there.
@@ -186,18 +262,42 @@ fn record(runs: Option<Runs>, metrics: &Metrics) -> (Option<Recording>, Option<W
 fn variant_a(parts: &SharedDeps<'_>, database: Option<Arc<dyn Probe>>) -> http_edge::VariantA {
     // Decisions, "`/health/ready` checks (Variant A)".
     let probes = [Some(parts.llm.clone()), database].into_iter().flatten().collect();
-    http_edge::VariantA { invoke: parts.for_variant_a(), toolbox: parts.toolbox.clone(), probes }
+    let streams = Some(parts.streams(None));
+    http_edge::VariantA { invoke: parts.for_variant_a(), streams, toolbox: parts.toolbox.clone(), probes }
+}
+
+/// How callers are answered, whichever variant they call.
+struct Callers {
+    hosts: Hosts,
+    idempotency: Idempotency,
+}
+
+impl Callers {
+    /// Requests with an idempotency key are carried out among `runs`.
+    fn new(hosts: Hosts, keys: Arc<dyn IdempotencyStore>, runs: &Tasks) -> Self {
+        Self { hosts, idempotency: Idempotency { store: keys, spawn: Arc::new(runs.clone()) } }
+    }
+}
+
+/// Whether the database answers and has its tables.
+fn check_database(
+    database: Option<&SqlPool>,
+    mongo: Option<&MongoStore>,
+    schema: &Schema,
+) -> Option<Arc<dyn Probe>> {
+    database.map(|pool| schema.checked(probes::database(pool, mongo)))
 }
 
 /// What both variants share, without the variants.
-fn edge(config: &config::Http, metrics: Metrics, readiness: Readiness, hosts: Hosts) -> Edge {
+fn edge(config: &config::Http, metrics: Metrics, readiness: Readiness, callers: Callers) -> Edge {
     let counted = metrics.http();
     Edge {
         a: None,
         b: None,
         observe: Arc::new(move |request| counted.answered(request)),
         origins: config.origins.clone(),
-        hosts,
+        hosts: callers.hosts,
+        idempotency: callers.idempotency,
         metrics: Arc::new(move || metrics.render()),
         readiness,
         settings: settings(config),

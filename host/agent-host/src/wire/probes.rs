@@ -22,7 +22,7 @@ const MARGIN: Duration = Duration::from_secs(1);
 /// The model's check, made at most once per time to live (decisions, "Model health check"), and the task that makes
 /// it. It may take as long as any call of the model: one that is busy or slow is not ill.
 pub(crate) fn llm(model: Arc<dyn Model>, config: &Models) -> (CachedProbe, Checks<ModelProbe>) {
-    let probe = ModelProbe { model, no_tools: Catalog::default(), limit: config.timeout };
+    let probe = ModelProbe::new(model, config.timeout);
     CachedProbe::new(probe, config.health_ttl, config.timeout + MARGIN)
 }
 
@@ -95,6 +95,13 @@ pub(crate) struct ModelProbe {
     limit: Duration,
 }
 
+impl ModelProbe {
+    /// Asks that model, for at most that long.
+    pub(super) fn new(model: Arc<dyn Model>, limit: Duration) -> Self {
+        Self { model, no_tools: Catalog::default(), limit }
+    }
+}
+
 #[async_trait]
 impl Probe for ModelProbe {
     fn name(&self) -> &'static str {
@@ -111,6 +118,7 @@ impl Probe for ModelProbe {
             max_tokens: CHECK_TOKENS,
             temperature: 0.0,
             deadline: Instant::now() + self.limit,
+            deltas: None,
         };
         match self.model.complete(request).await {
             Ok(_) => Ok(None),

@@ -2,12 +2,17 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::ports::JobQueue;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
+use tokio::time::timeout;
 
 use crate::tasks::Tasks;
+
+/// How long runs may take to end that are streamed. The process is forced to end some seconds later.
+const STREAMED_RUNS: Duration = Duration::from_secs(15);
 
 /// What was started, to be ended in its order.
 pub struct Running {
@@ -25,7 +30,10 @@ pub struct Running {
 impl Running {
     /// Ends everything: nobody asks any more when this is called.
     pub async fn close(self) {
-        // A run whose caller is gone has been told to end and may not have been polled since.
+        // Runs that are streamed go on without their readers, who were told to come again.
+        if timeout(STREAMED_RUNS, self.runs.finished()).await.is_err() {
+            tracing::warn!("runs that are streamed were ended with the process");
+        }
         self.runs.abort();
         self.runs.finished().await;
         // They were told to stop when the service was; now their jobs are handed back.

@@ -1,16 +1,27 @@
 //! What is kept, and where: the choice between embedded and shared stores.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use agent_core::health::StoreFindings;
 use agent_core::observe::Observer;
-use agent_core::ports::{JobQueue, KeyValueStore, Probe, RateWindows, ResultCache, RunStore};
+use agent_core::ports::{
+    HttpRecordings, IdempotencyStore, JobQueue, KeyBounds, KeyValueStore, Probe, RateWindows, ResultCache,
+    RunStore, StoreCheck, ToolVersions,
+};
 use agent_core::rates::FallbackRates;
+use agent_core::secret::Secret;
 use backends::Writer;
 use backends::bullmq::BullQueue;
-use backends::memory::{MemoryCache, MemoryWindows};
+use backends::memory::{MemoryCache, MemoryIdempotency, MemoryWindows};
 use backends::mongo::MongoStore;
-use backends::redis::{Redis, RedisCache, RedisKeyValues, RedisProbe, RedisWindows};
-use backends::sql::{SqlKeyValues, SqlPool, SqlQueue, SqlRuns};
+use backends::redis::{
+    Redis, RedisCache, RedisCheck, RedisIdempotency, RedisKeyValues, RedisProbe, RedisUse, RedisWindows,
+};
+use backends::sql::{
+    SqlHttpRecordings, SqlIdempotency, SqlKeyValues, SqlPool, SqlQueue, SqlRuns, SqlToolVersions,
+};
 
 use super::error::WireError;
 use super::probes::InProcess;
@@ -18,6 +29,9 @@ use crate::config::{Database, KeyValue, Stores, VariantB};
 
 /// Most bytes of results that are kept in this process (`REDIS_URL=memory://`).
 const CACHE_BYTES: u64 = 64 << 20;
+
+/// Most idempotency keys of all callers together, and most bytes of their answers, that are kept in this process.
+const KEYS_IN_PROCESS: KeyBounds = KeyBounds { keys: 100_000, bytes: 64 << 20 };
 
 /// Where runs are recorded.
 pub(crate) struct Runs {
@@ -47,7 +61,10 @@ pub(crate) struct Shared {
 /// a matter of health, not of configuration.
 pub(crate) async fn open(config: &Stores) -> Result<Opened, WireError> {
     let database = match &config.database {
-        Some(Database::Postgres(url)) => Some(SqlPool::postgres(url.expose())),
+        Some(Database::Postgres(url)) => {
+            let direct = config.database_direct.as_ref().map(Secret::expose);
+            Some(SqlPool::postgres_with(url.expose(), direct))
+        }
         Some(Database::Sqlite(url)) => Some(SqlPool::sqlite(url.expose())),
         None => None,
     };
@@ -70,6 +87,40 @@ pub(crate) async fn open(config: &Stores) -> Result<Opened, WireError> {
     Ok(Opened { database, mongo, runs })
 }
 
+/// What looks at the settings of the stores' servers. `has_queue` says whether jobs lie in Redis, if there is one.
+pub(crate) fn checks(
+    config: &Stores,
+    opened: &Opened,
+    has_queue: bool,
+) -> Result<Vec<Arc<dyn StoreCheck>>, WireError> {
+    let mut checks: Vec<Arc<dyn StoreCheck>> = Vec::new();
+    if let Some(check) = opened.database.as_ref().and_then(SqlPool::check) {
+        checks.push(Arc::new(check));
+    }
+    // Without a queue in it, Redis is what keeps the values of tools, unless a database does.
+    if let Some(KeyValue::Redis(url)) = &config.key_value
+        && (has_queue || opened.database.is_none())
+    {
+        let redis = Redis::open(url.expose()).map_err(WireError::Redis)?;
+        let purpose = if has_queue { RedisUse::Queue } else { RedisUse::ToolValues };
+        checks.push(Arc::new(RedisCheck::new(redis, purpose)));
+    }
+    Ok(checks)
+}
+
+/// A database of its own for what tools keep, in a file that is thrown away.
+pub(crate) async fn values_in(file: &Path) -> Result<Arc<dyn KeyValueStore>, WireError> {
+    let database = SqlPool::sqlite(&format!("sqlite://{}", file.display())).map_err(WireError::Database)?;
+    database.migrate().await.map_err(WireError::Migration)?;
+    Ok(Arc::new(SqlKeyValues::new(database)))
+}
+
+/// Where HTTP of tools is recorded: in the database, else nowhere.
+pub(crate) fn http_recordings(opened: &Opened) -> Option<Arc<dyn HttpRecordings>> {
+    let database = opened.database.clone()?;
+    Some(Arc::new(SqlHttpRecordings::new(database)))
+}
+
 /// Where tools keep values: in the database, else on Redis, else nowhere.
 pub(crate) fn key_value(
     config: &Stores,
@@ -87,16 +138,56 @@ pub(crate) fn key_value(
     })
 }
 
-/// Opens what Variant B needs: on Redis, shared by all replicas, or in this process and the database.
+/// Where idempotency keys are kept: on Redis, else in the database, else in this process.
+pub(crate) fn idempotency(config: &Stores, opened: &Opened) -> Result<Arc<dyn IdempotencyStore>, WireError> {
+    if let Some(KeyValue::Redis(url)) = &config.key_value {
+        let redis = Redis::open(url.expose()).map_err(WireError::Redis)?;
+        return Ok(Arc::new(RedisIdempotency::new(redis)));
+    }
+    if let Some(database) = &opened.database {
+        return Ok(Arc::new(SqlIdempotency::new(database.clone())));
+    }
+    tracing::info!(
+        "idempotency keys are kept in this process only: a restart forgets them and other replicas do not know them; \
+         REDIS_URL or DATABASE_URL names a store for them"
+    );
+    Ok(Arc::new(MemoryIdempotency::new(KEYS_IN_PROCESS)))
+}
+
+/// Where versions of components are kept: in the database, else nowhere.
+pub(crate) fn tool_versions(opened: &Opened) -> Option<Arc<dyn ToolVersions>> {
+    let database = opened.database.clone()?;
+    Some(Arc::new(SqlToolVersions::new(database)))
+}
+
+/// The queue of jobs, for whoever looks at it from beside the service: nothing is worked off and nobody writes for it.
+pub(crate) fn queue(config: &Stores, opened: &Opened) -> Result<Option<Arc<dyn JobQueue>>, WireError> {
+    Ok(match (&config.key_value, &opened.database) {
+        (Some(KeyValue::Redis(url)), _) => {
+            let redis = Redis::open(url.expose()).map_err(WireError::Redis)?;
+            Some(Arc::new(BullQueue::new(&redis, None)))
+        }
+        (Some(KeyValue::Memory) | None, Some(database)) => {
+            let (queue, _writer) = SqlQueue::new(database.clone());
+            Some(Arc::new(queue))
+        }
+        (Some(KeyValue::Memory) | None, None) => None,
+    })
+}
+
+/// Opens what Variant B needs: on Redis, shared by all replicas, or in this process and the database. Jobs that have
+/// ended are kept `kept_for`.
 pub(crate) fn open_shared(
     config: &VariantB,
     database: &SqlPool,
+    findings: StoreFindings,
+    kept_for: Option<Duration>,
     observer: Arc<dyn Observer>,
 ) -> Result<Shared, WireError> {
     let local = Arc::new(MemoryWindows::new());
     Ok(match &config.key_value {
         KeyValue::Memory => {
-            let (queue, writer) = SqlQueue::new(database.clone());
+            let (queue, writer) = SqlQueue::reporting(database.clone(), findings);
             Shared {
                 cache: Arc::new(MemoryCache::new(CACHE_BYTES)),
                 windows: local,
@@ -111,7 +202,7 @@ pub(crate) fn open_shared(
             Shared {
                 cache: Arc::new(RedisCache::new(redis.clone())),
                 windows: Arc::new(FallbackRates::new(windows, local, observer)),
-                queue: Arc::new(BullQueue::new(&redis)),
+                queue: Arc::new(BullQueue::new(&redis, kept_for)),
                 queue_writer: None,
                 key_value: Arc::new(RedisProbe(redis)),
             }

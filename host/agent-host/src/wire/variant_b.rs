@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use agent_core::health::StoreFindings;
 use agent_core::jobs::{Jobs, Worker};
-use agent_core::ports::{Cluster, Probe, RunStore};
+use agent_core::ports::{Cluster, Probe, ResultCache, RunStore, ToolAdmin};
 use backends::sql::SqlPool;
 use http_edge::Tokens;
 use model_client::{CLUSTER_TIMEOUT, HttpCluster};
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::background::JobProcessing;
 use super::error::WireError;
 use super::invoke::SharedDeps;
-use super::stores;
+use super::{stores, webhooks};
 use crate::config::{self, Config, Environment};
 
 /// What Variant B shares with the rest of the process.
@@ -23,10 +24,14 @@ pub(crate) struct Stores<'a> {
     pub(crate) probe: Arc<dyn Probe>,
     /// Where the journals of jobs are.
     pub(crate) runs: Arc<dyn RunStore>,
+    /// What is found of the stores' settings.
+    pub(crate) findings: StoreFindings,
     /// Is cancelled when the service is going away.
     pub(crate) stopping: CancellationToken,
     /// Whether the database has its tables.
     pub(crate) prepared: Arc<AtomicBool>,
+    /// Shows and changes which tools serve, for administrators.
+    pub(crate) tool_admin: Option<Arc<dyn ToolAdmin>>,
 }
 
 /// What the edge serves, and the jobs that are worked off beside it under the name `worker`.
@@ -38,25 +43,32 @@ pub(crate) fn build(
     worker: String,
 ) -> Result<(http_edge::VariantB, JobProcessing), WireError> {
     let SharedDeps { metrics, .. } = *parts;
-    let shared = stores::open_shared(needs, stores.pool, metrics.service())?;
-    let context = parts.for_jobs(worker.clone(), stores.runs);
+    let kept_for = config.retention.jobs.age;
+    let shared = stores::open_shared(needs, stores.pool, stores.findings, kept_for, metrics.service())?;
+    let context = parts.for_jobs(worker.clone(), stores.runs.clone());
     let jobs = Jobs::new(shared.queue.clone()).until(stores.stopping);
+    let jobs = jobs.recorded_in(stores.runs).watched_in(parts.live.clone());
     let jobs = match parts.for_cancelled_jobs(context.journal.clone()) {
         Some(runs) => jobs.ending(runs),
         None => jobs,
     };
-    let cache = config.agent.result_cache.then_some(shared.cache);
+    let cache = config.agent.result_cache.then(|| parts.written_behind(shared.cache));
+    let (webhooks, dispatcher) = webhooks::open(&config.webhooks, stores.pool, &shared.queue)?.unzip();
     let processing = JobProcessing {
-        queue: shared.queue,
+        queue: shared.queue.clone(),
         writer: shared.queue_writer,
         worker: Worker::new(&jobs, context),
+        jobs: jobs.clone(),
         name: worker,
         depth: metrics.show_queue().map_err(WireError::Metrics)?,
+        webhooks: dispatcher,
     };
     let served = http_edge::VariantB {
         invoke: parts.for_variant_b(cache.clone()),
+        streams: Some(parts.streams(cache.clone()).with_jobs(jobs.clone())),
         jobs,
-        cache,
+        webhooks,
+        cache: cache.map(|cache| Arc::new(cache) as Arc<dyn ResultCache>),
         windows: Arc::new(metrics.metered_windows(shared.windows)),
         cluster: connect_cluster(&config.agent)?,
         tokens: Tokens::new(needs.jwt_secret.expose().as_bytes()),
@@ -64,6 +76,7 @@ pub(crate) fn build(
         key_value: shared.key_value,
         llm: parts.llm.clone(),
         toolbox: parts.toolbox.clone(),
+        tool_admin: stores.tool_admin,
         prepared: stores.prepared,
         production: config.service.environment == Environment::Production,
     };

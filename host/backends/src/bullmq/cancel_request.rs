@@ -1,21 +1,13 @@
-//! Requests to cancel an active job: a key beside the queue that its worker's heartbeat looks at.
-//!
-//! The key is named `wish`, as releases before this one name it.
+//! Requests to cancel an active job: a key beside the queue (`own_keys.rs`) that its worker's heartbeat looks at.
 
 use std::time::Duration;
 
 use agent_core::ports::Claim;
-use agent_core::ports::queue::QUEUE;
 
 use super::time::to_millis;
 
 /// How long a request is kept: much longer than it takes to claim a job again whose worker died before it heard of it.
 pub(super) const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
-
-/// The request to cancel an active job.
-pub(super) fn key(job_id: &str) -> String {
-    format!("agent-host:{QUEUE}:wish:{job_id}")
-}
 
 /// The attempt that a request is about, as `cancel.lua` and `heartbeat.lua` write it: when the job was added, and how
 /// many attempts had ended. Another job of the same id is not meant, nor is one that somebody retries later.

@@ -1,4 +1,5 @@
-//! Claiming the next job: one poller per process asks for it, and waits on BullMQ's marker while there is none.
+//! Claiming the next job: one poller per process asks for it, and waits on BullMQ's marker while there is none. A worker
+//! that has ended a job for good may be given the next one in the same step instead (`finish.rs`).
 //!
 //! A poll, once begun, is driven to its end by the next caller: a job that Redis leased while its caller went away
 //! is not lost until its lease expires.
@@ -16,14 +17,11 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::cancel_request;
-use super::job_hash::{read_claim, text};
+use super::job_hash::{LISTED, read_claim, text};
+use super::official_scripts::NextClaim;
 use super::own_scripts::new_token;
-use super::store::{ANSWER_TIMEOUT, Store, broken, store_error};
+use super::store::{ANSWER_TIMEOUT, STALLED_CHECK_INTERVAL, Store, broken, store_error};
 use super::time::{now, to_millis};
-
-/// How often the process looks for stalled jobs, and so the longest wait for a new one: a job whose worker was killed is
-/// claimed again after a lease and this long.
-const STALLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Redis blocks for no less; 0 would be for ever.
 const SHORTEST_WAIT: Duration = Duration::from_millis(5);
@@ -33,15 +31,35 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(5);
 pub(super) struct Poller {
     poll: Option<BoxFuture<'static, Result<Polled, QueueError>>>,
     wait: Option<BoxFuture<'static, Result<(), QueueError>>>,
-    /// When this process last looked for stalled jobs.
-    checked_at: Option<Instant>,
+    /// The last poll claimed the last job there was: there is no other one until BullMQ sets its marker.
+    is_drained: bool,
 }
 
 /// What a poll of the queue came to.
 enum Polled {
-    Claimed(Box<Claim>),
+    /// A job, and whether there are more that wait or are delayed.
+    Claimed(Box<Claim>, bool),
     /// There was nothing. It is worth polling again after this long, or when BullMQ sets its marker.
     Empty(Duration),
+}
+
+/// What `scripts/claim.lua` gave.
+pub(super) enum Given {
+    /// A job, and whether there are more that wait or are delayed.
+    Claim(Box<Claim>, bool),
+    /// One that its owner had asked to cancel, and that is cancelled now.
+    Cancelled,
+    /// Nothing. It is worth asking again after this long, or when BullMQ sets its marker.
+    Nothing(Duration),
+}
+
+/// A job that was leased, as `scripts/claim.lua` answers it.
+struct Leased {
+    job_id: String,
+    hash: HashMap<String, String>,
+    epoch: u64,
+    cancel_request: Option<String>,
+    is_more: bool,
 }
 
 /// Claims the next job. However short the patience, the queue is polled once.
@@ -53,10 +71,21 @@ pub(super) async fn claim(
 ) -> Result<Option<Claim>, QueueError> {
     let deadline = Instant::now() + patience;
     let Ok(mut poller) = timeout_at(deadline, poller.lock()).await else { return Ok(None) };
+    // Whoever claimed the last job left nothing to be polled for until it is time to look for stalled ones. A caller with
+    // less patience than is waited then wants to know nevertheless.
+    let is_drained = std::mem::take(&mut poller.is_drained) && patience >= STALLED_CHECK_INTERVAL;
+    let mut drained_for = if is_drained { store.stalled_check_in() } else { Duration::ZERO };
     loop {
-        let wait = match poller.poll(store, worker).await? {
-            Polled::Claimed(claim) => return Ok(Some(*claim)),
-            Polled::Empty(wait) => wait,
+        let wait = if drained_for.is_zero() {
+            match poller.poll(store, worker).await? {
+                Polled::Claimed(claim, is_more) => {
+                    poller.is_drained = !is_more;
+                    return Ok(Some(*claim));
+                }
+                Polled::Empty(wait) => wait,
+            }
+        } else {
+            std::mem::take(&mut drained_for)
         };
         if Instant::now() >= deadline {
             return Ok(None);
@@ -73,7 +102,7 @@ pub(super) async fn release_pending(store: &Arc<Store>, poller: &Mutex<Poller>) 
     let Ok(mut poller) = timeout(ANSWER_TIMEOUT, poller.lock()).await else { return };
     poller.wait = None;
     let Some(poll) = poller.poll.take() else { return };
-    if let Ok(Ok(Polled::Claimed(claim))) = timeout(ANSWER_TIMEOUT, poll).await
+    if let Ok(Ok(Polled::Claimed(claim, _))) = timeout(ANSWER_TIMEOUT, poll).await
         && let Err(error) = store.finish(&claim, &AttemptEnd::HANDED_BACK).await
     {
         tracing::warn!(
@@ -86,14 +115,7 @@ pub(super) async fn release_pending(store: &Arc<Store>, poller: &Mutex<Poller>) 
 
 impl Poller {
     async fn poll(&mut self, store: &Arc<Store>, worker: &str) -> Result<Polled, QueueError> {
-        let (checked_at, now) = (&mut self.checked_at, Instant::now());
-        let poll = self.poll.get_or_insert_with(|| {
-            let check = checked_at.is_none_or(|checked| now >= checked + STALLED_CHECK_INTERVAL);
-            if check {
-                *checked_at = Some(now);
-            }
-            Box::pin(poll(Arc::clone(store), worker.to_owned(), check))
-        });
+        let poll = self.poll.get_or_insert_with(|| Box::pin(poll(Arc::clone(store), worker.to_owned())));
         // A poll that panicked must not be polled again by the next caller.
         let polled = AssertUnwindSafe(poll).catch_unwind().await;
         self.poll = None;
@@ -101,54 +123,93 @@ impl Poller {
     }
 }
 
-async fn poll(store: Arc<Store>, worker: String, check_for_stalled: bool) -> Result<Polled, QueueError> {
-    if check_for_stalled {
-        store.reclaim_expired().await?;
-    }
+async fn poll(store: Arc<Store>, worker: String) -> Result<Polled, QueueError> {
     loop {
         let token = new_token(&worker);
         let leased_at = Instant::now();
-        let claim = store.official.claim(&token, &worker, now()).map_err(broken)?;
-        let (job_id, hash) = match read_claimed(store.run(&claim).await?) {
-            Ok(claimed) => claimed,
-            Err(wait) => return Ok(Polled::Empty(wait)),
-        };
-        let mut claim = read_claim(job_id, token, &hash, leased_at);
-        if let Some(reason) = store.schedule_next(&claim.job_id, &hash).await? {
-            claim.data = Err(reason);
+        let looks_for_stalled = store.is_stalled_check_due();
+        let next = NextClaim { token: &token, worker: &worker, looks_for_stalled };
+        let claim = store.official.claim(&next, now()).map_err(broken)?;
+        let answer = store.run(&claim).await?;
+        match store.read_given(answer, token, leased_at).await? {
+            Given::Claim(claim, is_more) => return Ok(Polled::Claimed(claim, is_more)),
+            Given::Cancelled => {}
+            Given::Nothing(wait) => return Ok(Polled::Empty(wait)),
         }
-        // Without its number nothing may be written in the claim's name. When that fails the claim is given up, and the
-        // job is claimed again when its lease has expired.
-        let number = store.own.number_claim(&claim.job_id);
-        let (epoch, cancel_request): (u64, Option<String>) = store.run(&number).await?;
-        claim.epoch = Epoch(epoch);
-        store.list_for_owner(&claim).await;
-        if cancel_request == Some(cancel_request::attempt_of(&claim)) {
-            store.finish(&claim, &AttemptEnd::Cancelled).await?;
-            continue;
-        }
-        return Ok(Polled::Claimed(Box::new(claim)));
     }
 }
 
-/// The id and the hash of a job, or how long it is worth waiting for one: `[hash or 0, id or 0, how long the
-/// queue is rate-limited (ms), when the next delayed job is due (ms)]`.
-fn read_claimed(answer: Value) -> Result<(String, HashMap<String, String>), Duration> {
+impl Store {
+    /// Reads the answer of `scripts/claim.lua`, and does what is left to do about a job that was leased. When that fails the
+    /// claim is given up, and the job is claimed again when its lease has expired.
+    pub(super) async fn read_given(
+        &self,
+        answer: Value,
+        token: String,
+        leased_at: Instant,
+    ) -> Result<Given, QueueError> {
+        let (reclaimed, answer) = match answer {
+            Value::Array(both) => <[Value; 2]>::try_from(both)
+                .map_or((0, Value::Nil), |[reclaimed, answer]| {
+                    (if let Value::Int(number) = reclaimed { number } else { 0 }, answer)
+                }),
+            _ => (0, Value::Nil),
+        };
+        if reclaimed > 0 {
+            tracing::warn!(
+                number = reclaimed,
+                "stalled jobs go back to the queue: their workers let the lease expire"
+            );
+        }
+        let leased = match read_leased(answer) {
+            Ok(leased) => leased,
+            Err(wait) => return Ok(Given::Nothing(wait)),
+        };
+        let Leased { job_id, hash, epoch, cancel_request, is_more } = leased;
+        let mut claim = read_claim(job_id, token, &hash, leased_at);
+        claim.epoch = Epoch(epoch);
+        if let Some(reason) = self.schedule_next(&claim.job_id, &hash).await? {
+            claim.data = Err(reason);
+        }
+        if !hash.contains_key(LISTED) {
+            self.list_for_owner(&claim).await;
+        }
+        if cancel_request == Some(cancel_request::attempt_of(&claim)) {
+            self.cancel_as_worker(&claim).await?;
+            return Ok(Given::Cancelled);
+        }
+        Ok(Given::Claim(Box::new(claim), is_more))
+    }
+}
+
+/// A job that was leased, or how long it is worth waiting for one: BullMQ says `[0, 0, how long the queue is rate-limited
+/// (ms), when the next delayed job is due (ms)]`.
+fn read_leased(answer: Value) -> Result<Leased, Duration> {
     let Value::Array(answer) = answer else { return Err(STALLED_CHECK_INTERVAL) };
-    let millis = |value: &Value| match value {
-        Value::Int(millis) => u64::try_from(*millis).unwrap_or(0),
+    let whole = |value: &Value| match value {
+        Value::Int(number) => u64::try_from(*number).unwrap_or(0),
         _ => 0,
     };
     match &answer[..] {
-        [Value::Array(hash), Value::BulkString(id), ..] => {
+        [Value::Array(hash), Value::BulkString(id), epoch, request, is_more] => {
             let (pairs, _nothing_left) = hash.as_chunks::<2>();
-            Ok((text(id), pairs.iter().filter_map(read_field).collect()))
+            Ok(Leased {
+                job_id: text(id),
+                hash: pairs.iter().filter_map(read_field).collect(),
+                epoch: whole(epoch),
+                cancel_request: if let Value::BulkString(request) = request {
+                    Some(text(request))
+                } else {
+                    None
+                },
+                is_more: whole(is_more) > 0,
+            })
         }
         [_, _, limited, next] => {
-            let waits = [millis(limited), millis(next).saturating_sub(now())];
+            let waits = [whole(limited), whole(next).saturating_sub(now())];
             let wait = waits.into_iter().filter(|wait| *wait > 0).map(Duration::from_millis).min();
             // A job that became due just now is there at the next poll.
-            let due = millis(next) > 0 && waits[1] == 0;
+            let due = whole(next) > 0 && waits[1] == 0;
             let wait = wait.unwrap_or(STALLED_CHECK_INTERVAL).min(STALLED_CHECK_INTERVAL);
             Err(if due { SHORTEST_WAIT } else { wait })
         }
@@ -178,8 +239,8 @@ async fn wait_for_marker(store: Arc<Store>, longest: Duration) -> Result<(), Que
 }
 
 impl Store {
-    /// Lists a job that was just claimed for its owner, who may have had it added by Node. The job is held whatever Redis
-    /// says to that.
+    /// Lists a job for its owner that was just claimed: another producer added it. The job is held whatever Redis says to
+    /// that.
     async fn list_for_owner(&self, claim: &Claim) {
         let Ok(data) = &claim.data else { return };
         let created = to_millis(claim.created_at);

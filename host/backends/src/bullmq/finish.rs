@@ -1,18 +1,26 @@
-//! How an attempt ends, and its lease with it: completed, failed, retried, released or cancelled.
+//! How an attempt ends, and its lease with it: completed, failed, retried, released or cancelled. An end is one command, and
+//! one that ends the job for good can claim the next one with it.
+//!
+//! What has to be known of the job for that was noted when it was claimed ([`Claim::notes`]).
 
 use agent_core::ports::{AttemptEnd, Claim, QueueError, Renewal};
 use agent_core::words::CancelOutcome;
-use redis::ScriptInvocation;
+use redis::{ScriptInvocation, Value};
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 
 use super::cancel_request;
-use super::job_hash::RUNS;
-use super::official_scripts::{End, Holder};
+use super::claim::Given;
+use super::job_hash::{OPTIONS, RUNS, STACKTRACE};
+use super::official_scripts::{End, Ending, NextClaim};
 use super::options::{Options, Retry};
-use super::store::{Store, broken, store_error};
+use super::store::{Store, broken};
 use super::time::now;
 
-/// What BullMQ's scripts answer when they do nothing.
+/// What the scripts answer when they do nothing.
 mod refusal {
+    /// The job's owner asked to cancel this attempt.
+    pub(super) const CANCEL_REQUESTED: i64 = -100;
     /// The lease has expired.
     pub(super) const NO_LOCK: i64 = -2;
     /// Children of the job have not ended.
@@ -21,56 +29,103 @@ mod refusal {
     pub(super) const FAILED_CHILDREN: i64 = -9;
 }
 
-type Texts = (Option<String>, Option<String>, Option<String>);
-
-/// What is stored of a job whose attempt ends.
-struct EndingJob {
+/// An attempt that ends, and what is stored of its job.
+struct EndingJob<'a> {
+    claim: &'a Claim,
     /// What its producer asked for.
     options: Options,
-    stacktrace: Option<String>,
     /// How many of its runs will have ended when this one has.
     runs_after: String,
-    /// Its owner asked to cancel this attempt.
-    is_cancel_requested: bool,
+    /// The attempt, as a request to cancel names it.
+    attempt: String,
+    /// Tells this end from others of the same attempt.
+    digest: String,
+    /// Who wants the next job.
+    worker: Option<&'a str>,
 }
 
 impl Store {
     pub(super) async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
-        let job = self.load(claim).await?;
+        self.end(&EndingJob::new(claim, end, None), end).await.map(drop)
+    }
+
+    /// Ends an attempt and claims the next job with it, when the job has ended for good.
+    pub(super) async fn finish_and_claim(
+        &self,
+        claim: &Claim,
+        end: &AttemptEnd,
+        worker: &str,
+    ) -> Result<Option<Claim>, QueueError> {
+        self.end(&EndingJob::new(claim, end, Some(worker)), end).await
+    }
+
+    async fn end(&self, job: &EndingJob<'_>, end: &AttemptEnd) -> Result<Option<Claim>, QueueError> {
         match end {
-            AttemptEnd::Completed(result) => self.complete(claim, result.get(), &job).await,
-            AttemptEnd::Cancelled => self.cancel_as_worker(claim).await,
-            // Nobody is to claim again what its owner does not want.
-            AttemptEnd::Failed { .. } | AttemptEnd::HandedBack { .. } if job.is_cancel_requested => {
-                self.cancel_as_worker(claim).await
-            }
+            AttemptEnd::Completed(result) => self.complete(job, result.get()).await,
+            AttemptEnd::Cancelled => self.cancel_as_worker(job.claim).await.map(|()| None),
             AttemptEnd::Failed { error, retry } => {
-                match job.options.retry(claim.attempts_made).filter(|_| *retry) {
-                    Some(retry) => self.retry(claim, error, &retry, &job).await,
-                    None => self.fail(claim, error, &job).await,
+                match job.options.retry(job.claim.attempts_made).filter(|_| *retry) {
+                    Some(retry) => self.retry(job, error, &retry).await.map(|()| None),
+                    None => self.fail(job, error).await,
                 }
             }
             AttemptEnd::HandedBack { delay } if !delay.is_zero() => {
-                let delay = self.official.delay(holder(claim), false, &[], *delay);
-                self.end_attempt(claim, &delay.map_err(broken)?).await.map(drop)
+                let delay = self.official.delay(&job.ending(), false, &[], *delay).map_err(broken)?;
+                self.end_attempt(job.claim, &delay).await.map(|()| None)
             }
             AttemptEnd::HandedBack { .. } => {
-                let release = self.official.release(&claim.job_id, &claim.token);
-                self.end_attempt(claim, &release).await.map(drop)
+                let release = self.official.release(&job.ending());
+                self.end_attempt(job.claim, &release).await.map(|()| None)
             }
         }
     }
 
-    async fn complete(&self, claim: &Claim, result: &str, job: &EndingJob) -> Result<(), QueueError> {
+    async fn complete(&self, job: &EndingJob<'_>, result: &str) -> Result<Option<Claim>, QueueError> {
         let fields = [RUNS, &*job.runs_after];
-        let finish = self.official.finish(holder(claim), End::Completed(result), &job.options, &fields);
-        match self.end_attempt(claim, &finish.map_err(broken)?).await? {
-            refusal::OPEN_CHILDREN | refusal::FAILED_CHILDREN => {
-                self.fail(claim, "a job that this one depends on has not completed", job).await?;
+        match self.end_for_good(job, End::Completed(result), &fields).await? {
+            (refusal::OPEN_CHILDREN | refusal::FAILED_CHILDREN, _) => {
+                self.fail(job, "a job that this one depends on has not completed").await
             }
-            _ => {}
+            (_, next) => Ok(next),
         }
-        if job.is_cancel_requested { self.forget_cancel_request(&claim.job_id).await } else { Ok(()) }
+    }
+
+    async fn fail(&self, job: &EndingJob<'_>, reason: &str) -> Result<Option<Claim>, QueueError> {
+        let stacktrace = job.stacktrace(reason);
+        let fields = ["failedReason", reason, STACKTRACE, &*stacktrace, RUNS, &*job.runs_after];
+        self.end_for_good(job, End::Failed(reason), &fields).await.map(|(_, next)| next)
+    }
+
+    /// Ends a job for good. Says what BullMQ answers, and gives the next job if one is wanted and there is one.
+    async fn end_for_good(
+        &self,
+        job: &EndingJob<'_>,
+        end: End<'_>,
+        fields: &[&str],
+    ) -> Result<(i64, Option<Claim>), QueueError> {
+        let token = job.worker.map(|worker| job.next_token(worker));
+        let next = token.as_deref().zip(job.worker).map(|(token, worker)| NextClaim {
+            token,
+            worker,
+            looks_for_stalled: self.is_stalled_check_due(),
+        });
+        let finish = self.official.finish(&job.ending(), end, (&job.options, fields), next.as_ref());
+        let leased_at = Instant::now();
+        let (answer, given) = self.answer_to(job.claim, &finish.map_err(broken)?).await?;
+        if answer == refusal::CANCEL_REQUESTED {
+            self.cancel_as_worker(job.claim).await?;
+            return Ok((0, None));
+        }
+        let Some(token) = token else { return Ok((answer, None)) };
+        // The job has ended, whatever becomes of the next one: it is claimed again when its lease has expired.
+        match self.read_given(given, token, leased_at).await {
+            Ok(Given::Claim(claim, _)) => Ok((answer, Some(*claim))),
+            Ok(Given::Cancelled | Given::Nothing(_)) => Ok((answer, None)),
+            Err(error) => {
+                tracing::debug!(%error, "a job that was claimed with the end of another one is given up");
+                Ok((answer, None))
+            }
+        }
     }
 
     /// Cancels a job for its owner.
@@ -88,7 +143,8 @@ impl Store {
         })
     }
 
-    async fn cancel_as_worker(&self, claim: &Claim) -> Result<(), QueueError> {
+    /// Cancels a job whose worker has stopped working on it.
+    pub(super) async fn cancel_as_worker(&self, claim: &Claim) -> Result<(), QueueError> {
         let outcome: String = self.run(&self.own.cancel(&claim.job_id, Some(claim), now())).await?;
         if outcome != "done" {
             return Err(lost(claim));
@@ -106,77 +162,121 @@ impl Store {
         }
     }
 
-    async fn retry(
-        &self,
-        claim: &Claim,
-        reason: &str,
-        retry: &Retry,
-        job: &EndingJob,
-    ) -> Result<(), QueueError> {
+    async fn retry(&self, job: &EndingJob<'_>, reason: &str, retry: &Retry) -> Result<(), QueueError> {
         if let Some(strategy) = &retry.unknown {
-            let job_id = &claim.job_id;
+            let job_id = &job.claim.job_id;
             tracing::warn!(
                 job_id,
                 strategy,
                 "this backoff strategy is not known here: the waits double from 2 s"
             );
         }
-        let stacktrace = job.options.stacktrace(job.stacktrace.as_deref(), reason);
-        let fields = ["failedReason", reason, "stacktrace", &*stacktrace];
+        let stacktrace = job.stacktrace(reason);
+        let fields = ["failedReason", reason, STACKTRACE, &*stacktrace];
         let script = if retry.delay.is_zero() {
-            self.official.retry(holder(claim), &job.options, &fields, now())
+            self.official.retry(&job.ending(), &job.options, &fields, now())
         } else {
-            self.official.delay(holder(claim), true, &fields, retry.delay)
+            self.official.delay(&job.ending(), true, &fields, retry.delay)
         };
-        self.end_attempt(claim, &script.map_err(broken)?).await.map(drop)
+        self.end_attempt(job.claim, &script.map_err(broken)?).await
     }
 
-    async fn fail(&self, claim: &Claim, reason: &str, job: &EndingJob) -> Result<(), QueueError> {
-        let stacktrace = job.options.stacktrace(job.stacktrace.as_deref(), reason);
-        let fields = ["failedReason", reason, "stacktrace", &*stacktrace, RUNS, &*job.runs_after];
-        let fail = self.official.finish(holder(claim), End::Failed(reason), &job.options, &fields);
-        self.end_attempt(claim, &fail.map_err(broken)?).await.map(drop)
+    /// Ends an attempt after which there may be another one, unless the job is to be cancelled instead: nobody is to claim
+    /// again what its owner does not want.
+    async fn end_attempt(&self, claim: &Claim, script: &ScriptInvocation<'_>) -> Result<(), QueueError> {
+        match self.answer_to(claim, script).await? {
+            (refusal::CANCEL_REQUESTED, _) => self.cancel_as_worker(claim).await,
+            _ => Ok(()),
+        }
     }
 
-    /// Runs a script that ends a lease. One that has expired is renewed once more, if nobody else has the job.
-    async fn end_attempt(&self, claim: &Claim, script: &ScriptInvocation<'_>) -> Result<i64, QueueError> {
-        let mut answer = self.run(script).await?;
+    /// Runs a script that ends a lease. One that has expired is renewed once more, if nobody else has the job. Gives the
+    /// script's answer, and what it says beside that.
+    async fn answer_to(
+        &self,
+        claim: &Claim,
+        script: &ScriptInvocation<'_>,
+    ) -> Result<(i64, Value), QueueError> {
+        let (mut answer, mut beside) = read_answer(self.run(script).await?);
         if answer == refusal::NO_LOCK && self.renew(claim).await? != Renewal::Lost {
-            answer = self.run(script).await?;
+            (answer, beside) = read_answer(self.run(script).await?);
         }
         match answer {
-            0.. | refusal::OPEN_CHILDREN | refusal::FAILED_CHILDREN => Ok(answer),
+            0.. | refusal::CANCEL_REQUESTED | refusal::OPEN_CHILDREN | refusal::FAILED_CHILDREN => {
+                Ok((answer, beside))
+            }
             _ => Err(lost(claim)),
         }
     }
+}
 
-    /// What ending an attempt has to know of its job.
-    async fn load(&self, claim: &Claim) -> Result<EndingJob, QueueError> {
-        let mut both = redis::pipe();
-        both.cmd("HMGET").arg(self.keys.job_key(&claim.job_id)).arg(&["opts", "stacktrace", RUNS]);
-        both.cmd("GET").arg(cancel_request::key(&claim.job_id));
-        let both = &both;
-        let queried = self.redis.query(|mut redis| async move { both.query_async(&mut redis).await }).await;
-        let ((options, stacktrace, runs), request): (Texts, Option<String>) = queried.map_err(store_error)?;
-        let runs: u64 = runs.and_then(|runs| runs.parse().ok()).unwrap_or(0);
-        Ok(EndingJob {
-            options: Options::parse(options.as_deref()),
-            stacktrace,
+impl<'a> EndingJob<'a> {
+    fn new(claim: &'a Claim, end: &AttemptEnd, worker: Option<&'a str>) -> Self {
+        let note = |name: &str| claim.notes.get(name).map(String::as_str);
+        let runs: u64 = note(RUNS).and_then(|runs| runs.parse().ok()).unwrap_or(0);
+        Self {
+            claim,
+            options: Options::parse(note(OPTIONS)),
             runs_after: runs.saturating_add(1).to_string(),
-            is_cancel_requested: request.is_some_and(|request| request == cancel_request::attempt_of(claim)),
-        })
+            attempt: cancel_request::attempt_of(claim),
+            digest: digest_of(end),
+            worker,
+        }
     }
 
-    /// A request that came too late must not hit another attempt that somebody asks for in Bull Board.
-    async fn forget_cancel_request(&self, job_id: &str) -> Result<(), QueueError> {
-        let key = &cancel_request::key(job_id);
-        let forget = |mut redis| async move { redis::cmd("DEL").arg(key).query_async(&mut redis).await };
-        self.redis.query(forget).await.map_err(store_error)
+    fn ending(&self) -> Ending<'_> {
+        Ending {
+            job_id: &self.claim.job_id,
+            token: &self.claim.token,
+            attempt: &self.attempt,
+            digest: &self.digest,
+        }
+    }
+
+    fn stacktrace(&self, reason: &str) -> String {
+        self.options.stacktrace(self.claim.notes.get(STACKTRACE).map(String::as_str), reason)
+    }
+
+    /// The token of the claim that this end makes: the same one however often the end is sent, so that the job which was
+    /// claimed the first time is given again.
+    fn next_token(&self, worker: &str) -> String {
+        format!("{worker}:{}", hexadecimal(&Sha256::digest(format!("{}\0{}", self.claim.token, self.digest))))
     }
 }
 
-fn holder(claim: &Claim) -> Holder<'_> {
-    (&claim.job_id, &claim.token)
+fn digest_of(end: &AttemptEnd) -> String {
+    let mut digest = Sha256::new();
+    let mut add = |part: &str| digest.update(format!("{}:{part}", part.len()));
+    match end {
+        AttemptEnd::Completed(result) => ["completed", result.get()].into_iter().for_each(&mut add),
+        AttemptEnd::Failed { error, retry } => {
+            ["failed", error, if *retry { "again" } else { "" }].into_iter().for_each(&mut add);
+        }
+        AttemptEnd::Cancelled => add("cancelled"),
+        AttemptEnd::HandedBack { delay } => {
+            ["handed back", &delay.as_millis().to_string()].into_iter().for_each(&mut add);
+        }
+    }
+    hexadecimal(&digest.finalize())
+}
+
+/// The first half of a digest in as many digits as the tokens of our workers have, by which others tell them.
+fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A number alone, or with something beside it.
+fn read_answer(answer: Value) -> (i64, Value) {
+    /// No answer of BullMQ's: the lease counts as lost.
+    const UNREADABLE: i64 = -1;
+    match answer {
+        Value::Int(number) => (number, Value::Nil),
+        Value::Array(both) => match <[Value; 2]>::try_from(both) {
+            Ok([Value::Int(number), beside]) => (number, beside),
+            _ => (UNREADABLE, Value::Nil),
+        },
+        _ => (UNREADABLE, Value::Nil),
+    }
 }
 
 fn lost(claim: &Claim) -> QueueError {

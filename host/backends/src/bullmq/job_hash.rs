@@ -2,6 +2,7 @@
 //! of it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use agent_core::ports::{Claim, Epoch};
@@ -23,6 +24,17 @@ pub(super) const RUNS: &str = "agentHostRuns";
 
 /// How often a job was claimed, in its hash: the epoch of its claim.
 pub(super) const CLAIMS: &str = "agentHostClaims";
+
+/// Says in a job's hash that it was put into its owner's list when it was added.
+pub(super) const LISTED: &str = "agentHostListed";
+
+/// Says in a job's hash that it is cancelled, until the hash is removed.
+pub(super) const CANCELLED: &str = "agentHostCancelled";
+
+/// Fields of a job's hash that ending an attempt needs. The claim keeps them.
+const KEPT_FOR_THE_END: [&str; 3] = [OPTIONS, STACKTRACE, RUNS];
+pub(super) const OPTIONS: &str = "opts";
+pub(super) const STACKTRACE: &str = "stacktrace";
 
 /// One job, as `read.lua` answers it: its state, and [`FIELDS`].
 pub(super) type StoredJob = (String, Vec<Option<Vec<u8>>>);
@@ -67,6 +79,7 @@ pub(super) fn read_claim(
         data
     });
     let created = field("timestamp").unwrap_or("0");
+    let kept = KEPT_FOR_THE_END.into_iter().filter_map(|name| Some((name, field(name)?.to_owned())));
     Claim {
         run_id: run_id(&job_id, created, field(RUNS).unwrap_or("0"), field("data").unwrap_or_default()),
         data,
@@ -74,6 +87,7 @@ pub(super) fn read_claim(
         created_at: from_millis(created.parse().unwrap_or(0)),
         trace: field("opts").and_then(trace_metadata::read),
         leased_at,
+        notes: Arc::new(kept.collect()),
         epoch: Epoch::UNCLAIMED,
         job_id,
         token,
@@ -95,7 +109,7 @@ fn parse_data(text: &str) -> Result<JobData, &'static str> {
 }
 
 /// Whose job it is, also when there is nothing to be done with the rest of its data.
-fn read_user(text: &str) -> String {
+pub(super) fn read_user(text: &str) -> String {
     serde_json::from_str(text).map(|value| user_of(&value)).unwrap_or_default()
 }
 

@@ -1,5 +1,5 @@
 //! Leases: BullMQ's locks. A worker's heartbeat renews its lease; a job whose lease has expired is stalled and goes
-//! back to the queue.
+//! back to the queue, put there by whoever claims (`claim.rs`).
 //!
 //! What does not belong here: ending a lease with its attempt (`finish.rs`).
 
@@ -17,17 +17,8 @@ impl Store {
         })
     }
 
-    /// Puts stalled jobs back to the queue, whoever held them.
-    pub(super) async fn reclaim_expired(&self) -> Result<(), QueueError> {
-        let number: u64 = self.run(&self.own.reclaim_stalled(None)).await?;
-        if number > 0 {
-            tracing::warn!(number, "stalled jobs go back to the queue: their workers let the lease expire");
-        }
-        Ok(())
-    }
-
     /// Puts jobs back that predecessors of this worker held and stopped renewing.
     pub(super) async fn reclaim_from_predecessors(&self, worker: &str) -> Result<u64, QueueError> {
-        self.run(&self.own.reclaim_stalled(Some(worker))).await
+        self.run(&self.own.reclaim_stalled(worker)).await
     }
 }

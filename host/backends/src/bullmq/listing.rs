@@ -4,12 +4,9 @@ use agent_core::ports::QueueError;
 use agent_core::words::{Job, JobPage, JobQuery};
 
 use super::job_hash::{StoredJob, read_job};
-use super::options::KEPT_FOR;
-use super::own_scripts::user_key;
+use super::options::MOST_LISTED;
+use super::own_keys;
 use super::store::{Store, store_error};
-
-/// How many of a user's jobs are listed. Older ones can still be read by their ids.
-const MOST_LISTED: isize = 1000;
 
 /// How many jobs are read at once.
 const BATCH: usize = 100;
@@ -29,13 +26,13 @@ impl Store {
         Ok(jobs.map(|(id, record)| read_job(id, record?)).collect())
     }
 
-    /// Puts a job into its owner's list.
+    /// Puts a job into its owner's list: one that another producer added. Adding a job of ours lists it in the same step.
     pub(super) async fn list_for(&self, user_id: &str, job_id: &str, created: u64) -> Result<(), QueueError> {
-        let key = user_key(user_id);
+        let key = own_keys::user(user_id);
         let mut list = redis::pipe();
-        list.zadd(&key, job_id, Position::new(job_id, created).score).ignore();
+        list.zadd(&key, job_id, own_keys::score(job_id, created)).ignore();
         list.zremrangebyrank(&key, 0, -MOST_LISTED - 1).ignore();
-        list.cmd("EXPIRE").arg(&key).arg(KEPT_FOR.as_secs()).ignore();
+        list.cmd("EXPIRE").arg(&key).arg(self.kept_for.as_secs()).ignore();
         let list = &list;
         self.redis
             .query(|mut redis| async move { list.query_async(&mut redis).await })
@@ -44,7 +41,7 @@ impl Store {
     }
 
     pub(super) async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError> {
-        let key = user_key(wanted.user_id);
+        let key = own_keys::user(wanted.user_id);
         let mut after = wanted.cursor.map(Position::parse).transpose()?;
         let (mut found, mut gone) = (Vec::new(), Vec::new());
         // One more than wanted, to know whether there are more.
@@ -100,7 +97,7 @@ impl Store {
     }
 
     /// Removes jobs from a list that are not kept any more.
-    async fn unlist(&self, key: &str, job_ids: &[String]) -> Result<(), QueueError> {
+    pub(super) async fn unlist(&self, key: &str, job_ids: &[String]) -> Result<(), QueueError> {
         if job_ids.is_empty() {
             return Ok(());
         }
@@ -111,13 +108,6 @@ impl Store {
 }
 
 impl Position {
-    /// Jobs of one millisecond are told apart by the end of their numbers. A score holds 53 bits.
-    fn new(job_id: &str, created: u64) -> Self {
-        let number: u64 = job_id.parse().unwrap_or(0);
-        let score = (created.min((1 << 41) - 1) << 12) | (number & 0xfff);
-        Self { score, job_id: job_id.to_owned() }
-    }
-
     /// Reads a cursor: the score and the id, in hexadecimal digits so that it stands in any URL.
     fn parse(cursor: &str) -> Result<Self, QueueError> {
         Self::parse_hex(cursor).ok_or(QueueError::BadCursor)
@@ -159,9 +149,11 @@ mod tests {
 
     #[test]
     fn jobs_of_one_millisecond_stand_in_the_order_they_were_added_in() {
-        let position = |id: &str| Position::new(id, 1_700_000_000_000);
+        let added =
+            |id: &str, created| Position { score: own_keys::score(id, created), job_id: id.to_owned() };
+        let position = |id: &str| added(id, 1_700_000_000_000);
         assert!(position("9") < position("10"));
-        assert!(Position::new("4096", 1_700_000_000_001) > position("4095"));
+        assert!(added("4096", 1_700_000_000_001) > position("4095"));
     }
 
     proptest! {

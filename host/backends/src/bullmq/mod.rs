@@ -7,10 +7,19 @@
 //! | `agent-host:agent-tasks:user:<id>` | a user's jobs, the newest with the highest score |
 //! | `agent-host:agent-tasks:wish:<job>` | a request to cancel an active job: the attempt that is meant (`cancel_request.rs`) |
 //! | `agent-host:agent-tasks:cancelled:<job>` | what was known of a job that is cancelled |
+//! | `agent-host:agent-tasks:{added,claim,end}:…` | that a script was carried out, so that sending it once more adds, claims or ends nothing |
+//! | `agent-host:agent-tasks:checked` | held by the process that looks for stalled jobs |
+//! | `agent-host:agent-tasks:highest-id` | ids go on from here when BullMQ's counter was obliterated |
+//! | `agent-host:agent-tasks:sweeper`, `…:swept` | who removes old jobs now, and that it is not yet time to do so again |
 //!
-//! OwnScripts expire by themselves. One field of a job's hash is ours as well: `agentHostRuns`, how many runs of the job have
-//! ended for good. It is part of the run's id, so that a job which somebody retries by hand runs anew. One of a job's options
-//! is ours too: `agentHostSubmitter` (`submitter.rs`).
+//! But for the last they expire by themselves. Fields of a job's hash are ours as well (`job_hash.rs`): `agentHostRuns`, how
+//! many runs of the job have ended for good, is part of the run's id, so that a job which somebody retries by hand runs anew.
+//! One of a job's options is ours too: `agentHostSubmitter` (`submitter.rs`).
+//!
+//! A job costs three commands: one adds and lists it, one claims it, one ends it and claims the next. What BullMQ's scripts
+//! do not do in the same step stands in ours around them (`lua.rs`, `scripts/`). Nothing searches the lists of waiting and
+//! active jobs but a job's own end, as BullMQ's scripts do, its cancellation, and one process a second that looks for stalled
+//! jobs. Whoever waits for a job is woken by BullMQ's stream of events (`events.rs`).
 //!
 //! What BullMQ's own worker does around a job, and what becomes of it here. Each row is tested beside Node's worker, or
 //! against the official port:
@@ -27,7 +36,7 @@
 //! | deduplication, `keepLastIfActive` included | as there: its scripts release the key |
 //! | global concurrency and global rate limit of the queue, `rateLimit(ms)` | as there |
 //! | a worker's own `limiter`, `concurrency`, `maxStalledCount`, `maxStartedAttempts` | settings of Node's worker; ours has five slots and its own rule for jobs that kill it |
-//! | `removeOnComplete`, `removeOnFail` | as there; unasked for, 10,000 of each kind for seven days |
+//! | `removeOnComplete`, `removeOnFail` | as there; unasked for, by `JOBS_RETENTION_DAYS` and `_COUNT` (`retention.rs`) |
 //! | `stackTraceLimit`, `stacktrace` | as there; a failure's text, without a stack |
 //! | `keepLogs`, `log()`, `updateProgress()`, a worker's `metrics` | nothing is written: a run's journal is its log |
 //! | stalled jobs | reclaimed after a lease (6 s, `lease.rs`), and not counted as stalled |
@@ -38,13 +47,17 @@
 
 mod cancel_request;
 mod claim;
+mod events;
 mod finish;
 mod job_hash;
 mod lease;
 mod listing;
+mod lua;
 mod official_scripts;
 mod options;
+mod own_keys;
 mod own_scripts;
+mod retention;
 mod schedule;
 mod store;
 mod submitter;
@@ -56,15 +69,21 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::queue::LEASE;
-use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
-use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery};
+use agent_core::ports::{AttemptEnd, Claim, JobChanges, JobQueue, QueueError, Renewal};
+use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome};
 use async_trait::async_trait;
 use tokio::sync::Mutex;
+use uuid::Uuid;
 
 use crate::redis::{AddressError, Redis};
 use claim::Poller;
-use store::{Store, broken, store_error};
+use official_scripts::Addition;
+pub use retention::BullRetention;
+use store::{Store, broken};
 use time::{from_millis, now};
+
+/// What expires by itself after this long is kept for good: a hundred years.
+const FOR_GOOD: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The queue.
 pub struct BullQueue {
@@ -77,35 +96,34 @@ impl BullQueue {
     /// The queue in that Redis, on connections of its own. Nothing is connected yet: while Redis is down, the
     /// start-up's included, every call fails within about two seconds, and when it is back they work again: at the
     /// latest when a probe of `redis` has found it there.
-    pub fn new(redis: &Redis) -> Self {
-        Self::with_lease(redis, LEASE)
+    ///
+    /// A user's list of jobs, and that a job was cancelled, are kept for `kept_for`; for good without it.
+    pub fn new(redis: &Redis, kept_for: Option<Duration>) -> Self {
+        Self::open(redis, LEASE, kept_for.unwrap_or(FOR_GOOD))
     }
 
     /// The same with leases of another length, for tests that do not wait as long.
     pub fn open_with_lease(url: &str, lease: Duration) -> Result<Self, AddressError> {
-        Ok(Self::with_lease(&Redis::open(url)?, lease))
+        Ok(Self::open(&Redis::open(url)?, lease, FOR_GOOD))
     }
 
-    fn with_lease(redis: &Redis, lease: Duration) -> Self {
-        Self { store: Arc::new(Store::new(redis, lease)), poller: Mutex::default() }
+    fn open(redis: &Redis, lease: Duration, kept_for: Duration) -> Self {
+        Self { store: Arc::new(Store::new(redis, lease, kept_for)), poller: Mutex::default() }
     }
 }
 
 #[async_trait]
 impl JobQueue for BullQueue {
     async fn add(&self, job: &JobData) -> Result<String, QueueError> {
-        let store = &self.store;
         let data = serde_json::to_string(job).map_err(broken)?;
-        let now = now();
-        let add =
-            &store.official.add(&data, submitter::of(job), trace_metadata::current(), now).map_err(broken)?;
-        let added = store.redis.query_once(|mut redis| async move { add.invoke_async(&mut redis).await });
-        let id: String = added.await.map_err(store_error)?;
-        // The job is on the queue, whatever becomes of its entry in the list: claiming it writes that again.
-        if let Err(error) = store.list_for(&job.user_id, &id, now).await {
-            tracing::warn!(job_id = id, error = %error, "a job is missing in its owner's list until it is claimed");
-        }
-        Ok(id)
+        let addition = Addition {
+            job,
+            data: &data,
+            trace: trace_metadata::current(),
+            call: &Uuid::now_v7().simple().to_string(),
+        };
+        let add = self.store.official.add(addition, now()).map_err(broken)?;
+        self.store.run(&add).await
     }
 
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
@@ -118,6 +136,15 @@ impl JobQueue for BullQueue {
 
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
         self.store.cancel(job_id).await
+    }
+
+    async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
+        let answer: i64 = self.store.run(&self.store.official.reprocess(job_id)).await?;
+        Ok(match answer {
+            1 => RetryOutcome::Done,
+            -1 => RetryOutcome::Unknown,
+            _ => RetryOutcome::NotFailed,
+        })
     }
 
     async fn depth(&self) -> Result<Depth, QueueError> {
@@ -143,11 +170,25 @@ impl JobQueue for BullQueue {
         self.store.finish(claim, end).await
     }
 
+    async fn finish_and_claim(
+        &self,
+        claim: &Claim,
+        end: &AttemptEnd,
+        worker: &str,
+    ) -> Result<Option<Claim>, QueueError> {
+        self.store.finish_and_claim(claim, end, worker).await
+    }
+
+    async fn changes(&self, after: Option<&str>) -> Result<Option<JobChanges>, QueueError> {
+        self.store.changes(after).await.map(Some)
+    }
+
     /// A job that was claimed for a caller who did not wait for it is released.
     async fn close(&self) {
         claim::release_pending(&self.store, &self.poller).await;
         self.store.redis.disconnect();
         self.store.waiting.disconnect();
+        self.store.events.disconnect();
     }
 }
 

@@ -3,43 +3,81 @@
 //! The port's `Queue` and `Worker` are not used. A job that is claimed by hand can only be completed there with
 //! a string, not with JSON; a failure cannot be counted as an attempt and tried again; what has ended is kept
 //! for ever; connecting holds up the start, and after an outage nothing works for up to five seconds. The
-//! scripts are what makes us speak the same protocol, and they are run over our own connection.
+//! scripts are what makes us speak the same protocol, and they are run over our own connection. Where more has to happen
+//! in the same step, `lua.rs` puts our own text around BullMQ's.
 
 use std::time::Duration;
 
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, JOB};
-use bullmq::types::{BackoffStrategy, KeepJobs, RemoveOnFinish};
+use agent_core::words::JobData;
+use bullmq::types::BackoffStrategy;
 use bullmq::{JobOptions, QueueKeys};
 use redis::{Script, ScriptInvocation};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::options::{KEPT_FOR, MOST_KEPT, Options};
-use super::submitter::Submitter;
+use super::job_hash::{CLAIMS, LISTED};
+use super::lua::{self, official};
+use super::options::{MOST_LISTED, Options};
+use super::own_keys;
+use super::submitter::{self, Submitter};
 use super::time::{millis, now};
-
-macro_rules! script {
-    ($name:literal) => {
-        Script::new(include_str!(concat!(env!("OUT_DIR"), "/", $name)))
-    };
-}
 
 /// The scripts, and the keys they are given.
 pub(super) struct OfficialScripts {
     keys: QueueKeys,
     lease: Duration,
+    /// For how long a list of jobs is kept.
+    kept_for: Duration,
     add: Script,
     claim: Script,
     finish: Script,
     delay: Script,
     release: Script,
     remove: Script,
+    remove_ended: Script,
+    reprocess: Script,
     retry: Script,
     schedule: Script,
 }
 
-/// Whose lease it is that ends: the job and the token.
-pub(super) type Holder<'a> = (&'a str, &'a str);
+/// How long it is remembered that a script was carried out, so that sending it once more has no second effect: longer than
+/// a connection that broke is tried again.
+const NOTED_FOR: Duration = Duration::from_secs(30);
+
+/// For how long whoever was elected to look for stalled jobs is the only one of all processes to do so: a little less than
+/// each of them waits between two elections.
+const ELECTED_FOR: Duration = Duration::from_millis(900);
+
+/// The end of an attempt: of which job, under which lease, and what tells it from any other end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ending<'a> {
+    pub(super) job_id: &'a str,
+    pub(super) token: &'a str,
+    /// The attempt, as a request to cancel it names it.
+    pub(super) attempt: &'a str,
+    /// The same for the same end only, however often it is sent.
+    pub(super) digest: &'a str,
+}
+
+/// A job to be added.
+pub(super) struct Addition<'a> {
+    pub(super) job: &'a JobData,
+    /// Its payload as JSON.
+    pub(super) data: &'a str,
+    pub(super) trace: Option<String>,
+    /// Tells this addition from any other: sent twice, it adds one job.
+    pub(super) call: &'a str,
+}
+
+/// The claim of the next job.
+#[derive(Debug)]
+pub(super) struct NextClaim<'a> {
+    pub(super) token: &'a str,
+    pub(super) worker: &'a str,
+    /// Whether to look for stalled jobs first, if nobody else does at the moment.
+    pub(super) looks_for_stalled: bool,
+}
 
 /// Fields of the job's hash that change with its state: names and values by turns.
 pub(super) type Fields<'a> = &'a [&'a str];
@@ -104,62 +142,60 @@ struct AddOptions<'a> {
 type Packed = Result<Vec<u8>, rmp_serde::encode::Error>;
 
 impl OfficialScripts {
-    pub(super) fn new(keys: QueueKeys, lease: Duration) -> Self {
+    pub(super) fn new(keys: QueueKeys, lease: Duration, kept_for: Duration) -> Self {
         Self {
             keys,
             lease,
-            add: script!("addStandardJob-9.lua"),
-            claim: script!("moveToActive-11.lua"),
-            finish: script!("moveToFinished-14.lua"),
-            delay: script!("moveToDelayed-11.lua"),
-            release: script!("moveJobFromActiveToWait-9.lua"),
-            remove: script!("removeJob-2.lua"),
-            retry: script!("retryJob-11.lua"),
-            schedule: script!("updateJobScheduler-12.lua"),
+            kept_for,
+            add: lua::add(),
+            claim: lua::claim(),
+            finish: lua::finish(),
+            delay: lua::end_attempt(official!("moveToDelayed-11.lua")),
+            release: lua::end_attempt(official!("moveJobFromActiveToWait-9.lua")),
+            remove: lua::plain(official!("removeJob-2.lua")),
+            remove_ended: lua::remove_ended(),
+            reprocess: lua::plain(official!("reprocessJob-9.lua")),
+            retry: lua::end_attempt(official!("retryJob-11.lua")),
+            schedule: lua::plain(official!("updateJobScheduler-12.lua")),
         }
     }
 
-    /// Adds a job at the end of the queue. Answers its id.
+    /// Adds a job at the end of the queue and to its owner's list, unless there is one under the id that it chose. Answers
+    /// its id.
     pub(super) fn add(
         &self,
-        data: &str,
-        submitter: Option<Submitter<'_>>,
-        trace: Option<String>,
+        addition: Addition<'_>,
         now: u64,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+        let Addition { job, data, trace, call } = addition;
         let keys = &self.keys;
         let nothing: Option<&str> = None;
-        let arguments = (keys.key_prefix(), "", JOB, now, nothing, nothing, nothing, nothing, nothing);
-        let kept = || {
-            RemoveOnFinish::Options(KeepJobs {
-                age: Some(KEPT_FOR.as_secs()),
-                count: Some(MOST_KEPT),
-                limit: None,
-            })
-        };
-        let options = JobOptions::new()
-            .attempts(ATTEMPTS)
-            .backoff(BackoffStrategy::Exponential(millis(FIRST_BACKOFF)))
-            .remove_on_complete(kept())
-            .remove_on_fail(kept());
+        let id = job.id.as_deref().unwrap_or("");
+        let arguments = (keys.key_prefix(), id, JOB, now, nothing, nothing, nothing, nothing, nothing);
+        // Nothing about what is to be kept: see `retention.rs`.
+        let options =
+            JobOptions::new().attempts(ATTEMPTS).backoff(BackoffStrategy::Exponential(millis(FIRST_BACKOFF)));
         let mut add = self.add.prepare_invoke();
         for key in [keys.wait(), keys.paused(), keys.meta(), keys.id(), keys.completed(), keys.delayed()] {
             add.key(key);
         }
         add.key(keys.active()).key(keys.events()).key(keys.marker());
+        add.key(own_keys::user(&job.user_id)).key(own_keys::addition(call)).key(own_keys::highest_id());
         add.arg(rmp_serde::to_vec(&arguments)?).arg(data).arg(pack(&AddOptions {
             options,
             tm: trace,
-            submitter,
+            submitter: submitter::of(job),
         })?);
+        add.arg(keys.key_prefix()).arg(now).arg(MOST_LISTED).arg(self.kept_for.as_secs());
+        let score = job.id.as_deref().map(|id| own_keys::score(id, now));
+        add.arg(LISTED).arg(millis(NOTED_FOR)).arg(score.map(|score| score.to_string()).unwrap_or_default());
         Ok(add)
     }
 
-    /// Leases the next job. Answers `[job or 0, id or 0, wait, next]`.
+    /// Claims the next job. `scripts/claim.lua` says what it answers.
     pub(super) fn claim(
         &self,
-        token: &str,
-        worker: &str,
+        next: &NextClaim<'_>,
         now: u64,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
         let keys = &self.keys;
@@ -170,20 +206,36 @@ impl OfficialScripts {
         for key in [keys.limiter(), keys.delayed(), keys.paused(), keys.meta(), keys.pc(), keys.marker()] {
             claim.key(key);
         }
-        let options = ClaimOptions { token, lock_duration: millis(self.lease), name: worker };
-        claim.arg(keys.key_prefix()).arg(now).arg(pack(&options)?);
+        claim.key(own_keys::election());
+        self.add_claim(&mut claim, next, now)?;
         Ok(claim)
     }
 
-    /// Ends a job for good. Answers 0, or below 0 why not.
+    /// The arguments of `scripts/claim.lua`.
+    fn add_claim(
+        &self,
+        script: &mut ScriptInvocation<'_>,
+        next: &NextClaim<'_>,
+        now: u64,
+    ) -> Result<(), rmp_serde::encode::Error> {
+        let lease = millis(self.lease);
+        let options = ClaimOptions { token: next.token, lock_duration: lease, name: next.worker };
+        script.arg(self.keys.key_prefix()).arg(now).arg(pack(&options)?);
+        script.arg(next.token).arg(lease).arg(own_keys::PREFIX).arg(CLAIMS);
+        script.arg(if next.looks_for_stalled { "1" } else { "0" }).arg(millis(ELECTED_FOR));
+        Ok(())
+    }
+
+    /// Ends a job for good, and claims the next one if one is wanted. `scripts/finish.lua` says what it answers.
     pub(super) fn finish(
         &self,
-        (job_id, token): Holder<'_>,
+        ending: &Ending<'_>,
         end: End<'_>,
-        options: &Options,
-        fields: Fields<'_>,
+        (options, fields): (&Options, Fields<'_>),
+        next: Option<&NextClaim<'_>>,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
         let keys = &self.keys;
+        let Ending { job_id, token, attempt, digest } = *ending;
         let (field, value, target, set, metrics, kept) = match end {
             End::Completed(result) => (
                 "returnvalue",
@@ -205,6 +257,7 @@ impl OfficialScripts {
             finish.key(key);
         }
         finish.key(keys.job_key(job_id)).key(keys.get(metrics)).key(keys.marker());
+        finish.key(own_keys::cancel_request(job_id)).key(own_keys::ending(token)).key(own_keys::election());
         let packed = pack(&FinishOptions {
             token,
             keep_jobs: options.keep(kept),
@@ -216,8 +269,16 @@ impl OfficialScripts {
             idof: options.is_on("idof"),
             rdof: options.is_on("rdof"),
         })?;
-        finish.arg(job_id).arg(now()).arg(field).arg(value).arg(target);
+        let now = now();
+        finish.arg(job_id).arg(now).arg(field).arg(value).arg(target);
+        // The next job is claimed under a lease of its own, and not under this one's as BullMQ's script would.
         finish.arg("0").arg(keys.key_prefix()).arg(packed).arg(pack(fields)?);
+        // A result is kept although somebody asked to cancel the job.
+        let cancellable = if matches!(end, End::Completed(_)) { "" } else { attempt };
+        finish.arg(cancellable).arg(digest).arg(millis(NOTED_FOR));
+        if let Some(next) = next {
+            self.add_claim(&mut finish, next, now)?;
+        }
         Ok(finish)
     }
 
@@ -225,12 +286,12 @@ impl OfficialScripts {
     /// or below 0 why not.
     pub(super) fn retry(
         &self,
-        (job_id, token): Holder<'_>,
+        ending: &Ending<'_>,
         options: &Options,
         fields: Fields<'_>,
         now: u64,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
-        let keys = &self.keys;
+        let (keys, Ending { job_id, token, .. }) = (&self.keys, *ending);
         let mut retry = self.retry.prepare_invoke();
         for key in [keys.active(), keys.wait(), keys.paused(), keys.job_key(job_id), keys.meta()] {
             retry.key(key);
@@ -241,6 +302,7 @@ impl OfficialScripts {
         let push = if options.is_on("lifo") { "RPUSH" } else { "LPUSH" };
         retry.key(keys.stalled()).arg(keys.key_prefix()).arg(now).arg(push).arg(job_id).arg(token);
         retry.arg(pack(fields)?);
+        add_ending(&mut retry, ending);
         Ok(retry)
     }
 
@@ -269,12 +331,12 @@ impl OfficialScripts {
     /// below 0 why not.
     pub(super) fn delay(
         &self,
-        (job_id, token): Holder<'_>,
+        ending: &Ending<'_>,
         counts: bool,
         fields: Fields<'_>,
         delay: Duration,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
-        let keys = &self.keys;
+        let (keys, Ending { job_id, token, .. }) = (&self.keys, *ending);
         let mut retry = self.delay.prepare_invoke();
         for key in [keys.marker(), keys.active(), keys.prioritized(), keys.delayed(), keys.job_key(job_id)] {
             retry.key(key);
@@ -286,18 +348,20 @@ impl OfficialScripts {
         retry.arg(keys.key_prefix()).arg(now()).arg(job_id).arg(token).arg(millis(delay));
         retry.arg(skips_the_attempt).arg(if fields.is_empty() { Vec::new() } else { pack(fields)? });
         retry.arg("0").arg(pack(&ClaimOptions { token, lock_duration: millis(self.lease), name: "" })?);
+        add_ending(&mut retry, ending);
         Ok(retry)
     }
 
     /// Releases a job: puts it back to the front of the queue. Answers below 0 why not.
-    pub(super) fn release(&self, job_id: &str, token: &str) -> ScriptInvocation<'_> {
-        let keys = &self.keys;
+    pub(super) fn release(&self, ending: &Ending<'_>) -> ScriptInvocation<'_> {
+        let (keys, Ending { job_id, token, .. }) = (&self.keys, *ending);
         let mut release = self.release.prepare_invoke();
         for key in [keys.active(), keys.wait(), keys.stalled(), keys.paused(), keys.meta(), keys.limiter()] {
             release.key(key);
         }
         release.key(keys.prioritized()).key(keys.marker()).key(keys.events());
         release.arg(job_id).arg(token).arg(keys.job_key(job_id));
+        add_ending(&mut release, ending);
         release
     }
 
@@ -310,6 +374,40 @@ impl OfficialScripts {
         remove.arg(job_id).arg(with_children).arg(keys.key_prefix());
         remove
     }
+
+    /// Puts a job that failed for good back to the queue, for one more attempt. Answers 1, -1 when there is no such job, or
+    /// -3 when it has not failed.
+    pub(super) fn reprocess(&self, job_id: &str) -> ScriptInvocation<'_> {
+        let keys = &self.keys;
+        let mut reprocess = self.reprocess.prepare_invoke();
+        for key in [keys.job_key(job_id), keys.events(), keys.failed(), keys.wait(), keys.meta()] {
+            reprocess.key(key);
+        }
+        for key in [keys.active(), keys.marker(), keys.prioritized(), keys.pc()] {
+            reprocess.key(key);
+        }
+        let keeps_attempts = "0";
+        reprocess.arg(job_id).arg("LPUSH").arg("failedReason").arg("failed");
+        reprocess.arg(keeps_attempts).arg(keeps_attempts);
+        reprocess
+    }
+
+    /// Removes what is stored of a job that has ended, and not of its children. Answers 1 if it is gone, and 0 or below if
+    /// it has not ended or cannot be removed.
+    pub(super) fn remove_ended(&self, job_id: &str) -> ScriptInvocation<'_> {
+        let keys = &self.keys;
+        let mut remove = self.remove_ended.prepare_invoke();
+        let without_children = "0";
+        remove.key(keys.job_key(job_id)).key(keys.get("repeat")).key(keys.completed()).key(keys.failed());
+        remove.arg(job_id).arg(without_children).arg(keys.key_prefix());
+        remove
+    }
+}
+
+/// What `scripts/end_attempt.lua` is given behind BullMQ's keys and arguments.
+fn add_ending(script: &mut ScriptInvocation<'_>, ending: &Ending<'_>) {
+    script.key(own_keys::cancel_request(ending.job_id)).key(own_keys::ending(ending.token));
+    script.arg(ending.attempt).arg(ending.digest).arg(millis(NOTED_FOR));
 }
 
 fn pack<T: Serialize + ?Sized>(value: &T) -> Packed {

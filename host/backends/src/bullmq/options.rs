@@ -11,11 +11,11 @@ use uuid::Uuid;
 
 use super::time::millis;
 
-/// How long a job that has ended is kept so that its result can be read, unless its producer says otherwise.
-pub(super) const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// What older versions asked to keep of their own jobs: seconds, and how many of each set.
+const OLD_BOUNDS: (u64, u64) = (7 * 24 * 60 * 60, 10_000);
 
-/// How many jobs that have ended are kept of each kind.
-pub(super) const MOST_KEPT: usize = 10_000;
+/// How many of a user's jobs are listed. Older ones can still be read by their ids.
+pub(super) const MOST_LISTED: isize = 1000;
 
 /// Longest wait for the next attempt, whatever was asked for.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(24 * 60 * 60);
@@ -76,9 +76,23 @@ impl Options {
         (Duration::from_millis(delay), unknown)
     }
 
-    /// Which ended jobs stay, as `moveToFinished` wants to hear it: what was asked for, else our own bounds.
-    pub(super) fn keep(&self, name: &str) -> Value {
+    /// Whether the producer said what is to be kept of the job: `removeOnComplete` or `removeOnFail`. Older versions of ours
+    /// said so of every job.
+    pub(super) fn asks_for(&self, name: &str) -> bool {
         match self.0.get(name) {
+            None | Some(Value::Null) => false,
+            Some(Value::Object(keep)) => {
+                let bounds = (keep.get("age").and_then(whole), keep.get("count").and_then(whole));
+                bounds != (Some(OLD_BOUNDS.0), Some(OLD_BOUNDS.1))
+            }
+            Some(_) => true,
+        }
+    }
+
+    /// Which ended jobs stay, as `moveToFinished` wants to hear it: what was asked for, else all. A bound would hold for
+    /// every job of the set, those included that somebody asked to keep; `retention.rs` removes the others.
+    pub(super) fn keep(&self, name: &str) -> Value {
+        match self.0.get(name).filter(|_| self.asks_for(name)) {
             Some(Value::Bool(true)) => json!({ "count": 0 }),
             Some(Value::Bool(false)) => json!({ "count": -1 }),
             Some(Value::Object(keep)) => {
@@ -87,7 +101,7 @@ impl Options {
                 Value::Object(known.collect())
             }
             Some(count) if rounded(count).is_some() => json!({ "count": rounded(count) }),
-            _ => json!({ "age": KEPT_FOR.as_secs(), "count": MOST_KEPT }),
+            _ => json!({ "count": -1 }),
         }
     }
 
@@ -197,16 +211,35 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_as_asked_for_else_ours() {
+    fn what_is_kept_is_as_asked_for_else_everything_until_it_is_swept() {
         for (asked, kept) in [
             (r#"{"removeOnComplete": true}"#, json!({ "count": 0 })),
             (r#"{"removeOnComplete": false}"#, json!({ "count": -1 })),
             (r#"{"removeOnComplete": 5}"#, json!({ "count": 5 })),
             (r#"{"removeOnComplete": {"age": 60.0, "x": 1}}"#, json!({ "age": 60 })),
             (r#"{"removeOnComplete": {"count": -1}}"#, json!({ "count": -1 })),
-            ("{}", json!({ "age": KEPT_FOR.as_secs(), "count": MOST_KEPT })),
+            ("{}", json!({ "count": -1 })),
+            (r#"{"removeOnComplete": null}"#, json!({ "count": -1 })),
+            (r#"{"removeOnComplete": {"age": 604800, "count": 10000}}"#, json!({ "count": -1 })),
         ] {
             assert_eq!(options(asked).keep("removeOnComplete"), kept, "{asked}");
+        }
+    }
+
+    #[test]
+    fn jobs_of_older_versions_of_ours_did_not_ask_to_be_kept() {
+        for (asked, asks) in [
+            ("{}", false),
+            ("no JSON", false),
+            (r#"{"removeOnComplete": null}"#, false),
+            (r#"{"removeOnComplete": {"age": 604800, "count": 10000}}"#, false),
+            (r#"{"removeOnComplete": {"age": 604800}}"#, true),
+            (r#"{"removeOnComplete": {}}"#, true),
+            (r#"{"removeOnComplete": false}"#, true),
+            (r#"{"removeOnComplete": 5}"#, true),
+        ] {
+            assert_eq!(options(asked).asks_for("removeOnComplete"), asks, "{asked}");
+            assert!(!options(asked).asks_for("removeOnFail"), "{asked}");
         }
     }
 

@@ -4,23 +4,24 @@
 use std::time::Duration;
 
 use agent_core::ports::Claim;
-use agent_core::ports::queue::{QUEUE, address_of, stalled_after};
+use agent_core::ports::queue::{address_of, stalled_after};
 use bullmq::QueueKeys;
 use redis::{Script, ScriptInvocation};
 
 use super::cancel_request;
-use super::job_hash::{CLAIMS, FIELDS};
-use super::options::KEPT_FOR;
+use super::job_hash::{CANCELLED, FIELDS};
+use super::own_keys;
 use super::time::millis;
 
 /// The scripts, and the keys they are given.
 pub(super) struct OwnScripts {
     keys: QueueKeys,
     lease: Duration,
+    /// For how long it is known of a job that it was cancelled.
+    kept_for: Duration,
     cancel: Script,
     depth: Script,
     heartbeat: Script,
-    number_claim: Script,
     read: Script,
     reclaim_stalled: Script,
 }
@@ -30,25 +31,15 @@ pub(super) fn new_token(worker: &str) -> String {
     format!("{worker}:{}", uuid::Uuid::now_v7().simple())
 }
 
-/// A user's jobs.
-pub(super) fn user_key(user_id: &str) -> String {
-    format!("agent-host:{QUEUE}:user:{user_id}")
-}
-
-/// What was known of a job that is cancelled.
-fn cancelled_key(job_id: &str) -> String {
-    format!("agent-host:{QUEUE}:cancelled:{job_id}")
-}
-
 impl OwnScripts {
-    pub(super) fn new(keys: QueueKeys, lease: Duration) -> Self {
+    pub(super) fn new(keys: QueueKeys, lease: Duration, kept_for: Duration) -> Self {
         Self {
             keys,
             lease,
+            kept_for,
             cancel: Script::new(include_str!("scripts/cancel.lua")),
             depth: Script::new(include_str!("scripts/depth.lua")),
             heartbeat: Script::new(include_str!("scripts/heartbeat.lua")),
-            number_claim: Script::new(include_str!("scripts/number_claim.lua")),
             read: Script::new(include_str!("scripts/read.lua")),
             reclaim_stalled: Script::new(include_str!("scripts/reclaim_stalled.lua")),
         }
@@ -56,46 +47,48 @@ impl OwnScripts {
 
     /// Reads jobs. Answers a record or nothing for each.
     pub(super) fn read(&self, job_ids: &[&str]) -> ScriptInvocation<'_> {
+        let keys = &self.keys;
         let mut read = self.read.prepare_invoke();
-        self.add_states(&mut read);
-        read.arg(self.keys.key_prefix()).arg(cancelled_key("")).arg(job_ids.len()).arg(job_ids).arg(&FIELDS);
+        for key in [keys.completed(), keys.failed(), keys.delayed(), keys.prioritized()] {
+            read.key(key);
+        }
+        read.arg(keys.key_prefix()).arg(own_keys::cancelled("")).arg(CANCELLED);
+        read.arg(job_ids.len()).arg(job_ids).arg(&FIELDS);
         read
     }
 
     /// Cancels a job: for its owner, or for the worker who has stopped working on it.
     pub(super) fn cancel(&self, job_id: &str, worker: Option<&Claim>, now: u64) -> ScriptInvocation<'_> {
         let mut cancel = self.cancel.prepare_invoke();
-        self.add_states(&mut cancel);
-        cancel.key(self.keys.stalled()).key(self.keys.job_key(job_id)).key(self.lock_key(job_id));
-        cancel.key(cancelled_key(job_id)).key(cancel_request::key(job_id));
+        let keys = &self.keys;
+        for key in [keys.completed(), keys.failed(), keys.delayed(), keys.prioritized()] {
+            cancel.key(key);
+        }
+        for key in [keys.active(), keys.wait(), keys.paused(), keys.waiting_children()] {
+            cancel.key(key);
+        }
+        cancel.key(keys.stalled()).key(self.keys.job_key(job_id)).key(self.lock_key(job_id));
+        cancel.key(own_keys::cancelled(job_id)).key(own_keys::cancel_request(job_id));
         let token = worker.map_or("", |claim| &claim.token);
         cancel
             .arg(job_id)
             .arg(token)
             .arg(now)
-            .arg(KEPT_FOR.as_secs())
+            .arg(self.kept_for.as_secs())
             .arg(cancel_request::KEPT_FOR.as_secs());
-        cancel.arg(&FIELDS);
+        cancel.arg(CANCELLED).arg(&FIELDS);
         cancel
     }
 
-    /// Numbers the claim of a job that was just leased. Answers that number, and the attempt that is to be cancelled.
-    pub(super) fn number_claim(&self, job_id: &str) -> ScriptInvocation<'_> {
-        let mut number_claim = self.number_claim.prepare_invoke();
-        number_claim.key(self.keys.job_key(job_id)).key(cancel_request::key(job_id)).arg(CLAIMS);
-        number_claim
-    }
-
-    /// Puts the jobs of a worker's dead predecessors back to the queue, or all whose lease has expired. Answers
-    /// their number.
-    pub(super) fn reclaim_stalled(&self, worker: Option<&str>) -> ScriptInvocation<'_> {
+    /// Puts the jobs of a worker's dead predecessors back to the queue. Answers their number. Those whose lease has
+    /// expired are put back by whoever claims.
+    pub(super) fn reclaim_stalled(&self, worker: &str) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut reclaim_stalled = self.reclaim_stalled.prepare_invoke();
         for key in [keys.active(), keys.wait(), keys.prioritized(), keys.stalled(), keys.meta()] {
             reclaim_stalled.key(key);
         }
         reclaim_stalled.key(keys.marker()).key(keys.events());
-        let worker = worker.unwrap_or_default();
         reclaim_stalled.arg(keys.key_prefix()).arg(worker).arg(address_of(worker));
         reclaim_stalled.arg(millis(self.lease - stalled_after(self.lease)));
         reclaim_stalled
@@ -105,7 +98,7 @@ impl OwnScripts {
     pub(super) fn heartbeat(&self, claim: &Claim) -> ScriptInvocation<'_> {
         let mut heartbeat = self.heartbeat.prepare_invoke();
         heartbeat.key(self.lock_key(&claim.job_id)).key(self.keys.active()).key(self.keys.stalled());
-        heartbeat.key(cancel_request::key(&claim.job_id)).key(self.keys.job_key(&claim.job_id));
+        heartbeat.key(own_keys::cancel_request(&claim.job_id)).key(self.keys.job_key(&claim.job_id));
         heartbeat.arg(&claim.token).arg(millis(self.lease)).arg(&claim.job_id);
         heartbeat
     }
@@ -119,17 +112,6 @@ impl OwnScripts {
         }
         depth.arg(keys.key_prefix());
         depth
-    }
-
-    /// The sets and lists of all states that a job can be in.
-    fn add_states(&self, script: &mut ScriptInvocation<'_>) {
-        let keys = &self.keys;
-        for key in [keys.completed(), keys.failed(), keys.delayed(), keys.prioritized()] {
-            script.key(key);
-        }
-        for key in [keys.active(), keys.wait(), keys.paused(), keys.waiting_children()] {
-            script.key(key);
-        }
     }
 
     fn lock_key(&self, job_id: &str) -> String {

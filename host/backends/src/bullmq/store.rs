@@ -2,12 +2,14 @@
 //!
 //! What is done with them stands in a file for each concern, as methods of [`Store`].
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_core::ports::QueueError;
 use agent_core::ports::queue::QUEUE;
 use bullmq::QueueKeys;
 use redis::{FromRedisValue, ScriptInvocation};
+use tokio::time::Instant;
 
 use super::official_scripts::OfficialScripts;
 use super::own_scripts::OwnScripts;
@@ -17,6 +19,10 @@ use crate::redis::{QueryError, Redis};
 /// one waits for it.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How often a process that claims looks for stalled jobs, and so the longest wait for a new one: a job whose worker was
+/// killed is claimed again after a lease and this long.
+pub(super) const STALLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
 pub(super) struct Store {
     pub(super) redis: Redis,
     /// On this connection a command may block until there is a job.
@@ -24,19 +30,48 @@ pub(super) struct Store {
     pub(super) keys: QueueKeys,
     pub(super) official: OfficialScripts,
     pub(super) own: OwnScripts,
+    /// On this connection the stream of events is read.
+    pub(super) events: Redis,
+    /// When this process last stood for the election that `scripts/claim.lua` holds.
+    looked_for_stalled: Mutex<Option<Instant>>,
+    /// For how long what expires by itself is kept: lists of jobs, and that a job was cancelled.
+    pub(super) kept_for: Duration,
 }
 
 impl Store {
     /// The queue in that Redis, on connections of its own.
-    pub(super) fn new(redis: &Redis, lease: Duration) -> Self {
+    pub(super) fn new(redis: &Redis, lease: Duration, kept_for: Duration) -> Self {
         let keys = QueueKeys::new(QUEUE, None);
         Self {
             redis: redis.another(ANSWER_TIMEOUT),
             waiting: redis.another(ANSWER_TIMEOUT),
-            official: OfficialScripts::new(keys.clone(), lease),
-            own: OwnScripts::new(keys.clone(), lease),
+            events: redis.another(ANSWER_TIMEOUT),
+            looked_for_stalled: Mutex::default(),
+            official: OfficialScripts::new(keys.clone(), lease, kept_for),
+            own: OwnScripts::new(keys.clone(), lease, kept_for),
+            kept_for,
             keys,
         }
+    }
+
+    /// Whether it is time to look for stalled jobs again. Asked for each claim that is going to do so then.
+    pub(super) fn is_stalled_check_due(&self) -> bool {
+        let is_due = self.stalled_check_in().is_zero();
+        if is_due {
+            *self.looked_for_stalled() = Some(Instant::now());
+        }
+        is_due
+    }
+
+    /// In how long it is time to look for stalled jobs again.
+    pub(super) fn stalled_check_in(&self) -> Duration {
+        let last = *self.looked_for_stalled();
+        last.map_or(Duration::ZERO, |last| STALLED_CHECK_INTERVAL.saturating_sub(last.elapsed()))
+    }
+
+    /// Held for a few instructions, never across an await.
+    fn looked_for_stalled(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.looked_for_stalled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) async fn run<T: FromRedisValue + Send>(

@@ -16,11 +16,11 @@ use super::glob;
 /// Keeps results in memory.
 #[derive(Debug)]
 pub struct MemoryCache {
-    kept: Cache<String, Kept>,
+    kept: Cache<String, CachedResult>,
 }
 
 #[derive(Debug, Clone)]
-struct Kept {
+struct CachedResult {
     result: Arc<AgentResult>,
     bytes: u32,
     time_to_live: Duration,
@@ -29,7 +29,7 @@ struct Kept {
 impl MemoryCache {
     /// Keeps about as many results as fit into `most_bytes`, counted as JSON with their keys.
     pub fn new(most_bytes: u64) -> Self {
-        let kept = Cache::builder().max_capacity(most_bytes).weigher(|_, kept: &Kept| kept.bytes);
+        let kept = Cache::builder().max_capacity(most_bytes).weigher(|_, kept: &CachedResult| kept.bytes);
         Self { kept: kept.expire_after(OwnTime).build() }
     }
 }
@@ -49,7 +49,9 @@ impl ResultCache for MemoryCache {
         let mut bytes = Count(key.len());
         serde_json::to_writer(&mut bytes, &**result).map_err(|error| CacheError(error.to_string()))?;
         let bytes = u32::try_from(bytes.0).unwrap_or(u32::MAX);
-        self.kept.insert(key.to_owned(), Kept { result: Arc::clone(result), bytes, time_to_live }).await;
+        self.kept
+            .insert(key.to_owned(), CachedResult { result: Arc::clone(result), bytes, time_to_live })
+            .await;
         Ok(())
     }
 
@@ -67,15 +69,15 @@ impl ResultCache for MemoryCache {
 /// Every result says how long it is kept; one that replaces another begins anew.
 struct OwnTime;
 
-impl Expiry<String, Kept> for OwnTime {
-    fn expire_after_create(&self, _key: &String, kept: &Kept, _now: Instant) -> Option<Duration> {
+impl Expiry<String, CachedResult> for OwnTime {
+    fn expire_after_create(&self, _key: &String, kept: &CachedResult, _now: Instant) -> Option<Duration> {
         Some(kept.time_to_live)
     }
 
     fn expire_after_update(
         &self,
         _key: &String,
-        kept: &Kept,
+        kept: &CachedResult,
         _now: Instant,
         _left: Option<Duration>,
     ) -> Option<Duration> {

@@ -2,9 +2,11 @@
 
 mod cache;
 mod glob;
+mod idempotency;
 pub mod journal;
 mod rate_windows;
 
 pub use cache::MemoryCache;
+pub use idempotency::MemoryIdempotency;
 pub use journal::MemoryJournal;
 pub use rate_windows::MemoryWindows;

@@ -1,21 +1,27 @@
 //! MongoDB, to keep runs in a document store (`MONGODB_URL`).
 //!
-//! Two collections: `run_events`, the journals, and `run_records`. What makes an event or a record the only one
-//! of its kind is its `_id`, which every collection has an index of from its first moment: nothing has to be
-//! made before the first write, by one replica or by ten, and no replica can write where nothing is unique yet.
+//! Two collections: `run_events`, the journals, and `run_records`; a third, `sweeps`, has the lock under which old ones
+//! are removed. What makes an event or a record the only one of its kind is its `_id`, which every collection has an
+//! index of from its first moment: nothing has to be made before the first write, by one replica or by ten, and no replica can write where nothing is unique yet.
+//! The other indexes, of when runs ended and of their jobs, only find: they are made when they are first needed
+//! (`retention.rs`).
 
 mod documents;
 mod error;
 mod probe;
+mod retention;
 mod runs;
 mod writer;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::ports::HttpRecordings;
 use mongodb::options::{Acknowledgment, ClientOptions, ReadPreference, SelectionCriteria, WriteConcern};
 use mongodb::{Client, Database};
 
 pub use probe::MongoProbe;
+pub use retention::MongoRetention;
 pub use runs::MongoRuns;
 
 use crate::Writer;
@@ -70,6 +76,11 @@ impl MongoStore {
     /// The runs kept there, and what writes their events, which has to be run beside them.
     pub fn runs(&self) -> (MongoRuns, Writer) {
         runs::open(&self.database)
+    }
+
+    /// Removes runs that ended long ago. `recordings` has what their tools were answered over HTTP, if anything does.
+    pub fn retention(&self, recordings: Option<Arc<dyn HttpRecordings>>) -> MongoRetention {
+        MongoRetention::new(&self.database, recordings)
     }
 
     /// Asks whether the store answers.

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
-use agent_core::words::{Event, RunRecord};
+use agent_core::words::{Event, RunQuery, RunRecord};
 use async_trait::async_trait;
 use futures::TryStreamExt as _;
-use mongodb::bson::doc;
+use mongodb::bson::{DateTime, doc};
 use mongodb::{Collection, Database};
 
 use super::documents::{EventDocument, RecordDocument, events_of};
 use super::error::{answer, store_error};
+use super::retention::Indexes;
 use super::writer::{Append, Appended, BOUNDS, MongoWriter};
 use crate::Writer;
 use crate::group_commit::{Submitter, WriterEnded, channel};
@@ -21,6 +22,7 @@ pub struct MongoRuns {
     events: Collection<EventDocument>,
     records: Collection<RecordDocument>,
     appends: Submitter<Append, Appended>,
+    indexes: Indexes,
 }
 
 /// The runs of a database, and the writer of their events.
@@ -33,7 +35,7 @@ pub(super) fn open(database: &Database) -> (MongoRuns, Writer) {
         let writer = writer.clone();
         async move { writer.run().await }
     };
-    (MongoRuns { events, records, appends }, Writer::new(writing))
+    (MongoRuns { events, records, appends, indexes: Indexes::default() }, Writer::new(writing))
 }
 
 #[async_trait]
@@ -75,6 +77,31 @@ impl RunStore for MongoRuns {
 
     async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {
         let found = answer(self.records.find_one(doc! { "_id": run_id }).into_future()).await?;
+        Ok(found.map(RunRecord::from))
+    }
+
+    async fn list(&self, wanted: &RunQuery<'_>) -> Result<Vec<RunRecord>, JournalError> {
+        self.indexes.ensure(&self.records).await?;
+        let mut matching = doc! {};
+        if let Some(user_id) = wanted.user_id {
+            matching.insert("user_id", user_id);
+        }
+        if let Some((end, id)) = wanted.after {
+            let end = DateTime::from_system_time(end);
+            let earlier = doc! { "finished_at": { "$lt": end } };
+            matching.insert("$or", [earlier, doc! { "finished_at": end, "_id": { "$lt": id } }]);
+        }
+        let reading = async {
+            let found = self.records.find(matching).sort(doc! { "finished_at": -1, "_id": -1 });
+            found.limit(i64::from(wanted.limit)).await?.try_collect::<Vec<_>>().await
+        };
+        Ok(answer(reading).await?.into_iter().map(RunRecord::from).collect())
+    }
+
+    async fn find_by_job(&self, job_id: &str, user_id: &str) -> Result<Option<RunRecord>, JournalError> {
+        self.indexes.ensure(&self.records).await?;
+        let theirs = self.records.find_one(doc! { "job_id": job_id, "user_id": user_id });
+        let found = answer(theirs.sort(doc! { "finished_at": -1 }).into_future()).await?;
         Ok(found.map(RunRecord::from))
     }
 }

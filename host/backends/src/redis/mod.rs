@@ -1,4 +1,5 @@
-//! Redis: cached results, rate windows and a probe over one shared connection; what tools keep, over one of its own.
+//! Redis: cached results, rate windows, idempotency keys and a probe over one shared connection; what tools keep, over one
+//! of its own.
 //!
 //! What becomes of a call while Redis is away is decided in four places, each for what it alone knows:
 //!
@@ -20,14 +21,20 @@ mod cache;
 mod circuit_breaker;
 mod connection;
 mod error;
+mod idempotency;
 mod key_value;
 mod probe;
 mod rate_windows;
+mod server_check;
+mod server_settings;
 
 pub use cache::RedisCache;
 pub use connection::{AddressError, Redis};
+pub use idempotency::RedisIdempotency;
 pub use key_value::RedisKeyValues;
 pub use probe::RedisProbe;
 pub use rate_windows::RedisWindows;
+pub use server_check::RedisCheck;
+pub use server_settings::RedisUse;
 
 pub(crate) use error::QueryError;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::error::describe;
+use super::error::{describe, is_about_a_write};
 use super::{SqlPool, answer};
 use crate::Writer;
 use crate::group_commit::{Batches, Bounds, ByteSize, Submitter, WriterEnded, channel};
@@ -55,30 +55,31 @@ async fn commit_all<W: Write>(pool: SqlPool, batches: Arc<Batches<W, Outcome<W>>
     }
 }
 
+/// Commits all, if need be in parts: a write that the database refuses must not fail the others, so a refused batch is
+/// halved until the writes to blame stand alone. A database that is gone fails all that are left.
 async fn commit_batch<W: Write>(pool: &SqlPool, writes: &[W]) -> Vec<Outcome<W>> {
-    let mut error = match answer(W::commit(pool, writes)).await {
-        Ok(answers) => return answers.into_iter().map(Ok).collect(),
-        Err(error) => error,
-    };
     let mut outcomes = Vec::with_capacity(writes.len());
-    // A write that the database refuses must not fail the others.
-    while is_refusal(&error) && writes.len() > 1 && outcomes.len() < writes.len() {
-        match answer(W::commit(pool, &writes[outcomes.len()..=outcomes.len()])).await {
+    // The parts that are left, the next one last.
+    let mut parts = vec![writes];
+    while let Some(part) = parts.pop() {
+        match answer(W::commit(pool, part)).await {
             Ok(answers) => outcomes.extend(answers.into_iter().map(Ok)),
-            Err(refusal) => {
-                outcomes.push(Err(CommitError(describe(&refusal))));
-                error = refusal;
+            Err(error) if is_about_a_write(&error) => {
+                if part.len() > 1 {
+                    let (first, second) = part.split_at(part.len() / 2);
+                    parts.extend([second, first]);
+                } else {
+                    outcomes.push(Err(CommitError(describe(&error))));
+                }
+            }
+            Err(error) => {
+                let gone = CommitError(describe(&error));
+                outcomes.resize_with(writes.len(), || Err(gone.clone()));
+                return outcomes;
             }
         }
     }
-    // A database that is gone fails all that are left.
-    let gone = CommitError(describe(&error));
-    outcomes.resize_with(writes.len(), || Err(gone.clone()));
     outcomes
-}
-
-fn is_refusal(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::Database(_) | sqlx::Error::Encode(_))
 }
 
 #[cfg(test)]

@@ -16,6 +16,25 @@ pub(super) fn describe(error: &sqlx::Error) -> String {
     }
 }
 
+/// Whether a database refuses because of what is to be written, so that other writes may pass. What else it says is about
+/// itself: its disk is full, it shuts down, its tables are missing.
+pub(super) fn is_about_a_write(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Encode(_) => true,
+        sqlx::Error::Database(error) => {
+            let code = error.code().unwrap_or_default();
+            if error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() {
+                // Constraints, triggers included; too long; of another type.
+                code.parse::<i32>().is_ok_and(|code| matches!(code & 0xff, 18..=20))
+            } else {
+                // Data, constraints, exceptions raised by triggers, limits of a row.
+                ["22", "23", "54", "P0"].iter().any(|class| code.starts_with(class))
+            }
+        }
+        _ => false,
+    }
+}
+
 fn describe_refusal(error: &dyn DatabaseError) -> String {
     let code = error.code().unwrap_or_else(|| "unknown".into());
     let meaning = if error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() {
@@ -55,6 +74,7 @@ fn meaning_in_postgres(code: &str) -> Option<&'static str> {
         "42P01" => "the database has not been prepared: its tables are missing",
         "53100" => "the disk is full",
         "53300" => "the database has too many connections",
+        "57014" => "the statement took longer than the database lets it",
         "57P01" | "57P02" | "57P03" => "the database is shutting down or starting",
         _ => return None,
     })

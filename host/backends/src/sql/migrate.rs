@@ -4,10 +4,10 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Connection as _, SqlSafeStr as _};
 
 use super::error::describe;
-use super::{SqlPool, Sqlite};
+use super::{Postgres, SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 5] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 11] = [
     (
         1,
         "runs and jobs",
@@ -37,6 +37,42 @@ const MIGRATIONS: [(i64, &str, &str, &str); 5] = [
         "submitters of jobs",
         include_str!("../../migrations/postgres/0005_submitters_of_jobs.sql"),
         include_str!("../../migrations/sqlite/0005_submitters_of_jobs.sql"),
+    ),
+    (
+        6,
+        "tool versions",
+        include_str!("../../migrations/postgres/0006_tool_versions.sql"),
+        include_str!("../../migrations/sqlite/0006_tool_versions.sql"),
+    ),
+    (
+        7,
+        "http recordings",
+        include_str!("../../migrations/postgres/0007_http_recordings.sql"),
+        include_str!("../../migrations/sqlite/0007_http_recordings.sql"),
+    ),
+    (
+        9,
+        "indexes of open jobs",
+        include_str!("../../migrations/postgres/0009_indexes_of_open_jobs.sql"),
+        include_str!("../../migrations/sqlite/0009_indexes_of_open_jobs.sql"),
+    ),
+    (
+        10,
+        "retention",
+        include_str!("../../migrations/postgres/0010_retention.sql"),
+        include_str!("../../migrations/sqlite/0010_retention.sql"),
+    ),
+    (
+        11,
+        "idempotency keys",
+        include_str!("../../migrations/postgres/0011_idempotency_keys.sql"),
+        include_str!("../../migrations/sqlite/0011_idempotency_keys.sql"),
+    ),
+    (
+        12,
+        "webhooks",
+        include_str!("../../migrations/postgres/0012_webhooks.sql"),
+        include_str!("../../migrations/sqlite/0012_webhooks.sql"),
     ),
 ];
 
@@ -84,15 +120,35 @@ impl SqlPool {
     }
 }
 
-/// On a connection of its own: the migrator's advisory lock ends with it, also when a migration fails.
-async fn migrate_postgres(pool: &sqlx::PgPool) -> Result<(), MigrateError> {
-    let mut connection = pool.acquire().await?.detach();
-    let migrated = migrator(|(version, name, sql, _)| (version, name, sql))
-        .run_direct(None, &mut connection, false)
-        .await;
-    let closed = connection.close().await;
-    migrated?;
-    Ok(closed?)
+/// On a connection of its own, to the server itself. All in one transaction, whose lock ends with it: the migrator's own
+/// lock belongs to a session, and behind a pooler nobody knows whose that is.
+async fn migrate_postgres(pool: &Postgres) -> Result<(), MigrateError> {
+    let mut connection = pool.connect_directly().await?;
+    let mut transaction = connection.begin().await?;
+    let database: String =
+        sqlx::query_scalar("SELECT current_database()").fetch_one(&mut *transaction).await?;
+    let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(lock_id(&database));
+    lock.execute(&mut *transaction).await?;
+    migrator(|(version, name, sql, _)| (version, name, sql))
+        .set_locking(false)
+        .run_direct(None, &mut *transaction, false)
+        .await?;
+    transaction.commit().await?;
+    Ok(connection.close().await?)
+}
+
+/// The lock that the migrator itself takes, by which programs of earlier releases wait for this one.
+fn lock_id(database: &str) -> i64 {
+    const POLYNOMIAL: u32 = 0xedb8_8320;
+    let crc = database.bytes().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(
+            crc ^ u32::from(byte),
+            |crc, _| {
+                if crc & 1 == 1 { (crc >> 1) ^ POLYNOMIAL } else { crc >> 1 }
+            },
+        )
+    });
+    0x3d32_ad9e * i64::from(!crc)
 }
 
 /// All in one transaction that keeps other writers out from its beginning: the migrator has no lock of its own

@@ -5,40 +5,51 @@
 
 mod commit;
 mod error;
+mod http_recordings;
+mod idempotency;
 mod key_value;
 mod migrate;
+mod pooler;
+mod postgres;
 mod probe;
 mod queue;
+mod retention;
 mod runs;
+mod server_check;
+mod server_settings;
 mod sqlite;
 mod text_columns;
+mod time_limit;
+mod tool_versions;
+mod transaction;
+mod webhooks;
 
-use std::io::ErrorKind;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::TryFutureExt as _;
-use sqlx::Connection as _;
-use sqlx::pool::PoolOptions;
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
-use tokio::time::timeout;
 
+pub use http_recordings::SqlHttpRecordings;
+pub use idempotency::SqlIdempotency;
 pub use key_value::SqlKeyValues;
 pub use migrate::SetupError;
+pub use postgres::Postgres;
 pub use probe::SqlProbe;
 pub use queue::SqlQueue;
+pub use retention::SqlRetention;
 pub use runs::SqlRuns;
+pub use server_check::PostgresCheck;
 pub use sqlite::Sqlite;
+pub use tool_versions::SqlToolVersions;
+pub use webhooks::SqlWebhooks;
 
-/// Most connections of one process (interface, Limits, "Database pool").
-const MOST_CONNECTIONS: u32 = 20;
+use time_limit::in_time;
 
-/// How long a connection may be idle before it is closed (interface, Limits, "Database pool").
-const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How long getting a connection may take (interface, Limits, "Database pool").
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The settings that name the database, for what is said about their values.
+const URL: &str = "DATABASE_URL";
+const DIRECT_URL: &str = "DATABASE_DIRECT_URL";
 
 /// How long the database may take to answer until it counts as gone. Less than a lease, so that a worker hears
 /// of it while it holds its job.
@@ -48,61 +59,101 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub enum SqlPool {
     /// PostgreSQL.
-    Postgres(PgPool),
+    Postgres(Postgres),
     /// SQLite.
     Sqlite(Sqlite),
 }
 
 /// An address that names no database. It is not quoted: it may hold a password. A file's path does not.
 #[derive(Debug, thiserror::Error)]
-#[error("DATABASE_URL cannot be used: {0}")]
-pub struct AddressError(String);
+#[error("{variable} cannot be used: {reason}")]
+pub struct AddressError {
+    variable: &'static str,
+    reason: String,
+}
 
-/// Asks the pool of either database for what changes nothing. The expression is a future of a `Result`, and is
-/// compiled for each.
+/// Asks PostgreSQL, in a loop: again when a kept connection was dead and the statement's repetition is allowed.
+macro_rules! on_postgres {
+    ($pool:expr, $repeat:ident, $db:ident => $query:expr) => {
+        loop {
+            let mut borrowed = match $pool.acquire($crate::sql::postgres::Repeat::$repeat).await {
+                Ok(borrowed) => borrowed,
+                Err(error) => break Err(error),
+            };
+            let $db = borrowed.connection();
+            let answer = $query.await;
+            if let $crate::sql::postgres::Settled::Done(answer) =
+                borrowed.settle(answer, $crate::sql::postgres::Repeat::$repeat)
+            {
+                break answer;
+            }
+        }
+    };
+}
+
+/// Asks either database. The expression is a future of a `Result`, and is compiled for each.
+macro_rules! asking {
+    ($pool:expr, $repeat:ident, $sqlite:ident, $db:ident => $query:expr) => {
+        match $pool {
+            $crate::sql::SqlPool::Postgres(postgres) => {
+                let asked = async { $crate::sql::on_postgres!(postgres, $repeat, $db => $query) };
+                $crate::sql::answer(asked).await
+            }
+            $crate::sql::SqlPool::Sqlite(pools) => {
+                let $db = pools.$sqlite();
+                $crate::sql::answer($query).await
+            }
+        }
+    };
+}
+
+/// Asks for what changes nothing.
 macro_rules! reading {
     ($pool:expr, $db:ident => $query:expr) => {
-        match $pool {
-            $crate::sql::SqlPool::Postgres($db) => $crate::sql::answer($query).await,
-            $crate::sql::SqlPool::Sqlite(pools) => {
-                let $db = pools.readers();
-                $crate::sql::answer($query).await
-            }
-        }
+        $crate::sql::asking!($pool, Allowed, readers, $db => $query)
     };
 }
 
-/// The same for what changes something.
+/// Asks for a change that is not made twice.
 macro_rules! writing {
     ($pool:expr, $db:ident => $query:expr) => {
-        match $pool {
-            $crate::sql::SqlPool::Postgres($db) => $crate::sql::answer($query).await,
-            $crate::sql::SqlPool::Sqlite(pools) => {
-                let $db = pools.writer();
-                $crate::sql::answer($query).await
-            }
-        }
+        $crate::sql::asking!($pool, Forbidden, writer, $db => $query)
     };
 }
 
-use {reading, writing};
+/// Asks for a change that may be made twice: the second time it changes nothing, or what it answers then does no harm.
+macro_rules! rewriting {
+    ($pool:expr, $db:ident => $query:expr) => {
+        $crate::sql::asking!($pool, Allowed, writer, $db => $query)
+    };
+}
+
+use {asking, on_postgres, reading, rewriting, writing};
 
 impl SqlPool {
     /// A pool for `postgres://…`. Nothing is connected yet: a database that is down at start-up is a matter
     /// of health, not of configuration.
     pub fn postgres(url: &str) -> Result<Self, AddressError> {
-        let options = PgConnectOptions::from_str(url).map_err(unusable)?;
-        let pool = pool_options().after_release(|connection, _| Box::pin(is_alive(connection)));
-        Ok(Self::Postgres(pool.connect_lazy_with(options)))
+        Self::postgres_with(url, None)
+    }
+
+    /// The same through a pooler: `direct` is the address of the server behind it, where migrations take their lock and
+    /// the queue listens.
+    pub fn postgres_with(url: &str, direct: Option<&str>) -> Result<Self, AddressError> {
+        let parse =
+            |url: &str, variable| PgConnectOptions::from_str(url).map_err(|error| unusable(variable, error));
+        let direct = direct.map(|direct| parse(direct, DIRECT_URL)).transpose()?;
+        Ok(Self::Postgres(Postgres::new(parse(url, URL)?, direct)))
     }
 
     /// A pool for `sqlite://path`, whose file is created if absent. Its folder has to be there, and this process has
     /// to be able to write in both: neither mends itself while the service waits.
     pub fn sqlite(url: &str) -> Result<Self, AddressError> {
-        let options = SqliteConnectOptions::from_str(url).map_err(unusable)?;
+        let options = SqliteConnectOptions::from_str(url).map_err(|error| unusable(URL, error))?;
         // One in memory has no file. That is not told by the options.
         if !url.contains(":memory:") && !url.contains("mode=memory") {
-            sqlite::check_path(options.get_filename()).map_err(AddressError)?;
+            let checked = sqlite::check_path(options.get_filename());
+            checked.map_err(|reason| AddressError { variable: URL, reason })?;
         }
         Ok(Self::Sqlite(Sqlite::new(options)))
     }
@@ -120,37 +171,17 @@ impl SqlPool {
     }
 }
 
-fn pool_options<D: sqlx::Database>() -> PoolOptions<D> {
-    PoolOptions::new()
-        .max_connections(MOST_CONNECTIONS)
-        .idle_timeout(IDLE_TIMEOUT)
-        .acquire_timeout(CONNECT_TIMEOUT)
-}
-
-/// Asked of every connection that comes back. One whose network swallows everything would never come back
-/// otherwise, and twenty of them would be the whole pool.
-async fn is_alive(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    in_time(CONNECT_TIMEOUT, connection.ping()).await.map(|()| true)
-}
-
 /// The answer, if it comes in time.
 async fn answer<T>(query: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
     in_time(ANSWER_TIMEOUT, query).await
 }
 
-async fn in_time<T>(
-    patience: Duration,
-    query: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, sqlx::Error> {
-    let too_late = || Err(sqlx::Error::Io(ErrorKind::TimedOut.into()));
-    timeout(patience, query).await.unwrap_or_else(|_elapsed| too_late())
-}
-
-fn unusable(error: sqlx::Error) -> AddressError {
-    AddressError(match error {
+fn unusable(variable: &'static str, error: sqlx::Error) -> AddressError {
+    let reason = match error {
         sqlx::Error::Configuration(reason) => reason.to_string(),
         _ => "it is not an address of a database".into(),
-    })
+    };
+    AddressError { variable, reason }
 }
 
 /// A time as columns have it: milliseconds since 1970.

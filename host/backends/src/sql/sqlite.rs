@@ -13,13 +13,28 @@ use sqlx::pool::PoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqliteSynchronous};
 use tokio::time::{Instant, sleep};
 
-use super::{IDLE_TIMEOUT, MOST_CONNECTIONS, pool_options};
+use super::answer;
+
+/// Most connections of one process (interface, Limits, "Database pool").
+const MOST_CONNECTIONS: u32 = 20;
+
+/// How long a connection may be idle before it is closed (interface, Limits, "Database pool").
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long getting a connection may take (interface, Limits, "Database pool").
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a writer waits for its turn, and for another process that writes.
 const TURN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How soon switching to the write-ahead log is tried again.
 const SWITCH_PAUSE: Duration = Duration::from_millis(10);
+
+/// What `PRAGMA auto_vacuum` answers for a file whose free pages can be given back.
+const INCREMENTAL: i64 = 2;
+
+/// Gives 1,000 pages back, which are 4 MB.
+const VACUUM_SOME: &str = "PRAGMA incremental_vacuum(1000)";
 
 /// The connections to one file. Clones are the same connections.
 #[derive(Debug, Clone)]
@@ -49,8 +64,10 @@ impl Sqlite {
                 Box::pin(async move { Ok(is_usable) })
             })
             .connect_lazy_with(options.clone());
-        let readers = pool_options()
+        let readers = PoolOptions::new()
             .max_connections(MOST_CONNECTIONS - 1)
+            .idle_timeout(IDLE_TIMEOUT)
+            .acquire_timeout(CONNECT_TIMEOUT)
             .test_before_acquire(false)
             .connect_lazy_with(options);
         Self { readers, writer }
@@ -71,11 +88,37 @@ impl Sqlite {
     pub(super) async fn switch_to_write_ahead_log(&self) -> Result<(), sqlx::Error> {
         let deadline = Instant::now() + TURN_TIMEOUT;
         loop {
-            match sqlx::query("PRAGMA journal_mode = WAL").execute(&self.writer).await {
+            match self.try_switch().await {
                 Err(error) if is_locked(&error) && Instant::now() < deadline => sleep(SWITCH_PAUSE).await,
-                switched => return switched.map(drop),
+                switched => return switched,
             }
         }
+    }
+
+    /// In a new file, pages that become free can be given back to the disk. That is decided before anything is written
+    /// to it, the switch included, and asked of a file that has pages it would be a write of every connection.
+    async fn try_switch(&self) -> Result<(), sqlx::Error> {
+        let mut connection = self.writer.acquire().await?;
+        let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await?;
+        if pages == 0 {
+            sqlx::query("PRAGMA auto_vacuum = INCREMENTAL").execute(&mut *connection).await?;
+        }
+        sqlx::query("PRAGMA journal_mode = WAL").execute(&mut *connection).await.map(drop)
+    }
+
+    /// Gives pages that are free back to the disk, some at a time because nobody else writes meanwhile. True when there
+    /// are more. A file that an older version made keeps its pages and uses them again.
+    pub(super) async fn give_back_room(&self) -> Result<bool, sqlx::Error> {
+        answer(async {
+            let mode: i64 = sqlx::query_scalar("PRAGMA auto_vacuum").fetch_one(&self.writer).await?;
+            if mode != INCREMENTAL {
+                return Ok(false);
+            }
+            sqlx::query(VACUUM_SOME).execute(&self.writer).await?;
+            let free: i64 = sqlx::query_scalar("PRAGMA freelist_count").fetch_one(&self.writer).await?;
+            Ok(free > 0)
+        })
+        .await
     }
 
     pub(super) async fn close(&self) {
@@ -159,7 +202,7 @@ mod tests {
     async fn a_full_disk_is_said_to_be_full_and_costs_nothing_that_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let file = SqliteConnectOptions::new().filename(folder.path().join("small.db"));
-        let pool = SqlPool::Sqlite(Sqlite::new(file.clone().pragma("max_page_count", "40")));
+        let pool = SqlPool::Sqlite(Sqlite::new(file.clone().pragma("max_page_count", "100")));
         pool.migrate().await.unwrap();
         let (runs, writing) = SqlRuns::new(pool.clone());
         let event = Event::from(says(&"x".repeat(10_000)));

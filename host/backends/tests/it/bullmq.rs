@@ -21,7 +21,7 @@ mod queue {
 }
 
 /// Long enough for a test on a busy machine, short enough to wait for.
-const LEASE: Duration = Duration::from_secs(2);
+pub(crate) const LEASE: Duration = Duration::from_secs(2);
 
 async fn open_queue() -> Bench {
     let server = Redis::start().await;
@@ -29,36 +29,36 @@ async fn open_queue() -> Bench {
     Bench { queue: open(), peer: open(), lease: LEASE, _guard: Box::new(server) }
 }
 
-async fn start() -> (Redis, BullQueue) {
+pub(crate) async fn start() -> (Redis, BullQueue) {
     let server = Redis::start().await;
     let queue = BullQueue::open_with_lease(&server.url(), LEASE).unwrap();
     (server, queue)
 }
 
 /// The same queue as BullMQ's official port has it.
-async fn official(server: &Redis) -> Queue {
+pub(crate) async fn official(server: &Redis) -> Queue {
     let connection = RedisConnectionOptions::new().url(server.url());
     Queue::with_options(QUEUE, QueueOptions::new().connection(connection)).await.unwrap()
 }
 
 /// Somebody else who has the store open.
-async fn connect(server: &Redis) -> MultiplexedConnection {
+pub(crate) async fn connect(server: &Redis) -> MultiplexedConnection {
     redis::Client::open(server.url()).unwrap().get_multiplexed_async_connection().await.unwrap()
 }
 
-fn data(query: &str) -> JobData {
+pub(crate) fn data(query: &str) -> JobData {
     JobData::new(query, "u1")
 }
 
-async fn claim_next(queue: &BullQueue) -> Claim {
+pub(crate) async fn claim_next(queue: &BullQueue) -> Claim {
     queue.claim("worker", PATIENCE).await.unwrap().expect("a job to take")
 }
 
-fn completed(json: &str) -> AttemptEnd {
+pub(crate) fn completed(json: &str) -> AttemptEnd {
     AttemptEnd::Completed(RawValue::from_string(json.into()).unwrap())
 }
 
-async fn status(queue: &BullQueue, id: &str) -> JobStatus {
+pub(crate) async fn status(queue: &BullQueue, id: &str) -> JobStatus {
     queue.read(id).await.unwrap().expect("the job is there").status
 }
 
@@ -244,7 +244,7 @@ async fn a_job_is_not_lost_with_a_caller_who_does_not_wait_for_it() {
 #[tokio::test]
 async fn what_was_claimed_for_nobody_is_released_when_the_queue_closes() {
     let (server, queue) = start().await;
-    let peer = BullQueue::new(&backends::redis::Redis::open(&server.url()).unwrap());
+    let peer = BullQueue::new(&backends::redis::Redis::open(&server.url()).unwrap(), None);
     let id = queue.add(&data("q")).await.unwrap();
     let mut taking = Box::pin(queue.claim("worker", PATIENCE));
     // Until Redis has given the job out. Should it be in our hands by then, there is nothing to be tested.
@@ -303,7 +303,7 @@ async fn a_queue_whose_redis_is_away_fails_and_works_again_when_it_is_back() {
 #[tokio::test]
 async fn a_job_is_added_once_though_the_connection_died_unnoticed() {
     let mut server = Redis::start().await;
-    let queue = BullQueue::new(&backends::redis::Redis::open(&server.url()).unwrap());
+    let queue = BullQueue::new(&backends::redis::Redis::open(&server.url()).unwrap(), None);
     queue.add(&data("q")).await.unwrap();
     server.pause().await;
     server.resume().await;

@@ -3,13 +3,20 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bullmq;
+mod bullmq_commands;
 mod contract;
 mod memory;
 mod mongo;
+mod pooler;
 mod redis;
 mod redis_key_values;
+mod redis_retention;
 mod sql;
 mod sql_commits;
+mod sql_connections;
 mod sql_key_values;
 mod sql_queue;
+mod sql_retention;
 mod sql_setup;
+mod sql_tool_versions;
+mod store_checks;

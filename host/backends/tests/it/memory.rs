@@ -1,11 +1,18 @@
 //! The stores that live in the process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use agent_core::testing::TestKeyValues;
-use backends::memory::{MemoryCache, MemoryWindows};
+use agent_core::ports::{
+    IdempotencyKey, IdempotencyStore as _, KeyBounds, KeyClaim, KeyTerms, ToolVersions as _,
+};
+use agent_core::testing::{TestKeyValues, TestToolVersions};
+use async_trait::async_trait;
+use backends::memory::{MemoryCache, MemoryIdempotency, MemoryWindows};
 
 use crate::contract::cache::result;
+use crate::contract::idempotency;
+use crate::contract::tool_versions::{BehindTheStore, DAMAGED, component};
 
 mod cache {
     crate::contract::cache::test_all!(super::open_cache);
@@ -15,9 +22,72 @@ mod rates {
     crate::contract::rates::test_all!(super::open_windows);
 }
 
+mod keys {
+    crate::contract::idempotency::test_all!(super::open_keys);
+}
+
+async fn open_keys() -> idempotency::Bench {
+    let keys = MemoryIdempotency::new(KeyBounds { keys: 1000, bytes: 1 << 20 });
+    let store = Arc::new(keys.with_bounds(idempotency::BOUNDS));
+    idempotency::Bench { peer: Arc::clone(&store) as _, store, _guard: Box::new(()) }
+}
+
+#[tokio::test]
+async fn keys_of_all_callers_together_are_bounded() {
+    let keys = MemoryIdempotency::new(KeyBounds { keys: 10, bytes: 100 });
+    let callers = ["u1", "u2", "u3", "u4"];
+    let key = |caller| IdempotencyKey { caller, key: "k", request: "r" };
+    for caller in callers {
+        keys.claim(key(caller), "o1", KeyTerms::default()).await.unwrap();
+        assert_eq!(keys.answer(key(caller), "o1", &[7; 40]).await, Ok(true));
+    }
+    let mut known = vec![];
+    for caller in callers {
+        let other = IdempotencyKey { request: "other", ..key(caller) };
+        known.push(keys.claim(other, "o2", KeyTerms::default()).await == Ok(KeyClaim::OtherRequest));
+    }
+    assert_eq!(known, [false, false, true, true], "40 bytes each, 100 in all");
+}
+
 /// What other crates test with promises what the stores do.
 mod key_value {
     crate::contract::key_value::test_all!(super::open_values);
+}
+
+mod tool_versions {
+    crate::contract::tool_versions::test_all!(super::open_versions);
+}
+
+struct Behind(Arc<TestToolVersions>);
+
+#[async_trait]
+impl BehindTheStore for Behind {
+    async fn damage(&self) {
+        self.0.damage(DAMAGED);
+    }
+
+    async fn an_hour_passes(&self) {
+        self.0.put_forward(Duration::from_secs(3600));
+    }
+}
+
+async fn open_versions() -> crate::contract::tool_versions::Bench {
+    let store = Arc::new(TestToolVersions::default());
+    let behind = Box::new(Behind(store.clone()));
+    crate::contract::tool_versions::Bench { peer: store.clone(), store, behind }
+}
+
+#[tokio::test]
+async fn the_versions_of_tests_fail_on_demand() {
+    let store = TestToolVersions::default();
+    store.switch.fail(true);
+    crate::contract::tool_versions::check_unavailable(&store).await;
+    store.switch.fail(false);
+    assert_eq!(store.revision().await.unwrap(), 0);
+    store.keep("sha256:a", &component(b"1", None)).await.unwrap();
+    assert_eq!(store.digests().into_iter().collect::<Vec<_>>(), ["sha256:a"]);
+    store.lose("sha256:a");
+    assert_eq!(store.component("sha256:a").await.unwrap(), None);
 }
 
 async fn open_values() -> crate::contract::key_value::Bench {

@@ -5,16 +5,32 @@ use std::time::SystemTime;
 
 use agent_core::ports::{Epoch, Journal as _, JournalError, Probe as _, RunStore as _};
 use agent_core::testing::{asks_for, says};
-use agent_core::words::{Event, RunOutcome, RunRecord, Usage};
+use agent_core::words::{Event, FailureKind, RunOutcome, RunRecord, Usage};
 use backends::mongo::{MongoRuns, MongoStore};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use test_servers::{Mongo, Proxy, Task, eventually};
 
+use crate::contract::retention as retained;
 use crate::contract::runs::Bench;
 
 mod runs {
     crate::contract::runs::test_all!(super::open_runs);
+}
+
+mod retention {
+    crate::contract::retention::test_all!(super::open_retention);
+}
+
+async fn open_retention() -> retained::Bench {
+    let server = Mongo::start().await;
+    let (here, there) = (Replica::open(&server.url()).await, Replica::open(&server.url()).await);
+    retained::Bench {
+        store: Arc::new(here.store.retention(None)),
+        peer: Arc::new(there.store.retention(None)),
+        things: Box::new(retained::RunThings(Arc::new(here.runs.clone()))),
+        _guard: Box::new((here, there, server)),
+    }
 }
 
 async fn open_runs() -> Bench {
@@ -62,6 +78,7 @@ fn record(id: &str) -> RunRecord {
             error: "the model refused".into(),
             iterations: 0,
             usage: Usage::default(),
+            kind: FailureKind::Internal,
         },
     }
 }

@@ -1,5 +1,6 @@
 //! Redis: cache, rate windows and probe, also while it is away.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::JobQueue as _;
@@ -7,11 +8,12 @@ use agent_core::ports::{Probe as _, RateWindows as _, ResultCache as _, Window, 
 use agent_core::words::JobData;
 use backends::bullmq::BullQueue;
 use backends::memory::MemoryCache;
-use backends::redis::{Redis, RedisCache, RedisProbe, RedisWindows};
+use backends::redis::{Redis, RedisCache, RedisIdempotency, RedisProbe, RedisWindows};
 use proptest::test_runner::{Config, TestRunner};
 use test_servers::eventually;
 
 use crate::contract::cache::result;
+use crate::contract::idempotency;
 
 mod cache {
     crate::contract::cache::test_all!(super::open_cache);
@@ -19,6 +21,10 @@ mod cache {
 
 mod rates {
     crate::contract::rates::test_all!(super::open_windows);
+}
+
+mod keys {
+    crate::contract::idempotency::test_all!(super::open_keys);
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -32,6 +38,15 @@ async fn open_cache() -> crate::contract::cache::Bench {
 async fn open_windows() -> crate::contract::rates::Bench {
     let server = test_servers::Redis::start().await;
     (Box::new(RedisWindows::new(Redis::open(&server.url()).unwrap())), Box::new(server))
+}
+
+async fn open_keys() -> idempotency::Bench {
+    let server = test_servers::Redis::start().await;
+    let open = || {
+        let keys = RedisIdempotency::new(Redis::open(&server.url()).unwrap());
+        Arc::new(keys.with_bounds(idempotency::BOUNDS))
+    };
+    idempotency::Bench { store: open(), peer: open(), _guard: Box::new(server) }
 }
 
 /// Somebody else who has the store open.
@@ -57,7 +72,7 @@ async fn a_redis_that_is_away_does_not_hold_up_the_start_and_is_found_when_it_is
 async fn what_a_probe_finds_out_opens_the_queue_as_well() {
     let mut server = test_servers::Redis::start().await;
     let redis = Redis::open(&server.url()).unwrap();
-    let (probe, queue) = (RedisProbe(redis.clone()), BullQueue::new(&redis));
+    let (probe, queue) = (RedisProbe(redis.clone()), BullQueue::new(&redis, None));
     let job = JobData::new("q", "u");
     queue.add(&job).await.unwrap();
     for _ in 0..3 {

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use backends::sql::{SqlPool, SqlQueue, SqlRuns};
+use backends::sql::{SqlHttpRecordings, SqlIdempotency, SqlPool, SqlQueue, SqlRuns, SqlWebhooks};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 use test_servers::{Postgres, Task};
 use tokio::sync::Mutex;
 
-use crate::contract::{queue, runs};
+use crate::contract::{http_recordings, idempotency, queue, runs, webhooks};
 
 /// Short enough to wait for, long enough for a slow machine to renew it in time.
 const LEASE: Duration = Duration::from_secs(2);
@@ -30,6 +30,38 @@ mod sqlite {
         crate::contract::key_value::test_all!(super::open_values);
     }
 
+    mod tool_versions {
+        crate::contract::tool_versions::test_all!(super::open_versions);
+    }
+
+    mod http_recordings {
+        crate::contract::http_recordings::test_all!(super::open_recordings);
+    }
+
+    mod retention_of_runs {
+        crate::contract::retention::test_all!(super::open_retained_runs);
+    }
+
+    mod retention_of_jobs {
+        crate::contract::retention::test_all!(super::open_retained_jobs);
+    }
+
+    async fn open_retained_runs() -> crate::contract::retention::Bench {
+        crate::sql_retention::open_runs(Database::sqlite()).await
+    }
+
+    async fn open_retained_jobs() -> crate::contract::retention::Bench {
+        crate::sql_retention::open_jobs(Database::sqlite()).await
+    }
+
+    mod idempotency {
+        crate::contract::idempotency::test_all!(super::open_keys);
+    }
+
+    mod webhooks {
+        crate::contract::webhooks::test_all!(super::open_webhooks);
+    }
+
     async fn open_runs() -> crate::contract::runs::Bench {
         super::open_runs(Database::sqlite()).await
     }
@@ -40,6 +72,22 @@ mod sqlite {
 
     async fn open_values() -> crate::contract::key_value::Bench {
         crate::sql_key_values::open_values(Database::sqlite()).await
+    }
+
+    async fn open_versions() -> crate::contract::tool_versions::Bench {
+        crate::sql_tool_versions::open_versions(Database::sqlite()).await
+    }
+
+    async fn open_recordings() -> crate::contract::http_recordings::Bench {
+        super::open_recordings(Database::sqlite()).await
+    }
+
+    async fn open_keys() -> crate::contract::idempotency::Bench {
+        super::open_keys(Database::sqlite()).await
+    }
+
+    async fn open_webhooks() -> crate::contract::webhooks::Bench {
+        super::open_webhooks(Database::sqlite()).await
     }
 }
 
@@ -58,6 +106,38 @@ mod postgres {
         crate::contract::key_value::test_all!(super::open_values);
     }
 
+    mod tool_versions {
+        crate::contract::tool_versions::test_all!(super::open_versions);
+    }
+
+    mod http_recordings {
+        crate::contract::http_recordings::test_all!(super::open_recordings);
+    }
+
+    mod retention_of_runs {
+        crate::contract::retention::test_all!(super::open_retained_runs);
+    }
+
+    mod retention_of_jobs {
+        crate::contract::retention::test_all!(super::open_retained_jobs);
+    }
+
+    async fn open_retained_runs() -> crate::contract::retention::Bench {
+        crate::sql_retention::open_runs(Database::postgres().await).await
+    }
+
+    async fn open_retained_jobs() -> crate::contract::retention::Bench {
+        crate::sql_retention::open_jobs(Database::postgres().await).await
+    }
+
+    mod idempotency {
+        crate::contract::idempotency::test_all!(super::open_keys);
+    }
+
+    mod webhooks {
+        crate::contract::webhooks::test_all!(super::open_webhooks);
+    }
+
     async fn open_runs() -> crate::contract::runs::Bench {
         super::open_runs(Database::postgres().await).await
     }
@@ -68,6 +148,22 @@ mod postgres {
 
     async fn open_values() -> crate::contract::key_value::Bench {
         crate::sql_key_values::open_values(Database::postgres().await).await
+    }
+
+    async fn open_versions() -> crate::contract::tool_versions::Bench {
+        crate::sql_tool_versions::open_versions(Database::postgres().await).await
+    }
+
+    async fn open_recordings() -> crate::contract::http_recordings::Bench {
+        super::open_recordings(Database::postgres().await).await
+    }
+
+    async fn open_keys() -> crate::contract::idempotency::Bench {
+        super::open_keys(Database::postgres().await).await
+    }
+
+    async fn open_webhooks() -> crate::contract::webhooks::Bench {
+        super::open_webhooks(Database::postgres().await).await
     }
 }
 
@@ -138,6 +234,34 @@ async fn open_runs(database: Database) -> runs::Bench {
     let (runs, writing) = open_runs_of(&database).await;
     let (peer, writing_of_peer) = open_runs_of(&database).await;
     runs::Bench { runs, peer, _guard: Box::new((writing, writing_of_peer, database)) }
+}
+
+async fn open_recordings(database: Database) -> http_recordings::Bench {
+    let pools = [database.pool(), database.pool()];
+    for pool in &pools {
+        pool.migrate().await.unwrap();
+    }
+    let [store, peer] = pools.map(|pool| Arc::new(SqlHttpRecordings::new(pool)));
+    http_recordings::Bench { store, peer, _guard: Box::new(database) }
+}
+
+async fn open_keys(database: Database) -> idempotency::Bench {
+    let pools = [database.pool(), database.pool()];
+    for pool in &pools {
+        pool.migrate().await.unwrap();
+    }
+    let [store, peer] =
+        pools.map(|pool| Arc::new(SqlIdempotency::new(pool).with_bounds(idempotency::BOUNDS)));
+    idempotency::Bench { store, peer, _guard: Box::new(database) }
+}
+
+async fn open_webhooks(database: Database) -> webhooks::Bench {
+    let pools = [database.pool(), database.pool()];
+    for pool in &pools {
+        pool.migrate().await.unwrap();
+    }
+    let [outbox, peer] = pools.map(|pool| Arc::new(SqlWebhooks::new(pool)));
+    webhooks::Bench { outbox, peer, _guard: Box::new(database) }
 }
 
 async fn open_queue(database: Database) -> queue::Bench {

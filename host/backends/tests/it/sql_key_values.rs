@@ -23,7 +23,7 @@ async fn open_values_of(database: &Database) -> Arc<SqlKeyValues> {
     Arc::new(SqlKeyValues::new(pool))
 }
 
-async fn number(database: &Database, sql: &'static str) -> i64 {
+pub(crate) async fn number(database: &Database, sql: &'static str) -> i64 {
     match database {
         Database::Sqlite(_) => {
             let mut connection = SqliteConnection::connect(&database.url()).await.unwrap();

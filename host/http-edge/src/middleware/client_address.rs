@@ -1,6 +1,6 @@
 //! Who is calling: the socket's address, or what the proxies that we trust say of it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use axum::extract::ConnectInfo;
 use http::{HeaderMap, HeaderName, Request};
@@ -10,6 +10,20 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// The caller's address, an extension of the request. Absent when the service is not behind a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClientAddress(pub(crate) IpAddr);
+
+impl ClientAddress {
+    /// As whom a caller of that address is counted. IPv6 callers own whole networks, so a /56 counts as one caller
+    /// (decisions, "Client address"). Callers without an address, who do not come through a socket, are one caller.
+    pub(crate) fn key(address: Option<Self>) -> String {
+        match address.map(|Self(address)| address.to_canonical()) {
+            Some(IpAddr::V4(address)) => format!("ip:{address}"),
+            Some(IpAddr::V6(address)) => {
+                format!("ip:{}/56", Ipv6Addr::from_bits(address.to_bits() >> 72 << 72))
+            }
+            None => "ip:unknown".into(),
+        }
+    }
+}
 
 /// Finds the address and notes it on the request.
 pub(crate) fn note<B>(mut request: Request<B>, trusted_proxies: usize) -> Request<B> {
@@ -53,6 +67,18 @@ mod tests {
         }
         let request = note(request, trusted_proxies);
         request.extensions().get::<ClientAddress>().unwrap().0.to_string()
+    }
+
+    #[test]
+    fn callers_are_told_apart_by_address_or_by_network() {
+        let key = |text: &str| ClientAddress::key(Some(ClientAddress(text.parse().unwrap())));
+        assert_eq!(key("192.0.2.1"), "ip:192.0.2.1");
+        assert_eq!(key("::ffff:192.0.2.1"), "ip:192.0.2.1");
+        assert_eq!(key("2001:db8:0:100::1"), "ip:2001:db8:0:100::/56");
+        assert_eq!(key("2001:db8:0:1ff::9"), "ip:2001:db8:0:100::/56");
+        assert_eq!(key("2001:db8:0:200::1"), "ip:2001:db8:0:200::/56");
+        assert_eq!(key("::1"), "ip:::/56");
+        assert_eq!(ClientAddress::key(None), "ip:unknown");
     }
 
     #[test]

@@ -18,7 +18,9 @@ type IsText = fn(StatusCode, Version, &HeaderMap, &Extensions) -> bool;
 pub(crate) fn layer() -> CompressionLayer<And<SizeAbove, IsText>> {
     let is_text: IsText = |_, _, headers, _| {
         let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
-        content_type.starts_with(b"application/json") || content_type.starts_with(b"text/")
+        // Events are sent one by one, and a compressor holds them back.
+        let is_stream = content_type.starts_with(b"text/event-stream");
+        content_type.starts_with(b"application/json") || (content_type.starts_with(b"text/") && !is_stream)
     };
     CompressionLayer::new().compress_when(SizeAbove::new(LEAST_BYTES).and(is_text))
 }

@@ -5,9 +5,9 @@ use std::fmt::{self, Display, Write};
 /// Displays something without the characters that end a line, move a cursor or turn the reading direction,
 /// and without more than `limit` bytes of it: nobody can forge a line or flood the log with one.
 #[derive(Debug)]
-pub(super) struct LogText<T> {
-    pub(super) text: T,
-    pub(super) limit: usize,
+pub(crate) struct LogText<T> {
+    pub(crate) text: T,
+    pub(crate) limit: usize,
 }
 
 impl<T: Display> Display for LogText<T> {

@@ -14,7 +14,7 @@ pub(crate) fn layer() -> CatchPanicLayer<fn(Box<dyn Any + Send>) -> Response> {
 }
 
 /// A bug of ours: the client learns nothing of it (interface, Errors), the log learns its text.
-fn answer_panic(payload: Box<dyn Any + Send>) -> Response {
+pub(crate) fn answer_panic(payload: Box<dyn Any + Send>) -> Response {
     let text = match payload.downcast::<String>() {
         Ok(formatted) => *formatted,
         Err(payload) => payload.downcast::<&str>().map_or_else(|_| "no text".into(), |text| (*text).into()),

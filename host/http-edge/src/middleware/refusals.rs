@@ -18,13 +18,14 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version};
 
 use crate::answer;
+use crate::openapi::Refused;
 use crate::origins::{Hosts, Origin, Origins};
 
 /// Set by browsers, and no page can set it.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The methods of all routes.
-const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, DELETE");
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE");
 
 /// How long browsers keep the answer to a preflight, in seconds: the longest that Chromium accepts.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
@@ -49,20 +50,35 @@ enum Refusal {
     OtherOrigin,
 }
 
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
+impl Refusal {
+    fn status_and_text(self) -> (StatusCode, &'static str) {
         match self {
-            Self::NoHost => answer::fail(StatusCode::BAD_REQUEST, "Bad request", self),
-            Self::StrangeHost | Self::OtherOrigin => answer::fail(StatusCode::FORBIDDEN, "Forbidden", self),
-            Self::TransferCoding => {
-                let mut response =
-                    answer::fail(StatusCode::NOT_IMPLEMENTED, "Transfer coding not supported", self);
-                // Where such a body ends is not known (RFC 9112, section 6.1).
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                response
-            }
+            Self::NoHost => (StatusCode::BAD_REQUEST, "Bad request"),
+            Self::StrangeHost | Self::OtherOrigin => (StatusCode::FORBIDDEN, "Forbidden"),
+            Self::TransferCoding => (StatusCode::NOT_IMPLEMENTED, "Transfer coding not supported"),
         }
     }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let (status, text) = self.status_and_text();
+        let mut response = answer::fail(status, text, self);
+        if self == Self::TransferCoding {
+            // Where such a body ends is not known (RFC 9112, section 6.1).
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+/// What any route's request may be refused for, for the document.
+pub(crate) fn documented() -> impl Iterator<Item = Refused> {
+    [Refusal::NoHost, Refusal::StrangeHost, Refusal::TransferCoding].into_iter().map(|refusal| {
+        let (status, text) = refusal.status_and_text();
+        let closes = (refusal == Refusal::TransferCoding).then_some(CONNECTION);
+        Refused { headers: closes.into_iter().collect(), ..Refused::text(status, text) }
+    })
 }
 
 impl Rules {

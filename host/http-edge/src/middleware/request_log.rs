@@ -41,6 +41,11 @@ impl RequestUser {
     pub(crate) fn set(&self, user: &str) {
         let _known_before = self.0.set(user.into());
     }
+
+    /// Nobody before the token was verified, and when it was not.
+    pub(crate) fn get(&self) -> Option<&str> {
+        self.0.get().map(|user| &**user)
+    }
 }
 
 /// The service behind this layer.
@@ -170,7 +175,7 @@ impl Line {
         let path = LogText { text: self.uri.path(), limit: 512 };
         let request_id = self.request_id.as_ref().map(display);
         let client = self.client.map(|ClientAddress(address)| display(address));
-        let user_id = self.user.0.get().map(|text| display(LogText { text, limit: 256 }));
+        let user_id = self.user.get().map(|text| display(LogText { text, limit: 256 }));
         let error = error.map(|text| display(LogText { text, limit: 4096 }));
         let trace_id = self.trace.map(|trace| display(format!("{:032x}", trace.trace_id)));
         let span_id = self.trace.map(|trace| display(format!("{:016x}", trace.span_id)));

@@ -2,7 +2,7 @@
 //! ignored, whatever they hold.
 
 use agent_core::words::{MOST_CHOSEN_TOOLS, Options};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// What a caller asks.
 #[derive(Debug, PartialEq)]
@@ -41,6 +41,29 @@ pub(super) fn read_request(body: Value) -> Result<InvokeRequest, InputError> {
     Ok(InvokeRequest { input, options: Options { tools, ..Options::default() } })
 }
 
+/// What [`read_request`] takes, by name.
+pub(super) fn schema() -> (&'static str, Value) {
+    let schema = json!({
+        "type": "object", "required": ["input"], "description": "What the agent is asked.",
+        "properties": {
+            "input": {
+                "type": "string", "minLength": 1, "description": "The user's text. The body's limit bounds it.",
+                "examples": ["What is 6 * 7?"],
+            },
+            // Without a type: what is no object is ignored.
+            "options": {
+                "description": "What is chosen for this run.", "examples": [{ "tools": ["calculate"] }],
+                "properties": { "tools": {
+                    "type": "array", "maxItems": MOST_CHOSEN_TOOLS, "items": { "type": "string" },
+                    "description": "Names of the only tools that the run has. Without it the run has all of them.",
+                    "examples": [["calculate"]],
+                } },
+            },
+        },
+    });
+    ("InvokeRequest", schema)
+}
+
 fn read_tools(tools: &Value) -> Result<Vec<String>, InputError> {
     let names = tools.as_array().filter(|names| names.len() <= MOST_CHOSEN_TOOLS).ok_or(InputError::Tools)?;
     names.iter().map(|name| name.as_str().map(str::to_owned).ok_or(InputError::Tools)).collect()
@@ -48,8 +71,6 @@ fn read_tools(tools: &Value) -> Result<Vec<String>, InputError> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn tools(options: &Value) -> Result<Option<Vec<String>>, InputError> {

@@ -1,36 +1,50 @@
-//! `POST /agent/invoke`: `{input, options?}` in, `{result}` out.
+//! `POST /agent/invoke`: `{input, options?}` in, `{result}` out, or a stream of events for whoever accepts one.
 
 use std::sync::Arc;
 
 use agent_core::policy::Ask;
 use axum::extract::State;
 use axum::response::Response;
-use http::StatusCode;
-use serde::Serialize;
+use http::{HeaderMap, StatusCode};
 
 use super::error::Error;
-use super::input::{InvokeRequest, read_request};
+use super::events;
+use super::input::{self, InvokeRequest, read_request};
+use super::success::Success;
 use crate::answer;
 use crate::body::Payload;
 use crate::dependencies::{RouteState, VariantA};
+use crate::events::accepts_events;
 use crate::json;
 use crate::middleware::request_id::RequestId;
-use crate::result_json::ResultBody;
+use crate::openapi::{Operation, tags};
 
-/// The handler may be dropped at any await when the client goes away; the run stops with it.
+pub(super) fn describe() -> Operation {
+    Operation::new("invokeAgent", tags::AGENT, "Run the agent and wait for its result")
+        .about(
+            "The run stops when the client goes away, unless it is streamed (`Accept: text/event-stream`).",
+        )
+        .request_id()
+        .body(input::schema())
+        .answers::<Success<'static>>(StatusCode::OK, "The result")
+        .begins_stream()
+        .refuses(Error::documented())
+        .once(Error::of_keys())
+}
+
+/// The handler may be dropped at any await when the client goes away; the run stops with it, unless it is streamed.
 pub(super) async fn invoke_agent(
     State(edge): State<Arc<RouteState<VariantA>>>,
     request_id: RequestId,
+    headers: HeaderMap,
     payload: Payload,
 ) -> Result<Response, Error> {
     let body = payload.read(&edge.settings).await?;
     let InvokeRequest { input, options } = read_request(json::parse(&body)?)?;
     let ask = Ask { options, ..Ask::new(request_id.to_string(), input) };
+    if let Some(streams) = edge.variant.streams.as_ref().filter(|_| accepts_events(&headers)) {
+        return events::stream(streams, &headers, ask).await;
+    }
     let answer = edge.variant.invoke.invoke(ask).await?;
-    Ok(answer::json(StatusCode::OK, &Success { result: ResultBody::from(&*answer.result) }))
-}
-
-#[derive(Serialize)]
-struct Success<'a> {
-    result: ResultBody<'a>,
+    Ok(answer::json(StatusCode::OK, &Success::from(&*answer.result)))
 }

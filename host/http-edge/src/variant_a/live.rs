@@ -4,9 +4,26 @@
 use axum::Extension;
 use axum::response::IntoResponse;
 use http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::answer::{self, RoutineAnswer};
+use crate::openapi::{Operation, tags};
+
+/// That the process answers.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Liveness)]
+struct Report {
+    /// Always the same.
+    #[schema(example = "ok")]
+    status: &'static str,
+}
+
+pub(super) fn describe() -> Operation {
+    Operation::new("reportLiveness", tags::HEALTH, "Whether the process answers")
+        .answers::<Report>(StatusCode::OK, "It does")
+}
 
 pub(super) async fn report_liveness() -> impl IntoResponse {
-    (Extension(RoutineAnswer), answer::json_bytes(StatusCode::OK, r#"{"status":"ok"}"#))
+    (Extension(RoutineAnswer), answer::json(StatusCode::OK, &Report { status: "ok" }))
 }

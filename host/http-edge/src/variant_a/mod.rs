@@ -2,21 +2,40 @@
 //! not in here.
 
 mod error;
+mod events;
 mod input;
 mod invoke;
 mod live;
 mod ready;
+mod success;
 
 use std::sync::Arc;
 
-use axum::Router;
-use axum::routing::{get, post};
+use axum::response::IntoResponse as _;
+use axum::routing::post;
+use tower::layer::layer_fn;
 
 use crate::dependencies::{RouteState, VariantA};
+use crate::middleware::client_address::ClientAddress;
+use crate::middleware::idempotency::{Idempotent, Manner};
+use crate::openapi::Routes;
+use error::Error;
 
-pub(crate) fn routes() -> Router<Arc<RouteState<VariantA>>> {
-    Router::new()
-        .route("/agent/invoke", post(invoke::invoke_agent))
-        .route("/health/live", get(live::report_liveness))
-        .route("/health/ready", get(ready::report_readiness))
+/// Keys are counted per address: there are no users.
+const MANNER: Manner = Manner {
+    caller: |request| ClientAddress::key(request.extensions().get().copied()),
+    refuse: |refusal| Error::from(refusal).into_response(),
+    render: |answer, _production| answer,
+    production: true,
+};
+
+pub(crate) fn routes(state: &RouteState<VariantA>) -> Routes<Arc<RouteState<VariantA>>> {
+    let (keys, settings) = (state.idempotency.clone(), state.settings);
+    let once = layer_fn(move |inner| Idempotent::new(inner, keys.clone(), settings, MANNER));
+    Routes::new()
+        .method("post", "/agent/invoke", post(invoke::invoke_agent).layer(once), invoke::describe())
+        .get("/agent/runs/{run_id}/events", events::follow_run, events::describe_stream())
+        .post("/agent/runs/{run_id}/cancel", events::cancel_run, events::describe_cancel())
+        .get("/health/live", live::report_liveness, live::describe())
+        .get("/health/ready", ready::report_readiness, ready::describe())
 }

@@ -3,17 +3,28 @@
 use std::sync::Arc;
 
 use agent_core::health::{Check, check_all};
-use agent_core::ports::ProbeError;
+use agent_core::ports::{ProbeError, StoreWarning};
 use axum::Extension;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use http::StatusCode;
 use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
 use crate::answer::{self, Failure, RoutineAnswer};
 use crate::dependencies::{RouteState, VariantA};
 use crate::health_log::Unhealthy;
+use crate::openapi::{Operation, tags};
 use crate::readiness::{ToolsReport, not_prepared};
+
+pub(super) fn describe() -> Operation {
+    Operation::new("reportReadiness", tags::HEALTH, "Whether requests should be sent here")
+        .answers::<Report<'static>>(StatusCode::OK, "Every check passed")
+        .answers::<Report<'static>>(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "A check failed, or the service is going away",
+        )
+}
 
 pub(super) async fn report_readiness(State(edge): State<Arc<RouteState<VariantA>>>) -> impl IntoResponse {
     let mut checks = check_all(&edge.variant.probes, edge.settings.probe_time_limit).await;
@@ -30,7 +41,9 @@ pub(super) async fn report_readiness(State(edge): State<Arc<RouteState<VariantA>
     if preparing.first {
         checks.push(Check { name: "tools", outcome: Err(not_prepared(&preparing)) });
     }
-    let report = Report::new(&checks, ToolsReport::of(&*edge.variant.toolbox));
+    checks.extend(edge.readiness.unfit_stores());
+    let stores = edge.readiness.store_warnings();
+    let report = Report::new(&checks, stores, ToolsReport::of(&*edge.variant.toolbox));
     let status = if report.healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut response = answer::json(status, &report);
     if !report.healthy {
@@ -39,32 +52,61 @@ pub(super) async fn report_readiness(State(edge): State<Arc<RouteState<VariantA>
     (Extension(RoutineAnswer), response)
 }
 
-/// The report of the interface, "Readiness and health report (Variant A)", and one field more when there is
-/// something to say in it.
-#[derive(Serialize)]
+/// Whether requests should be sent here, and why not (interface, "Readiness and health report (Variant A)"), and two fields
+/// more when there is something to say in them.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ReadinessReport)]
 struct Report<'a> {
+    /// Whether every check passed.
+    #[schema(example = true)]
     healthy: bool,
+    /// The same as a word: `healthy` or `unhealthy`.
+    #[schema(example = "healthy")]
     status: &'static str,
+    /// What each check came to, by its name: `llm`, `database`, …
     #[serde(serialize_with = "as_map")]
+    #[schema(value_type = std::collections::BTreeMap<String, CheckResult<'static>>)]
     checks: &'a [Check],
+    /// Settings of the stores under which the service promises less.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stores: Vec<StoreWarning>,
+    /// Files that do not serve, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     tools: Option<ToolsReport>,
 }
 
 impl<'a> Report<'a> {
-    fn new(checks: &'a [Check], tools: Option<ToolsReport>) -> Self {
+    fn new(checks: &'a [Check], stores: Vec<StoreWarning>, tools: Option<ToolsReport>) -> Self {
         // "healthy is true exactly when no check has failed" (interface, States).
         let healthy = checks.iter().all(|check| check.outcome.is_ok());
-        Self { healthy, status: if healthy { "healthy" } else { "unhealthy" }, checks, tools }
+        Self { healthy, status: if healthy { "healthy" } else { "unhealthy" }, checks, stores, tools }
     }
 }
 
-/// A check's result as clients see it: untagged, because the two shapes have nothing but `healthy` in common.
-#[derive(Serialize)]
+/// What a check came to.
+#[derive(Serialize, ToSchema)]
 #[serde(untagged)]
+#[schema(as = CheckOutcome)]
 enum CheckResult<'a> {
-    Passed { healthy: bool, status: &'static str },
-    Failed { healthy: bool, error: &'a str },
+    /// It passed.
+    Passed {
+        /// True.
+        #[schema(example = true)]
+        healthy: bool,
+        /// `healthy`.
+        #[schema(example = "healthy")]
+        status: &'static str,
+    },
+    /// It failed.
+    Failed {
+        /// False.
+        #[schema(example = false)]
+        healthy: bool,
+        /// Why.
+        #[schema(example = "the database does not answer")]
+        error: &'a str,
+    },
 }
 
 fn as_map<S: Serializer>(checks: &[Check], serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,33 +1,54 @@
-//! `POST /api/agent`: `{query, options?}` in, the agent's result out.
+//! `POST /api/agent`: `{query, options?}` in, the agent's result out, or a stream of events for whoever accepts one.
 
-use agent_core::policy::{Answer, Ask, InvokeError};
+use agent_core::policy::{Answer, Ask, InvokeError, RateCheck};
 use agent_core::words::Options;
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use http::StatusCode;
-use serde::Serialize;
+use http::{HeaderMap, StatusCode};
 
 use super::auth::Caller;
 use super::error::Error;
-use super::schema;
 use super::state::Shared;
+use super::success::Success;
+use super::{documented, events, request_schema, schema};
 use crate::answer;
 use crate::body::Payload;
 use crate::dependencies::VariantB;
+use crate::events::accepts_events;
 use crate::middleware::request_id::RequestId;
-use crate::result_json::ResultBody;
+use crate::openapi::{Operation, tags};
 
-/// The handler may be dropped at any await when the client goes away; the run stops with it.
+pub(super) fn describe() -> Operation {
+    Operation::new("askAgent", tags::AGENT, "Run the agent and wait for its result")
+        .about(
+            "The run stops when the client goes away, unless it is streamed (`Accept: text/event-stream`). Equal questions \
+             share one run and its result for an hour, unless `RESULT_CACHE` is `off`.",
+        )
+        .request_id()
+        .body(request_schema::agent_request())
+        .answers::<Success<'static>>(StatusCode::OK, "The result")
+        .begins_stream()
+        .refuses(documented::bodies().chain(documented::runs()))
+        .refuses(documented::rows([Error::TooManyStreams]))
+}
+
+/// The handler may be dropped at any await when the client goes away; the run stops with it, unless it is streamed.
 pub(super) async fn invoke_agent(
     State(edge): State<Shared>,
     caller: Caller,
     request_id: RequestId,
+    (headers, rate_check): (HeaderMap, Option<Extension<RateCheck>>),
     payload: Payload,
 ) -> Result<Response, Error> {
     let body = schema::read_json(payload, &edge.settings).await?;
     let request = schema::read_agent_request(body)?;
-    let answer = ask(&edge.variant, &caller, &request_id, request.query, request.options).await?;
-    Ok(show(&answer))
+    let ask = ask_of(&caller, &request_id, request.query, request.options);
+    let ask = Ask { rate_check: rate_check.map(|Extension(check)| check), ..ask };
+    if let Some(streams) = edge.variant.streams.as_ref().filter(|_| accepts_events(&headers)) {
+        return events::stream(&edge, streams, &headers, ask).await;
+    }
+    Ok(show(&edge.variant.invoke.invoke(ask).await?))
 }
 
 /// Runs the agent on behalf of that user.
@@ -38,22 +59,15 @@ pub(super) async fn ask(
     query: String,
     options: Options,
 ) -> Result<Answer, InvokeError> {
-    let ask = Ask { principal: caller.principal(), options, ..Ask::new(request_id.to_string(), query) };
-    variant.invoke.invoke(ask).await
+    variant.invoke.invoke(ask_of(caller, request_id, query, options)).await
+}
+
+fn ask_of(caller: &Caller, request_id: &RequestId, query: String, options: Options) -> Ask {
+    Ask { principal: caller.principal(), options, ..Ask::new(request_id.to_string(), query) }
 }
 
 /// "The response body is the agent result object itself", with `cached` beside its fields when results are
 /// kept (interface, "Invocation response (Variant B)").
 pub(super) fn show(answer: &Answer) -> Response {
-    #[derive(Serialize)]
-    struct Success<'a> {
-        #[serde(flatten)]
-        result: ResultBody<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cached: Option<bool>,
-    }
-    answer::json(
-        StatusCode::OK,
-        &Success { result: ResultBody::from(&*answer.result), cached: answer.cached },
-    )
+    answer::json(StatusCode::OK, &Success::from(answer))
 }

@@ -1,8 +1,8 @@
-//! The middlewares around everything under `/api/`, in the order in which a request meets them:
+//! The middlewares around everything under `/api/` and under `/admin/`, in the order in which a request meets them:
 //!
 //! ```text
 //! surround      rate_limit::report → error::render → refusals → panic guard
-//! authenticate    auth::identify → rate_limit::limit → auth::require → panic guard → handler
+//! authenticate    auth::identify → rate_limit::limit → auth::require → idempotency → panic guard → handler
 //! ```
 //!
 //! The inner row is around the routes alone. A request that none of them answers (no such path, no such method, refused)
@@ -16,14 +16,38 @@ use tower::ServiceBuilder;
 use tower::layer::layer_fn;
 use tower::util::{MapRequestLayer, MapResponseLayer};
 
+use super::auth::Caller;
+use super::error::Error;
+use super::rate_limit::Counting;
 use super::state::Shared;
-use super::{auth, error, rate_limit};
+use super::{auth, documented, error, rate_limit};
 use crate::middleware::guard::Guard;
+use crate::middleware::idempotency::{Idempotent, Manner};
 use crate::middleware::panic_guard;
 use crate::middleware::refusals::Rules;
+use crate::openapi::{Described, Operation};
+use crate::stack;
+
+/// What is said of every route in it.
+pub(super) fn describe(route: Described) -> Described {
+    let is_post = route.is_post();
+    route.map(|operation| {
+        let operation = if is_post { operation.once(documented::keys()) } else { operation };
+        describe_operation(operation)
+    })
+}
+
+fn describe_operation(operation: Operation) -> Operation {
+    let of_users = operation.refuses(documented::limits()).headers(&rate_limit::OF_USERS);
+    stack::describe(of_users.wants_token(&[]).refuses(documented::tokens()))
+        .headers(&rate_limit::OF_ADDRESSES)
+}
 
 /// Surrounds the routes and what answers when there is none.
-pub(super) fn surround(routes: Router<Shared>, state: &Shared, rules: Rules) -> Router<Shared> {
+pub(super) fn surround<S>(routes: Router<S>, state: &Shared, rules: Rules) -> Router<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
     let production = state.variant.production;
     routes.layer(
         ServiceBuilder::new()
@@ -42,10 +66,30 @@ pub(super) fn surround(routes: Router<Shared>, state: &Shared, rules: Rules) -> 
     )
 }
 
+/// As [`authenticate`], for routes that wait themselves for the check that they have as an extension.
+pub(super) fn authenticate_beside<S>(routes: Router<S>, state: &Shared) -> Router<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
+    surround_routes(routes, state, Counting::Beside)
+}
+
 /// Surrounds the routes that are there by now: their handlers see only requests of an authenticated [`auth::Caller`]
 /// within its rate limit. What has to know the caller before the handler does goes behind `auth::require`.
-pub(super) fn authenticate(routes: Router<Shared>, state: &Shared) -> Router<Shared> {
+pub(super) fn authenticate<S>(routes: Router<S>, state: &Shared) -> Router<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
+    surround_routes(routes, state, Counting::Before)
+}
+
+fn surround_routes<S>(routes: Router<S>, state: &Shared, counting: Counting) -> Router<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
     let edge = state.clone();
+    let (keys, settings, manner) =
+        (state.idempotency.clone(), state.settings, manner(state.variant.production));
     routes.route_layer(
         ServiceBuilder::new()
             // Verifies the token without refusing anything. That costs no I/O, and so both windows are one round trip.
@@ -53,15 +97,31 @@ pub(super) fn authenticate(routes: Router<Shared>, state: &Shared) -> Router<Sha
                 auth::identify(request, &edge.variant.tokens)
             }))
             // Counts the request. Outside the refusal of tokens: an address whose window is full hears of that only.
-            .layer(from_fn_with_state(state.clone(), rate_limit::limit))
+            .layer(from_fn_with_state((state.clone(), counting), rate_limit::limit))
             // Refuses a request without a valid token.
             .layer(layer_fn(|inner| {
                 Guard::new(inner, |request: &mut Request| {
                     auth::require(request).err().map(IntoResponse::into_response)
                 })
             }))
+            // Answers a request that was carried out under its idempotency key before. Inside the rate limit, in which such
+            // a request counts like any other.
+            .layer(layer_fn(move |inner| Idempotent::new(inner, keys.clone(), settings, manner)))
             .layer(MapResponseLayer::new(IntoResponse::into_response as fn(_) -> Response))
             // Turns a panic of the handler into an answer. Inside the rate limit, whose headers it carries as well.
             .layer(panic_guard::layer()),
     )
+}
+
+/// Idempotency keys are counted per user.
+fn manner(production: bool) -> Manner {
+    Manner {
+        caller: |request| {
+            let caller = request.extensions().get().map(Caller::id);
+            caller.map(|id| format!("user:{id}")).unwrap_or_default()
+        },
+        refuse: |refusal| Error::from(refusal).into_response(),
+        render: error::render,
+        production,
+    }
 }

@@ -1,7 +1,8 @@
 //! Authentication: the bearer token of a request, and the [`Caller`] that handlers take as an argument.
 //!
 //! There are two steps, because the rate limit stands between them: [`identify`] verifies the token and refuses nothing,
-//! [`require`] refuses. A handler that takes a [`Caller`] answers nobody else.
+//! [`require`] refuses. [`require_admin`] also refuses whoever is no administrator. A handler that takes a [`Caller`]
+//! answers nobody else.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -113,6 +114,15 @@ pub(super) fn require<B>(request: &mut Request<B>) -> Result<(), Error> {
         }
         Some(Identity::BadToken(error)) => Err(Error::Token(error)),
         Some(Identity::NoToken) | None => Err(Error::NoToken),
+    }
+}
+
+/// Passes a request whose [`Caller`] is an administrator. It stands behind [`require`].
+pub(super) fn require_admin<B>(request: &Request<B>) -> Result<(), Error> {
+    match request.extensions().get::<Caller>() {
+        Some(caller) if caller.is_admin() => Ok(()),
+        Some(_) => Err(Error::NotAdmin),
+        None => Err(Error::NoToken),
     }
 }
 

@@ -5,15 +5,30 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::auth::Caller;
 use super::error::Error;
-use super::parameters;
 use super::state::Shared;
+use super::validation_issue::Issue;
+use super::{documented, parameters};
 use crate::answer;
+use crate::openapi::{Operation, tags};
 
-#[derive(Serialize)]
+pub(super) fn describe() -> Operation {
+    Operation::new("invalidateCache", tags::CACHE, "Forget kept results")
+        .parameter(parameters::describe_pattern())
+        .answers::<Invalidated>(StatusCode::OK, "How many were forgotten")
+        .wants_token(&["admin"])
+        .refuses(documented::parameters(Issue::required("string", &["pattern"])))
+        .refuses(documented::rows([Error::NotAdmin]).chain(documented::stores()))
+}
+
+/// What an invalidation came to.
+#[derive(Serialize, ToSchema)]
 struct Invalidated {
+    /// Results that are forgotten.
+    #[schema(example = 3)]
     deleted: u64,
 }
 

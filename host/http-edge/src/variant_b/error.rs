@@ -3,7 +3,7 @@
 //! Handlers and middlewares return an [`Error`]; [`render`] gives it its body in one place, which knows whether this is
 //! production. Two rows of the interface are missing, because nothing here raises what they name: `UnauthorizedError`
 //! (a missing token is the 401 with an empty body) and, beside the body that is not JSON, `ValidationError` (the
-//! schema's 400 has a list).
+//! schema's 400 has a list). What only the admin API refuses has its texts in `admin/refusal.rs`.
 
 #[cfg(test)]
 mod tests;
@@ -15,16 +15,20 @@ use std::time::Duration;
 use agent_core::driver::RunError;
 use agent_core::error_chain::ErrorChain;
 use agent_core::policy::InvokeError;
-use agent_core::ports::{CacheError, ClusterError, ModelError, QueueError};
+use agent_core::ports::{AdminError, CacheError, ClusterError, ModelError, QueueError, WebhookError};
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderValue, StatusCode};
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, StatusCode};
+use serde_json::{Value, json};
 
+use super::admin::refusal::Refusal;
 use super::timestamp::whole_seconds;
 use super::validation_issue::{Issue, Issues};
 use crate::answer::{self, Failure};
-use crate::body::BodyError;
+use crate::body::{ACCEPTED_CODINGS, BodyError};
 use crate::json::NotJson;
+use crate::middleware::idempotency;
+use crate::openapi::{Refused, RefusedBody};
 use crate::tokens::TokenError;
 
 /// Everything that can go wrong in a route of Variant B.
@@ -59,10 +63,37 @@ pub(super) enum Error {
     JobHadEnded,
     #[error("the job is held by a worker that cannot be told, or belongs to a job scheduler")]
     JobOutOfReach,
+    #[error("the user has no such run")]
+    UnknownRun,
+    #[error("the run had ended")]
+    RunHadEnded,
+    #[error("the user has too many streams")]
+    TooManyStreams,
     #[error(transparent)]
     Cache(#[from] CacheError),
     #[error(transparent)]
     Cluster(#[from] ClusterError),
+    /// What an administrator asked for cannot be done.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// What an administrator asked for in a way that cannot be.
+    #[error(transparent)]
+    AdminRequest(#[from] Refusal),
+    #[error(transparent)]
+    Idempotency(idempotency::Refusal),
+    #[error(transparent)]
+    Webhook(#[from] WebhookError),
+    #[error("the webhook is still on its way")]
+    WebhookOnItsWay,
+}
+
+impl From<idempotency::Refusal> for Error {
+    fn from(refusal: idempotency::Refusal) -> Self {
+        match refusal {
+            idempotency::Refusal::Body(error) => Self::Body(error),
+            refusal => Self::Idempotency(refusal),
+        }
+    }
 }
 
 /// What a client is told.
@@ -70,7 +101,7 @@ struct ErrorAnswer<'a> {
     status: StatusCode,
     body: Body<'a>,
     retry_after: Option<Duration>,
-    challenge: Option<HeaderValue>,
+    header: Option<(HeaderName, HeaderValue)>,
 }
 
 enum Body<'a> {
@@ -79,12 +110,14 @@ enum Body<'a> {
     Page(&'static str),
     /// `{"error": text}`.
     Text(Cow<'static, str>),
+    /// The same, where a component or its author is quoted.
+    Quoting(Cow<'a, str>),
     /// `{"error": [issue, …]}`.
     Issues(Cow<'a, [Issue]>),
 }
 
-const RATE_LIMITED: &str = "Rate limit exceeded";
-const UNAVAILABLE: &str = "Service temporarily unavailable";
+pub(super) const RATE_LIMITED: &str = "Rate limit exceeded";
+pub(super) const UNAVAILABLE: &str = "Service temporarily unavailable";
 
 /// The body of the address limiter's 429, and its tag: that of Express for these very bytes (wire 1.1). Other
 /// answers carry none: nobody asks again for an answer to a `POST`, and hashing each one costs something.
@@ -127,7 +160,8 @@ impl Error {
             }
             Self::Body(BodyError::TooSlow { .. }) => text(StatusCode::REQUEST_TIMEOUT, "Request timeout"),
             Self::Body(BodyError::UnknownCoding) => {
-                text(StatusCode::UNSUPPORTED_MEDIA_TYPE, answer::UNSUPPORTED_CODING)
+                let header = Some((ACCEPT_ENCODING, ACCEPTED_CODINGS));
+                ErrorAnswer { header, ..text(StatusCode::UNSUPPORTED_MEDIA_TYPE, answer::UNSUPPORTED_CODING) }
             }
             Self::Body(BodyError::Broken(_) | BodyError::Undecodable(_)) | Self::Json(_) => {
                 text(StatusCode::BAD_REQUEST, "Invalid input")
@@ -140,10 +174,11 @@ impl Error {
                 | InvokeError::TimedOut { .. }
                 | InvokeError::Busy { .. }
                 | InvokeError::CircuitOpen { .. }
-                // Its body has no options.
-                | InvokeError::UnknownTools { .. }),
+                // Its body has no options, and it is counted before.
+                | InvokeError::UnknownTools { .. }
+                | InvokeError::OverLimit),
             ) => ErrorAnswer::new(StatusCode::INTERNAL_SERVER_ERROR, Body::Text(error.to_string().into())),
-            Self::Queue(QueueError::Store { .. }) | Self::Cache(_) | Self::Cluster(_) => {
+            Self::Queue(QueueError::Store { .. }) | Self::Cache(_) | Self::Cluster(_) | Self::Webhook(_) => {
                 ErrorAnswer::unavailable(SOON)
             }
             Self::Queue(QueueError::BadCursor) => {
@@ -151,9 +186,76 @@ impl Error {
             }
             // Callers hold no leases.
             Self::Queue(QueueError::LeaseLost { .. }) => self.internal(production),
-            Self::UnknownJob => text(StatusCode::NOT_FOUND, "Not found"),
+            Self::UnknownJob | Self::UnknownRun => text(StatusCode::NOT_FOUND, "Not found"),
+            Self::RunHadEnded => text(StatusCode::CONFLICT, "The run has already ended"),
+            Self::WebhookOnItsWay => text(StatusCode::CONFLICT, "The webhook is still on its way"),
             Self::JobHadEnded => text(StatusCode::CONFLICT, "The job has already ended"),
             Self::JobOutOfReach => text(StatusCode::CONFLICT, "The job cannot be cancelled here"),
+            Self::TooManyStreams => text(StatusCode::TOO_MANY_REQUESTS, "Too many streams").after(Some(SOON)),
+            Self::Idempotency(refusal) => self.key_refused(refusal, production),
+            Self::Admin(error) => Self::admin_failed(error),
+            Self::AdminRequest(refusal) => Self::admin_refused(refusal),
+        }
+    }
+
+    /// The same for a failure that is told within an answer, not by one.
+    pub(super) fn status_and_body(&self, production: bool) -> (StatusCode, Value) {
+        let answer = self.answer(production);
+        let error = match answer.body {
+            Body::Empty => Value::Null,
+            Body::Page(text) => text.into(),
+            Body::Text(text) => text.into(),
+            Body::Quoting(text) => text.into(),
+            Body::Issues(issues) => serde_json::to_value(&*issues).unwrap_or_default(),
+        };
+        (answer.status, json!({ "error": error }))
+    }
+
+    /// What is said of it in the document: what a client gets in production.
+    pub(super) fn refused(&self) -> Refused {
+        let ErrorAnswer { status, body, retry_after, header } = self.answer(true);
+        let body = match body {
+            Body::Empty => RefusedBody::Empty,
+            Body::Page(text) => RefusedBody::Page(text),
+            Body::Text(text) => RefusedBody::Text(text.into_owned()),
+            Body::Quoting(text) => RefusedBody::Text(text.into_owned()),
+            // Issues are always JSON.
+            Body::Issues(issues) => RefusedBody::Issues(serde_json::to_value(&*issues).unwrap_or_default()),
+        };
+        let tag = matches!(body, RefusedBody::Page(_)).then_some(ETAG);
+        let headers = retry_after.map(|_| RETRY_AFTER).into_iter().chain(header.map(|(name, _)| name));
+        Refused { status, body, headers: headers.chain(tag).collect() }
+    }
+
+    /// The part of the table that is about looking after the tools. Administrators are told what is wrong.
+    fn admin_failed(error: &AdminError) -> ErrorAnswer<'_> {
+        let quoting = |status| ErrorAnswer::quoting(status, error);
+        match error {
+            AdminError::UnknownComponent | AdminError::UnknownVersion(_) => quoting(StatusCode::NOT_FOUND),
+            AdminError::Invalid(_) => quoting(StatusCode::BAD_REQUEST),
+            AdminError::Changed { .. } => quoting(StatusCode::PRECONDITION_FAILED),
+            AdminError::Refused(_) => quoting(StatusCode::UNPROCESSABLE_ENTITY),
+            // Coming back later does not make a store.
+            AdminError::Conflict(_) | AdminError::NoStore => quoting(StatusCode::CONFLICT),
+            AdminError::Unavailable(_) => ErrorAnswer::unavailable(SOON),
+        }
+    }
+
+    /// The part of the table that is about how an administrator asks.
+    fn admin_refused(refusal: &Refusal) -> ErrorAnswer<'_> {
+        let retry_after = matches!(refusal, Refusal::Busy).then_some(SOON);
+        let answer =
+            ErrorAnswer { header: refusal.header(), ..ErrorAnswer::quoting(refusal.status(), refusal) };
+        answer.after(retry_after)
+    }
+
+    /// The part of the table that is about idempotency keys.
+    fn key_refused(&self, refusal: &idempotency::Refusal, production: bool) -> ErrorAnswer<'_> {
+        match refusal.status_and_text() {
+            Some((status, text)) => {
+                ErrorAnswer::text(status, text).after(refusal.may_be_tried_again().then_some(SOON))
+            }
+            None => self.internal(production),
         }
     }
 
@@ -180,6 +282,8 @@ impl Error {
             ) => self.internal(production),
             InvokeError::TimedOut { retry_after, .. } => ErrorAnswer::unavailable(retry_after.unwrap_or(SOON)),
             InvokeError::Busy { .. } => ErrorAnswer::unavailable(SOON),
+            // `rate_limit` answers in its place, with the window that is full.
+            InvokeError::OverLimit => ErrorAnswer::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED),
             InvokeError::CircuitOpen { retry_after } => ErrorAnswer::unavailable(*retry_after),
             InvokeError::UnknownTools { indexes } => {
                 let issues = indexes.iter().map(|index| Issue::unknown_tool(*index)).collect();
@@ -200,16 +304,20 @@ impl Error {
 
 impl<'a> ErrorAnswer<'a> {
     fn new(status: StatusCode, body: Body<'a>) -> Self {
-        Self { status, body, retry_after: None, challenge: None }
+        Self { status, body, retry_after: None, header: None }
     }
 
     /// An empty body beside the header that says how to come in.
     fn challenging(status: StatusCode, challenge: HeaderValue) -> Self {
-        Self { challenge: Some(challenge), ..Self::new(status, Body::Empty) }
+        Self { header: Some((WWW_AUTHENTICATE, challenge)), ..Self::new(status, Body::Empty) }
     }
 
     fn text(status: StatusCode, text: &'static str) -> Self {
         Self::new(status, Body::Text(text.into()))
+    }
+
+    fn quoting(status: StatusCode, text: &impl ToString) -> Self {
+        Self::new(status, Body::Quoting(text.to_string().into()))
     }
 
     fn unavailable(retry_after: Duration) -> Self {
@@ -228,15 +336,16 @@ impl<'a> ErrorAnswer<'a> {
                 (self.status, [(CONTENT_TYPE, HTML), (ETAG, TOO_MANY_TAG)], text).into_response()
             }
             Body::Text(text) => answer::refuse_with(self.status, &*text),
+            Body::Quoting(text) => answer::refuse_visibly(self.status, &*text),
             Body::Issues(issues) => answer::refuse_with(self.status, &*issues),
         };
         if let Some(duration) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, whole_seconds(duration).max(1).into());
         }
-        if let Some(challenge) = self.challenge {
-            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        if let Some((name, value)) = self.header {
+            response.headers_mut().insert(name, value);
         }
-        answer::naming_codings(response)
+        response
     }
 }
 

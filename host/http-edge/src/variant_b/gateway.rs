@@ -12,9 +12,25 @@ use http::{HeaderValue, StatusCode};
 use super::auth::Caller;
 use super::error::Error;
 use super::state::Shared;
-use super::{agent, schema};
+use super::success::Success;
+use super::{agent, documented, request_schema, schema};
 use crate::body::Payload;
 use crate::middleware::request_id::RequestId;
+use crate::openapi::{Operation, tags};
+
+pub(super) fn describe(has_cluster: bool) -> Operation {
+    let operation =
+        Operation::new("routeByPriority", tags::AGENT, "Run the agent, here or on the dedicated cluster")
+            .request_id()
+            .body(request_schema::gateway_request())
+            .answers::<Success<'static>>(StatusCode::OK, "The result")
+            .refuses(documented::bodies().chain(documented::runs()))
+            .refuses(documented::rows([Error::Cluster(ClusterError(String::new()))]));
+    if !has_cluster {
+        return operation;
+    }
+    operation.answers_anything("What the cluster answered to a request of high priority, unchanged")
+}
 
 pub(super) async fn route_by_priority(
     State(edge): State<Shared>,

@@ -8,11 +8,20 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
 use super::state::Shared;
 use super::timestamp::iso_8601;
 use crate::answer::{self, Failure, RoutineAnswer};
 use crate::health_log::Unhealthy;
+use crate::openapi::{Operation, tags};
+
+pub(super) fn describe() -> Operation {
+    Operation::new("reportHealth", tags::HEALTH, "Whether everything that the service depends on works")
+        .about("The model is asked at most once per `LLM_HEALTH_TTL_MS`.")
+        .answers::<Report<'static>>(StatusCode::OK, "Everything does")
+        .answers::<Report<'static>>(StatusCode::SERVICE_UNAVAILABLE, "Something does not")
+}
 
 pub(super) async fn report_health(State(edge): State<Shared>) -> impl IntoResponse {
     let variant = &edge.variant;
@@ -38,13 +47,34 @@ pub(super) fn answer<T: Serialize>(passed: bool, report: &T, checks: &[Check]) -
     response
 }
 
-/// Interface, "Health report (Variant B, `/health`)".
-#[derive(Serialize)]
+/// Whether everything that the service depends on works (interface, "Health report (Variant B, `/health`)").
+#[derive(Serialize, ToSchema)]
+#[schema(as = HealthReport)]
 struct Report<'a> {
+    /// `healthy`, or `unhealthy` when a check failed.
+    #[schema(example = "healthy")]
     status: &'static str,
+    /// When the report was made.
+    #[schema(format = DateTime, example = "2026-11-21T12:00:00.000Z")]
     timestamp: String,
+    /// Seconds since the process began.
+    #[schema(minimum = 0, example = 86_400.5)]
     uptime: f64,
+    /// What each check came to.
+    #[schema(value_type = HealthChecks)]
     checks: Checks<'a>,
+}
+
+/// The checks of the report, by name.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "the document of what `Checks` writes: names that it is given")]
+struct HealthChecks {
+    /// A trivial query.
+    database: CheckResult,
+    /// A ping.
+    redis: CheckResult,
+    /// A short message.
+    llm: CheckResult,
 }
 
 /// Checks under the names that clients know them by.
@@ -57,11 +87,14 @@ impl Serialize for Checks<'_> {
 }
 
 /// What a check came to. Why it failed is not for everybody: the log has it.
-#[derive(Serialize)]
-struct CheckResult {
+#[derive(Serialize, ToSchema)]
+pub(super) struct CheckResult {
+    /// `ok` or `error`.
+    #[schema(example = "ok")]
     status: &'static str,
     /// In milliseconds, when the check succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0, example = 1.25)]
     latency: Option<f64>,
 }
 

@@ -1,35 +1,68 @@
 //! `/api/agent/jobs`: reading, listing and cancelling one's own jobs. What belongs to somebody else does not
 //! exist (decisions, "Reading a job").
 
-use agent_core::words::{CancelOutcome, Job, JobPage, JobQuery};
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, RawQuery, State};
+use agent_core::words::{CancelOutcome, Job, JobPage, JobQuery, JobStatus};
+use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::auth::Caller;
 use super::error::Error;
-use super::parameters;
 use super::state::Shared;
 use super::submit::Accepted;
 use super::timestamp::iso_8601;
+use super::validation_issue::Issue;
+use super::{documented, parameters};
 use crate::answer;
+use crate::openapi::{Operation, Parameter, tags};
+use crate::path_id::{self, PathId, check_id};
+use crate::result_json::ResultBody;
 
-/// Longer than any id of a queue, in bytes.
-const LONGEST_ID: usize = 256;
+pub(super) fn describe_job() -> Operation {
+    Operation::new("readJob", tags::JOBS, "Read a job, or wait until it has ended")
+        .parameter(id_parameter())
+        .parameter(parameters::describe_wait())
+        .answers::<JobBody<'static>>(StatusCode::OK, "The job")
+        .refuses(documented::parameters(Issue::received("number", "nan", &["wait"] as &[_])))
+        .refuses(documented::rows([Error::UnknownJob]).chain(documented::stores()))
+}
 
-type JobId = Result<Path<String>, PathRejection>;
+pub(super) fn describe_list() -> Operation {
+    parameters::describe_listing()
+        .into_iter()
+        .fold(
+            Operation::new("listJobs", tags::JOBS, "List one's jobs, the newest first"),
+            Operation::parameter,
+        )
+        .answers::<PageBody<'static>>(StatusCode::OK, "A page of them")
+        .refuses(documented::parameters(Issue::received("number", "nan", &["limit"] as &[_])))
+        .refuses(documented::stores())
+}
+
+pub(super) fn describe_cancel() -> Operation {
+    Operation::new("cancelJob", tags::JOBS, "Cancel a job")
+        .about("Its work stops, and only then does its status say `cancelled`.")
+        .parameter(id_parameter())
+        .answers::<Accepted<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be")
+        .refuses(documented::rows([Error::UnknownJob, Error::JobHadEnded, Error::JobOutOfReach]))
+        .refuses(documented::stores())
+}
+
+pub(super) fn id_parameter() -> Parameter {
+    path_id::describe("jobId", "The job, as its submission named it.", "1")
+}
 
 /// `GET /api/agent/jobs/{jobId}?wait=`: one job, held back until it has ended if that is asked for.
 pub(super) async fn read_job(
     State(edge): State<Shared>,
     caller: Caller,
-    job_id: JobId,
+    job_id: PathId,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Error> {
-    let job_id = check_id(job_id)?;
+    let job_id = check_id(job_id).ok_or(Error::UnknownJob)?;
     let wait = parameters::read_wait(query.as_deref())?;
     let job = edge.variant.jobs.read(caller.id(), &job_id, wait).await?.ok_or(Error::UnknownJob)?;
     Ok(answer::json(StatusCode::OK, &JobBody::from(&job)))
@@ -57,9 +90,9 @@ pub(super) async fn list_jobs(
 pub(super) async fn cancel_job(
     State(edge): State<Shared>,
     caller: Caller,
-    job_id: JobId,
+    job_id: PathId,
 ) -> Result<Response, Error> {
-    let job_id = check_id(job_id)?;
+    let job_id = check_id(job_id).ok_or(Error::UnknownJob)?;
     match edge.variant.jobs.cancel(caller.id(), &job_id).await? {
         CancelOutcome::Done | CancelOutcome::Asked => {
             Ok(answer::json(StatusCode::ACCEPTED, &Accepted { job_id: &job_id }))
@@ -70,37 +103,58 @@ pub(super) async fn cancel_job(
     }
 }
 
-/// What no queue can have given as an id is not even looked for: it could be too much for a store.
-fn check_id(job_id: JobId) -> Result<String, Error> {
-    match job_id {
-        Ok(Path(id)) if id.len() <= LONGEST_ID && !id.contains(char::is_control) => Ok(id),
-        Ok(_) | Err(_) => Err(Error::UnknownJob),
-    }
-}
-
 /// A job as its owner sees it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct JobBody<'a> {
+#[schema(as = Job)]
+pub(super) struct JobBody<'a> {
+    /// Names it.
+    #[schema(example = "1")]
     job_id: &'a str,
+    /// Where it stands.
+    #[schema(value_type = JobStatus)]
     status: &'static str,
+    /// What its run came to, once it is completed. A worker of another program on the same queue may have kept something else.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ResultBody<'static>>, nullable = false)]
     result: Option<&'a RawValue>,
+    /// Why it failed, or failed the last time.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "the agent run failed")]
     error: Option<&'a str>,
+    /// Attempts that have ended.
+    #[schema(example = 1)]
     attempts_made: u32,
+    /// When it was submitted.
+    #[schema(format = DateTime, example = "2026-11-21T12:00:00.000Z")]
     created_at: String,
+    /// When its last attempt began.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime, example = "2026-11-21T12:00:00.010Z")]
     started_at: Option<String>,
+    /// When it ended for good.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime, example = "2026-11-21T12:00:01.500Z")]
     finished_at: Option<String>,
 }
 
-#[derive(Serialize)]
+/// A page of a list of jobs.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = JobPage)]
 struct PageBody<'a> {
+    /// The jobs, the newest first.
     data: Vec<JobBody<'a>>,
+    /// What `cursor` has to be for the next page; null when this is the last one.
+    #[schema(required = true, example = "41")]
     next_cursor: Option<String>,
+}
+
+impl JobBody<'_> {
+    /// The same without its result, which may be large.
+    pub(super) fn without_result(self) -> Self {
+        Self { result: None, ..self }
+    }
 }
 
 impl<'a> From<&'a Job> for JobBody<'a> {

@@ -4,52 +4,79 @@
 //! the headers about it, `auth` verifies the token. The order is that of the decisions: the address's window, the token,
 //! the user's window, the body.
 //!
-//! `validation_issue`, `schema` and `parameters` say what a valid request is. What both variants need is not in here.
+//! `admin` is what administrators do with the tools: routes of its own under `/admin/`, in the same stack.
+//!
+//! `documented` says which errors routes have in common. `validation_issue`, `schema` and `parameters` say what a valid request is. What both variants need is not in here.
 
+mod admin;
 mod agent;
 mod api_stack;
 mod auth;
 mod cache;
+mod documented;
 mod error;
+mod events;
 mod gateway;
 mod health;
 mod jobs;
 mod parameters;
 mod rate_limit;
 mod ready;
+mod request_schema;
 mod schema;
 mod serverless;
 mod state;
 mod submit;
+mod success;
 mod timestamp;
 mod validation_issue;
+mod webhooks;
 
 use axum::Router;
-use axum::routing::{delete, get, post};
 
 use crate::fallback;
 use crate::middleware::refusals::Rules;
+use crate::openapi::{Described, Routes};
 use state::Shared;
 
+pub(crate) use admin::api as admin;
+pub use webhooks::webhook_message;
+
 /// The routes beside the API.
-pub(crate) fn routes() -> Router<Shared> {
-    Router::new().route("/health", get(health::report_health)).route("/ready", get(ready::report_readiness))
+pub(crate) fn routes() -> Routes<Shared> {
+    Routes::new().get("/health", health::report_health, health::describe()).get(
+        "/ready",
+        ready::report_readiness,
+        ready::describe(),
+    )
 }
 
 /// Everything under `/api/`, to be nested there.
-pub(crate) fn api(state: &Shared, rules: Rules) -> Router {
-    let routes = Router::new()
-        .route("/agent", post(agent::invoke_agent))
-        .route("/agent/async", post(submit::submit_job))
-        .route("/agent/jobs", get(jobs::list_jobs))
-        .route("/agent/jobs/{job_id}", get(jobs::read_job))
-        .route("/agent/jobs/{job_id}/cancel", post(jobs::cancel_job))
-        .route("/agent/cache", delete(cache::invalidate))
-        .route("/serverless", post(serverless::handle_event))
-        .route("/gateway", post(gateway::route_by_priority));
+pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
+    let (asked, mut described) = Routes::new().post("/agent", agent::invoke_agent, agent::describe()).split();
+    let (others, of_others) = other_routes(state.variant.cluster.is_some()).split();
+    described.extend(of_others);
     // These two come after the authentication, so that they answer whoever asks.
-    let routes = api_stack::authenticate(routes, state)
+    let routes = api_stack::authenticate_beside(asked, state)
+        .merge(api_stack::authenticate(others, state))
         .fallback(fallback::answer_unknown_path)
         .method_not_allowed_fallback(fallback::answer_wrong_method);
-    api_stack::surround(routes, state, rules).with_state(state.clone())
+    let described = described.into_iter().map(api_stack::describe).collect();
+    (api_stack::surround(routes, state, rules).with_state(state.clone()), described)
+}
+
+fn other_routes(has_cluster: bool) -> Routes<Shared> {
+    Routes::new()
+        .post("/agent/async", submit::submit_job, submit::describe())
+        .get("/agent/jobs", jobs::list_jobs, jobs::describe_list())
+        .get("/agent/jobs/{job_id}", jobs::read_job, jobs::describe_job())
+        .post("/agent/jobs/{job_id}/cancel", jobs::cancel_job, jobs::describe_cancel())
+        .get("/agent/jobs/{job_id}/webhook", webhooks::read_webhook, webhooks::describe_read())
+        .post("/agent/jobs/{job_id}/webhook/replay", webhooks::replay_webhook, webhooks::describe_replay())
+        .get("/agent/jobs/{job_id}/events", events::follow_job, events::describe_job())
+        .get("/agent/runs/{run_id}/events", events::follow_run, events::describe_run())
+        .post("/agent/runs/{run_id}/cancel", events::cancel_run, events::describe_cancel())
+        .delete("/agent/cache", cache::invalidate, cache::describe())
+        .post("/serverless", serverless::handle_event, serverless::describe())
+        .post("/gateway", gateway::route_by_priority, gateway::describe(has_cluster))
 }

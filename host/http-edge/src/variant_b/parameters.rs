@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use agent_core::words::JobStatus;
+use serde_json::json;
 
 use super::validation_issue::{Issue, Issues, Path};
+use crate::openapi::Parameter;
 
 /// Longest time that reading a job may be held back (decisions, "Reading a job").
 const LONGEST_WAIT: u32 = 60;
@@ -27,6 +29,38 @@ pub(super) struct Listing {
     pub(super) status: Option<JobStatus>,
     pub(super) limit: usize,
     pub(super) cursor: Option<String>,
+}
+
+/// The parameter that [`read_wait`] reads.
+pub(super) fn describe_wait() -> Parameter {
+    let schema =
+        json!({ "type": "number", "minimum": 0, "maximum": LONGEST_WAIT, "default": 0, "examples": [20] });
+    Parameter::query("wait", "Seconds to hold the answer back for, unless the job ends before.", schema)
+}
+
+/// The parameters that [`read_listing`] reads.
+pub(super) fn describe_listing() -> [Parameter; 3] {
+    let [least, most] = LIMITS;
+    let statuses = JobStatus::ALL.map(JobStatus::as_str);
+    let limit = json!({
+        "type": "integer", "minimum": least, "maximum": most, "default": DEFAULT_LIMIT, "examples": [DEFAULT_LIMIT],
+    });
+    let cursor = json!({ "type": "string", "maxLength": LONGEST_CURSOR, "examples": ["41"] });
+    [
+        Parameter::query(
+            "status",
+            "Only jobs that stand there.",
+            json!({ "type": "string", "enum": statuses }),
+        ),
+        Parameter::query("limit", "Most jobs of the page.", limit),
+        Parameter::query("cursor", "The `nextCursor` of the page before.", cursor),
+    ]
+}
+
+/// The parameter that [`read_pattern`] reads.
+pub(super) fn describe_pattern() -> Parameter {
+    let schema = json!({ "type": "string", "maxLength": LONGEST_PATTERN, "examples": ["agent:*"] });
+    Parameter::query("pattern", "Which keys, with `*`, `?` and `[…]` as in Redis.", schema).required()
 }
 
 /// `wait`: seconds, none if it is absent.
@@ -67,7 +101,8 @@ pub(super) fn read_pattern(query: Option<&str>) -> Result<String, Issues> {
     Ok(pattern.into_owned())
 }
 
-fn find<'a>(query: Option<&'a str>, name: &str) -> Option<Cow<'a, str>> {
+/// The value of a parameter.
+pub(super) fn find<'a>(query: Option<&'a str>, name: &str) -> Option<Cow<'a, str>> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     pairs.into_iter().find_map(|(key, value)| (key == name).then_some(value))
 }
@@ -96,7 +131,7 @@ fn read_number(text: &str, path: Path) -> Result<f64, Issue> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
 

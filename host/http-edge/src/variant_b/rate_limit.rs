@@ -3,14 +3,21 @@
 //! [`limit`] counts what comes to a route, in one round trip, and turns it away when a window is full. [`report`]
 //! writes the windows on every answer, and counts by itself what no route has counted. Where hits are kept is not known
 //! here.
+//!
+//! A route that is [`Counting::Beside`] gets its request while that is counted, and has the check as an extension: it may
+//! read and look up what it likes meanwhile, and begins nothing before the check has passed. So the round trip that counts
+//! and the one that looks into the cache are one.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::pin::pin;
 use std::time::SystemTime;
 
+use agent_core::policy::RateCheck;
 use agent_core::ports::{Hits, RateWindows, Window, WindowKind};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures::FutureExt as _;
+use futures::future::{Either, select};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::auth::{Caller, Identity};
@@ -29,17 +36,71 @@ const USER_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const USER_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const USER_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
+/// The headers of every answer.
+pub(super) const OF_ADDRESSES: [HeaderName; 4] = [POLICY, LIMIT, REMAINING, RESET];
+
+/// Those of answers to requests with a valid token.
+pub(super) const OF_USERS: [HeaderName; 3] = [USER_LIMIT, USER_REMAINING, USER_RESET];
+
+/// When the requests to a route are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counting {
+    /// Before the route sees them.
+    Before,
+    /// While it reads them: it has a [`RateCheck`] to wait for.
+    Beside,
+}
+
 /// Counts a request in the windows of its address and of its user, and answers it if one is full.
-pub(super) async fn limit(State(edge): State<Shared>, request: Request, next: Next) -> Response {
+pub(super) async fn limit(
+    State((edge, counting)): State<(Shared, Counting)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let address = request.extensions().get().copied();
-    let caller = request.extensions().get().and_then(Identity::caller).map(Caller::claims);
-    let status = count(&*edge.variant.windows, edge.settings.rates, address, caller).await;
-    let mut answer = match status.check() {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
+    let caller = request.extensions().get().and_then(Identity::caller).cloned();
+    let count = async move {
+        let claims = caller.as_ref().map(Caller::claims);
+        count(&*edge.variant.windows, edge.settings.rates, address, claims).await
     };
+    let (status, answer) = match counting {
+        Counting::Before => {
+            let status = count.await;
+            let answer = match status.check() {
+                Ok(()) => next.run(request).await,
+                Err(error) => error.into_response(),
+            };
+            (status, answer)
+        }
+        Counting::Beside => {
+            let count = count.boxed().shared();
+            let passes = count.clone().map(|status| status.check().is_ok());
+            request.extensions_mut().insert(RateCheck::new(passes));
+            answer_beside(count, next.run(request)).await
+        }
+    };
+    let mut answer = answer;
     answer.extensions_mut().insert(status);
     answer
+}
+
+/// Answers while it is counted, the count first. An answer that is there before is held back until it is known whether it
+/// may be given; one that is under way when a window turns out to be full is dropped.
+async fn answer_beside(
+    count: impl Future<Output = RateLimitStatus> + Unpin,
+    answer: impl Future<Output = Response>,
+) -> (RateLimitStatus, Response) {
+    let (status, answer) = match select(count, pin!(answer)).await {
+        Either::Left((status, answer)) => match status.check() {
+            Ok(()) => (status, answer.await),
+            Err(error) => return (status, error.into_response()),
+        },
+        Either::Right((answer, count)) => (count.await, answer),
+    };
+    match status.check() {
+        Ok(()) => (status, answer),
+        Err(error) => (status, error.into_response()),
+    }
 }
 
 /// Writes on an answer what its request was counted in. One that was not counted, because no route has answered it, is
@@ -82,7 +143,7 @@ async fn count(
     address: Option<ClientAddress>,
     user: Option<&Claims>,
 ) -> RateLimitStatus {
-    let address_key = address_key(address);
+    let address_key = ClientAddress::key(address);
     let window =
         |kind, key, limit: RateLimit| Window { kind, key, limit: limit.requests, period: limit.period };
     let user_key = user.map(|user| format!("user:{}", user.id)).unwrap_or_default();
@@ -149,33 +210,12 @@ fn limit_of(user: &Claims, rates: RateLimits) -> RateLimit {
     }
 }
 
-/// IPv6 callers own whole networks, so a /56 counts as one caller (decisions, "Client address"). Callers
-/// without an address, who do not come through a socket, share a window.
-fn address_key(address: Option<ClientAddress>) -> String {
-    match address.map(|ClientAddress(address)| address.to_canonical()) {
-        Some(IpAddr::V4(address)) => format!("ip:{address}"),
-        Some(IpAddr::V6(address)) => format!("ip:{}/56", Ipv6Addr::from_bits(address.to_bits() >> 72 << 72)),
-        None => "ip:unknown".into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::future::{pending, ready};
     use std::time::Duration;
 
     use super::*;
-
-    #[test]
-    fn callers_are_told_apart_by_address_or_by_network() {
-        let key = |text: &str| address_key(Some(ClientAddress(text.parse().unwrap())));
-        assert_eq!(key("192.0.2.1"), "ip:192.0.2.1");
-        assert_eq!(key("::ffff:192.0.2.1"), "ip:192.0.2.1");
-        assert_eq!(key("2001:db8:0:100::1"), "ip:2001:db8:0:100::/56");
-        assert_eq!(key("2001:db8:0:1ff::9"), "ip:2001:db8:0:100::/56");
-        assert_eq!(key("2001:db8:0:200::1"), "ip:2001:db8:0:200::/56");
-        assert_eq!(key("::1"), "ip:::/56");
-        assert_eq!(address_key(None), "ip:unknown");
-    }
 
     #[test]
     fn only_premium_users_have_the_larger_window() {
@@ -222,5 +262,37 @@ mod tests {
         RateLimitStatus::default().write(&mut headers, SystemTime::UNIX_EPOCH);
         assert!(headers.is_empty());
         assert!(RateLimitStatus::default().check().is_ok());
+    }
+
+    /// A count with this many requests of an address, which may have 100.
+    fn counted(count: u64) -> RateLimitStatus {
+        let hits = Hits { count, resets_in: Duration::from_secs(60) };
+        RateLimitStatus { address: Some(Count { hits, limit: RateLimits::default().address }), user: None }
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_held_back_until_it_is_counted() {
+        let (send, count) = tokio::sync::oneshot::channel();
+        let mut answering = pin!(answer_beside(count.map(Result::unwrap), ready(Response::default())));
+        assert!(answering.as_mut().now_or_never().is_none());
+        send.send(counted(100)).unwrap();
+        let (status, answer) = answering.await;
+        assert_eq!((status, answer.status().as_u16()), (counted(100), 200));
+    }
+
+    #[tokio::test]
+    async fn what_is_done_for_a_request_over_the_limit_is_dropped() {
+        let (held, dropped) = tokio::sync::oneshot::channel::<()>();
+        let answer = async move {
+            let _held = held;
+            pending().await
+        };
+        let (status, answer) = answer_beside(ready(counted(101)), answer).await;
+        // The error gets its own status where it is rendered.
+        assert_eq!(status, counted(101));
+        assert_ne!(answer.status(), 200);
+        assert!(dropped.await.is_err());
+        let (_, answer) = answer_beside(ready(counted(101)), ready(Response::default())).await;
+        assert_ne!(answer.status(), 200);
     }
 }

@@ -8,28 +8,38 @@ use agent_core::words::{MOST_CHOSEN_TOOLS, Options};
 use serde_json::{Map, Value};
 
 use super::error::Error;
-use super::validation_issue::{CHOSEN_TOOLS, Issue, Issues, Location, Path};
+use super::validation_issue::{CHOSEN_TOOLS, Issue, Issues, Location, Path, WEBHOOK_URL};
 use crate::body::Payload;
 use crate::dependencies::Settings;
 use crate::json;
 
 /// Most characters of a query; the fewest are 1 (interface, Limits, "query length").
-const MOST_CHARACTERS: u32 = 1_000;
+pub(super) const MOST_CHARACTERS: u32 = 1_000;
+
+/// Most characters of an address.
+pub(super) const LONGEST_URL: u32 = 2_048;
 
 /// Interface, Limits, "options.maxTokens".
-const MAX_TOKENS: [u32; 2] = [100, 10_000];
+pub(super) const MAX_TOKENS: [u32; 2] = [100, 10_000];
 
 /// Interface, Limits, "options.temperature".
-const TEMPERATURE: [u32; 2] = [0, 2];
+pub(super) const TEMPERATURE: [u32; 2] = [0, 2];
 
 /// The priority that the dedicated cluster is for (interface, "Gateway request").
-const HIGH: &str = "high";
+pub(super) const HIGH: &str = "high";
 
 /// The body of `POST /api/agent`.
 #[derive(Debug, PartialEq)]
 pub(super) struct AgentRequest {
     pub(super) query: String,
     pub(super) options: Options,
+}
+
+/// The body of `POST /api/agent/async`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct JobRequest {
+    pub(super) query: String,
+    pub(super) webhook_url: Option<String>,
 }
 
 /// The body of `POST /api/gateway`.
@@ -62,9 +72,17 @@ pub(super) fn read_query(body: Value) -> Result<String, Issues> {
     Ok(take_query(&mut as_object(body, &[])?, Some(MOST_CHARACTERS))?)
 }
 
-/// A query of any length but none (decisions, "`POST /api/agent/async`"); the body's limit bounds it.
-pub(super) fn read_long_query(body: Value) -> Result<String, Issues> {
-    Ok(take_query(&mut as_object(body, &[])?, None)?)
+/// A query of any length but none (decisions, "`POST /api/agent/async`"), which the body's limit bounds, and where the end of
+/// its job is to be sent.
+pub(super) fn read_job_request(body: Value) -> Result<JobRequest, Issues> {
+    let mut fields = as_object(body, &[])?;
+    let mut issues = Issues::default();
+    let query = issues.check(take_query(&mut fields, None));
+    let webhook_url = issues.check(take_webhook_url(&mut fields));
+    match (query, webhook_url) {
+        (Some(query), Some(webhook_url)) => Ok(JobRequest { query, webhook_url }),
+        _ => Err(issues),
+    }
 }
 
 /// A query and how urgent it is.
@@ -91,6 +109,18 @@ fn take_query(fields: &mut Map<String, Value>, most: Option<u32>) -> Result<Stri
             Some(_) | None => Ok(query),
         },
         other => Err(Issue::wrong_type("string", other.as_ref(), PATH)),
+    }
+}
+
+/// Which addresses may be sent to is for the sender of webhooks to know.
+fn take_webhook_url(fields: &mut Map<String, Value>) -> Result<Option<String>, Issue> {
+    match fields.remove("webhookUrl") {
+        None => Ok(None),
+        Some(Value::String(url)) if url.chars().count() > LONGEST_URL as usize => {
+            Err(Issue::too_long(LONGEST_URL, WEBHOOK_URL))
+        }
+        Some(Value::String(url)) => Ok(Some(url)),
+        Some(other) => Err(Issue::wrong_type("string", Some(&other), WEBHOOK_URL)),
     }
 }
 

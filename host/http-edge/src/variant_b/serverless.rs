@@ -1,16 +1,32 @@
 //! `POST /api/serverless`: what a function of a cloud would do. `{query}` in, the agent's result out, and the
 //! message of whatever goes wrong with the agent (interface, Variant B, rule 5).
 
+use std::time::Duration;
+
+use agent_core::policy::InvokeError;
 use agent_core::words::Options;
 use axum::extract::State;
 use axum::response::Response;
+use http::StatusCode;
 
 use super::auth::Caller;
 use super::error::Error;
 use super::state::Shared;
-use super::{agent, schema};
+use super::success::Success;
+use super::{agent, documented, request_schema, schema};
 use crate::body::Payload;
 use crate::middleware::request_id::RequestId;
+use crate::openapi::{Operation, tags};
+
+pub(super) fn describe() -> Operation {
+    let failed = Error::Serverless(InvokeError::Busy { waited: Duration::from_secs(5) });
+    Operation::new("handleEvent", tags::AGENT, "Run the agent as a function of a cloud would")
+        .about("Whatever goes wrong with the agent is a 500 with its message.")
+        .request_id()
+        .body(request_schema::query_request())
+        .answers::<Success<'static>>(StatusCode::OK, "The result")
+        .refuses(documented::bodies().chain(documented::rows([failed])))
+}
 
 pub(super) async fn handle_event(
     State(edge): State<Shared>,

@@ -1,33 +1,61 @@
-//! `POST /api/agent/async`: `{query}` in, the id of a job out.
+//! `POST /api/agent/async`: `{query, webhookUrl?}` in, the id of a job out. With an idempotency key the id is that of the key.
 
+use agent_core::ports::webhooks::NewWebhook;
 use agent_core::words::JobData;
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::auth::Caller;
 use super::error::Error;
-use super::schema;
+use super::schema::JobRequest;
 use super::state::Shared;
+use super::validation_issue::{Issue, WEBHOOK_URL};
+use super::{documented, request_schema, schema};
 use crate::answer;
 use crate::body::Payload;
+use crate::middleware::idempotency::OnceId;
+use crate::openapi::{Operation, tags};
 
-#[derive(Serialize)]
+pub(super) fn describe() -> Operation {
+    Operation::new("submitJob", tags::JOBS, "Queue a job")
+        .about("It is stored when the answer comes, and worked even if this process ends.")
+        .request_id()
+        .body(request_schema::job_request())
+        .answers::<Accepted<'static>>(StatusCode::ACCEPTED, "It is queued")
+        .header(StatusCode::ACCEPTED, &LOCATION)
+        .refuses(documented::bodies().chain(documented::stores()))
+}
+
+/// A job that was taken.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = JobAccepted)]
 pub(super) struct Accepted<'a> {
+    /// Names it.
+    #[schema(example = "1")]
     pub(super) job_id: &'a str,
 }
 
 pub(super) async fn submit_job(
     State(edge): State<Shared>,
     caller: Caller,
+    once: Option<Extension<OnceId>>,
     payload: Payload,
 ) -> Result<Response, Error> {
     let body = schema::read_json(payload, &edge.settings).await?;
-    let query = schema::read_long_query(body)?;
-    let job = JobData::submitted_by(caller.principal(), query);
+    let JobRequest { query, webhook_url } = schema::read_job_request(body)?;
+    let mut job = JobData::submitted_by(caller.principal(), query);
+    // Carried out again under its key, also by another process, the request adds the same job.
+    job.id = once.map(|Extension(OnceId(id))| id.to_string());
+    if let Some(url) = webhook_url {
+        put_webhook(&edge, &mut job, &url).await?;
+    }
     let job_id = edge.variant.jobs.submit(&job).await?;
     let mut response = answer::json(StatusCode::ACCEPTED, &Accepted { job_id: &job_id });
     // Queues give plain ids; one that no header could carry is in the body all the same.
@@ -35,4 +63,14 @@ pub(super) async fn submit_job(
         response.headers_mut().insert(LOCATION, location);
     }
     Ok(response)
+}
+
+/// Puts the address into the outbox under the id that the job will have: once the job is added, its end is sent.
+async fn put_webhook(edge: &Shared, job: &mut JobData, url: &str) -> Result<(), Error> {
+    let refused = |message| Error::Schema(Issue::custom(message, WEBHOOK_URL).into());
+    let webhooks = edge.variant.webhooks.as_ref();
+    let webhooks = webhooks.ok_or_else(|| refused("This service sends no webhooks"))?;
+    webhooks.check(url).map_err(refused)?;
+    let id = job.id.get_or_insert_with(|| Uuid::now_v7().simple().to_string());
+    Ok(webhooks.put(&NewWebhook { job_id: id, user_id: &job.user_id, url }).await?)
 }

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use agent_core::nearest_word::nearest_word;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -48,6 +49,9 @@ impl Serialize for Location {
 /// Where a caller chooses the tools of a run.
 pub(super) const CHOSEN_TOOLS: Path = &["options", "tools"];
 
+/// Where the end of a job is to be sent.
+pub(super) const WEBHOOK_URL: Path = &["webhookUrl"];
+
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
@@ -75,6 +79,11 @@ pub(super) enum Issue {
     InvalidEnumValue {
         received: String,
         options: Vec<&'static str>,
+        path: Location,
+        message: String,
+    },
+    UnrecognizedKeys {
+        keys: [String; 1],
         path: Location,
         message: String,
     },
@@ -107,6 +116,29 @@ impl Issue {
     /// A name in `options.tools` that is no tool of the caller's: whether it is somebody else's is not said.
     pub(super) fn unknown_tool(index: usize) -> Self {
         Self::Custom { message: "Unknown tool", path: Location::element(CHOSEN_TOOLS, index) }
+    }
+
+    /// A key of the object at `path` that is none of `known`.
+    pub(super) fn unknown_key(key: &str, known: &[&str], path: Path) -> Self {
+        /// Longer than any key there is, in characters.
+        const MOST_QUOTED: usize = 64;
+        let mut quoted: String = key.chars().take(MOST_QUOTED).collect();
+        if quoted.len() < key.len() {
+            quoted.push('…');
+        }
+        let meant = match nearest_word(key, known) {
+            Some(meant) => format!("did you mean '{meant}'? "),
+            None => String::new(),
+        };
+        let known: Vec<_> = known.iter().map(|key| format!("'{key}'")).collect();
+        let allowed = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let message = format!("Unrecognized key '{quoted}': {meant}allowed: {allowed}");
+        Self::UnrecognizedKeys { keys: [quoted], path: path.into(), message }
+    }
+
+    /// What none of the other issues says.
+    pub(super) fn custom(message: &'static str, path: Path) -> Self {
+        Self::Custom { message, path: path.into() }
     }
 
     /// A value of the wrong kind; none at all if there is no such field.
@@ -177,6 +209,7 @@ impl Issue {
             | Self::TooSmall { path, .. }
             | Self::TooBig { path, .. }
             | Self::InvalidEnumValue { path, .. }
+            | Self::UnrecognizedKeys { path, .. }
             | Self::Custom { path, .. } => *path,
         }
     }

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent_core::ports::{Preparing, ToolFault};
+use agent_core::health::StoreFindings;
+use agent_core::ports::{Preparing, StoreWarning, ToolFault};
 use agent_core::testing::EchoTools;
 use http::StatusCode;
 use insta::assert_snapshot;
@@ -86,6 +87,28 @@ async fn a_background_task_that_broke_off_is_named_until_it_runs_again() {
     "#);
     down.lock().unwrap().clear();
     assert_eq!(service.get("/health/ready").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn what_a_stores_settings_cost_is_reported_and_one_that_must_not_be_used_is_not_ready() {
+    let findings = StoreFindings::default();
+    let service = Service::configured(Answers, |edge| {
+        edge.readiness = edge.readiness.clone().with_stores(findings.clone());
+    });
+    let weak =
+        StoreWarning { store: "redis", setting: "appendfsync", problem: "everysec: a second is lost".into() };
+    findings.set("redis", Ok(vec![weak]));
+    assert_snapshot!(service.get("/health/ready").await, @r#"
+    200 OK
+    content-type: application/json; charset=utf-8
+    {"healthy":true,"status":"healthy","checks":{},"stores":[{"store":"redis","setting":"appendfsync","problem":"everysec: a second is lost"}]}
+    "#);
+    findings.set("redis", Err("it evicts jobs".into()));
+    assert_snapshot!(service.get("/health/ready").await, @r#"
+    503 Service Unavailable
+    content-type: application/json; charset=utf-8
+    {"healthy":false,"status":"unhealthy","checks":{"stores":{"healthy":false,"error":"it evicts jobs"}}}
+    "#);
 }
 
 #[tokio::test]

@@ -14,6 +14,8 @@ mod harness;
 #[cfg(test)]
 mod health;
 #[cfg(test)]
+mod idempotency;
+#[cfg(test)]
 mod index;
 #[cfg(test)]
 mod invocation;
@@ -23,6 +25,8 @@ mod malformed_bodies;
 mod metrics;
 #[cfg(test)]
 mod observed;
+#[cfg(test)]
+mod openapi;
 #[cfg(test)]
 mod origins;
 #[cfg(test)]

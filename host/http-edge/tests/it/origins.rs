@@ -118,7 +118,7 @@ async fn preflights_are_answered_for_allowed_origins_alone() {
     assert_eq!((allowed.status, allowed.body.as_str()), (StatusCode::NO_CONTENT, ""));
     for (name, value) in [
         ("access-control-allow-origin", "https://app.example"),
-        ("access-control-allow-methods", "GET, HEAD, POST, DELETE"),
+        ("access-control-allow-methods", "GET, HEAD, POST, PUT, DELETE"),
         ("access-control-allow-headers", "authorization,content-type"),
         ("access-control-max-age", "7200"),
     ] {

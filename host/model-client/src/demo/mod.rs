@@ -42,6 +42,9 @@ impl Model for DemoModel {
             input_tokens: read.div_ceil(BYTES_PER_TOKEN),
             output_tokens: (written as u64).div_ceil(BYTES_PER_TOKEN),
         };
+        if let Some(deltas) = request.deltas.filter(|_| !content.is_empty()) {
+            deltas.text(&content);
+        }
         Ok(ModelReply { content, tool_calls, usage: Some(usage), finish, model: self.name().to_owned() })
     }
 }

@@ -141,7 +141,7 @@ mod tests {
             (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
         };
         let headers: HeaderMap = headers.iter().map(header).collect();
-        HttpResponse { status: StatusCode::OK, headers, body: body.into() }
+        HttpResponse { status: StatusCode::OK, headers, body: body.into(), is_streamed: false }
     }
 
     fn detail(body: &str) -> String {

@@ -1,8 +1,10 @@
 //! One `POST` and its response, bounded in time and in size. Knows no JSON and no provider.
 
+use std::time::Duration;
+
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use reqwest::{Client, Response, StatusCode};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument as _;
 use url::Url;
 
@@ -16,6 +18,15 @@ const REPLY_LIMIT: usize = 16 << 20;
 
 /// The most bytes that are read of a response with an error status, and the longest body that is parsed as an error.
 pub(crate) const ERROR_LIMIT: usize = 64 << 10;
+
+/// The same of one that is streamed: every few words are an event of some hundred bytes.
+const STREAM_LIMIT: usize = 64 << 20;
+
+/// How long a stream may bring nothing. Providers send pings while a model thinks.
+const IDLE_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long the end of a body is waited for after its last event.
+const END_LIMIT: Duration = Duration::from_millis(5);
 
 /// The header OpenAI documents for ids that the caller makes. Anthropic ignores it. `X-Request-Id` stays the
 /// providers': both answer with one of their own.
@@ -34,7 +45,16 @@ pub(crate) struct Transport {
 pub(crate) struct HttpResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
+    /// Empty when a [`StreamReader`] has read it.
     pub(crate) body: Vec<u8>,
+    /// Whether one has.
+    pub(crate) is_streamed: bool,
+}
+
+/// Reads the body of a response that is a stream of events, piece by piece.
+pub(crate) trait StreamReader: Send {
+    /// Takes the next bytes. Says whether anything that follows would be read.
+    fn read(&mut self, bytes: &[u8]) -> bool;
 }
 
 /// Why there is no whole response.
@@ -61,12 +81,13 @@ impl Transport {
         request_id: &str,
         body: Vec<u8>,
         deadline: Instant,
+        stream: Option<&mut dyn StreamReader>,
     ) -> Result<HttpResponse, ExchangeError> {
         if deadline <= Instant::now() {
             return Err(ExchangeError::Timeout);
         }
         let span = client_span::begin(&self.endpoint);
-        let response = self.exchange(request_id, body, deadline).instrument(span.clone()).await;
+        let response = self.exchange(request_id, body, deadline, stream).instrument(span.clone()).await;
         match &response {
             Ok(response) => client_span::record_status(&span, response.status.as_u16()),
             Err(error) => client_span::record_error(&span, error.as_str()),
@@ -79,6 +100,7 @@ impl Transport {
         request_id: &str,
         body: Vec<u8>,
         deadline: Instant,
+        stream: Option<&mut dyn StreamReader>,
     ) -> Result<HttpResponse, ExchangeError> {
         let mut headers = self.headers.clone();
         if let Ok(id) = HeaderValue::from_str(request_id) {
@@ -93,6 +115,10 @@ impl Transport {
         let (status, length) = (response.status(), response.content_length());
         let headers = std::mem::take(response.headers_mut());
         let mut body = Vec::new();
+        if let Some(reader) = stream.filter(|_| status.is_success() && is_event_stream(&headers)) {
+            self.read_stream(&mut response, deadline, reader).await?;
+            return Ok(HttpResponse { status, headers, body, is_streamed: true });
+        }
         let limit = if status.is_success() { REPLY_LIMIT } else { ERROR_LIMIT };
         let reading = self.read_body(&mut response, length, &mut body, limit);
         let read = timeout_at(deadline, reading).await.unwrap_or(Err(ExchangeError::Timeout));
@@ -101,7 +127,7 @@ impl Transport {
             Err(_) if !status.is_success() => {}
             whole => whole?,
         }
-        Ok(HttpResponse { status, headers, body })
+        Ok(HttpResponse { status, headers, body, is_streamed: false })
     }
 
     /// Appends the body of a response to `body` chunk by chunk, so that what came before an error is kept.
@@ -124,6 +150,30 @@ impl Transport {
         Ok(())
     }
 
+    /// Gives the body of a response to `reader`.
+    async fn read_stream(
+        &self,
+        response: &mut Response,
+        deadline: Instant,
+        reader: &mut dyn StreamReader,
+    ) -> Result<(), ExchangeError> {
+        let mut read = 0;
+        loop {
+            let until = deadline.min(Instant::now() + IDLE_LIMIT);
+            let chunk = timeout_at(until, response.chunk()).await.map_err(|_| ExchangeError::Timeout)?;
+            let Some(chunk) = chunk.map_err(|error| self.connection_error(error))? else { return Ok(()) };
+            read += chunk.len();
+            if read > STREAM_LIMIT {
+                return Err(ExchangeError::TooLarge);
+            }
+            if !reader.read(&chunk) {
+                // A body that was read to its end leaves the connection to the next request. Most have ended by now.
+                let _ = timeout(END_LIMIT, response.chunk()).await;
+                return Ok(());
+            }
+        }
+    }
+
     /// The address without path and query, which may hold a key, and the causes.
     fn connection_error(&self, error: reqwest::Error) -> ExchangeError {
         if error.is_connect() && error.is_timeout() {
@@ -133,6 +183,11 @@ impl Transport {
         let causes = describe_causes(&error.without_url());
         ExchangeError::Connection(format!("{}: {causes}", self.endpoint.authority()))
     }
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
+    content_type.get(..17).is_some_and(|start| start.eq_ignore_ascii_case(b"text/event-stream"))
 }
 
 impl HttpResponse {

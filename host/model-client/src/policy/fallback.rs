@@ -1,6 +1,6 @@
 //! The second provider, which is asked when the first one fails.
 
-use agent_core::circuit::{DEFAULT_MIN_VOLUME, SharedCircuit, Turn, Verdict};
+use agent_core::circuit::{DEFAULT_MIN_VOLUME, SharedCircuit, Transition, Verdict};
 use agent_core::ports::{Model, ModelError, ModelRequest};
 use agent_core::words::ModelReply;
 use async_trait::async_trait;
@@ -54,10 +54,10 @@ impl<P: Model, S: Model> Fallback<P, S> {
         let reply = self.primary.complete(request).await;
         let (model, fallback) = (self.primary.name(), self.secondary.name());
         match pass.end(verdict(&reply)) {
-            Some(Turn::Opened) => {
+            Some(Transition::Opened) => {
                 warn!(model, fallback, "the circuit of the model has opened: it fails too often")
             }
-            Some(Turn::Closed) => info!(model, "the circuit of the model has closed: it replies again"),
+            Some(Transition::Closed) => info!(model, "the circuit of the model has closed: it replies again"),
             None => {}
         }
         Some(reply)

@@ -7,15 +7,19 @@
 //! - [`tool_call_ids`]: ids and names of tool calls that every provider takes.
 //! - [`reply_limits`]: how many calls and tokens of a reply are believed. [`lenient`]: fields that may be malformed.
 //! - [`text_tool_calls`]: tool calls that a model wrote into its text.
+//! - [`streamed_reply`]: a reply from a stream of events, which `event_stream.rs` parses.
 
 mod anthropic;
+mod event_stream;
 mod lenient;
 mod openai;
 pub(crate) mod provider;
 pub(crate) mod provider_profile;
 mod reply_limits;
+pub(crate) mod streamed_reply;
 pub(crate) mod text_tool_calls;
 mod tool_call_ids;
+mod unreadable_reply;
 
 use agent_core::ports::{ModelRequest, ToolChoice};
 use agent_core::secret::Secret;
@@ -25,8 +29,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use url::Url;
 
+pub(crate) use unreadable_reply::UnreadableReply;
+
 use crate::connect_error::ConnectError;
 use provider_profile::ProviderProfile;
+use streamed_reply::ReplyAssembler;
 
 /// How requests to one provider, and to the servers that imitate it, are written, and how their replies are read.
 pub(crate) trait Protocol: Send + Sync {
@@ -66,6 +73,9 @@ pub(crate) trait Protocol: Send + Sync {
         request: &ModelRequest<'_>,
         model: &str,
     ) -> Result<ModelReply, UnreadableReply>;
+
+    /// Puts the events of a streamed reply together into such a body.
+    fn assembler(&self) -> Box<dyn ReplyAssembler>;
 }
 
 /// What a request is rendered from.
@@ -79,45 +89,13 @@ pub(crate) struct Prompt<'a> {
     pub(crate) tools: Option<&'a RawValue>,
     /// Which parameters the model accepts, and how many tokens.
     pub(crate) profile: ProviderProfile,
+    /// Whether the reply is to be streamed.
+    pub(crate) stream: bool,
 }
 
 impl Prompt<'_> {
     /// Whether the model is shown tools and told not to call any.
     pub(crate) fn forbids_calls(&self) -> bool {
         self.tools.is_some() && self.request.tool_choice == ToolChoice::None
-    }
-}
-
-/// Why the body of a successful response is no reply.
-#[derive(Debug)]
-pub(crate) struct UnreadableReply {
-    /// What is wrong with it.
-    pub(crate) detail: String,
-    /// It is the beginning of a JSON text: the connection may have broken.
-    pub(crate) truncated: bool,
-    /// It holds nothing, or not all of a reply: another try may bring one.
-    pub(crate) retryable: bool,
-}
-
-impl UnreadableReply {
-    /// A complete body that no reply can have. Another try would bring the same.
-    pub(crate) fn invalid(detail: &str) -> Self {
-        Self { detail: detail.to_owned(), truncated: false, retryable: false }
-    }
-
-    /// A complete body without a reply in it, which another try may bring.
-    pub(crate) fn empty(detail: &str) -> Self {
-        Self { detail: detail.to_owned(), truncated: false, retryable: true }
-    }
-}
-
-impl From<serde_json::Error> for UnreadableReply {
-    fn from(error: serde_json::Error) -> Self {
-        use serde_json::error::Category;
-        let detail = match error.classify() {
-            Category::Data => format!("it has not the shape of a reply: {error}"),
-            Category::Syntax | Category::Eof | Category::Io => format!("it is not JSON: {error}"),
-        };
-        Self { detail, truncated: error.is_eof(), retryable: error.is_eof() }
     }
 }

@@ -86,6 +86,7 @@ pub(crate) fn request() -> ModelRequest<'static> {
         max_tokens: 100,
         temperature: 0.0,
         deadline: Instant::now() + Duration::from_secs(30),
+        deltas: None,
     }
 }
 

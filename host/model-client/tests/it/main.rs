@@ -14,3 +14,4 @@ mod provider;
 mod refusals;
 mod replies;
 mod retries;
+mod streams;

@@ -14,11 +14,17 @@
 )]
 
 mod bare;
+mod callers;
+mod components;
+mod languages;
+mod memory;
 mod native;
+mod ready;
 mod rows;
+mod swaps;
 
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -26,9 +32,11 @@ use std::time::{Duration, Instant};
 use agent_core::ports::{ToolRequest, ToolSet, Toolbox};
 use agent_core::words::ToolCall;
 use serde_json::{Value, json};
-use tool_host::{Compiler, Config, Limits, NoObserver, PolicyFile, ToolHost};
+use tokio::runtime::Handle;
+use tool_host::{Compiler, Config, HttpMode, Limits, NoObserver, PolicyFile, ToolHost};
 
 use bare::Bare;
+use components::component;
 use native::Native;
 
 /// Turns of each contender; one turn is a burst of calls, so that a timer's resolution does not matter.
@@ -45,6 +53,10 @@ fn expression() -> Value {
 }
 
 fn main() {
+    // What is resident is measured in a process that has done nothing else.
+    if std::env::args().any(|argument| argument == memory::ARGUMENT) {
+        return memory::measure();
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(compare());
     // All cores, and guests on a runtime of their own, as the service has it.
@@ -53,7 +65,13 @@ fn main() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(cores).enable_all().build().unwrap();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(cores).enable_all().build().unwrap();
-    runtime.block_on(rows::print(guests.handle()));
+    runtime.block_on(async {
+        rows::print(guests.handle()).await;
+        languages::print(guests.handle()).await;
+        swaps::print(guests.handle()).await;
+        ready::print(guests.handle()).await;
+        memory::print(guests.handle()).await;
+    });
     guests.shutdown_background();
 }
 
@@ -61,7 +79,7 @@ async fn compare() {
     let folder = tempfile::tempdir().unwrap();
     let wasm = component("tools", "calculator");
     std::fs::write(folder.path().join("calculator.wasm"), &wasm).unwrap();
-    let host = start(folder.path(), PolicyFile::None, &tokio::runtime::Handle::current()).await;
+    let host = start(folder.path(), PolicyFile::None, &Handle::current()).await;
     let bare = Bare::new(&wasm);
     let mut native = Native::start();
     let set = host.everything();
@@ -75,36 +93,41 @@ async fn compare() {
     report(&mut times);
 }
 
-/// What `cargo xtask guests` built.
-fn component(folder: &str, name: &str) -> Vec<u8> {
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
-    let file: PathBuf = target.join(folder).join(format!("{name}.wasm"));
-    std::fs::read(&file).unwrap_or_else(|_| panic!("{}: run `cargo xtask guests` first", file.display()))
+async fn start(folder: &Path, policy: PolicyFile, guest_runtime: &Handle) -> ToolHost {
+    begin(config(folder, policy, guest_runtime)).await
 }
 
-async fn start(folder: &Path, policy: PolicyFile, guest_runtime: &tokio::runtime::Handle) -> ToolHost {
-    let config = Config {
-        folder: folder.to_owned(),
-        cache: None,
-        compiler: Compiler::new(env!("CARGO_BIN_EXE_tool-compiler"), &[]),
-        limits: Limits::default(),
-        catalog_tokens: 5_000,
-        metering: false,
-        guest_runtime: guest_runtime.clone(),
-        policy,
-        environment: Arc::new(|_| None),
-        io_runtime: tokio::runtime::Handle::current(),
-        key_value: None,
-        user_names_key: None,
-        learn: false,
-        remembers: true,
-        observer: Arc::new(NoObserver),
-    };
+/// A host that serves all of its folder.
+async fn begin(config: Config) -> ToolHost {
     let host = ToolHost::start(config).await.unwrap();
     // The start does not wait for what has to be compiled.
     host.reload().await;
     assert_eq!(host.faults(), vec![], "all components serve");
     host
+}
+
+fn config(folder: &Path, policy: PolicyFile, guest_runtime: &Handle) -> Config {
+    Config {
+        folder: folder.to_owned(),
+        cache: None,
+        compiler: Compiler::new(env!("CARGO_BIN_EXE_tool-compiler"), &[]),
+        limits: Limits::default(),
+        // Enough for fifty tools, which a model would not be shown at once.
+        catalog_tokens: 1_000_000,
+        metering: false,
+        guest_runtime: guest_runtime.clone(),
+        policy,
+        environment: Arc::new(|_| None),
+        io_runtime: Handle::current(),
+        http: HttpMode::default(),
+        versions: None,
+        needs_approval: false,
+        key_value: None,
+        user_names_key: None,
+        learn: false,
+        remembers: true,
+        observer: Arc::new(NoObserver),
+    }
 }
 
 async fn call(set: &dyn ToolSet, tool: &str, arguments: Value) {

@@ -19,7 +19,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Handle;
 use tool_host::PolicyFile;
 
-use crate::{call, component, expression, start};
+use crate::components::component;
+use crate::{call, expression, start};
 
 /// Calls of one row.
 const CALLS: usize = 400;
@@ -126,7 +127,10 @@ async fn plain_requests(server: SocketAddr) -> Duration {
     let sender = tokio::sync::Mutex::new(sender);
     median(async || {
         let request = http::Request::get("/").header("host", "bench").body(Empty::<Bytes>::new()).unwrap();
-        let response = sender.lock().await.send_request(request).await.unwrap();
+        let mut sender = sender.lock().await;
+        // Of the answer before, the connection may still have to notice that it has ended.
+        sender.ready().await.unwrap();
+        let response = sender.send_request(request).await.unwrap();
         response.into_body().collect().await.unwrap();
     })
     .await

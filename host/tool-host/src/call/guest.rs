@@ -39,7 +39,7 @@ impl Admitted {
         let prepared = prepared.map_err(|mismatch| Fault::arguments(&mismatch.to_string()))?;
         progress.begin();
         let mut store =
-            sandbox.store(caller, surface.moves(tool)).map_err(|error| Fault::host(detail(&error)))?;
+            sandbox.store(caller, surface.transfer(tool)).map_err(|error| Fault::host(detail(&error)))?;
         let ran = prepared.call(&mut store, &progress).await;
         progress.ended();
         if let Some(used) = sandbox.fuel_used(&store, fuel) {

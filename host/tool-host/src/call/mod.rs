@@ -26,10 +26,11 @@ use agent_core::words::{ToolOutcome, ToolReturn};
 
 use crate::bulkhead::CallKind;
 use crate::capability::{Outer, ToolboxState};
+use crate::egress::CallKey;
 use crate::grants::Granted;
 use crate::guest_runtime::Start;
 use crate::observer::{CallReport, Cost};
-use crate::policy::suggest::Want;
+use crate::policy::Want;
 use crate::runtime::Runtime;
 use admitted::Admitted;
 use fault::Fault;
@@ -63,7 +64,9 @@ pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: Tool
             }
             None => {
                 let policy = runtime.grants.current();
-                return attempts.into_return(tool, &request, call.start, (&progress, policy.digest()));
+                let answer = attempts.into_return(tool, &request, call.start, (&progress, policy.digest()));
+                tool.tell_trial(runtime, &request, &answer, call.start.elapsed());
+                return answer;
             }
         }
     }
@@ -82,6 +85,10 @@ impl Drop for Report<'_> {
         let cost = self.progress.cost();
         if cost != Cost::default() {
             self.tool.definition.run_time.add(cost.instantiate + cost.run);
+        }
+        // A shadow's calls are nobody's.
+        if self.tool.is_shadow() {
+            return;
         }
         self.runtime.observer.call_ended(&CallReport {
             tool: &self.tool.name,
@@ -182,9 +189,10 @@ impl Call<'_> {
             deadline,
             progress: progress.clone(),
             log_rate: component.bulkhead.log_rate.clone(),
-            requests: attempts.requests(runtime),
+            requests: attempts
+                .requests(runtime, CallKey { run_id: request.run_id, call_id: request.call_id }),
             key_value: runtime.key_value_of(
-                &component.name,
+                (&component.name, tool.is_shadow()),
                 request.principal,
                 granted.as_deref(),
                 (deadline, attempts.operations()),

@@ -9,9 +9,9 @@ use agent_core::words::{Exchange, ReceiptDetail, ToolOutcome, ToolReceipt, ToolR
 
 use super::fault::Fault;
 use super::{Progress, Tool, retry};
-use crate::egress;
+use crate::egress::{self, CallKey};
 use crate::grants::Granted;
-use crate::policy::suggest::Want;
+use crate::policy::Want;
 use crate::pure_answers::PureCall;
 use crate::runtime::Runtime;
 
@@ -60,14 +60,14 @@ impl Attempts {
     }
 
     /// What it may send requests with.
-    pub(super) fn requests(&mut self, runtime: &Runtime) -> Option<Arc<egress::Call>> {
+    pub(super) fn requests(&mut self, runtime: &Runtime, call: CallKey<'_>) -> Option<Arc<egress::Call>> {
         let granted = self.granted.as_ref()?;
         if let Some((before, requests)) = &self.requests
             && Arc::ptr_eq(before, granted)
         {
             return Some(requests.clone());
         }
-        let requests = Arc::new(runtime.grants.begin(granted, self.deadline?)?);
+        let requests = Arc::new(runtime.grants.begin(call, granted, self.deadline?)?);
         self.requests = Some((granted.clone(), requests.clone()));
         Some(requests)
     }
@@ -88,8 +88,6 @@ impl Attempts {
             let left = self.deadline?.saturating_duration_since(Instant::now());
             retry::pause(&tool.definition, fault, self.made, left)
         });
-        // What it called may not bear being called twice.
-        let pause = pause.filter(|_| !tool.component.wants.contains(&Want::Toolbox));
         if let (Ok(value), Some(pure), false) = (&ended, self.pure.take(), self.is_cached) {
             runtime.pure_answers.keep(pure, value);
         }

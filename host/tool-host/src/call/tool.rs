@@ -1,10 +1,16 @@
 //! A tool that can be called.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::ports::ToolRequest;
+use agent_core::words::ToolReturn;
 
 use crate::component::Component;
 use crate::definition::Definition;
-use crate::policy::Policy;
+use crate::policy::{Policy, Want};
+use crate::rollout::{ShadowCall, Side, Tried};
+use crate::runtime::Runtime;
 
 /// A tool and the component that has it.
 pub(crate) struct Tool {
@@ -13,9 +19,34 @@ pub(crate) struct Tool {
     pub(crate) name: Arc<str>,
     /// What was in force when its set was made: a run is never allowed more.
     pub(crate) policy: Arc<Policy>,
+    /// Its part in a trial, if its component is in one.
+    pub(crate) tried: Option<Tried>,
 }
 
 impl Tool {
+    /// Whether its calls are made beside those of the version that serves, for comparison.
+    pub(crate) fn is_shadow(&self) -> bool {
+        self.tried.as_ref().is_some_and(|tried| tried.is_shadow)
+    }
+
+    /// Counts a call that was answered, if its component is in a trial, and has it made again by a shadow.
+    pub(super) fn tell_trial(
+        &self,
+        runtime: &Runtime,
+        request: &ToolRequest<'_>,
+        answer: &ToolReturn,
+        duration: Duration,
+    ) {
+        let Some(Tried { running, side, .. }) = &self.tried else { return };
+        running.observe(*side, answer.receipt.outcome, duration);
+        // After a call that wrote values, the same call reads others.
+        let keeps_values = self.component.wants.contains(&Want::KeyValue);
+        let is_comparable = self.definition.is_read_only || !keeps_values;
+        if *side == Side::Old && is_comparable && running.shadows(request) {
+            runtime.shadows.offer(ShadowCall::of(running.clone(), &self.policy, request, answer));
+        }
+    }
+
     /// Whether its answers may be kept: it says so, and nothing that it could ask may answer otherwise next time.
     pub(crate) fn is_pure(&self) -> bool {
         self.definition.is_pure && self.component.computes_only

@@ -24,7 +24,7 @@ pub(crate) struct KeyValueState(pub(crate) Option<OwnSpace>);
 pub(crate) struct OwnSpace {
     pub(crate) store: Arc<dyn KeyValueStore>,
     pub(crate) component: Arc<str>,
-    pub(crate) whose: Whose,
+    pub(crate) owner: Owner,
     /// Most bytes of the space.
     pub(crate) quota: u64,
     pub(crate) deadline: Instant,
@@ -32,15 +32,15 @@ pub(crate) struct OwnSpace {
     pub(crate) operations: Arc<AtomicU32>,
 }
 
-/// Whose values they are.
+/// Owner values they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum Owner {
     /// All callers' of the component.
-    Everybodys,
+    Shared,
     /// That user's.
     User(String),
     /// A user's, and there is none: every operation is denied.
-    Nobodys,
+    Anonymous,
 }
 
 pub(super) fn link<T: Send + 'static>(
@@ -52,10 +52,10 @@ pub(super) fn link<T: Send + 'static>(
 
 impl OwnSpace {
     fn space(&self) -> Result<Space<'_>, Fault> {
-        let user = match &self.whose {
-            Whose::Everybodys => None,
-            Whose::User(user) => Some(user.as_str()),
-            Whose::Nobodys => {
+        let user = match &self.owner {
+            Owner::Shared => None,
+            Owner::User(user) => Some(user.as_str()),
+            Owner::Anonymous => {
                 return Err(fault("denied", "the values are each user's own, and the caller is not known"));
             }
         };

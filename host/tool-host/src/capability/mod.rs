@@ -25,14 +25,14 @@ use wasmtime::Engine;
 use wasmtime::component::Linker;
 
 use crate::call::CallState;
-use crate::policy::suggest::Want;
+use crate::policy::Want;
 use imports::Imports;
 
 pub(crate) use clock::ClockState;
 pub(crate) use config::ConfigState;
 pub(crate) use context::ContextState;
 pub(crate) use imports::SERVED;
-pub(crate) use key_value::{KeyValueState, OwnSpace, Whose};
+pub(crate) use key_value::{KeyValueState, OwnSpace, Owner};
 pub(crate) use log::{LogRate, LogState};
 pub(crate) use progress::ProgressState;
 pub(crate) use secrets::SecretsState;

@@ -92,6 +92,12 @@ pub(crate) fn classify(address: IpAddr) -> Class {
     }
 }
 
+/// Whether a stranger may have a connection made to that address: to public ones, and to private ones where
+/// `with_private` says so. The same rules as for tools.
+pub fn may_reach(address: IpAddr, with_private: bool) -> bool {
+    classify(address).is_within(if with_private { Reach::Private } else { Reach::Public })
+}
+
 /// Whether `private = true` lets requests go there, and nothing less.
 pub(crate) fn is_private(address: IpAddr) -> bool {
     let class = classify(address);

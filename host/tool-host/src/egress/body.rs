@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::budget::CallBudget;
 use super::error::{EgressError, Place};
 use super::receipt::{HostRow, Ledger};
+use super::recording::BoundedBody;
 use super::scan::ScanStream;
 use super::task::OwnedTask;
 
@@ -30,6 +31,8 @@ pub(super) struct RequestBody {
     missing: Option<u64>,
     accounts: Accounts,
     failure: Arc<OnceLock<EgressError>>,
+    /// Gets what is sent, if it is recorded.
+    recorded: Option<BoundedBody>,
     /// Dropped with this, when the request is sent.
     _unsent: oneshot::Sender<()>,
 }
@@ -88,7 +91,25 @@ impl RequestBody {
         let inner = Some(body.map_err(|_| ()).boxed_unsync());
         let ((unsent, sent), failure) = (oneshot::channel(), Arc::new(OnceLock::new()));
         let watch = BodyWatch { sent, failure: failure.clone() };
-        (Self { inner, scan, missing: length, accounts, failure, _unsent: unsent }, watch)
+        let body = Self { inner, scan, missing: length, accounts, failure, recorded: None, _unsent: unsent };
+        (body, watch)
+    }
+
+    /// Records what is sent.
+    pub(super) fn record(&mut self, into: BoundedBody) {
+        self.recorded = Some(into);
+    }
+
+    fn record_next(&self, next: Option<&Result<Bytes, EgressError>>) {
+        let Some(recorded) = &self.recorded else { return };
+        if let Some(Ok(chunk)) = next {
+            recorded.push(chunk);
+        }
+        // Nobody polls for the end when all of the length was sent.
+        let is_all_sent = self.missing == Some(0) && self.scan.held_bytes() == 0;
+        if next.is_none() || is_all_sent && next.is_some_and(Result::is_ok) {
+            recorded.end();
+        }
     }
 
     fn chunk(&mut self, chunk: Bytes) -> Result<Bytes, EgressError> {
@@ -151,6 +172,7 @@ impl Body for RequestBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, EgressError>>> {
         let next = ready!(self.poll_chunk(context));
+        self.record_next(next.as_ref());
         Poll::Ready(next.map(|chunk| match chunk {
             Ok(chunk) => Ok(Frame::data(chunk)),
             Err(error) => {
@@ -165,7 +187,12 @@ impl Body for RequestBody {
     fn is_end_stream(&self) -> bool {
         let nothing_missing = self.missing.is_none_or(|missing| missing == 0);
         let ended = self.inner.as_ref().is_none_or(Body::is_end_stream);
-        ended && nothing_missing && self.scan.held_bytes() == 0 && self.failure.get().is_none()
+        let is_end = ended && nothing_missing && self.scan.held_bytes() == 0 && self.failure.get().is_none();
+        // Whoever hears that does not poll for the end.
+        if let (true, Some(recorded)) = (is_end, &self.recorded) {
+            recorded.end();
+        }
+        is_end
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -188,6 +215,11 @@ impl ResponseBody {
         exchange: OwnedTask,
     ) -> Self {
         Self { chunks, whole, ended: false, _exchange: Some(exchange) }
+    }
+
+    /// A body that no task reads: what waits in the channel is all of it.
+    pub(super) fn of(chunks: mpsc::Receiver<Result<Bytes, EgressError>>, whole: Arc<AtomicBool>) -> Self {
+        Self { chunks, whole, ended: false, _exchange: None }
     }
 }
 

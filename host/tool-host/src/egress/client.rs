@@ -13,6 +13,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
+use super::answered;
+use super::answers::{CallKey, HttpMode};
 use super::body::ResponseBody;
 use super::budget::CallBudget;
 use super::connect::Tls;
@@ -22,6 +24,7 @@ use super::grant::{Grant, Times};
 use super::pool::{Pool, PoolBounds};
 use super::prepare::prepare;
 use super::receipt::Receipt;
+use super::recording::CallName;
 use super::resolve::{LookupBounds, Lookups, Resolve};
 #[cfg(test)]
 use super::scan::Scanner;
@@ -57,7 +60,13 @@ impl Default for EgressBounds {
 
 impl Egress {
     /// All network I/O is done on `runtime`: the service's own, never the guests'.
-    pub(crate) fn new(runtime: Handle, resolver: Arc<dyn Resolve>, tls: Tls, bounds: EgressBounds) -> Self {
+    pub(crate) fn new(
+        runtime: Handle,
+        resolver: Arc<dyn Resolve>,
+        tls: Tls,
+        bounds: EgressBounds,
+        http: HttpMode,
+    ) -> Self {
         let runtime = IoRuntime::new(runtime);
         Self(Arc::new(Shared {
             lookups: Lookups::new(resolver, bounds.lookups),
@@ -65,15 +74,23 @@ impl Egress {
             exchanges: Arc::new(Semaphore::new(bounds.exchanges)),
             runtime,
             tls,
+            http,
         }))
     }
 
     /// The requests of one call, under a grant, until a deadline.
-    pub(crate) fn call(&self, grant: Arc<Grant>, deadline: Instant) -> Call {
+    pub(crate) fn call_of(&self, key: CallKey<'_>, grant: Arc<Grant>, deadline: Instant) -> Call {
         let budget = Arc::new(CallBudget::new(grant.limits, deadline));
         let (running, ended) = watch::channel(());
-        let state = CallState { egress: self.0.clone(), grant, budget, ledger: Arc::default(), ended };
+        let name = Arc::new(CallName::new(key));
+        let state = CallState { egress: self.0.clone(), name, grant, budget, ledger: Arc::default(), ended };
         Call { state: Arc::new(state), _running: running }
+    }
+
+    /// The requests of a call that is of no run.
+    #[cfg(test)]
+    pub(crate) fn call(&self, grant: Arc<Grant>, deadline: Instant) -> Call {
+        self.call_of(CallKey { run_id: "run", call_id: "call" }, grant, deadline)
     }
 
     /// How many connections wait to be used again.
@@ -108,7 +125,10 @@ impl Call {
             let mut ended = state.ended.clone();
             let exchange = async {
                 let prepared = prepared.inspect_err(|refusal| state.ledger.refused(refusal))?;
-                let sent = exchange::send(&state, prepared).await;
+                let sent = match &state.egress.http {
+                    HttpMode::Network { .. } => exchange::send(&state, prepared).await,
+                    HttpMode::Answers(answers) => answered::send(&state, &**answers, prepared).await,
+                };
                 sent.inspect_err(|error| {
                     if let EgressError::ForbiddenAddress { host, .. } = error {
                         state.grant.rules.forbidden(host);

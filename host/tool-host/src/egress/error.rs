@@ -9,7 +9,9 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::de::IntoDeserializer as _;
+use serde::de::value::{Error as NoSuchName, StrDeserializer};
+use serde::{Deserialize, Serialize};
 
 use super::address::{ForbiddenAddr, Reach};
 
@@ -109,6 +111,12 @@ pub(crate) enum EgressError {
     #[error("{host} did not answer in HTTP/1.1")]
     Protocol { host: String, problem: String },
 
+    // What stands in for the network.
+    #[error("the request was not sent: {0}")]
+    Unanswered(String),
+    #[error("the request to {host} failed: {kind}")]
+    Answered { host: String, kind: ErrorKind },
+
     /// The host's own failure.
     #[error("the host could not carry out the request")]
     Host(String),
@@ -150,7 +158,7 @@ pub(crate) enum InvalidUri {
 }
 
 /// The `error-code` of `wasi:http/types` that an error is, by its name there, in lower case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ErrorKind {
     DnsTimeout,
@@ -189,9 +197,12 @@ impl EgressError {
             Self::InvalidUri(InvalidUri::TooLong(_)) => ErrorKind::HttpRequestUriTooLong,
             Self::InvalidUri(_) => ErrorKind::HttpRequestUriInvalid,
             Self::Method(_) => ErrorKind::HttpRequestMethodInvalid,
-            Self::Header(_) | Self::Denied(_) | Self::SecretInRequest { .. } | Self::SetByGuest { .. } => {
-                ErrorKind::HttpRequestDenied
-            }
+            Self::Header(_)
+            | Self::Denied(_)
+            | Self::Unanswered(_)
+            | Self::SecretInRequest { .. }
+            | Self::SetByGuest { .. } => ErrorKind::HttpRequestDenied,
+            Self::Answered { kind, .. } => *kind,
             Self::HeadersTooLarge { .. } => ErrorKind::HttpRequestHeaderSectionSize,
             Self::BodyLength | Self::BodyAborted => ErrorKind::HttpRequestBodySize,
             Self::SecretUnresolved { .. } | Self::SecretUnusable { .. } => ErrorKind::ConfigurationError,
@@ -255,6 +266,7 @@ impl EgressError {
                 | Self::Header(_)
                 | Self::HeadersTooLarge { .. }
                 | Self::Denied(_)
+                | Self::Unanswered(_)
                 | Self::SecretInRequest { .. }
                 | Self::SetByGuest { .. }
                 | Self::SecretUnresolved { .. }
@@ -262,6 +274,21 @@ impl EgressError {
                 | Self::TooManyRequests(_)
                 | Self::ForbiddenAddress { .. }
         )
+    }
+}
+
+impl ErrorKind {
+    /// The kind of that name.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        let name: StrDeserializer<'_, NoSuchName> = name.into_deserializer();
+        Self::deserialize(name).ok()
+    }
+}
+
+/// Its name in `wasi:http`.
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 

@@ -14,10 +14,11 @@ use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::address::Reach;
+use super::answers::{HttpMode, HttpRecorder};
 use super::body::{Accounts, BodyWatch, RequestBody, ResponseBody};
 use super::connect::{self, Connection};
 use super::error::EgressError;
@@ -25,8 +26,9 @@ use super::grant::Times;
 use super::headers;
 use super::pool::PoolKey;
 use super::prepare::Prepared;
+use super::recording::{BoundedBody, Recording};
 use super::scan::ScanStream;
-use super::state::CallState;
+use super::state::{CallState, Permits};
 use super::target::Target;
 
 /// Chunks of a response that wait for the guest, beside the one that it reads.
@@ -44,12 +46,11 @@ struct Exchange {
     accounts: Accounts,
     /// When the time of the whole exchange is over.
     until: Instant,
+    /// Where the host records what its tools ask and are answered.
+    recording: Option<Recording>,
     /// Held while anything is sent or received.
     _permits: Permits,
 }
-
-/// The call's own, and that of the service.
-type Permits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
 /// Where the response goes.
 struct Reply {
@@ -86,17 +87,27 @@ where
     let permits = call.permits(prepared.target.host.as_str()).await?;
     let row = call.ledger.begun(&prepared.target);
     let accounts = Accounts { budget: call.budget.clone(), ledger: call.ledger.clone(), row };
+    let (mut body, watch) =
+        RequestBody::new(prepared.body, prepared.length, call.grant.scanner().stream(), accounts.clone());
+    let recording = recorder(call).zip(prepared.record).map(|(recorder, request)| {
+        let sent = BoundedBody::default();
+        body.record(sent.clone());
+        if prepared.length.is_none() && [Method::GET, Method::HEAD].contains(&prepared.method) {
+            // Sent without a body, which is not even asked for one then.
+            sent.end();
+        }
+        Recording::new(recorder, call.name.clone(), request, sent)
+    });
     let exchange = Exchange {
         call: call.clone(),
         target: prepared.target,
         reach: prepared.reach,
         times: prepared.times,
-        accounts: accounts.clone(),
+        accounts,
+        recording,
         until: call.budget.deadline().min(Instant::now() + prepared.times.total),
         _permits: permits,
     };
-    let (body, watch) =
-        RequestBody::new(prepared.body, prepared.length, call.grant.scanner().stream(), accounts);
     let mut request = Request::new(body);
     *request.method_mut() = prepared.method;
     *request.uri_mut() = prepared.uri;
@@ -123,16 +134,11 @@ where
     }
 }
 
-impl CallState {
-    /// Waits for the right to one more request.
-    async fn permits(&self, host: &str) -> Result<Permits, EgressError> {
-        let own = self.budget.concurrency_permit(host).await?;
-        let of_service = self.egress.exchanges.clone().acquire_owned();
-        match tokio::time::timeout_at(self.budget.deadline(), of_service).await {
-            Ok(Ok(of_service)) => Ok((own, of_service)),
-            Ok(Err(_closed)) => Err(EgressError::CallEnded),
-            Err(_elapsed) => Err(EgressError::Deadline(host.to_owned())),
-        }
+/// Who is told of the exchange.
+fn recorder(call: &CallState) -> Option<Arc<dyn HttpRecorder>> {
+    match &call.egress.http {
+        HttpMode::Network { recorder } => recorder.clone(),
+        HttpMode::Answers(_) => None,
     }
 }
 
@@ -290,6 +296,9 @@ impl Exchange {
         let mut head = Response::new(());
         *head.status_mut() = response.status();
         *head.headers_mut() = scanned;
+        if let Some(recording) = &self.recording {
+            recording.head(&head);
+        }
         Ok(head)
     }
 
@@ -319,6 +328,9 @@ impl Exchange {
             let Ok(data) = frame.into_data() else { continue };
             self.accounts.spend_received(data.len()).map_err(Unread::Failed)?;
             let scanned = scan.push(data);
+            if let Some(recording) = &self.recording {
+                recording.received(&scanned);
+            }
             if !scanned.is_empty() && chunks.send(Ok(scanned)).await.is_err() {
                 return Err(Unread::ReaderGone);
             }
@@ -337,6 +349,10 @@ impl Exchange {
         self.call.ledger.redacted(scan.matches());
         if let Ok(Ok(())) = tokio::time::timeout(READY_WITHIN, connection.sender.ready()).await {
             self.call.egress.pool.put(self.key(), connection);
+        }
+        if let Some(recording) = &self.recording {
+            recording.received(&rest);
+            recording.ended();
         }
         // The next request of the call need not wait until the guest has read the rest.
         drop(self);
@@ -362,6 +378,9 @@ impl Exchange {
     }
 
     fn count(&self, error: &EgressError) {
+        if let Some(recording) = &self.recording {
+            recording.failed(error.kind());
+        }
         self.call.ledger.failed(self.accounts.row);
         if error.is_refusal() {
             self.call.ledger.refused(error);

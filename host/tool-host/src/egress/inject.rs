@@ -100,7 +100,7 @@ impl Secret {
 }
 
 /// The path that was admitted, with the query that the guest wrote.
-fn admitted_path(admission: &Admission, target: &Target) -> Result<PathAndQuery, EgressError> {
+pub(super) fn admitted_path(admission: &Admission, target: &Target) -> Result<PathAndQuery, EgressError> {
     let Some(path) = &admission.path else { return Ok(target.path_and_query.clone()) };
     let admitted = match target.path_and_query.query() {
         None => path.clone(),

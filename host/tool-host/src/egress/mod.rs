@@ -14,9 +14,14 @@
 //! - Its I/O is done on the runtime given to [`Egress::new`] (`task`).
 //! - Its errors say what happened and what to do, and hold no secret (`error`).
 //!
+//! What answers may be something else than the network (`answers`, `answered`), and what passes may be recorded
+//! (`recording`).
+//!
 //! In reading order: `grant`, `client`, `prepare`, `exchange`, then what they use.
 
 mod address;
+mod answered;
+mod answers;
 mod body;
 mod budget;
 mod client;
@@ -29,6 +34,7 @@ mod inject;
 mod pool;
 mod prepare;
 mod receipt;
+mod recording;
 mod resolve;
 mod scan;
 mod state;
@@ -38,6 +44,10 @@ mod task;
 mod tests;
 
 pub(crate) use address::is_private;
+pub use address::may_reach;
+pub use answers::{
+    CallKey, HttpAnswers, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES,
+};
 pub(crate) use client::{Call, Egress, EgressBounds};
 pub(crate) use connect::Tls;
 pub(crate) use error::{EgressError, ErrorKind};

@@ -7,10 +7,12 @@ use http::{HeaderMap, Method, Request, Uri};
 use http_body::Body;
 
 use super::address::Reach;
+use super::answers::{HttpMode, HttpRequestRecord};
 use super::error::EgressError;
 use super::grant::{Admission, RequestLine, Times};
 use super::headers;
 use super::inject;
+use super::recording;
 use super::state::CallState;
 use super::target::Target;
 
@@ -27,6 +29,8 @@ pub(super) struct Prepared<B> {
     pub(super) times: Times,
     /// Names of the secrets in it.
     pub(super) secrets: Vec<String>,
+    /// What the guest asked for, if somebody wants to know: no credential is in it.
+    pub(super) record: Option<HttpRequestRecord>,
 }
 
 /// Makes a request ready, or refuses it. Nothing has left the host then.
@@ -51,6 +55,11 @@ pub(super) fn prepare<B: Body>(
     if !length.is_none_or(fits) {
         return Err(EgressError::BodyLength);
     }
+    let record = (!matches!(call.egress.http, HttpMode::Network { recorder: None })).then(|| {
+        let path = inject::admitted_path(&admission, &target)?;
+        Ok(recording::request(&head.method, &target, path.as_str(), &headers))
+    });
+    let record = record.transpose()?;
     let injected = inject::inject(&call.grant.secrets, &admission, &target, &mut headers)?;
     Ok(Prepared {
         reach: admission.reach(),
@@ -62,6 +71,7 @@ pub(super) fn prepare<B: Body>(
         body,
         times,
         secrets: injected.secrets,
+        record,
     })
 }
 

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use super::answers::HttpMode;
 use super::budget::CallBudget;
 use super::connect::Tls;
+use super::error::EgressError;
 use super::grant::Grant;
 use super::pool::Pool;
 use super::receipt::Ledger;
+use super::recording::CallName;
 use super::resolve::Lookups;
 use super::task::IoRuntime;
 
@@ -20,15 +23,33 @@ pub(super) struct Shared {
     pub(super) lookups: Lookups,
     pub(super) pool: Arc<Pool>,
     pub(super) exchanges: Arc<Semaphore>,
+    pub(super) http: HttpMode,
 }
 
 /// What the requests of one call share.
 #[derive(Debug)]
 pub(super) struct CallState {
     pub(super) egress: Arc<Shared>,
+    pub(super) name: Arc<CallName>,
     pub(super) grant: Arc<Grant>,
     pub(super) budget: Arc<CallBudget>,
     pub(super) ledger: Arc<Ledger>,
     /// Fails when the call has ended.
     pub(super) ended: watch::Receiver<()>,
+}
+
+/// The call's own, and that of the service.
+pub(super) type Permits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
+
+impl CallState {
+    /// Waits for the right to one more request.
+    pub(super) async fn permits(&self, host: &str) -> Result<Permits, EgressError> {
+        let own = self.budget.concurrency_permit(host).await?;
+        let of_service = self.egress.exchanges.clone().acquire_owned();
+        match tokio::time::timeout_at(self.budget.deadline(), of_service).await {
+            Ok(Ok(of_service)) => Ok((own, of_service)),
+            Ok(Err(_closed)) => Err(EgressError::CallEnded),
+            Err(_elapsed) => Err(EgressError::Deadline(host.to_owned())),
+        }
+    }
 }

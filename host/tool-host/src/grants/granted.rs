@@ -9,9 +9,9 @@ use http::HeaderName;
 use crate::egress::{self, Admission, Authorize};
 use crate::learning::Learning;
 use crate::limits::Limits;
+use crate::policy::Want;
 use crate::policy::effective::ResolvedLimits;
 use crate::policy::model::{KeyValueRule, Scope};
-use crate::policy::suggest::Want;
 use crate::policy::{self, ComponentPolicy, EffectivePolicy};
 
 /// What one component may do in one call.
@@ -71,13 +71,8 @@ impl Granted {
 
     /// Whether it may be called although it wants this.
     pub(crate) fn allows(&self, want: Want) -> bool {
-        match want {
-            // What it does with it is refused one by one.
-            _ if self.learning.is_some() => true,
-            Want::Http => !self.policy.current().http.is_empty(),
-            Want::KeyValue => self.policy.key_value().is_some(),
-            Want::Toolbox => self.policy.toolbox(),
-        }
+        // Where it is to be learned what it wants, what it does is refused one by one.
+        self.learning.is_some() || self.policy.grants(want)
     }
 
     /// What it may keep; absent: nothing.

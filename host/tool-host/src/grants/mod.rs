@@ -4,8 +4,8 @@
 //! policy that the run was pinned to allows **and** the one in force allows too. They are made once for each pair of
 //! entries and kept until the policy changes, secrets and what looks for them included.
 //!
-//! `granted.rs` has what one component is granted, as the parts of a call ask for it. What does not belong here: reading the file (`policy/`), sending requests (`egress/`), and what a guest sees of either
-//! (`capability/`).
+//! `granted.rs` has what one component is granted, as the parts of a call ask for it. What does not belong here: reading
+//! the file (`policy/`), sending requests (`egress/`), and what a guest sees of either (`capability/`).
 
 mod granted;
 
@@ -20,17 +20,17 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::config::{Environment, PolicyFile};
-use crate::egress::{self, Egress, EgressBounds, SystemResolver, Tls};
+use crate::egress::{self, CallKey, Egress, EgressBounds, HttpMode, SystemResolver, Tls};
 use crate::error::LoadError;
 use crate::learning::Learning;
 use crate::limits::Limits;
 use crate::policy::audience::Caller;
 use crate::policy::signature::{self, Signed, VerifiedSigner};
 use crate::policy::store::PolicyError;
-use crate::policy::suggest::{self, Want};
+use crate::policy::suggest;
 use crate::policy::{
-    self, Absence, ComponentPolicy, EffectivePolicy, Entry, HostLimits, Identity, Policy, PolicyStore,
-    Reload, secrets,
+    self, ComponentPolicy, EffectivePolicy, Entry, HostLimits, Identity, Lookup, Policy, PolicyStore, Reload,
+    Want, secrets,
 };
 
 pub(crate) use granted::Granted;
@@ -49,8 +49,10 @@ pub(crate) struct Grants {
     /// Made when a component is first granted something: reading the system's certificates takes milliseconds of a start.
     egress: OnceLock<Egress>,
     io: Handle,
+    /// Where requests go.
+    http: HttpMode,
     host: HostLimits,
-    means: Means,
+    features: HostFeatures,
     /// Notes down what is not granted, if that is what the host is for. Then everything is loaded and nothing more is
     /// granted.
     learning: Option<Arc<Learning>>,
@@ -60,7 +62,7 @@ pub(crate) struct Grants {
 
 /// What the host has to give.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Means {
+pub(crate) struct HostFeatures {
     /// A store for what components keep.
     pub(crate) keeps_values: bool,
     /// It counts instructions.
@@ -70,17 +72,13 @@ pub(crate) struct Means {
 impl Grants {
     /// Reads the policy. Blocks. Network I/O is done on `io`.
     pub(crate) fn open(
-        file: PolicyFile,
+        file: &PolicyFile,
         environment: Environment,
-        io: Handle,
+        (io, http): (Handle, HttpMode),
         limits: &Limits,
-        (means, learning): (Means, Option<Arc<Learning>>),
+        (features, learning): (HostFeatures, Option<Arc<Learning>>),
     ) -> Result<Self, PolicyError> {
-        let (path, absence) = match file {
-            PolicyFile::At(path) => (Some(path), Absence::IsError),
-            PolicyFile::Beside(folder) => (policy::store::default_path(&folder), Absence::GrantsNothing),
-            PolicyFile::None => (None, Absence::GrantsNothing),
-        };
+        let (path, absence) = file.location();
         let store = path.map(|path| PolicyStore::open(path, absence)).transpose()?;
         Ok(Self {
             store,
@@ -88,12 +86,13 @@ impl Grants {
             environment,
             egress: OnceLock::new(),
             io,
+            http,
             host: HostLimits {
                 timeout: limits.timeout,
                 memory_bytes: limits.memory_bytes as u64,
                 output_bytes: limits.output_bytes as u64,
             },
-            means,
+            features,
             learning,
             kept: Mutex::default(),
         })
@@ -180,13 +179,28 @@ impl Grants {
             .ok()
     }
 
+    /// Whether the policy names a component by its digest or signer: that is its approval.
+    pub(crate) fn names(&self, component: Identity<'_>) -> bool {
+        matches!(self.current().look_up(component), Lookup::Entry(_))
+    }
+
     /// Whether a component may be loaded that wants these. Blocks: secrets may be in files.
     pub(crate) fn check(&self, component: Identity<'_>, wants: &[Want]) -> Result<(), LoadError> {
         let policy = self.current();
         let Identity { name, digest, signer } = component;
-        let entry = policy.find(name, digest, signer);
-        let lacks: Vec<_> = wants.iter().filter(|want| !is_granted(entry, **want)).copied().collect();
-        if let Some(first) = lacks.first().filter(|_| self.learning.is_none()) {
+        let (entry, is_other_build) = match policy.look_up(component) {
+            Lookup::Entry(entry) => (Some(entry), false),
+            Lookup::OtherBuilds => (None, true),
+            Lookup::Nothing => (None, false),
+        };
+        let effective = entry.map(|entry| EffectivePolicy::new(entry.clone()));
+        let is_granted = |want: Want| effective.as_ref().is_some_and(|policy| policy.grants(want));
+        let lacks: Vec<_> = wants.iter().copied().filter(|want| !is_granted(*want)).collect();
+        let refusal = match lacks.first() {
+            Some(first) => Some(refusal(*first)),
+            None => is_other_build.then_some(LoadError::OtherBuild),
+        };
+        if let Some(refusal) = refusal.filter(|_| self.learning.is_none()) {
             let base = suggest::base(&policy, (name, digest), signer);
             let lines = suggest::lines((name, digest), base.map(|entry| &***entry), &lacks);
             // In the log and not in the error, which anyone may read: an entry that is there already stands in the lines.
@@ -194,32 +208,18 @@ impl Grants {
             tracing::warn!(
                 component = name,
                 policy,
-                "it wants what it is not granted. What it lacks, to take the place of what the policy says of it:\n{lines}"
+                "{refusal}. To take the place of what the policy says of it:\n{lines}"
             );
-            return Err(refusal(*first));
+            return Err(refusal);
         }
-        if policy.means_others(name, digest, signer) && self.learning.is_none() {
-            let base = suggest::base(&policy, (name, digest), signer);
-            let lines = suggest::lines((name, digest), base.map(|entry| &***entry), &[]);
-            let policy = self.file_name();
-            tracing::warn!(
-                component = name,
-                policy,
-                "the policy has lines for other builds of it only. What it says of them, for this one:\n{lines}"
-            );
-            return Err(LoadError::OtherBuild);
-        }
-        let Some(entry) = entry else { return Ok(()) };
-        if self.learning.is_some() {
-            return Ok(());
-        }
-        if entry.key_value.is_some() && wants.contains(&Want::KeyValue) && !self.means.keeps_values {
+        let (Some(entry), Some(effective), None) = (entry, &effective, &self.learning) else { return Ok(()) };
+        if entry.key_value.is_some() && wants.contains(&Want::KeyValue) && !self.features.keeps_values {
             return Err(LoadError::NoKeyValueStore);
         }
-        if entry.limits.fuel.is_some() && !self.means.counts_fuel {
+        if entry.limits.fuel.is_some() && !self.features.counts_fuel {
             return Err(LoadError::FuelNotCounted);
         }
-        self.granted(&EffectivePolicy::new(entry.clone())).map(drop).map_err(|problem| {
+        self.granted(effective).map(drop).map_err(|problem| {
             tracing::warn!(component = name, problem, "a component cannot have what it is granted");
             LoadError::Secrets
         })
@@ -239,22 +239,15 @@ impl Grants {
             None => return Ok(None),
         };
         let Identity { name, digest, signer } = component;
-        if self.learning.is_none() && current.means_others(name, digest, signer) {
+        if self.learning.is_none() && matches!(current.look_up(component), Lookup::OtherBuilds) {
             return Err("the policy has lines for other builds of it only".into());
         }
-        // Each by itself: what only one of them grants is not granted, but whom one of them keeps out stays out.
-        let mut entries = [pinned, &*current].into_iter().filter_map(|one| one.find(name, digest, signer));
-        if !entries.all(|entry| entry.audience.admits(&as_caller(caller))) {
+        if !pinned.both_admit(&current, component, &as_caller(caller)) {
             return Err("the policy does not admit the caller to it".into());
         }
         let effective = pinned.effective(&current, (name, digest), signer);
         let bare = || EffectivePolicy::new(Arc::new(Entry::new(ComponentPolicy::bare(name, digest))));
         let Some(policy) = effective.or_else(|| self.learning.is_some().then(bare)) else { return Ok(None) };
-        if policy.limits(&self.host).fuel.is_some() && !self.means.counts_fuel && self.learning.is_none() {
-            return Err(
-                "the policy bounds its instructions, and nobody counts them (TOOL_FUEL_METERING)".into()
-            );
-        }
         if let Some(granted) = self.kept().get(&*policy.digest()) {
             return Ok(Some(granted.clone()));
         }
@@ -264,8 +257,13 @@ impl Grants {
     }
 
     /// The requests of one call.
-    pub(crate) fn begin(&self, granted: &Granted, deadline: std::time::Instant) -> Option<egress::Call> {
-        Some(self.egress.get()?.call(granted.http.clone(), Instant::from_std(deadline)))
+    pub(crate) fn begin(
+        &self,
+        call: CallKey<'_>,
+        granted: &Granted,
+        deadline: std::time::Instant,
+    ) -> Option<egress::Call> {
+        Some(self.egress.get()?.call_of(call, granted.http.clone(), Instant::from_std(deadline)))
     }
 
     /// Makes the way out if there is none yet. Blocks.
@@ -281,7 +279,8 @@ impl Grants {
         let tls = tls.map_err(|error| format!("TLS cannot be set up: {error}"))?;
         let resolver = Arc::new(SystemResolver::new(self.io.clone()));
         // Another thread may have been faster; either will do.
-        self.egress.get_or_init(|| Egress::new(self.io.clone(), resolver, tls, EgressBounds::default()));
+        let (io, http) = (self.io.clone(), self.http.clone());
+        self.egress.get_or_init(|| Egress::new(io, resolver, tls, EgressBounds::default(), http));
         Ok(())
     }
 
@@ -295,6 +294,11 @@ impl Grants {
         let values = secrets::resolve(policy.current(), &|name| (self.environment)(name), folder)
             .map_err(|problems| problems.to_string())?;
         let limits = policy.limits(&self.host);
+        if limits.fuel.is_some() && !self.features.counts_fuel && self.learning.is_none() {
+            return Err(
+                "the policy bounds its instructions, and nobody counts them (TOOL_FUEL_METERING)".into()
+            );
+        }
         let secrets = credentials(policy.current(), &values)?;
         let http = egress::Grant::new(
             digest.as_str().into(),
@@ -331,15 +335,6 @@ impl Grants {
     fn kept(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Granted>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether an entry grants it.
-fn is_granted(entry: Option<&Arc<Entry>>, want: Want) -> bool {
-    entry.is_some_and(|entry| match want {
-        Want::Http => !entry.http.is_empty(),
-        Want::KeyValue => entry.key_value.is_some(),
-        Want::Toolbox => entry.toolbox,
-    })
 }
 
 /// What is said of a component that is not granted this.

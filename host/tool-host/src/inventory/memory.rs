@@ -36,6 +36,16 @@ const GRACE: Duration = Duration::from_mins(10);
 /// The last good version of each file, by file name.
 pub(super) type LastGood = BTreeMap<String, Version>;
 
+/// What is remembered of one tools folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Remembered {
+    pub(super) last_good: LastGood,
+    /// The files that were proposed from it, with their digests.
+    pub(super) in_folder: BTreeMap<String, String>,
+    /// Whether it was ever the replicas that decided what serves.
+    pub(super) has_agreed: bool,
+}
+
 /// The memory of one tools folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Memory {
@@ -52,6 +62,11 @@ struct Written {
     /// The tools folder.
     folder: String,
     files: LastGood,
+    /// Absent in those of older versions.
+    #[serde(default)]
+    in_folder: BTreeMap<String, String>,
+    #[serde(default)]
+    has_agreed: bool,
 }
 
 impl Memory {
@@ -62,27 +77,32 @@ impl Memory {
     }
 
     /// What was remembered last; nothing when that cannot be read.
-    pub(super) fn read(&self) -> LastGood {
+    pub(super) fn read(&self) -> Remembered {
         let path = self.path();
         match read(&path) {
-            Ok(written) if written.folder == self.tools => written.files,
+            Ok(written) if written.folder == self.tools => {
+                let Written { files: last_good, in_folder, has_agreed, .. } = written;
+                Remembered { last_good, in_folder, has_agreed }
+            }
             Ok(_) => self.ignored("it is of another folder"),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => LastGood::new(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Remembered::default(),
             Err(error) => self.ignored(&error.to_string()),
         }
     }
 
-    fn ignored(&self, error: &str) -> LastGood {
+    fn ignored(&self, error: &str) -> Remembered {
         tracing::warn!(
             file = %self.path().display(), error,
             "what was remembered of the tools cannot be used: of two files with one tool the first by name has it"
         );
-        LastGood::new()
+        Remembered::default()
     }
 
     /// Remembers this, and forgets everything else about the folder.
-    pub(super) fn write(&self, files: &LastGood) -> io::Result<()> {
-        let written = Written { version: FORM, folder: self.tools.clone(), files: files.clone() };
+    pub(super) fn write(&self, remembered: &Remembered) -> io::Result<()> {
+        let Remembered { last_good: files, in_folder, has_agreed } = remembered.clone();
+        let folder = self.tools.clone();
+        let written = Written { version: FORM, folder, files, in_folder, has_agreed };
         let text = serde_json::to_string(&written)?;
         let content = format!("{}\n{text}", digest(text.as_bytes()));
         put(&self.folder, &self.path(), content.as_bytes())
@@ -210,10 +230,15 @@ mod tests {
         Content { bytes: Arc::new(bytes.to_vec()), digest: digest(bytes), signature: None }
     }
 
-    fn kept(name: &str) -> LastGood {
+    fn kept(name: &str) -> Remembered {
         let tools = [format!("tool_of_{name}")].into();
         let version = Version { digest: digest(name.as_bytes()), tools, prompt_bytes: 7 };
-        [(format!("{name}.wasm"), version)].into()
+        let file = format!("{name}.wasm");
+        Remembered {
+            in_folder: [(file.clone(), version.digest.clone())].into(),
+            last_good: [(file, version)].into(),
+            has_agreed: true,
+        }
     }
 
     #[test]
@@ -221,12 +246,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (a, b) =
             (Memory::new(folder.path(), Path::new("/a")), Memory::new(folder.path(), Path::new("/b")));
-        assert_eq!(a.read(), LastGood::new());
+        assert_eq!(a.read(), Remembered::default());
         a.write(&kept("a")).unwrap();
         b.write(&kept("b")).unwrap();
         assert_eq!((a.read(), b.read()), (kept("a"), kept("b")));
-        a.write(&LastGood::new()).unwrap();
-        assert_eq!((a.read(), b.read()), (LastGood::new(), kept("b")));
+        a.write(&Remembered::default()).unwrap();
+        assert_eq!((a.read(), b.read()), (Remembered::default(), kept("b")));
     }
 
     #[test]
@@ -240,14 +265,14 @@ mod tests {
         changed[last] ^= 1;
         for damaged in [&whole[..whole.len() - 1], &whole[..10], &changed, b"", b"\xff\xfe\n", b"not\nours"] {
             fs::write(memory.path(), damaged).unwrap();
-            assert_eq!(memory.read(), LastGood::new());
+            assert_eq!(memory.read(), Remembered::default());
         }
         let signed = |text: String| format!("{}\n{text}", digest(text.as_bytes()));
         let text = String::from_utf8(whole).unwrap().split_once('\n').unwrap().1.to_owned();
         for foreign in [text.replace(r#""version":1"#, r#""version":2"#), text.replace(r#""/a""#, r#""/b""#)]
         {
             fs::write(memory.path(), signed(foreign)).unwrap();
-            assert_eq!(memory.read(), LastGood::new());
+            assert_eq!(memory.read(), Remembered::default());
         }
         fs::write(memory.path(), signed(text)).unwrap();
         assert_eq!(memory.read(), kept("a"));
@@ -294,7 +319,7 @@ mod tests {
             made_before(&memory(0).original_path(&digest(bytes.as_bytes())), age);
         }
         memory(1).prune(&BTreeSet::new()).unwrap();
-        assert_eq!((memory(0).read(), memory(1).read()), (LastGood::new(), kept("1")));
+        assert_eq!((memory(0).read(), memory(1).read()), (Remembered::default(), kept("1")));
         let left = originals.map(|(bytes, _)| memory(0).original(&digest(bytes.as_bytes())).is_ok());
         assert_eq!(left, [false, true, false, true], "of the forgotten folder, in use, unknown, new");
         let own = ["1", "new"].map(|bytes| digest(bytes.as_bytes())).into();

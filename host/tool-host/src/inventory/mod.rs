@@ -5,13 +5,19 @@
 //! pure function of that (`decide.rs`). Here is what drives it: [`Inventory::advance`] waits for the next thing to
 //! happen (the folder was listed, a load ended, the folder changed) and makes events of it, [`Inventory::settle`]
 //! decides. Every load publishes by itself, so a slow file delays nobody. What may wait for a disk, a compiler or a
-//! guest is a future of `start_loads.rs` and runs elsewhere. `file_loads.rs` has the loads of one file, `retry.rs` when
-//! they are tried again, `memory.rs` what outlives a restart.
+//! guest is a future of `start_loads.rs` and runs elsewhere. `file_loads.rs` has the loads of one file, `attempts.rs` and `retry.rs` when
+//! they are tried again, `memory.rs` what outlives a restart. Where versions are kept in a store, `agreed.rs` follows its
+//! records in place of the folder, and `proposals.rs` has the folder propose.
 
+mod agreed;
+mod agreement;
+mod attempts;
 mod decide;
 mod event;
 mod file_loads;
 mod memory;
+mod missing_files;
+mod proposals;
 mod retry;
 mod start_loads;
 mod state;
@@ -25,7 +31,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use agent_core::ports::{Preparing, ToolFault};
+use agent_core::ports::{Preparing, Records, ToolFault, VersionsError};
 use futures::future::{Aborted, BoxFuture};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -34,14 +40,19 @@ use crate::component::Component;
 use crate::error::LoadError;
 use crate::folder::{Folder, Listing, component_name};
 use crate::load::blocking;
+use crate::rollout::{Rollout, RunningTrial};
 use crate::runtime::Runtime;
 use crate::watch::Watch;
+use agreement::Agreement;
+use attempts::{Looks, looks_of};
 use decide::{Decision, decide};
 use event::{Change, Event, Version};
 use file_loads::{Ended, FileLoads};
 use state::State;
 
 pub(crate) use memory::Memory;
+use memory::Remembered;
+use missing_files::MissingFiles;
 
 /// What is to serve, and what cannot.
 pub(crate) struct Settled {
@@ -51,6 +62,10 @@ pub(crate) struct Settled {
     pub(crate) faults: Vec<ToolFault>,
     /// The files that are being loaded.
     pub(crate) preparing: Preparing,
+    /// The versions that are tried beside those that serve.
+    pub(crate) trials: Vec<Arc<RunningTrial>>,
+    /// The revision of the records that it is, if there are records and all that they say was tried.
+    pub(crate) revision: Option<u64>,
 }
 
 /// The files of the tools folder and what is known of each.
@@ -70,8 +85,16 @@ pub(crate) struct Inventory {
     /// Whether everything that was in the folder at first has been loaded or refused.
     prepared: bool,
     memory: Option<Memory>,
+    /// Present where versions are kept in a store.
+    agreement: Option<Agreement>,
+    /// The files that were proposed from the folder, with the digests that they had then.
+    in_folder: BTreeMap<String, String>,
+    missing: MissingFiles,
+    /// Whether this host ever served what replicas agreed on.
+    has_agreed: bool,
     /// What the memory holds.
     remembered: BTreeMap<String, Version>,
+    remembered_in_folder: BTreeMap<String, String>,
     /// Digests of the copies that lie beside the memory because of this folder.
     originals: BTreeSet<String>,
     /// Whether copies that nobody refers to were looked for since the start.
@@ -82,17 +105,24 @@ pub(crate) struct Inventory {
 /// What [`Inventory::advance`] waits for.
 enum Input {
     Listed(io::Result<Listing>),
+    Synced(Result<Option<Records>, VersionsError>),
+    SyncIsDue,
     Ended(Ended),
     Changed,
 }
 
 impl Inventory {
-    pub(crate) async fn new(runtime: Arc<Runtime>, path: PathBuf, most_tokens: u64) -> Self {
+    pub(crate) async fn new(
+        runtime: Arc<Runtime>,
+        path: PathBuf,
+        most_tokens: u64,
+        rollout: Option<Arc<Rollout>>,
+    ) -> Self {
         let folder = runtime.cache.folder().filter(|_| runtime.remembers);
         let memory = folder.map(|folder| Memory::new(folder, &path));
-        let remembered = match memory.clone() {
+        let Remembered { last_good: remembered, in_folder, has_agreed } = match memory.clone() {
             Some(memory) => blocking(move || Ok(memory.read())).await.unwrap_or_default(),
-            None => BTreeMap::new(),
+            None => Remembered::default(),
         };
         Self {
             runtime,
@@ -107,6 +137,11 @@ impl Inventory {
             round: 0,
             prepared: false,
             memory,
+            agreement: rollout.map(Agreement::new),
+            remembered_in_folder: in_folder.clone(),
+            in_folder,
+            missing: MissingFiles::default(),
+            has_agreed,
             originals: remembered.values().map(|version| version.digest.clone()).collect(),
             remembered,
             pruned: false,
@@ -126,6 +161,10 @@ impl Inventory {
     /// granted now.
     pub(crate) fn load_all_anew(&mut self) {
         self.file_loads.values_mut().for_each(FileLoads::forget);
+        if let Some(agreement) = &mut self.agreement {
+            agreement.forget_refusals();
+        }
+        self.follow_records();
         self.poll_folder();
     }
 
@@ -142,7 +181,8 @@ impl Inventory {
 
     /// Whether nothing is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        self.listing.is_none() && self.loads.is_empty()
+        let waits = self.agreement.as_ref().is_some_and(|agreement| agreement.is_awaited);
+        self.listing.is_none() && self.loads.is_empty() && !waits
     }
 
     /// Waits for the next input and turns all that are there into events. With `watching` the folder is listed when it
@@ -160,8 +200,9 @@ impl Inventory {
     }
 
     async fn next(&mut self, watching: bool) -> Input {
-        let Self { listing, loads, watch, .. } = self;
+        let Self { listing, loads, watch, agreement, .. } = self;
         let idle = listing.is_none();
+        let waits = agreement.as_ref().is_some_and(|agreement| agreement.is_awaited);
         let listed = async {
             match listing.as_mut() {
                 Some(listing) => listing.await,
@@ -177,7 +218,26 @@ impl Inventory {
                 }
             }
         };
+        let (mut sync, is_due) = match agreement {
+            Some(Agreement { sync: Some(sync), .. }) => (Some(sync), None),
+            Some(agreement) => (None, Some(agreement.due())),
+            None => (None, None),
+        };
+        let synced = async {
+            match &mut sync {
+                Some(sync) => sync.await,
+                None => pending().await,
+            }
+        };
+        let due = async {
+            match is_due {
+                Some(due) => due.await,
+                None => pending().await,
+            }
+        };
         tokio::select! {
+            synced = synced => Input::Synced(synced),
+            () = due, if watching || waits => Input::SyncIsDue,
             listed = listed => { self.listing = None; Input::Listed(listed) }
             ended = ended => Input::Ended(ended),
             () = watch.changed(), if watching && idle => Input::Changed,
@@ -190,7 +250,7 @@ impl Inventory {
             Input::Listed(Ok(listing)) => {
                 self.unreadable = None;
                 let identity = listing.identity;
-                self.compare(listing);
+                self.listed(&listing);
                 return Some(identity);
             }
             // Nothing can be said about the files, so what serves goes on serving.
@@ -205,6 +265,8 @@ impl Inventory {
                 let error = format!("the tools folder (TOOLS_DIR) cannot be read: {}{todo}", error.kind());
                 self.unreadable = Some(ToolFault { file: ".".into(), error });
             }
+            Input::Synced(synced) => self.synced(synced),
+            Input::SyncIsDue => self.poll_records(false),
             Input::Ended(ended) => self.end(ended),
             Input::Changed => self.poll_folder(),
         }
@@ -217,26 +279,42 @@ impl Inventory {
         self.state.apply(Event::new(file, change));
     }
 
-    /// Compares the folder with what is known of it.
-    fn compare(&mut self, listing: Listing) {
+    /// Takes in what is in the folder: it is what is to serve, or what is proposed.
+    fn listed(&mut self, listing: &Listing) {
+        match &mut self.agreement {
+            Some(agreement) => {
+                let goes_by_folder = agreement.goes_by_folder;
+                agreement.listing = Some(listing.clone());
+                if agreement.records.is_some() {
+                    self.propose_from_folder();
+                } else if goes_by_folder {
+                    self.compare(looks_of(listing));
+                }
+            }
+            None => self.compare(looks_of(listing)),
+        }
+    }
+
+    /// Compares what is to serve with what is known of it.
+    fn compare(&mut self, wanted: BTreeMap<String, Looks>) {
         if self.round == 0 {
             // Files that are gone are forgotten.
             for (file, version) in self.remembered.clone() {
-                if listing.files.contains_key(&file) {
+                if wanted.contains_key(&file) {
                     self.record(&file, Change::Remembered(version));
                 }
             }
         }
         self.round += 1;
         let known: Vec<_> = self.state.files().map(|(file, _)| file.clone()).collect();
-        for gone in known.iter().filter(|file| !listing.files.contains_key(*file)) {
+        for gone in known.iter().filter(|file| !wanted.contains_key(*file)) {
             self.file_loads.remove(gone);
             self.record(gone, Change::Removed);
         }
-        for (file, fingerprint) in listing.files {
-            if self.file_loads.entry(file.clone()).or_default().wants_load(fingerprint, Instant::now()) {
+        for (file, looks) in wanted {
+            if self.file_loads.entry(file.clone()).or_default().newest.wants(&looks, Instant::now()) {
                 self.record(&file, Change::Proposed { round: self.round });
-                self.read(&file, fingerprint);
+                self.read(&file, looks);
             }
         }
     }
@@ -274,7 +352,14 @@ impl Inventory {
             preparing: Preparing { files: self.preparing(&components), first: !self.prepared },
             components,
             faults: self.faults(refusals),
+            trials: self.agreement.as_ref().map(Agreement::running).unwrap_or_default(),
+            revision: self.revision().filter(|_| self.is_idle()),
         }
+    }
+
+    /// The revision of the records that are followed.
+    fn revision(&self) -> Option<u64> {
+        Some(self.agreement.as_ref()?.records.as_ref()?.revision)
     }
 
     /// The files that cannot serve as they are, by name. That a version was refused for others' sake comes before what
@@ -283,6 +368,7 @@ impl Inventory {
         let own =
             self.state.files().filter_map(|(file, state)| Some((file.clone(), state.error()?.to_string())));
         let mut faults: BTreeMap<String, String> = own.collect();
+        faults.extend(self.agreement.iter().flat_map(Agreement::faults));
         faults.extend(refusals.into_iter().map(|(file, error)| (file, error.to_string())));
         let faults = faults.into_iter().map(|(file, error)| ToolFault { file, error });
         self.unreadable.iter().cloned().chain(faults).collect()
@@ -292,9 +378,11 @@ impl Inventory {
         let serves =
             |file: &str| serving.iter().any(|component| component_name(file) == Some(&component.name));
         let under_way = |(file, loads): &(&String, &FileLoads)| {
-            loads.newest.is_some() || (loads.last_good.is_some() && !serves(file))
+            loads.newest.under_way.is_some() || (loads.last_good.is_some() && !serves(file))
         };
-        self.file_loads.iter().filter(under_way).map(|(file, _)| file.clone()).collect()
+        let loading = self.file_loads.iter().filter(under_way).map(|(file, _)| file.clone());
+        let proposing = self.agreement.iter().flat_map(Agreement::proposing);
+        loading.chain(proposing).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Writes down what a restart has to know, if that has changed, and removes the copies that nobody needs any more.
@@ -302,7 +390,13 @@ impl Inventory {
     pub(crate) async fn remember(&mut self) {
         let Some(memory) = self.memory.clone().filter(|_| self.round > 0) else { return };
         let last_good = self.state.last_good();
-        let has_changed = last_good != self.remembered;
+        let (in_folder, has_agreed) =
+            (self.in_folder.clone(), !self.folder_decides() && self.agreement.is_some());
+        let has_changed = last_good != self.remembered
+            || in_folder != self.remembered_in_folder
+            || (has_agreed && !self.has_agreed);
+        self.has_agreed |= has_agreed;
+        let has_agreed = self.has_agreed;
         let unneeded: BTreeSet<_> =
             self.originals.iter().filter(|digest| !self.needs_original(digest)).cloned().collect();
         if !has_changed && unneeded.is_empty() && self.pruned {
@@ -310,6 +404,7 @@ impl Inventory {
         }
         self.originals.retain(|digest| !unneeded.contains(digest));
         self.remembered.clone_from(&last_good);
+        self.remembered_in_folder.clone_from(&in_folder);
         let prunes = !unneeded.is_empty() || !self.pruned;
         self.pruned = true;
         let runtime = self.runtime.clone();
@@ -317,7 +412,11 @@ impl Inventory {
             for version in last_good.values() {
                 runtime.cache.mark_used(&version.digest);
             }
-            let written = if has_changed { memory.write(&last_good) } else { Ok(()) };
+            let written = if has_changed {
+                memory.write(&Remembered { last_good, in_folder, has_agreed })
+            } else {
+                Ok(())
+            };
             let pruned = if prunes { written.and_then(|()| memory.prune(&unneeded)) } else { written };
             pruned.map_err(LoadError::Unreadable)
         });

@@ -1,33 +1,55 @@
 //! The loads that the inventory begins: of what is new in the folder, and of last good versions from their copies. Each
 //! is a future of the inventory's and ends in an event.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Instant;
 
 use futures::FutureExt;
 use futures::future::{AbortHandle, Abortable};
 
+use super::attempts::{Load, Looks};
 use super::event::Change;
-use super::file_loads::{Ended, Load, Part};
+use super::file_loads::{Ended, Part};
 use super::{Inventory, Memory};
 use crate::error::LoadError;
-use crate::folder::{Content, Fingerprint, component_name};
+use crate::folder::{Content, component_name};
 use crate::load::{self, Source, blocking};
+
+/// What a file of the folder needs to serve.
+#[derive(Debug, Clone, Copy)]
+enum Gate {
+    /// Nothing.
+    Open,
+    /// That the policy names it.
+    Policy,
+    /// It does not serve.
+    Closed,
+}
 
 impl Inventory {
     /// Begins to load a file that looks like this: reads it first.
-    pub(super) fn read(&mut self, file: &str, fingerprint: Option<Fingerprint>) {
-        let source = Source::File(self.folder.clone(), file.to_owned());
+    pub(super) fn read(&mut self, file: &str, looks: Looks) {
+        if let Looks::Kept(digest) = &looks
+            && let Some(component) = self.file_loads.get(file).and_then(|loads| loads.current(digest))
+        {
+            let (ticket, abort) = self.begin(file, None, ready(Part::Newest(Ok(component))));
+            if let Some(loads) = self.file_loads.get_mut(file) {
+                loads.newest.under_way = Some(Load::new(ticket, Some(looks), abort));
+            }
+            return;
+        }
+        let source = self.source(file, &looks);
         let plain = component_name(file).is_some();
         let read = async move { if plain { source.read().await } else { Err(LoadError::BadFileName) } };
         let (ticket, abort) = self.begin(file, None, read.map(Part::Read));
         if let Some(loads) = self.file_loads.get_mut(file) {
-            loads.newest = Some(Load::new(ticket, fingerprint, abort));
+            loads.newest.under_way = Some(Load::new(ticket, Some(looks), abort));
         }
     }
 
     /// Begins a load, or a part of one that has a ticket already.
-    fn begin(
+    pub(super) fn begin(
         &mut self,
         file: &str,
         ticket: Option<u64>,
@@ -45,22 +67,34 @@ impl Inventory {
     /// Takes in the end of a load, or of a part of one.
     pub(super) fn end(&mut self, ended: Ended) {
         let Ended { file, ticket, part } = ended;
+        let part = match part {
+            Part::Proposed(result) => return self.proposed(&file, ticket, result),
+            Part::Trial(id, result) => return self.trial_loaded(&id, result),
+            Part::Written => return self.poll_records(false),
+            Part::StillInFolder(digest) => {
+                self.in_folder.entry(file).or_insert(digest);
+                return;
+            }
+            part => part,
+        };
         let Some(loads) = self.file_loads.get_mut(&file) else { return };
         let now = Instant::now();
-        let is_current = |load: &Option<Load>| load.as_ref().is_some_and(|load| load.ticket == ticket);
+        let is_current = loads.newest.is_under_way(ticket);
+        let is_last_good = loads.last_good.as_ref().is_some_and(|load| load.ticket == ticket);
         let change = match part {
-            Part::Read(Ok(content)) if is_current(&loads.newest) => match loads.loaded(&content) {
+            Part::Read(Ok(content)) if is_current => match loads.loaded(&content) {
                 Some(component) => loads.finish(Ok(component), now),
                 None => return self.load(&file, content),
             },
-            Part::Read(Err(error)) if is_current(&loads.newest) => loads.finish(Err(error), now),
-            Part::Newest(result) if is_current(&loads.newest) => loads.finish(result, now),
-            Part::LastGood(result) if is_current(&loads.last_good) => {
+            Part::Read(Err(error)) if is_current => loads.finish(Err(error), now),
+            Part::Newest(result) if is_current => loads.finish(result, now),
+            Part::LastGood(result) if is_last_good => {
                 let Err(error) = loads.finish_last_good(result, now) else { return };
                 tracing::warn!(file, %error, "the last good version of a tool component is lost");
                 Change::Lost
             }
             Part::Read(_) | Part::Newest(_) | Part::LastGood(_) => return,
+            Part::Proposed(_) | Part::Trial(..) | Part::Written | Part::StillInFolder(_) => return,
         };
         self.record(&file, change);
     }
@@ -69,9 +103,16 @@ impl Inventory {
     fn load(&mut self, file: &str, content: Content) {
         let Some(name) = component_name(file).map(str::to_owned) else { return };
         let (runtime, memory) = (self.runtime.clone(), self.memory.clone());
-        let source = Source::File(self.folder.clone(), file.to_owned());
+        let Some(looks) = self.file_loads.get(file).and_then(|loads| loads.newest.looks()) else { return };
         let digest = content.digest.clone();
+        let (source, gate) = (self.source(file, looks), self.gate(file, looks, &digest));
         let work = async move {
+            match gate {
+                Gate::Open => {}
+                Gate::Closed => return Err(LoadError::NotAgreed),
+                Gate::Policy if load::is_in_policy(&runtime, &name, &content).await? => {}
+                Gate::Policy => return Err(LoadError::NotApproved { digest: content.digest }),
+            }
             let (component, content) = load::load(runtime, &name, &source, content).await?;
             // Before the version is anybody's last good one: a memory names only what is there.
             if let Some(memory) = memory {
@@ -79,12 +120,41 @@ impl Inventory {
             }
             Ok(Arc::new(component))
         };
-        let under_way = self.file_loads.get(file).and_then(|loads| loads.newest.as_ref());
+        let under_way = self.file_loads.get(file).and_then(|loads| loads.newest.under_way.as_ref());
         let Some(ticket) = under_way.map(|load| load.ticket) else { return };
         let (_, abort) = self.begin(file, Some(ticket), work.map(Part::Newest));
         self.originals.insert(digest.clone());
-        if let Some(load) = self.file_loads.get_mut(file).and_then(|loads| loads.newest.as_mut()) {
+        if let Some(load) = self.file_loads.get_mut(file).and_then(|loads| loads.newest.under_way.as_mut()) {
             load.go_on(digest, abort);
+        }
+    }
+
+    fn source(&self, file: &str, looks: &Looks) -> Source {
+        match looks {
+            Looks::File(_) => Source::File(self.folder.clone(), file.to_owned()),
+            Looks::Kept(digest) => self.kept(digest),
+        }
+    }
+
+    /// What a file of the folder that is to serve needs, because nobody else said that it may.
+    ///
+    /// With a store its records say so. While it has not answered yet, what served last may go on, and nothing else once
+    /// replicas have ever agreed on anything: what lies in the folder may have been disabled or taken back. When it has
+    /// answered, only what served before goes on until it is written down.
+    fn gate(&self, file: &str, looks: &Looks, digest: &str) -> Gate {
+        if matches!(looks, Looks::Kept(_)) {
+            return Gate::Open;
+        }
+        let by_policy = if self.runtime.needs_approval { Gate::Policy } else { Gate::Open };
+        if self.agreement.is_none() {
+            return by_policy;
+        }
+        let last_good = self.state.get(file).and_then(|state| state.last_good.as_ref());
+        let served = self.remembered.get(file).into_iter().chain(last_good);
+        match () {
+            () if served.into_iter().any(|version| version.digest == digest) => Gate::Open,
+            () if self.has_agreed || !self.folder_decides() => Gate::Closed,
+            () => by_policy,
         }
     }
 
@@ -98,11 +168,7 @@ impl Inventory {
         };
         let (runtime, name, digest) = (self.runtime.clone(), name.to_owned(), version.digest.clone());
         let source = Source::Original(memory, digest);
-        let work = async move {
-            let content = source.read().await?;
-            let (component, _) = load::load(runtime, &name, &source, content).await?;
-            Ok(Arc::new(component))
-        };
+        let work = async move { load::load_from(runtime, &name, &source).await.map(Arc::new) };
         let (ticket, abort) = self.begin(file, None, work.map(Part::LastGood));
         if let Some(loads) = self.file_loads.get_mut(file) {
             loads.last_good = Some(Load::new(ticket, None, abort));

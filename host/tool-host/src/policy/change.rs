@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use super::effective::{HostLimits, ResolvedLimits};
 use super::entries::Policy;
 use super::model::{Binding, ComponentPolicy, HttpRule, Scope, SecretRule};
+use super::render::describe;
 
 /// What changed for one entry. Each text names one grant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -155,13 +156,6 @@ fn of_secret(change: &mut EntryChange, name: &str, before: Option<&SecretRule>, 
         |host, others| others.iter().any(|other| other.covers(host)),
         |host| format!("{what} for {host}"),
     );
-}
-
-/// A line in one line.
-pub(crate) fn describe(rule: &HttpRule) -> String {
-    let methods = rule.methods.iter().map(String::as_str).collect::<Vec<_>>().join(" ");
-    let private = if rule.private { ", private addresses too" } else { "" };
-    format!("{methods} {}://{}:{}{}{private}", rule.scheme, rule.host, rule.port, rule.path)
 }
 
 #[cfg(test)]

@@ -12,10 +12,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(test)]
 use super::audience::Caller;
 use super::entries::{Entry, Policy, sha256};
-use super::model::{CallLimits, ComponentPolicy, KeyValueRule, Scope, SecretRule};
+use super::identity::Identity;
+use super::model::{CallLimits, ComponentPolicy, KeyValueRule, Scope, SecretRule, Want};
 use super::rules::{Mismatch, Target};
 use super::signature::VerifiedSigner;
 
@@ -74,6 +74,14 @@ impl Policy {
         let is_other = pinned != now;
         Some(EffectivePolicy { current: now.clone(), pinned: is_other.then(|| pinned.clone()) })
     }
+
+    /// Whether a caller may use a component at all, in a run that was pinned to this policy now that `current` is in force.
+    /// Each is asked by itself: what only one of them grants is not granted, but whom one of them keeps out stays out.
+    pub(crate) fn both_admit(&self, current: &Self, component: Identity<'_>, caller: &Caller<'_>) -> bool {
+        let Identity { name, digest, signer } = component;
+        let mut entries = [self, current].into_iter().filter_map(|policy| policy.find(name, digest, signer));
+        entries.all(|entry| entry.audience.admits(caller))
+    }
 }
 
 impl EffectivePolicy {
@@ -100,10 +108,13 @@ impl EffectivePolicy {
         std::iter::once(&self.current).chain(&self.pinned).map(|entry| &***entry)
     }
 
-    /// Whether the caller may use the component at all.
-    #[cfg(test)]
-    pub(crate) fn admits(&self, caller: &Caller<'_>) -> bool {
-        self.both().all(|entry| entry.audience.admits(caller))
+    /// Whether both grant it.
+    pub(crate) fn grants(&self, want: Want) -> bool {
+        match want {
+            Want::Http => self.both().all(|entry| !entry.http.is_empty()),
+            Want::KeyValue => self.key_value().is_some(),
+            Want::Toolbox => self.toolbox(),
+        }
     }
 
     /// Whether it may call the run's other tools.
@@ -290,7 +301,10 @@ mod tests {
                 http_bytes: 10,
             };
             assert_eq!(effective.limits(&HOST), expected);
-            let caller = |user, tier| effective.admits(&Caller { user, tier, role: None });
+            let component = Identity { name: "a", digest: &digest('a'), signer: None };
+            let (pinned, current) = (policy(&text_with(pinned)), policy(&text_with(current)));
+            let caller =
+                |user, tier| pinned.both_admit(&current, component, &Caller { user, tier, role: None });
             assert!(caller(Some("u1"), Some("premium")));
             assert!(!caller(Some("u1"), None) && !caller(None, Some("premium")));
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use super::audience::Caller;
+use super::identity::Identity;
 use super::model::ComponentPolicy;
 use super::render;
 use super::signature::{SignerKey, VerifiedSigner};
@@ -19,6 +20,16 @@ pub(crate) struct Policy {
     /// Sorted by name and binding.
     entries: Vec<Arc<Entry>>,
     digest: String,
+}
+
+/// What a policy says of a component.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Lookup<'a> {
+    Entry(&'a Arc<Entry>),
+    /// It has entries of that name, for other digests or signers. Served as if nothing had been said, this build would be
+    /// for everybody and without limits.
+    OtherBuilds,
+    Nothing,
 }
 
 /// A [`ComponentPolicy`] of a policy: it changes no more, so that its digest is computed once.
@@ -78,10 +89,21 @@ impl Policy {
         bound.max_by_key(|entry| !entry.binding.digests.is_empty())
     }
 
-    /// Whether the policy speaks of that name and means other files. Then it says nothing good of this one: served as if
-    /// nothing had been said, it would be for everybody and without limits.
-    pub(crate) fn means_others(&self, name: &str, digest: &str, signer: Option<&VerifiedSigner>) -> bool {
-        !self.named(name).is_empty() && self.find(name, digest, signer).is_none()
+    /// What is granted to a version that was signed with that key when it was proposed, as texts: for showing.
+    pub(crate) fn grants_shown(&self, name: &str, digest: &str, signer: Option<&SignerKey>) -> Vec<String> {
+        let bound = self.named(name).iter().filter(|entry| entry.binding.would_admit(digest, signer));
+        let entry = bound.max_by_key(|entry| !entry.binding.digests.is_empty());
+        entry.map(|entry| render::grants(entry)).unwrap_or_default()
+    }
+
+    /// What the policy says of a component.
+    pub(crate) fn look_up(&self, component: Identity<'_>) -> Lookup<'_> {
+        let Identity { name, digest, signer } = component;
+        match self.find(name, digest, signer) {
+            Some(entry) => Lookup::Entry(entry),
+            None if self.named(name).is_empty() => Lookup::Nothing,
+            None => Lookup::OtherBuilds,
+        }
     }
 
     /// The entries of that name, whatever they are bound to.

@@ -36,8 +36,8 @@ mod testing;
 mod text;
 
 pub(crate) use effective::{EffectivePolicy, HostLimits};
-pub(crate) use entries::{Entry, Policy};
+pub(crate) use entries::{Entry, Lookup, Policy};
 pub(crate) use identity::Identity;
-pub(crate) use model::{ComponentPolicy, SecretRule};
+pub(crate) use model::{ComponentPolicy, SecretRule, Want};
 pub(crate) use rules::{RequestLine, Target};
 pub(crate) use store::{Absence, PolicyStore, Reload};

@@ -56,6 +56,26 @@ pub(crate) struct Binding {
     pub(crate) signers: BTreeSet<SignerKey>,
 }
 
+/// What a component imports that only a policy gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Want {
+    /// `wasi:http`.
+    Http,
+    KeyValue,
+    Toolbox,
+}
+
+impl Want {
+    /// Its name in the policy.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::KeyValue => "key-value",
+            Self::Toolbox => "toolbox",
+        }
+    }
+}
+
 /// What one call may use up. What is absent is as the host's settings say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallLimits {
@@ -151,8 +171,13 @@ pub(crate) enum Placement {
 impl Binding {
     /// Whether a component is one of those meant. An entry with digests and signers wants both.
     pub(crate) fn admits(&self, digest: &str, signer: Option<&VerifiedSigner>) -> bool {
+        self.would_admit(digest, signer.map(VerifiedSigner::key))
+    }
+
+    /// The same if the component has a signature of that key, which is taken on trust: for showing, not for granting.
+    pub(crate) fn would_admit(&self, digest: &str, signer: Option<&SignerKey>) -> bool {
         let is_listed = self.digests.contains(digest);
-        let is_signed = signer.is_some_and(|signer| self.signers.contains(signer.key()));
+        let is_signed = signer.is_some_and(|signer| self.signers.contains(signer));
         match (self.digests.is_empty(), self.signers.is_empty()) {
             (true, true) => false,
             (false, true) => is_listed,
@@ -184,13 +209,6 @@ impl ComponentPolicy {
             http: BTreeSet::new(),
             secrets: BTreeMap::new(),
         }
-    }
-
-    /// Whether what is kept for one user can be in an answer, so that the answer is not another user's. A component that is
-    /// told the user by `context` can tell users apart too: its imports say so.
-    #[cfg(test)]
-    pub(crate) fn keeps_data_of_users(&self) -> bool {
-        self.key_value.is_some_and(|rule| rule.scope == Scope::User)
     }
 }
 

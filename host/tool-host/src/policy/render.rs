@@ -66,6 +66,29 @@ pub(crate) fn http(text: &mut String, rule: &HttpRule) {
     }
 }
 
+/// What an entry grants, a text for each grant, for comparing what two versions of a component are granted.
+pub(crate) fn grants(entry: &ComponentPolicy) -> Vec<String> {
+    let mut grants: Vec<_> = entry.http.iter().map(describe).collect();
+    grants.extend(entry.secrets.iter().map(|(name, rule)| {
+        let hosts: Vec<_> = rule.hosts.iter().map(ToString::to_string).collect();
+        format!("the secret {name} for {}", hosts.join(", "))
+    }));
+    grants.extend(
+        entry
+            .key_value
+            .map(|rule| format!("{} bytes of values for each {}", rule.bytes, rule.scope.as_str())),
+    );
+    grants.extend(entry.toolbox.then(|| "calls of the other tools".to_owned()));
+    grants
+}
+
+/// A line in one line.
+pub(crate) fn describe(rule: &HttpRule) -> String {
+    let methods = rule.methods.iter().map(String::as_str).collect::<Vec<_>>().join(" ");
+    let private = if rule.private { ", private addresses too" } else { "" };
+    format!("{methods} {}://{}:{}{}{private}", rule.scheme, rule.host, rule.port, rule.path)
+}
+
 fn secret(text: &mut String, name: &str, rule: &SecretRule) {
     text.push_str("[[component.secret]]\n");
     line(text, "name", Quoted(name));

@@ -11,7 +11,7 @@ use url::Host;
 use super::entries::{Entry, Policy};
 use super::host::HostPattern;
 use super::model::{
-    ComponentPolicy, DEFAULT_KEY_VALUE_BYTES, HttpRule, KeyValueRule, Scheme, Scope, default_methods,
+    ComponentPolicy, DEFAULT_KEY_VALUE_BYTES, HttpRule, KeyValueRule, Scheme, Scope, Want, default_methods,
 };
 use super::path::PathPrefix;
 use super::render;
@@ -27,15 +27,6 @@ const MOST_PATHS: usize = 8;
 
 /// Most segments of a learned path.
 const MOST_SEGMENTS: usize = 16;
-
-/// What a component imports and has no lines for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Want {
-    /// `wasi:http`.
-    Http,
-    KeyValue,
-    Toolbox,
-}
 
 /// A request that a component made, or tried to.
 #[derive(Debug, Clone, Copy)]

@@ -20,7 +20,7 @@ mod parse;
 mod pattern;
 mod rules;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
@@ -63,11 +63,11 @@ impl Schema {
     /// Reads a schema, or says what is wrong with it.
     pub(crate) fn read(text: &str, budget: &mut Budget) -> Result<Self, String> {
         if text.len() > BYTES {
-            return Err(format!("is longer than {BYTES} bytes"));
+            return Err(format!("is longer than {BYTES} bytes: leave out what the tool can check by itself"));
         }
         let text: Value = serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
         if !text.is_object() {
-            return Err("is not an object".into());
+            return Err(r#"is not an object: write {"type": "object", …}"#.into());
         }
         let rules = Rules::compile(&text, budget)?;
         Ok(Self { text, rules })

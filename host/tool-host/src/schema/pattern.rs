@@ -47,7 +47,8 @@ impl Pattern {
         if budget.patterns > PATTERNS {
             return Err(format!("is one pattern too many: a component may have {PATTERNS}"));
         }
-        let translated = jsonschema_regex::to_rust_regex(source).map_err(|()| "is not a regex".to_owned())?;
+        let translated = jsonschema_regex::to_rust_regex(source)
+            .map_err(|()| "is not a regex: try it in a browser, as new RegExp(…)".to_owned())?;
         for bytes in PROGRAM_BYTES {
             fuel.spend(bytes as u64).map_err(|Exhausted| "takes too long to prepare".to_owned())?;
             let built = RegexBuilder::new(&translated).size_limit(bytes).dfa_size_limit(CACHE_BYTES).build();
@@ -56,7 +57,7 @@ impl Pattern {
                 Err(regex::Error::CompiledTooBig(_)) => continue,
                 Err(_) => {
                     return Err("is not a regex that can be matched in linear time: \
-                        look-around and references back are not supported"
+                        look-around and references back are not supported; check that in the tool"
                         .to_owned());
                 }
             };
@@ -68,7 +69,7 @@ impl Pattern {
             }
             return Ok(Self { regex, steps_per_byte: (bytes / BYTES_PER_STEP) as u64 });
         }
-        Err("is a pattern that is too large when its repetitions are written out".to_owned())
+        Err("is a pattern that is too large when its repetitions are written out: ask for less of them, or for maxLength beside it".to_owned())
     }
 
     /// What the pattern adds to the weight of a schema.
@@ -116,7 +117,7 @@ mod tests {
     #[test]
     fn what_is_too_large_or_no_pattern_is_refused_in_words() {
         let of = |source: &str| compile(source).unwrap_err();
-        assert_eq!(of("("), "is not a regex");
+        assert_eq!(of("("), "is not a regex: try it in a browser, as new RegExp(…)");
         assert!(of("(?=a)").contains("look-around"));
         assert!(of(&"a".repeat(3_000)).contains("more than 2048 bytes"));
         assert!(of("((a{100}){100}){100}").contains("too large when"));

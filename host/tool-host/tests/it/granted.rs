@@ -235,7 +235,9 @@ async fn a_secret_that_is_missing_refuses_its_component_by_name() {
     // Which one is for the log: readiness is public.
     assert_eq!(
         faults,
-        ["http-fetch.wasm: cannot have the secrets that the policy gives it: the log says which and why"]
+        [
+            "http-fetch.wasm: cannot have the secrets that the policy gives it: set what their lines read (env or file); the log says which and why"
+        ]
     );
 }
 

@@ -10,7 +10,9 @@ use agent_core::words::{ToolCall, ToolOutcome, ToolReturn};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
-use tool_host::{CallReport, Compiler, Config, Cost, Limits, Observer, PolicyFile, SetReport, ToolHost};
+use tool_host::{
+    CallReport, Compiler, Config, Cost, HttpMode, Limits, Observer, PolicyFile, SetReport, ToolHost,
+};
 
 /// A host, its folder, and what it told its observer.
 pub(crate) struct Host {
@@ -54,7 +56,10 @@ pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Conf
         policy: PolicyFile::None,
         environment: Arc::new(|_| None),
         io_runtime: Handle::current(),
+        http: HttpMode::default(),
         catalog_tokens: 5_000,
+        versions: None,
+        needs_approval: false,
         key_value: None,
         user_names_key: None,
         learn: false,

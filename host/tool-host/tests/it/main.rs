@@ -1,8 +1,10 @@
 //! The tool host against components: written as text, and the misbehaving one that `cargo xtask guests` builds.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod author_mistakes;
 mod bulkheads;
 mod compiler;
+mod fleet;
 mod folder;
 mod granted;
 mod granted_means;
@@ -13,5 +15,7 @@ mod nested;
 mod restart;
 mod sandbox;
 mod text;
+mod trials;
 mod typed;
+mod versions;
 mod wasi;

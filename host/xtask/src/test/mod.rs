@@ -1,13 +1,19 @@
 //! `cargo xtask test`: every test there is, against the real parts. One file per kind of part that is installed
 //! when it is missing; each is quick when nothing is.
 
+mod authors;
 mod debian;
+mod deployment;
 mod mongo;
 mod peers;
+mod pgbouncer;
 mod postgres;
 mod redis;
+mod registry;
 
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 use crate::guests;
 use crate::run::{cargo, run, succeeds};
@@ -19,20 +25,42 @@ pub(crate) struct Arguments {
     runner: Vec<String>,
 }
 
-/// Installs what is missing, builds the tools and the binary, and runs all tests.
-pub(crate) fn run_all(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+/// Installs the servers, clients and checkers that the tests start, as far as they are missing.
+pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
     postgres::find_or_install()?;
+    pgbouncer::find_or_install()?;
     redis::find_or_install()?;
+    registry::find_or_install()?;
     mongo::find_or_install(repository)?;
     peers::find_or_install(repository)?;
-    guests::build(repository, &guests::Arguments::default())?;
-    run(&mut cargo(&repository.join("guest-tools"), ["test", "--workspace", "--quiet"]))?;
-    // The acceptance tests start the binary; they are no tests of its package, so cargo does not know. Built
-    // together with the tests, or the libraries would be built twice, with other features each time.
-    run(&mut cargo(repository, ["build", "--workspace", "--bins", "--tests"]))?;
+    authors::find_or_install(repository)?;
+    deployment::find_or_install(repository)
+}
+
+/// Installs what is missing, builds the tools and the binary, and runs all tests.
+pub(crate) fn run_all(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+    let prepared = thread::scope(|scope| {
+        // Downloads leave the processors to the compiler.
+        let parts = scope.spawn(|| install_missing(repository));
+        // Another workspace with another target folder. It has steps that keep one processor busy for minutes, so the two
+        // take turns better than they follow each other.
+        let tools = scope.spawn(|| build_and_test_tools(repository));
+        // The acceptance tests start the binary; they are no tests of its package, so cargo does not know. Built
+        // together with the tests, or the libraries would be built twice, with other features each time.
+        let host = run(&mut cargo(repository, ["build", "--workspace", "--bins", "--tests"]));
+        let [tools, parts] =
+            [tools, parts].map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        host.and(tools).and(parts)
+    });
+    prepared?;
     let nextest = succeeds(&mut cargo(repository, ["nextest", "--version"]));
     let runner: &[&str] = if nextest { &["nextest", "run", "--workspace"] } else { &["test", "--workspace"] };
     let mut command = cargo(repository, runner);
     command.args(&arguments.runner);
     run(&mut command)
+}
+
+fn build_and_test_tools(repository: &Path) -> anyhow::Result<()> {
+    guests::build(repository, &guests::Arguments::default())?;
+    run(&mut cargo(&repository.join("guest-tools"), ["test", "--workspace", "--quiet"]))
 }

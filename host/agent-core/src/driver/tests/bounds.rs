@@ -48,6 +48,7 @@ fn drive<'a>(model: &'a ScriptedModel, tools: &'a dyn ToolSet, journal: &'a Test
         stop: None,
         cancel: None,
         meter: &METER,
+        live: None,
     }
 }
 

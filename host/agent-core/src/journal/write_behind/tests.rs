@@ -7,7 +7,7 @@ use futures::FutureExt;
 
 use super::*;
 use crate::testing::TestRuns;
-use crate::words::{RunOutcome, Usage};
+use crate::words::{FailureKind, RunOutcome, Usage};
 
 #[derive(Default)]
 struct Lost(AtomicU64);
@@ -67,7 +67,12 @@ fn record(run_id: &str) -> RunRecord {
         job_id: None,
         started_at: SystemTime::UNIX_EPOCH,
         finished_at: SystemTime::UNIX_EPOCH,
-        outcome: RunOutcome::Failed { error: "it failed".into(), iterations: 0, usage: Usage::default() },
+        outcome: RunOutcome::Failed {
+            error: "it failed".into(),
+            iterations: 0,
+            usage: Usage::default(),
+            kind: FailureKind::Internal,
+        },
     }
 }
 

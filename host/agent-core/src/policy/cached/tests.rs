@@ -5,9 +5,11 @@ use std::sync::Mutex;
 use serde_json::json;
 
 use super::*;
-use crate::policy::Agent;
+use crate::policy::{Agent, RateCheck, RateChecked};
 use crate::ports::ToolSet;
-use crate::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestCache, TestJournal, asks_for, says};
+use crate::testing::{
+    EchoTools, ScriptedInvoke, ScriptedModel, TestCache, TestJournal, TokioSpawn, asks_for, says,
+};
 use crate::words::{Limits, Options};
 
 #[derive(Default)]
@@ -28,31 +30,42 @@ struct Bench {
     cached: Cached<ScriptedInvoke>,
 }
 
+fn behind(cache: &Arc<TestCache>) -> WriteBehindCache {
+    WriteBehindCache::new(cache.clone(), Arc::new(TokioSpawn))
+}
+
 fn bench(agent: ScriptedInvoke) -> Bench {
     bench_with(agent, Arc::new(EchoTools::new(&["echo"])))
 }
 
 fn bench_with(agent: ScriptedInvoke, toolbox: Arc<dyn Toolbox>) -> Bench {
     let (cache, noted) = (Arc::new(TestCache::default()), Arc::new(Noted::default()));
-    let cached = Cached::new(agent.clone(), cache.clone(), toolbox, "m".into(), noted.clone());
+    let cached = Cached::new(agent.clone(), behind(&cache), toolbox, "m".into(), noted.clone());
     Bench { agent, cache, noted, cached }
 }
 
 impl Bench {
     async fn ask(&self, query: &str) -> Outcome {
-        self.cached.invoke(Ask::new("r".into(), query.into())).await
+        let outcome = self.cached.invoke(Ask::new("r".into(), query.into())).await;
+        until_written().await;
+        outcome
     }
 
     /// As that user, of that tier.
     async fn ask_as(&self, caller: &Principal, query: &str) -> Outcome {
-        self.cached.invoke(Ask { principal: caller.clone(), ..Ask::new("r".into(), query.into()) }).await
+        let ask = Ask { principal: caller.clone(), ..Ask::new("r".into(), query.into()) };
+        let outcome = self.cached.invoke(ask).await;
+        until_written().await;
+        outcome
     }
 
     /// With only these tools.
     async fn choose(&self, tools: &[&str]) -> Outcome {
         let chosen = Some(tools.iter().map(|name| (*name).to_owned()).collect());
         let options = Options { tools: chosen, ..Options::default() };
-        self.cached.invoke(Ask { options, ..Ask::new("r".into(), "q".into()) }).await
+        let outcome = self.cached.invoke(Ask { options, ..Ask::new("r".into(), "q".into()) }).await;
+        until_written().await;
+        outcome
     }
 
     fn noted(&self) -> Vec<CacheUse> {
@@ -61,6 +74,13 @@ impl Bench {
 
     fn nothing_is_under_way(&self) {
         assert_eq!((self.agent.under_way(), self.cached.flights.under_way()), (0, 0));
+    }
+}
+
+/// Lets the task that keeps a result run, where nothing holds it up.
+async fn until_written() {
+    for _ in 0..3 {
+        tokio::task::yield_now().await;
     }
 }
 
@@ -167,6 +187,7 @@ async fn a_cache_that_fails_or_hangs_is_a_miss_that_delays_nobody_for_long() {
 /// A toolbox whose tools are swapped by whoever runs the agent.
 struct Swapping(Mutex<EchoTools>);
 
+#[async_trait]
 impl Toolbox for Swapping {
     fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
         self.0.lock().unwrap().current_for(caller)
@@ -354,8 +375,66 @@ async fn whether_a_result_is_kept_is_said_by_the_receipts_of_its_run() {
             limits: Limits::default(),
         };
         let cache = Arc::new(TestCache::default());
-        let cached = Cached::new(agent, cache.clone(), toolbox, "m".into(), Arc::new(Noted::default()));
+        let cached = Cached::new(agent, behind(&cache), toolbox, "m".into(), Arc::new(Noted::default()));
         cached.invoke(Ask { principal: user("u1"), ..Ask::new("r".into(), "q".into()) }).await.unwrap();
+        until_written().await;
         assert_eq!(cache.kept().len(), kept, "{tool}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_until_a_result_is_kept_and_who_asks_meanwhile_gets_it() {
+    let bench = bench(ScriptedInvoke::default());
+    bench.agent.add_after(SECOND, Ok(ScriptedInvoke::answer("4")));
+    bench.agent.add(Ok(ScriptedInvoke::answer("4")));
+    let start = tokio::time::Instant::now();
+    let hang = async {
+        tokio::time::sleep(SECOND / 2).await;
+        bench.cache.switch.hang(true);
+    };
+    let (answer, ()) = tokio::join!(bench.cached.invoke(Ask::new("r".into(), "q".into())), hang);
+    assert_eq!((answer.unwrap().cached, start.elapsed()), (Some(false), SECOND));
+    assert_eq!(bench.ask("q").await.unwrap().cached, Some(true));
+    assert_eq!((start.elapsed(), bench.agent.asked().len()), (SECOND, 1));
+    // It could not be kept.
+    tokio::time::sleep(PATIENCE * 2).await;
+    assert_eq!(bench.ask("q").await.unwrap().cached, Some(false));
+    assert_eq!(bench.agent.asked().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_is_not_turned_away_for_the_limits_of_its_leader() {
+    let agent = ScriptedInvoke::answering("4");
+    let (cache, noted) = (Arc::new(TestCache::default()), Arc::new(Noted::default()));
+    let toolbox = Arc::new(EchoTools::new(&["echo"]));
+    let cached = Cached::new(RateChecked::new(agent.clone()), behind(&cache), toolbox, "m".into(), noted);
+    let ask = |after: Duration, passes: bool| {
+        let check = RateCheck::new(async move {
+            tokio::time::sleep(after).await;
+            passes
+        });
+        cached.invoke(Ask { rate_check: Some(check), ..Ask::new("r".into(), "q".into()) })
+    };
+    let (leader, follower) = tokio::join!(ask(SECOND, false), ask(SECOND / 2, true));
+    assert!(matches!(leader, Err(InvokeError::OverLimit)), "{leader:?}");
+    assert_eq!(follower.unwrap().result.output, "4");
+    assert_eq!(agent.asked().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleting_waits_for_results_that_are_on_their_way_but_not_for_ever() {
+    let cache = Arc::new(TestCache::default());
+    let behind = behind(&cache);
+    let result = ScriptedInvoke::answer("4").result;
+    let entry = behind.unwritten.add("agent:1", &result).unwrap();
+    let start = tokio::time::Instant::now();
+    let write = async {
+        tokio::time::sleep(PATIENCE / 2).await;
+        behind.unwritten.remove("agent:1", entry);
+    };
+    let (deleted, ()) = tokio::join!(behind.delete_matching("*"), write);
+    assert_eq!((deleted, start.elapsed()), (Ok(0), PATIENCE / 2));
+    behind.unwritten.add("agent:2", &result).unwrap();
+    behind.delete_matching("*").await.unwrap();
+    assert_eq!(start.elapsed(), PATIENCE / 2 + PATIENCE * 2);
 }

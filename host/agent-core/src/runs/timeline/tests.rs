@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::testing::{asks_for, says};
-use crate::words::{Grants, Limit, Limits, Options, Principal, StopReason, ToolReturn};
+use crate::words::{FailureKind, Grants, Limit, Limits, Options, Principal, StopReason, ToolReturn};
 
 fn started(input: &str) -> Event {
     let task = Task {
@@ -17,6 +17,7 @@ fn started(input: &str) -> Event {
         model: "test/scripted".into(),
         principal: Principal::user("u1"),
         grants: Grants::default(),
+        versions: Default::default(),
     };
     Event::Started { task, tools: "sha256:test".into() }
 }
@@ -242,7 +243,12 @@ fn what_a_stranger_wrote_plays_no_tricks_on_a_terminal() {
         returned(0, trick, receipt),
         Event::TakenUp { by: trick.into() },
     ];
-    let failed = RunOutcome::Failed { error: trick.into(), iterations: 1, usage: Usage::default() };
+    let failed = RunOutcome::Failed {
+        error: trick.into(),
+        iterations: 1,
+        usage: Usage::default(),
+        kind: FailureKind::Internal,
+    };
     let record = RunRecord {
         id: trick.into(),
         request_id: trick.into(),
@@ -269,6 +275,7 @@ fn a_run_whose_journal_is_not_kept_shows_its_record() {
         error: "the model call failed: no key".into(),
         iterations: 0,
         usage: Usage::default(),
+        kind: FailureKind::Internal,
     });
     let far = RunRecord { started_at: UNIX_EPOCH - Duration::from_secs(1), ..failed };
     insta::assert_snapshot!(timeline(&[started("hi")], Some(&far)), @r#"

@@ -11,6 +11,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 use tool_host::{CallReport, Cost, Observer, SetReport};
+use tool_kit::mend;
 
 use super::{Exit, Load, load, plain, print};
 use crate::config::{Log, ProcessEnv, Tools};
@@ -71,11 +72,9 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
     if arguments.verbose {
         io::stderr().write_all(describe(&returned, meter.cost()).as_bytes())?;
     } else if !succeeded {
-        writeln!(
-            io::stderr(),
-            "agent-host: the outcome of the call is {}",
-            returned.receipt.outcome.as_str()
-        )?;
+        let outcome = returned.receipt.outcome;
+        let advice = mend::advice(outcome).map(|advice| format!(": {advice}")).unwrap_or_default();
+        writeln!(io::stderr(), "agent-host: the outcome of the call is {}{advice}", outcome.as_str())?;
     }
     Ok(if succeeded { Exit::Success } else { Exit::Failure })
 }

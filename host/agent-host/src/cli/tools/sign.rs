@@ -65,7 +65,7 @@ pub(crate) fn sign(key: &signing::Key, component: &Path) -> anyhow::Result<PathB
 }
 
 /// The key in a file.
-fn read(file: &Path) -> anyhow::Result<signing::Key> {
+pub(super) fn read(file: &Path) -> anyhow::Result<signing::Key> {
     let pem = fs::read_to_string(file).with_context(|| {
         format!("reading the key {}: `agent-host tools key FILE` makes one", file.display())
     })?;

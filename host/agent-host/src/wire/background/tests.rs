@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_core::ports::QueueError;
 use agent_core::ports::queue::{AttemptEnd, Claim, Renewal};
-use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery};
+use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome};
 use async_trait::async_trait;
 use backends::sql::SetupError;
 
@@ -89,6 +89,10 @@ impl JobQueue for LeftQueue {
     }
 
     async fn cancel(&self, _: &str) -> Result<CancelOutcome, QueueError> {
+        unreachable!()
+    }
+
+    async fn retry(&self, _: &str) -> Result<RetryOutcome, QueueError> {
         unreachable!()
     }
 

@@ -3,25 +3,27 @@
 -- KEYS     completed, failed, delayed, prioritized, active, wait, paused, waiting-children, stalled,
 --          the job, its lock, the record of its being cancelled, the request to cancel it
 -- ARGV     id, token of the worker that has stopped (empty: it is the owner who asks), now (ms),
---          how long to keep the record (s), how long to keep the request (s), fields to record…
+--          how long to keep the record (s), how long to keep the request (s), the field of a job that is cancelled,
+--          fields to record…
 -- Returns  'done', 'asked', 'ended', 'unknown', 'lost' when another worker has the job, or 'refused' when that
 --          worker is none of ours and cannot be told, or the job is the next iteration of a scheduler, which would
 --          end with it
 --
 -- 'done' leaves the job's hash, which BullMQ's own script removes with all that hangs on it. From then on
--- nobody can claim the job and reading it says that it is cancelled.
+-- nobody can claim the job and reading it says that it is cancelled: a field of the hash says so.
 local completed, failed, delayed, prioritized, active, wait, paused, children, stalled = unpack(KEYS, 1, 9)
 local job, lock, record, request = unpack(KEYS, 10)
-local id, token, now, kept = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local id, token, now, kept, mark = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6]
 
 local function record_it()
-  for i = 6, #ARGV do
+  for i = 7, #ARGV do
     local value = redis.call('HGET', job, ARGV[i])
     if value then redis.call('HSET', record, ARGV[i], value) end
   end
   redis.call('HSET', record, 'finishedOn', now)
   redis.call('EXPIRE', record, kept)
   redis.call('DEL', request)
+  if redis.call('EXISTS', job) == 1 then redis.call('HSET', job, mark, '1') end
   return 'done'
 end
 
@@ -36,7 +38,7 @@ end
 
 if redis.call('EXISTS', job) == 1 then
   if redis.call('ZSCORE', completed, id) or redis.call('ZSCORE', failed, id) then return 'ended' end
-  if redis.call('EXISTS', lock) == 1 and redis.call('LPOS', active, id) then
+  if redis.call('EXISTS', lock) == 1 then
     -- The tokens of our workers end in 32 hexadecimal digits, those of BullMQ's own in a number.
     local holder = redis.call('GET', lock)
     if #(string.match(holder, ':(%x+)$') or '') ~= 32 then return 'refused' end

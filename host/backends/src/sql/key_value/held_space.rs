@@ -4,11 +4,11 @@
 //! changes nothing.
 
 use futures::TryFutureExt as _;
-use sqlx::{Postgres, Sqlite, Transaction};
 
 use super::statements;
 use crate::sql::SqlPool;
 use crate::sql::text_columns::escape;
+use crate::sql::transaction::{SqlTransaction, in_transaction};
 
 /// Most rows that one transaction removes because they have expired: a few milliseconds.
 const MOST_SWEPT: i64 = 256;
@@ -22,16 +22,11 @@ pub(super) struct SpaceRow<'a> {
 
 /// A space in which nobody else writes.
 pub(super) struct HeldSpace<'a> {
-    transaction: Either,
+    transaction: SqlTransaction,
     id: &'a [u8],
     /// Of all rows, those included that have expired.
     bytes: i64,
     is_changed: bool,
-}
-
-enum Either {
-    Postgres(Transaction<'static, Postgres>),
-    Sqlite(Transaction<'static, Sqlite>),
 }
 
 /// A key in a space.
@@ -39,13 +34,13 @@ pub(super) struct Look {
     /// The time, in milliseconds since 1970.
     pub(super) now: i64,
     /// What is under the key.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<StoredValue>,
     /// Whether there may be rows in the space that have expired.
     pub(super) is_unswept: bool,
 }
 
 /// A value that has not expired.
-pub(super) struct Kept {
+pub(super) struct StoredValue {
     pub(super) value: Vec<u8>,
     pub(super) expires_at: Option<i64>,
 }
@@ -59,27 +54,11 @@ struct LookRow {
     has_expired: bool,
 }
 
-/// Asks the database in the transaction. The expression is a future of a `Result`, and is compiled for each.
-macro_rules! in_transaction {
-    ($held:expr, $db:ident => $query:expr) => {
-        match &mut $held.transaction {
-            Either::Postgres(transaction) => {
-                let $db = &mut **transaction;
-                $query.await
-            }
-            Either::Sqlite(transaction) => {
-                let $db = &mut **transaction;
-                $query.await
-            }
-        }
-    };
-}
-
 impl<'a> HeldSpace<'a> {
     /// Waits until nobody else writes in the space; makes it if there is none.
     pub(super) async fn hold(pool: &SqlPool, space: &SpaceRow<'a>) -> Result<Self, sqlx::Error> {
         let mut held = Self::begin(pool, space.id).await?;
-        held.bytes = in_transaction!(held, db => {
+        held.bytes = in_transaction!(held.transaction, db => {
             let query = sqlx::query_scalar(statements::HOLD).bind(space.id).bind(escape(space.component));
             query.bind(space.user.map(escape)).fetch_one(db)
         })?;
@@ -89,7 +68,7 @@ impl<'a> HeldSpace<'a> {
     /// The same for a space that somebody made, if it is still there.
     pub(super) async fn hold_old(pool: &SqlPool, id: &'a [u8]) -> Result<Option<Self>, sqlx::Error> {
         let mut held = Self::begin(pool, id).await?;
-        let bytes: Option<i64> = in_transaction!(held, db => {
+        let bytes: Option<i64> = in_transaction!(held.transaction, db => {
             sqlx::query_scalar(statements::HOLD_OLD).bind(id).fetch_optional(db)
         })?;
         let Some(bytes) = bytes else { return held.end().await.map(|()| None) };
@@ -97,12 +76,8 @@ impl<'a> HeldSpace<'a> {
         Ok(Some(held))
     }
 
-    /// In SQLite a transaction keeps all other writers out from its beginning.
     async fn begin(pool: &SqlPool, id: &'a [u8]) -> Result<Self, sqlx::Error> {
-        let transaction = match pool {
-            SqlPool::Postgres(pool) => Either::Postgres(pool.begin().await?),
-            SqlPool::Sqlite(pools) => Either::Sqlite(pools.writer().begin_with("BEGIN IMMEDIATE").await?),
-        };
+        let transaction = SqlTransaction::begin(pool).await?;
         Ok(Self { transaction, id, bytes: 0, is_changed: false })
     }
 
@@ -113,11 +88,11 @@ impl<'a> HeldSpace<'a> {
 
     /// Looks what is under a key. Some of what has expired is removed on the way, and what was under the key if it has.
     pub(super) async fn look(&mut self, key: &str) -> Result<Look, sqlx::Error> {
-        let LookRow { ms, value, expires_at, has_expired } = in_transaction!(self, db => {
+        let LookRow { ms, value, expires_at, has_expired } = in_transaction!(self.transaction, db => {
             sqlx::query_as(statements::LOOK).bind(self.id).bind(key.as_bytes()).fetch_one(db)
         })?;
         let is_unswept = has_expired && self.sweep().await?;
-        let mut kept = value.map(|value| Kept { value, expires_at });
+        let mut kept = value.map(|value| StoredValue { value, expires_at });
         if let Some(expired) = kept.take_if(|kept| kept.expires_at.is_some_and(|time| time <= ms)) {
             self.remove(key, &expired.value).await?;
         }
@@ -126,7 +101,7 @@ impl<'a> HeldSpace<'a> {
 
     /// Removes some of what has expired. Says whether there may be more of it.
     pub(super) async fn sweep(&mut self) -> Result<bool, sqlx::Error> {
-        let swept: Vec<i64> = in_transaction!(self, db => {
+        let swept: Vec<i64> = in_transaction!(self.transaction, db => {
             sqlx::query_scalar(statements::SWEEP).bind(self.id).bind(MOST_SWEPT).fetch_all(db)
         })?;
         self.bytes -= swept.iter().sum::<i64>();
@@ -138,10 +113,10 @@ impl<'a> HeldSpace<'a> {
     pub(super) async fn put(
         &mut self,
         key: &str,
-        before: Option<&Kept>,
-        after: &Kept,
+        before: Option<&StoredValue>,
+        after: &StoredValue,
     ) -> Result<(), sqlx::Error> {
-        in_transaction!(self, db => {
+        in_transaction!(self.transaction, db => {
             let query = sqlx::query(statements::PUT).bind(self.id).bind(key.as_bytes());
             query.bind(&*after.value).bind(after.expires_at).execute(db).map_ok(drop)
         })?;
@@ -152,7 +127,7 @@ impl<'a> HeldSpace<'a> {
 
     /// Removes the row of a key, if it is there; `value` is what it has.
     pub(super) async fn remove(&mut self, key: &str, value: &[u8]) -> Result<(), sqlx::Error> {
-        let removed = in_transaction!(self, db => {
+        let removed = in_transaction!(self.transaction, db => {
             let query = sqlx::query(statements::REMOVE).bind(self.id).bind(key.as_bytes());
             query.execute(db).map_ok(|done| done.rows_affected())
         })?;
@@ -166,27 +141,21 @@ impl<'a> HeldSpace<'a> {
     /// Ends the transaction: what was changed takes effect. A space in which nothing is left leaves no row.
     pub(super) async fn end(mut self) -> Result<(), sqlx::Error> {
         if !self.is_changed {
-            return match self.transaction {
-                Either::Postgres(transaction) => transaction.rollback().await,
-                Either::Sqlite(transaction) => transaction.rollback().await,
-            };
+            return self.transaction.rollback().await;
         }
         if self.bytes > 0 {
-            in_transaction!(self, db => {
+            in_transaction!(self.transaction, db => {
                 sqlx::query(statements::RECOUNT).bind(self.id).bind(self.bytes).execute(db).map_ok(drop)
             })?;
         } else {
-            in_transaction!(self, db => sqlx::query(statements::DROP).bind(self.id).execute(db).map_ok(drop))?;
+            in_transaction!(self.transaction, db => sqlx::query(statements::DROP).bind(self.id).execute(db).map_ok(drop))?;
         }
-        match self.transaction {
-            Either::Postgres(transaction) => transaction.commit().await,
-            Either::Sqlite(transaction) => transaction.commit().await,
-        }
+        self.transaction.commit().await
     }
 }
 
 /// How much larger a space becomes, in bytes.
-pub(super) fn growth(key: &str, before: Option<&Kept>, after: &Kept) -> i64 {
+pub(super) fn growth(key: &str, before: Option<&StoredValue>, after: &StoredValue) -> i64 {
     let freed = before.map_or(0, |kept| key.len() + kept.value.len());
     length(key.len() + after.value.len()) - length(freed)
 }

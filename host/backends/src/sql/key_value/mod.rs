@@ -21,9 +21,10 @@ use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use self::held_space::{HeldSpace, Kept, SpaceRow, growth};
+use self::held_space::{HeldSpace, SpaceRow, StoredValue, growth};
 use super::error::describe;
-use super::{SqlPool, answer, in_time, reading};
+use super::time_limit::in_time;
+use super::{SqlPool, answer, on_postgres, reading};
 
 /// How often a process looks for what has expired in the spaces of others, who may never come back.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -41,7 +42,7 @@ pub struct SqlKeyValues {
 
 /// What a write does, and what its caller is told.
 enum Next<T> {
-    Put(Kept, T),
+    Put(StoredValue, T),
     Remove(T),
     Leave(T),
 }
@@ -57,7 +58,7 @@ impl SqlKeyValues {
         &self,
         space: Space<'_>,
         key: &str,
-        decide: impl Fn(i64, Option<&Kept>) -> Result<Next<T>, KeyValueError> + Send + Sync,
+        decide: impl Fn(i64, Option<&StoredValue>) -> Result<Next<T>, KeyValueError> + Send + Sync,
     ) -> Result<T, KeyValueError> {
         check_key(key)?;
         let id = id_of(space);
@@ -80,7 +81,7 @@ impl SqlKeyValues {
         row: &SpaceRow<'_>,
         quota: u64,
         key: &str,
-        decide: &(impl Fn(i64, Option<&Kept>) -> Result<Next<T>, KeyValueError> + Send + Sync),
+        decide: &(impl Fn(i64, Option<&StoredValue>) -> Result<Next<T>, KeyValueError> + Send + Sync),
     ) -> Result<Option<Result<T, KeyValueError>>, sqlx::Error> {
         let mut space = HeldSpace::hold(&self.pool, row).await?;
         let look = space.look(key).await?;
@@ -117,9 +118,9 @@ impl SqlKeyValues {
         }
         let swept = in_time(SWEEP_TIMEOUT, async {
             let id: Option<Vec<u8>> = match &self.pool {
-                SqlPool::Postgres(db) => {
-                    sqlx::query_scalar(statements::LONGEST_EXPIRED).fetch_optional(db).await?
-                }
+                SqlPool::Postgres(postgres) => on_postgres!(postgres, Allowed, db => {
+                    sqlx::query_scalar(statements::LONGEST_EXPIRED).fetch_optional(db)
+                })?,
                 SqlPool::Sqlite(pools) => {
                     sqlx::query_scalar(statements::LONGEST_EXPIRED).fetch_optional(pools.readers()).await?
                 }
@@ -164,9 +165,9 @@ impl KeyValueStore for SqlKeyValues {
         time_to_live: Option<Duration>,
     ) -> Result<(), KeyValueError> {
         check_value(value)?;
-        let put = |now: i64, _: Option<&Kept>| {
+        let put = |now: i64, _: Option<&StoredValue>| {
             let expires_at = time_to_live.map(|time| now.saturating_add(ms(time)));
-            Ok(Next::Put(Kept { value: value.into(), expires_at }, ()))
+            Ok(Next::Put(StoredValue { value: value.into(), expires_at }, ()))
         };
         self.write(space, key, put).await
     }
@@ -179,27 +180,28 @@ impl KeyValueStore for SqlKeyValues {
         value: &[u8],
     ) -> Result<bool, KeyValueError> {
         check_value(value)?;
-        let put_if_expected = |_, kept: Option<&Kept>| {
+        let put_if_expected = |_, kept: Option<&StoredValue>| {
             let is_expected = kept.map(|kept| &*kept.value) == expected;
-            let after = Kept { value: value.into(), expires_at: None };
+            let after = StoredValue { value: value.into(), expires_at: None };
             Ok(if is_expected { Next::Put(after, true) } else { Next::Leave(false) })
         };
         self.write(space, key, put_if_expected).await
     }
 
     async fn add(&self, space: Space<'_>, key: &str, delta: i64) -> Result<i64, KeyValueError> {
-        let put_sum = |_, kept: Option<&Kept>| {
+        let put_sum = |_, kept: Option<&StoredValue>| {
             let number = kept.map_or(Some(0), |kept| parse_number(&kept.value));
             let sum = number.and_then(|number| number.checked_add(delta)).ok_or(KeyValueError::NotANumber)?;
             let expires_at = kept.and_then(|kept| kept.expires_at);
-            Ok(Next::Put(Kept { value: sum.to_string().into(), expires_at }, sum))
+            Ok(Next::Put(StoredValue { value: sum.to_string().into(), expires_at }, sum))
         };
         self.write(space, key, put_sum).await
     }
 
     async fn delete(&self, space: Space<'_>, key: &str) -> Result<bool, KeyValueError> {
-        let remove =
-            |_, kept: Option<&Kept>| Ok(if kept.is_some() { Next::Remove(true) } else { Next::Leave(false) });
+        let remove = |_, kept: Option<&StoredValue>| {
+            Ok(if kept.is_some() { Next::Remove(true) } else { Next::Leave(false) })
+        };
         self.write(space, key, remove).await
     }
 

@@ -1,14 +1,15 @@
 //! Inserting jobs into the table, many in one commit.
 
+use std::sync::Arc;
+
 use agent_core::trace;
 use agent_core::words::JobData;
-use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::group_commit::ByteSize;
 use crate::sql::commit::Write;
 use crate::sql::text_columns::escape;
-use crate::sql::{SqlPool, Sqlite};
+use crate::sql::{Postgres, SqlPool, Sqlite, on_postgres};
 
 /// A job that is to be inserted.
 #[derive(Debug)]
@@ -20,25 +21,34 @@ pub(super) struct NewJob {
     user_tier: Option<String>,
     user_role: Option<String>,
     traceparent: Option<String>,
+    /// What is announced with it.
+    announcement: Arc<str>,
 }
 
 impl NewJob {
-    /// Its ids are new. That of the job grows with time, which is the order of the queue and of lists.
-    pub(super) fn new(job: &JobData) -> Self {
+    /// Its ids are new, unless its submitter chose that of the job. Ids of jobs grow with time, which is the order of the
+    /// queue and of lists.
+    pub(super) fn new(job: &JobData, announcement: &Arc<str>) -> Self {
         Self {
-            id: Uuid::now_v7().simple().to_string(),
-            run_id: format!("run_{}", Uuid::now_v7().simple()),
+            id: job.id.clone().unwrap_or_else(|| Uuid::now_v7().simple().to_string()),
+            run_id: new_run_id(),
             user_id: escape(&job.user_id).into_owned(),
             query: escape(&job.query).into_owned(),
             user_tier: job.tier.as_deref().map(|tier| escape(tier).into_owned()),
             user_role: job.role.as_deref().map(|role| escape(role).into_owned()),
             traceparent: trace::current().map(|context| context.to_string()),
+            announcement: announcement.clone(),
         }
     }
 
     pub(super) fn id(&self) -> &str {
         &self.id
     }
+}
+
+/// The id of a run that a job makes.
+pub(super) fn new_run_id() -> String {
+    format!("run_{}", Uuid::now_v7().simple())
 }
 
 impl ByteSize for NewJob {
@@ -60,24 +70,29 @@ impl Write for NewJob {
     }
 }
 
-async fn insert_into_postgres(pool: &PgPool, jobs: &[NewJob]) -> Result<(), sqlx::Error> {
-    let sql = "INSERT INTO jobs \
-                   (id, run_id, user_id, query, user_tier, user_role, traceparent, status, due_at, created_at) \
-               SELECT job.*, 'waiting', ms, ms \
-               FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) \
-                   AS job, clock \
-               ON CONFLICT DO NOTHING";
-    sqlx::query(sql)
-        .bind(jobs.iter().map(|job| &*job.id).collect::<Vec<_>>())
-        .bind(jobs.iter().map(|job| &*job.run_id).collect::<Vec<_>>())
-        .bind(jobs.iter().map(|job| &*job.user_id).collect::<Vec<_>>())
-        .bind(jobs.iter().map(|job| &*job.query).collect::<Vec<_>>())
-        .bind(jobs.iter().map(|job| job.user_tier.as_deref()).collect::<Vec<_>>())
-        .bind(jobs.iter().map(|job| job.user_role.as_deref()).collect::<Vec<_>>())
-        .bind(jobs.iter().map(|job| job.traceparent.as_deref()).collect::<Vec<_>>())
-        .execute(pool)
-        .await
-        .map(drop)
+async fn insert_into_postgres(pool: &Postgres, jobs: &[NewJob]) -> Result<(), sqlx::Error> {
+    let sql = "WITH added AS ( \
+                   INSERT INTO jobs \
+                       (id, run_id, user_id, query, user_tier, user_role, traceparent, status, due_at, created_at) \
+                   SELECT job.*, 'waiting', ms, ms \
+                   FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) \
+                       AS job, clock \
+                   ON CONFLICT DO NOTHING RETURNING id) \
+               SELECT pg_notify('agent_host_jobs', $8) FROM added LIMIT 1";
+    let announcement = jobs.first().map_or("", |job| &*job.announcement);
+    on_postgres!(pool, Allowed, db => {
+        sqlx::query(sql)
+            .bind(jobs.iter().map(|job| &*job.id).collect::<Vec<_>>())
+            .bind(jobs.iter().map(|job| &*job.run_id).collect::<Vec<_>>())
+            .bind(jobs.iter().map(|job| &*job.user_id).collect::<Vec<_>>())
+            .bind(jobs.iter().map(|job| &*job.query).collect::<Vec<_>>())
+            .bind(jobs.iter().map(|job| job.user_tier.as_deref()).collect::<Vec<_>>())
+            .bind(jobs.iter().map(|job| job.user_role.as_deref()).collect::<Vec<_>>())
+            .bind(jobs.iter().map(|job| job.traceparent.as_deref()).collect::<Vec<_>>())
+            .bind(announcement)
+            .execute(db)
+    })
+    .map(drop)
 }
 
 async fn insert_into_sqlite(pools: &Sqlite, jobs: &[NewJob]) -> Result<(), sqlx::Error> {

@@ -2,33 +2,34 @@
 //! stalled. What may become of a job is said in `statements.rs`; each statement is one transaction, so that two workers
 //! never see a job in between.
 
+mod announcements;
 mod insert;
+mod look_out;
 mod rows;
 mod statements;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::backoff::exponential;
+use agent_core::health::StoreFindings;
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE, address_of, stalled_after};
 use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
-use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus};
+use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
 use async_trait::async_trait;
 use futures::TryFutureExt as _;
-use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
-use self::insert::NewJob;
+use self::announcements::Announcements;
+use self::insert::{NewJob, new_run_id};
+use self::look_out::LookOut;
 use self::rows::{ClaimRow, DepthRow, JobRow};
 use super::commit::{CommitError, Commits};
 use super::error::describe;
 use super::text_columns::escape;
-use super::{SqlPool, reading, writing};
+use super::{SqlPool, reading, rewriting, writing};
 use crate::Writer;
-
-/// How often a waiting worker polls for jobs that other processes added, that were delayed, or that are stalled.
-/// What this process adds wakes one at once.
-const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How many workers may die of a job. One that kills its process would otherwise do so for ever; jobs that
 /// are merely unlucky, on a machine that keeps being restarted, are not meant.
@@ -43,14 +44,34 @@ pub struct SqlQueue {
     pool: SqlPool,
     lease: Duration,
     commits: Commits<NewJob>,
-    available: Notify,
+    /// Wakes the workers of this process.
+    look_out: Arc<LookOut>,
+    /// Wakes those of others, and is woken by them.
+    announcements: Arc<Announcements>,
 }
 
 impl SqlQueue {
-    /// The queue, and what adds jobs for it, which has to be run beside it.
+    /// The queue, and what adds jobs for it and listens for those of others, which has to be run beside it.
     pub fn new(pool: SqlPool) -> (Self, Writer) {
+        Self::reporting(pool, StoreFindings::default())
+    }
+
+    /// The same. While jobs of other processes cannot be listened for, `findings` says so.
+    pub fn reporting(pool: SqlPool, findings: StoreFindings) -> (Self, Writer) {
         let (commits, adding) = Commits::new(pool.clone());
-        (Self { pool, lease: LEASE, commits, available: Notify::new() }, adding)
+        let look_out = Arc::new(LookOut::new());
+        let announcements = Arc::new(Announcements::new(pool.clone(), look_out.clone(), findings));
+        let listening = announcements.clone();
+        let writer = Writer::new(move || {
+            let (adding, listening) = (adding.run(), listening.clone());
+            async move {
+                tokio::select! {
+                    () = adding => {}
+                    () = listening.listen() => {}
+                }
+            }
+        });
+        (Self { pool, lease: LEASE, commits, look_out, announcements }, writer)
     }
 
     /// The same queue with leases of another length; every process that uses it has to have the same.
@@ -70,6 +91,14 @@ impl SqlQueue {
         }
     }
 
+    /// In how long the next job is due that is delayed or whose lease ends.
+    async fn next_due(&self) -> Result<Option<Duration>, QueueError> {
+        let due: Option<i64> =
+            reading!(&self.pool, db => sqlx::query_scalar(statements::NEXT_DUE).fetch_one(db))
+                .map_err(failed)?;
+        Ok(due.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0))))
+    }
+
     /// Rows are read to their end: only then has SQLite committed.
     async fn claim_next(&self, worker: &str, token: &str) -> Result<Option<ClaimRow>, sqlx::Error> {
         let sql = match self.pool {
@@ -87,10 +116,10 @@ impl SqlQueue {
 #[async_trait]
 impl JobQueue for SqlQueue {
     async fn add(&self, job: &JobData) -> Result<String, QueueError> {
-        let job = NewJob::new(job);
+        let job = NewJob::new(job, self.announcements.text());
         let id = job.id().to_owned();
         self.commits.write(job).await.map_err(|CommitError(detail)| QueueError::Store { detail })?;
-        self.available.notify_one();
+        self.look_out.wake();
         Ok(id)
     }
 
@@ -130,6 +159,22 @@ impl JobQueue for SqlQueue {
         })
     }
 
+    async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
+        let run_id = new_run_id();
+        let changed = writing!(&self.pool, db => {
+            let query = sqlx::query(statements::RETRY).bind(escape(job_id)).bind(&run_id);
+            query.execute(db).map_ok(|done| done.rows_affected())
+        })
+        .map_err(failed)?;
+        if changed == 0 {
+            let is_there = self.read(job_id).await?.is_some();
+            return Ok(if is_there { RetryOutcome::NotFailed } else { RetryOutcome::Unknown });
+        }
+        self.look_out.wake();
+        self.announcements.announce().await;
+        Ok(RetryOutcome::Done)
+    }
+
     async fn depth(&self) -> Result<Depth, QueueError> {
         let row: DepthRow =
             reading!(&self.pool, db => sqlx::query_as(statements::DEPTH).fetch_one(db)).map_err(failed)?;
@@ -138,22 +183,28 @@ impl JobQueue for SqlQueue {
 
     /// Not cancellation-safe: a claim that is dropped half-way may leave a job to nobody until its lease expires.
     async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
+        self.announcements.want();
         let deadline = Instant::now() + patience;
         loop {
-            let available = self.available.notified();
-            if let Some(claim) = self.try_claim(worker).await? {
-                return Ok(Some(claim));
+            let woken = self.look_out.woken();
+            // Whoever does not wait wants to know how it is.
+            let look = self.look_out.begin(self.announcements.poll_interval(), patience.is_zero());
+            if let Some(look) = look {
+                if let Some(claim) = self.try_claim(worker).await? {
+                    look.found();
+                    return Ok(Some(claim));
+                }
+                look.found_nothing(self.next_due().await?);
             }
-            let now = Instant::now();
-            if now >= deadline {
+            if Instant::now() >= deadline {
                 return Ok(None);
             }
-            let _time_to_poll = timeout_at(deadline.min(now + POLL_INTERVAL), available).await;
+            let _time_to_look = timeout_at(deadline.min(self.look_out.next()), woken).await;
         }
     }
 
     async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
-        let recovered = writing!(&self.pool, db => {
+        let recovered = rewriting!(&self.pool, db => {
             let query = sqlx::query(statements::RECLAIM)
                 .bind(escape(address_of(worker)))
                 .bind(escape(worker))
@@ -162,12 +213,15 @@ impl JobQueue for SqlQueue {
             query.map_ok(|done| done.rows_affected())
         })
         .map_err(failed)?;
-        self.available.notify_one();
+        self.look_out.wake();
+        if recovered > 0 {
+            self.announcements.announce().await;
+        }
         Ok(recovered)
     }
 
     async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError> {
-        let cancel_asked: Vec<bool> = writing!(&self.pool, db => {
+        let cancel_asked: Vec<bool> = rewriting!(&self.pool, db => {
             let query = sqlx::query_scalar(statements::RENEW).bind(&claim.job_id).bind(&claim.token);
             query.bind(ms(self.lease)).fetch_all(db)
         })
@@ -181,8 +235,12 @@ impl JobQueue for SqlQueue {
 
     async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
         let next = Next::after(claim, end);
-        let changed = writing!(&self.pool, db => {
-            sqlx::query(statements::FINISH)
+        let sql = match self.pool {
+            SqlPool::Postgres(_) => statements::FINISH_IN_POSTGRES,
+            SqlPool::Sqlite(_) => statements::FINISH_IN_SQLITE,
+        };
+        let changed: u64 = rewriting!(&self.pool, db => {
+            sqlx::query(sql)
                 .bind(&claim.job_id)
                 .bind(&claim.token)
                 .bind(next.status.as_str())
@@ -191,6 +249,7 @@ impl JobQueue for SqlQueue {
                 .bind(next.attempts)
                 .bind(next.result)
                 .bind(next.error.map(escape))
+                .bind(&**self.announcements.text())
                 .execute(db)
                 .map_ok(|done| done.rows_affected())
         })
@@ -199,7 +258,7 @@ impl JobQueue for SqlQueue {
             return Err(QueueError::LeaseLost { job_id: claim.job_id.clone() });
         }
         if next.status == JobStatus::Waiting {
-            self.available.notify_one();
+            self.look_out.wake();
         }
         Ok(())
     }
@@ -208,7 +267,7 @@ impl JobQueue for SqlQueue {
     async fn close(&self) {}
 }
 
-/// What becomes of a job after an attempt, as [`statements::FINISH`] wants to know it.
+/// What becomes of a job after an attempt, as [`statements::FINISH_IN_POSTGRES`] wants to know it.
 #[derive(Debug)]
 struct Next<'a> {
     status: JobStatus,

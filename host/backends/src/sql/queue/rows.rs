@@ -1,5 +1,6 @@
 //! Rows of the table of jobs, and what the port makes of them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::{Claim, Epoch, QueueError};
@@ -78,11 +79,13 @@ impl ClaimRow {
                 user_id: unescape(self.user_id),
                 tier: self.user_tier.map(unescape),
                 role: self.user_role.map(unescape),
+                id: None,
             }),
             attempts_made: u32::try_from(self.attempts_made).unwrap_or(u32::MAX),
             created_at: from_ms(self.created_at),
             trace: self.traceparent.as_deref().and_then(TraceContext::parse),
             leased_at,
+            notes: Arc::default(),
         }
     }
 }

@@ -3,6 +3,9 @@
 //! `due_at` says when a job may be claimed: a waiting one from then on, an active one because its lease has expired
 //! (then it is stalled). `place` is 0 at the front of the queue, and 1 elsewhere.
 //! A job that is `delayed` is a waiting one whose time has not come.
+//!
+//! Waiting jobs and active ones have an index each, so that neither those that are held nor those that have ended are
+//! read by whoever claims one.
 
 /// The columns of a job.
 macro_rules! job_columns {
@@ -26,11 +29,17 @@ pub(super) const LIST: &str = concat!(
 
 /// Parameters: none.
 pub(super) const DEPTH: &str = "\
-    SELECT COUNT(*) FILTER (WHERE status = 'waiting' AND due_at <= ms) AS waiting, \
-           COUNT(*) FILTER (WHERE status = 'active') AS active, \
-           COUNT(*) FILTER (WHERE status = 'waiting' AND due_at > ms) AS delayed, \
-           MAX(ms - due_at) FILTER (WHERE status = 'waiting' AND due_at <= ms) AS oldest_waiting \
-    FROM jobs, clock WHERE status IN ('waiting', 'active')";
+    SELECT waiting, (SELECT COUNT(*) FROM jobs WHERE status = 'active') AS active, delayed, oldest_waiting \
+    FROM (SELECT COUNT(*) FILTER (WHERE due_at <= ms) AS waiting, \
+                 COUNT(*) FILTER (WHERE due_at > ms) AS delayed, \
+                 MAX(ms - due_at) FILTER (WHERE due_at <= ms) AS oldest_waiting \
+          FROM jobs, clock WHERE status = 'waiting') AS not_held";
+
+/// In how many ms the next job is due that waits or is held; null if there is none. Parameters: none.
+pub(super) const NEXT_DUE: &str = "\
+    SELECT MIN(due_at) - (SELECT ms FROM clock) \
+    FROM (SELECT due_at FROM jobs WHERE status = 'waiting' \
+          UNION ALL SELECT due_at FROM jobs WHERE status = 'active') AS open";
 
 /// Whether as many workers died of a job as may, the one among them whose lease has expired just now.
 macro_rules! has_killed_enough {
@@ -39,14 +48,17 @@ macro_rules! has_killed_enough {
     };
 }
 
-/// Leases the next job to `$1` worker under `$2` token for `$3` ms. One whose worker died is ended instead when
+/// Leases the next job, a stalled one before others, to `$1` worker under `$2` token for `$3` ms. One whose worker died is ended instead when
 /// its owner does not want it any more, or after `$4` such deaths; then the returned status says so.
 macro_rules! claim {
     ($lock:literal) => {
         concat!(
-            "WITH next AS (SELECT id FROM jobs \
-             WHERE status IN ('waiting', 'active') AND due_at <= (SELECT ms FROM clock) \
-             ORDER BY place, id LIMIT 1 ",
+            "WITH stalled AS MATERIALIZED (SELECT id FROM jobs \
+             WHERE status = 'active' AND due_at <= (SELECT ms FROM clock) ORDER BY id LIMIT 1 ",
+            $lock,
+            "), ready AS MATERIALIZED (SELECT id FROM jobs \
+             WHERE status = 'waiting' AND due_at <= (SELECT ms FROM clock) AND NOT EXISTS (SELECT 1 FROM stalled) \
+             ORDER BY place, due_at, id LIMIT 1 ",
             $lock,
             ") UPDATE jobs SET status = CASE WHEN cancel_asked THEN 'cancelled' WHEN ",
             has_killed_enough!(),
@@ -59,7 +71,7 @@ macro_rules! claim {
              losses = losses + CASE WHEN status = 'active' THEN 1 ELSE 0 END, \
              started_at = (SELECT ms FROM clock), due_at = (SELECT ms FROM clock) + $3, \
              place = 1, worker = $1, token = $2, claims = claims + 1 \
-             WHERE id = (SELECT id FROM next) \
+             WHERE id = (SELECT id FROM stalled UNION ALL SELECT id FROM ready LIMIT 1) \
              RETURNING id, run_id, user_id, query, user_tier, user_role, status, attempts_made, created_at, \
                        traceparent, claims"
         )
@@ -86,19 +98,72 @@ pub(super) const RENEW: &str = "\
     UPDATE jobs SET due_at = (SELECT ms FROM clock) + $3 \
     WHERE id = $1 AND token = $2 AND status = 'active' RETURNING cancel_asked";
 
+macro_rules! finish {
+    () => {
+        "UPDATE jobs SET status = CASE WHEN $3 = 'waiting' AND cancel_asked THEN 'cancelled' ELSE $3 END, \
+            finished_at = CASE WHEN $3 = 'waiting' AND NOT cancel_asked THEN NULL \
+                               ELSE (SELECT ms FROM clock) END, \
+            due_at = (SELECT ms FROM clock) + $4, place = $5, attempts_made = attempts_made + $6, \
+            result = $7, error = CASE WHEN $3 = 'completed' THEN NULL ELSE COALESCE($8, error) END, \
+            worker = NULL, token = NULL \
+        WHERE id = $1 AND token = $2 AND status = 'active'"
+    };
+}
+
 /// `$1` id, `$2` token, `$3` status it goes to, `$4` ms until it may be claimed again, `$5` place,
-/// `$6` attempts to count, `$7` result, `$8` error. A job that nobody wants any more does not go back.
-pub(super) const FINISH: &str = "\
-    UPDATE jobs SET status = CASE WHEN $3 = 'waiting' AND cancel_asked THEN 'cancelled' ELSE $3 END, \
-        finished_at = CASE WHEN $3 = 'waiting' AND NOT cancel_asked THEN NULL \
-                           ELSE (SELECT ms FROM clock) END, \
-        due_at = (SELECT ms FROM clock) + $4, place = $5, attempts_made = attempts_made + $6, \
-        result = $7, error = CASE WHEN $3 = 'completed' THEN NULL ELSE COALESCE($8, error) END, \
-        worker = NULL, token = NULL \
-    WHERE id = $1 AND token = $2 AND status = 'active'";
+/// `$6` attempts to count, `$7` result, `$8` error. A job that nobody wants any more does not go back. Answers as many
+/// rows as it changes. `$9` is not used: nobody else has to be told.
+pub(super) const FINISH_IN_SQLITE: &str = concat!(finish!(), " AND $9 IS NOT NULL");
+
+/// The same; `$9` announces a job that goes back.
+pub(super) const FINISH_IN_POSTGRES: &str = concat!(
+    "WITH ended AS (",
+    finish!(),
+    " RETURNING status) \
+     SELECT CASE WHEN status = 'waiting' THEN pg_notify('agent_host_jobs', $9) END FROM ended"
+);
 
 /// `$1` id.
 pub(super) const CANCEL: &str = "\
     UPDATE jobs SET status = CASE WHEN status = 'waiting' THEN 'cancelled' ELSE status END, \
         finished_at = CASE WHEN status = 'waiting' THEN (SELECT ms FROM clock) END, cancel_asked = TRUE \
     WHERE id = $1 AND status IN ('waiting', 'active') RETURNING status";
+
+/// `$1` id, `$2` the id of its next run.
+pub(super) const RETRY: &str = "\
+    UPDATE jobs SET status = 'waiting', run_id = $2, error = NULL, finished_at = NULL, started_at = NULL, \
+        due_at = (SELECT ms FROM clock), place = 1, losses = 0, cancel_asked = FALSE \
+    WHERE id = $1 AND status = 'failed'";
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
+
+    use super::*;
+    use crate::sql::SqlPool;
+
+    #[tokio::test]
+    async fn on_sqlite_no_statement_reads_the_whole_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}", folder.path().join("some.db").display());
+        SqlPool::sqlite(&url).unwrap().migrate().await.unwrap();
+        let mut connection = SqliteConnection::connect(&url).await.unwrap();
+        for (sql, indexes) in [
+            (CLAIM_IN_SQLITE, &["jobs_waiting", "jobs_active"][..]),
+            (DEPTH, &["jobs_waiting", "jobs_active"]),
+            (NEXT_DUE, &["jobs_waiting", "jobs_active"]),
+            (RECLAIM, &["jobs_active"]),
+            (FINISH_IN_SQLITE, &[]),
+            (RENEW, &[]),
+        ] {
+            let explain = sqlx::query_as(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")));
+            let plan: Vec<(i64, i64, i64, String)> = explain.fetch_all(&mut connection).await.unwrap();
+            let steps: Vec<_> = plan.into_iter().map(|(_, _, _, step)| step).collect();
+            let whole = |step: &&String| step.starts_with("SCAN jobs") && !step.contains("INDEX jobs_");
+            assert_eq!(steps.iter().find(whole), None, "{sql}");
+            for index in indexes {
+                assert!(steps.iter().any(|step| step.contains(index)), "{index}: {steps:?}");
+            }
+        }
+    }
+}

@@ -5,11 +5,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sqlx::{PgPool, SqliteConnection};
+use sqlx::SqliteConnection;
 
 use crate::group_commit::ByteSize;
 use crate::sql::commit::Write;
-use crate::sql::{SqlPool, Sqlite, reading};
+use crate::sql::{Postgres, SqlPool, Sqlite, on_postgres};
 
 /// What is written.
 #[derive(Debug)]
@@ -67,33 +67,73 @@ impl Write for Entry {
             SqlPool::Postgres(pool) => write_to_postgres(pool, entries).await?,
             SqlPool::Sqlite(pools) => write_to_sqlite(pools, entries).await?,
         };
-        let mut kept = Vec::with_capacity(entries.len());
-        for (index, entry) in entries.iter().enumerate() {
-            kept.push(match entry {
-                // Events never change, so what stands there now is what stood there at the commit.
-                Self::Append(append) if !inserted.contains(&index) => append.find_in(pool).await?,
-                Self::Append(_) | Self::Record(_) => Kept::Ours,
-            });
+        let kept_out: Vec<(usize, &AppendRow)> = entries
+            .iter()
+            .enumerate()
+            .filter_map(|(index, entry)| match entry {
+                Self::Append(append) if !inserted.contains(&index) => Some((index, append)),
+                Self::Append(_) | Self::Record(_) => None,
+            })
+            .collect();
+        let mut kept: Vec<Kept> = entries.iter().map(|_| Kept::Ours).collect();
+        // Events never change, so what stands there now is what stood there at the commit.
+        for ((index, _), found) in kept_out.iter().zip(find_all(pool, &kept_out).await?) {
+            if let Some(kept) = kept.get_mut(*index) {
+                *kept = found;
+            }
         }
         Ok(kept)
     }
 }
 
+/// What stands where an append was to begin: its place in the list of appends, epoch and text of the event there, and
+/// the highest epoch of the run.
+type FoundRow = (i64, Option<i64>, Option<String>, Option<i64>);
+
+const FIND_IN_POSTGRES: &str = "\
+    SELECT a.number, e.epoch, e.event, (SELECT MAX(h.epoch) FROM run_events h WHERE h.run_id = a.run_id) \
+    FROM UNNEST($1::bigint[], $2::text[], $3::bigint[]) AS a (number, run_id, first) \
+    LEFT JOIN run_events e ON e.run_id = a.run_id AND e.sequence = a.first";
+
+/// `$1` an array of `[run, number]`.
+const FIND_IN_SQLITE: &str = "\
+    SELECT a.key, e.epoch, e.event, (SELECT MAX(h.epoch) FROM run_events h WHERE h.run_id = a.value ->> 0) \
+    FROM json_each($1) AS a \
+    LEFT JOIN run_events e ON e.run_id = a.value ->> 0 AND e.sequence = a.value ->> 1";
+
+/// What kept each of these appends out, in one statement however many they are.
+async fn find_all(pool: &SqlPool, appends: &[(usize, &AppendRow)]) -> Result<Vec<Kept>, sqlx::Error> {
+    if appends.is_empty() {
+        return Ok(vec![]);
+    }
+    let rows: Vec<FoundRow> = match pool {
+        SqlPool::Postgres(pool) => on_postgres!(pool, Allowed, db => {
+            sqlx::query_as(FIND_IN_POSTGRES)
+                .bind((0_i64..).take(appends.len()).collect::<Vec<_>>())
+                .bind(column(appends, |(_, append)| &*append.run_id))
+                .bind(column(appends, |(_, append)| append.first))
+                .fetch_all(db)
+        })?,
+        SqlPool::Sqlite(pools) => {
+            let places = column(appends, |(_, append)| (&append.run_id, append.first));
+            let places = serde_json::to_string(&places).map_err(|error| sqlx::Error::Encode(error.into()))?;
+            sqlx::query_as(FIND_IN_SQLITE).bind(places).fetch_all(pools.readers()).await?
+        }
+    };
+    let found: HashMap<i64, FoundRow> = rows.into_iter().map(|row| (row.0, row)).collect();
+    let kept = (0_i64..).zip(appends).map(|(number, (_, append))| append.compare(found.get(&number)));
+    Ok(kept.collect())
+}
+
 impl AppendRow {
-    /// What kept the append out.
-    async fn find_in(&self, pool: &SqlPool) -> Result<Kept, sqlx::Error> {
-        let sql = "SELECT epoch, event, (SELECT MAX(epoch) FROM run_events WHERE run_id = $1) AS highest \
-                   FROM run_events WHERE run_id = $1 AND sequence = $2 \
-                   UNION ALL SELECT NULL, NULL, MAX(epoch) FROM run_events WHERE run_id = $1";
-        let rows: Vec<(Option<i64>, Option<String>, Option<i64>)> = reading!(pool, db => {
-            sqlx::query_as(sql).bind(&self.run_id).bind(self.first).fetch_all(db)
-        })?;
+    /// What kept the append out, by what was found in its place.
+    fn compare(&self, found: Option<&FoundRow>) -> Kept {
         let ours = (Some(self.epoch), self.events.first());
-        Ok(match rows.first() {
-            Some((epoch, event, _)) if (*epoch, event.as_ref()) == ours => Kept::Ours,
-            Some((_, _, Some(highest))) if *highest > self.epoch => Kept::Fenced,
+        match found {
+            Some((_, epoch, event, _)) if (*epoch, event.as_ref()) == ours => Kept::Ours,
+            Some((_, _, _, Some(highest))) if *highest > self.epoch => Kept::Fenced,
             Some(_) | None => Kept::Another,
-        })
+        }
     }
 }
 
@@ -182,7 +222,7 @@ async fn upsert_into_sqlite(
 }
 
 /// Each of the two statements is a transaction of its own: either may be repeated.
-async fn write_to_postgres(pool: &PgPool, entries: &[Entry]) -> Result<Inserted, sqlx::Error> {
+async fn write_to_postgres(pool: &Postgres, entries: &[Entry]) -> Result<Inserted, sqlx::Error> {
     let mut appends = Vec::new();
     // One statement sees nothing of what it inserts, so of two appends in one place only the first goes with it. The
     // other one is compared with what stands there then.
@@ -211,7 +251,7 @@ async fn write_to_postgres(pool: &PgPool, entries: &[Entry]) -> Result<Inserted,
 
 /// Answers run and number of the first event of every append that was inserted.
 async fn insert_into_postgres(
-    pool: &PgPool,
+    pool: &Postgres,
     appends: &[(usize, &AppendRow)],
 ) -> Result<HashSet<(String, i64)>, sqlx::Error> {
     let sql = "WITH firsts AS ( \
@@ -235,22 +275,23 @@ async fn insert_into_postgres(
         .iter()
         .flat_map(|(_, append)| (append.first..).zip(&append.events).skip(1).map(move |row| (*append, row)))
         .collect();
-    let inserted: Vec<(String, i64)> = sqlx::query_as(sql)
-        .bind(column(&firsts, |(append, _)| &*append.run_id))
-        .bind(column(&firsts, |(append, _)| append.first))
-        .bind(column(&firsts, |(append, _)| append.epoch))
-        .bind(column(&firsts, |(_, event)| event.as_str()))
-        .bind(column(&rest, |(append, _)| &*append.run_id))
-        .bind(column(&rest, |(append, _)| append.first))
-        .bind(column(&rest, |(_, (sequence, _))| *sequence))
-        .bind(column(&rest, |(append, _)| append.epoch))
-        .bind(column(&rest, |(_, (_, event))| event.as_str()))
-        .fetch_all(pool)
-        .await?;
+    let inserted: Vec<(String, i64)> = on_postgres!(pool, Allowed, db => {
+        sqlx::query_as(sql)
+            .bind(column(&firsts, |(append, _)| &*append.run_id))
+            .bind(column(&firsts, |(append, _)| append.first))
+            .bind(column(&firsts, |(append, _)| append.epoch))
+            .bind(column(&firsts, |(_, event)| event.as_str()))
+            .bind(column(&rest, |(append, _)| &*append.run_id))
+            .bind(column(&rest, |(append, _)| append.first))
+            .bind(column(&rest, |(_, (sequence, _))| *sequence))
+            .bind(column(&rest, |(append, _)| append.epoch))
+            .bind(column(&rest, |(_, (_, event))| event.as_str()))
+            .fetch_all(db)
+    })?;
     Ok(inserted.into_iter().collect())
 }
 
-async fn upsert_into_postgres(pool: &PgPool, records: &[&RecordRow]) -> Result<(), sqlx::Error> {
+async fn upsert_into_postgres(pool: &Postgres, records: &[&RecordRow]) -> Result<(), sqlx::Error> {
     let sql = "INSERT INTO run_records \
                (run_id, request_id, user_id, job_id, started_at, finished_at, outcome) \
                SELECT * FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], \
@@ -258,17 +299,18 @@ async fn upsert_into_postgres(pool: &PgPool, records: &[&RecordRow]) -> Result<(
                ON CONFLICT (run_id) DO UPDATE SET request_id = excluded.request_id, \
                user_id = excluded.user_id, job_id = excluded.job_id, started_at = excluded.started_at, \
                finished_at = excluded.finished_at, outcome = excluded.outcome";
-    sqlx::query(sql)
-        .bind(column(records, |record| &*record.run_id))
-        .bind(column(records, |record| &*record.request_id))
-        .bind(column(records, |record| record.user_id.as_deref()))
-        .bind(column(records, |record| record.job_id.as_deref()))
-        .bind(column(records, |record| record.started_at))
-        .bind(column(records, |record| record.finished_at))
-        .bind(column(records, |record| &*record.outcome))
-        .execute(pool)
-        .await
-        .map(drop)
+    on_postgres!(pool, Allowed, db => {
+        sqlx::query(sql)
+            .bind(column(records, |record| &*record.run_id))
+            .bind(column(records, |record| &*record.request_id))
+            .bind(column(records, |record| record.user_id.as_deref()))
+            .bind(column(records, |record| record.job_id.as_deref()))
+            .bind(column(records, |record| record.started_at))
+            .bind(column(records, |record| record.finished_at))
+            .bind(column(records, |record| &*record.outcome))
+            .execute(db)
+    })
+    .map(drop)
 }
 
 /// One column of many rows.

@@ -4,7 +4,7 @@ mod entry;
 
 use agent_core::journal::{decode, encode};
 use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
-use agent_core::words::{Event, RunRecord};
+use agent_core::words::{Event, RunQuery, RunRecord};
 use async_trait::async_trait;
 
 use self::entry::{AppendRow, Entry, Kept, RecordRow};
@@ -13,6 +13,12 @@ use super::error::describe;
 use super::text_columns::{escape, unescape};
 use super::{SqlPool, from_ms, reading, to_ms};
 use crate::Writer;
+
+/// `$1` user, `$2` and `$3` end and id of the last one of the page before, `$4` most rows.
+const LIST: &str = "\
+    SELECT * FROM run_records WHERE finished_at <= $2 AND (finished_at < $2 OR run_id < $3) \
+        AND ($1 IS NULL OR user_id = $1) \
+    ORDER BY finished_at DESC, run_id DESC LIMIT $4";
 
 /// Keeps runs in the database. What is written at the same time is committed together.
 #[derive(Debug)]
@@ -84,6 +90,27 @@ impl RunStore for SqlRuns {
         let sql = "SELECT * FROM run_records WHERE run_id = $1";
         let row: Option<RecordRow> = reading!(&self.pool, db => {
             sqlx::query_as(sql).bind(escape(run_id)).fetch_optional(db)
+        })
+        .map_err(failed)?;
+        row.map(RecordRow::into_record).transpose()
+    }
+
+    async fn list(&self, wanted: &RunQuery<'_>) -> Result<Vec<RunRecord>, JournalError> {
+        let user_id = wanted.user_id.map(|id| escape(id).into_owned());
+        let (end, id) = wanted.after.map_or((i64::MAX, ""), |(end, id)| (to_ms(end), id));
+        let rows: Vec<RecordRow> = reading!(&self.pool, db => {
+            let query = sqlx::query_as(LIST).bind(user_id.as_deref()).bind(end).bind(escape(id));
+            query.bind(i64::from(wanted.limit)).fetch_all(db)
+        })
+        .map_err(failed)?;
+        rows.into_iter().map(RecordRow::into_record).collect()
+    }
+
+    async fn find_by_job(&self, job_id: &str, user_id: &str) -> Result<Option<RunRecord>, JournalError> {
+        let sql = "SELECT * FROM run_records WHERE job_id = $1 AND user_id = $2 \
+                   ORDER BY finished_at DESC LIMIT 1";
+        let row: Option<RecordRow> = reading!(&self.pool, db => {
+            sqlx::query_as(sql).bind(escape(job_id)).bind(escape(user_id)).fetch_optional(db)
         })
         .map_err(failed)?;
         row.map(RecordRow::into_record).transpose()

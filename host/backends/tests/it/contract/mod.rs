@@ -7,11 +7,16 @@
 //! ```
 
 pub(crate) mod cache;
+pub(crate) mod http_recordings;
+pub(crate) mod idempotency;
 pub(crate) mod key_value;
 pub(crate) mod queue;
 pub(crate) mod rates;
+pub(crate) mod retention;
 pub(crate) mod runs;
 pub(crate) mod text;
+pub(crate) mod tool_versions;
+pub(crate) mod webhooks;
 
 /// A test for each of the cases of a suite, each with a bench of its own from `$open`.
 macro_rules! test_each {

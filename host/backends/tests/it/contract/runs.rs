@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_core::ports::{Epoch, JournalError, RunStore};
 use agent_core::testing::{asks_for, says};
 use agent_core::words::{
-    Event, Grants, Limits, Options, Principal, ReceiptDetail, RunOutcome, RunRecord, StopReason, Task,
-    ToolOutcome, ToolReceipt, ToolReturn, Usage,
+    Event, FailureKind, Grants, Limits, Options, Principal, ReceiptDetail, RunOutcome, RunQuery, RunRecord,
+    StopReason, Task, ToolOutcome, ToolReceipt, ToolReturn, Usage,
 };
 use futures::future::join_all;
 use serde_json::json;
@@ -45,6 +45,8 @@ macro_rules! test_all {
             a_record_is_found_as_it_was_saved,
             a_record_is_written_anew,
             records_hold_any_text,
+            the_last_run_of_a_job_is_found_by_its_owner_alone,
+            records_are_listed_from_the_newest_end_on_page_by_page,
         }
     };
 }
@@ -201,6 +203,7 @@ pub(crate) async fn many_appends_at_once_are_all_kept(bench: &Bench) {
 pub(crate) async fn a_record_is_found_as_it_was_saved(bench: &Bench) {
     let failed = failed("the model refused".into());
     let mut records = vec![RunRecord { user_id: None, job_id: None, ..record("run_1", failed) }];
+    records.push(record("run_under_way", RunOutcome::Running));
     for reason in StopReason::ALL {
         records.push(record(&format!("run_{}", reason.as_str()), ended(reason)));
     }
@@ -234,6 +237,50 @@ pub(crate) async fn records_hold_any_text(bench: &Bench) {
     assert_eq!(bench.runs.find(NASTY).await.unwrap(), Some(record));
 }
 
+pub(crate) async fn the_last_run_of_a_job_is_found_by_its_owner_alone(bench: &Bench) {
+    let of = |id: &str, user: &str, ended: u64| RunRecord {
+        user_id: Some(user.into()),
+        job_id: Some(NASTY.into()),
+        finished_at: at(ended),
+        ..record(id, ended_well())
+    };
+    for record in [of("run_1", "u1", 2), of("run_2", "u1", 9), of("run_3", "u1", 5), of("run_4", NASTY, 1)] {
+        bench.runs.save(&record).await.unwrap();
+    }
+    for store in [&bench.runs, &bench.peer] {
+        assert_eq!(store.find_by_job(NASTY, "u1").await.unwrap(), Some(of("run_2", "u1", 9)));
+        assert_eq!(store.find_by_job(NASTY, NASTY).await.unwrap(), Some(of("run_4", NASTY, 1)));
+        for (job, user) in [(NASTY, "u2"), ("job-1", "u1"), ("", "")] {
+            assert_eq!(store.find_by_job(job, user).await.unwrap(), None, "{job:?} {user:?}");
+        }
+    }
+}
+
+pub(crate) async fn records_are_listed_from_the_newest_end_on_page_by_page(bench: &Bench) {
+    let of = |id: &str, user: &str, ended: u64| RunRecord {
+        user_id: Some(user.into()),
+        finished_at: at(ended),
+        ..record(id, ended_well())
+    };
+    let all = [of("run_1", "u1", 2), of("run_2", NASTY, 9), of("run_3", "u1", 5), of("run_4", "u1", 5)];
+    for record in &all {
+        bench.runs.save(record).await.unwrap();
+    }
+    let ids = |records: Vec<RunRecord>| records.into_iter().map(|record| record.id).collect::<Vec<_>>();
+    let wanted = RunQuery { limit: 3, ..RunQuery::default() };
+    let page = bench.peer.list(&wanted).await.unwrap();
+    assert_eq!(page, [all[1].clone(), all[3].clone(), all[2].clone()]);
+    let last = page.last().unwrap();
+    let next = RunQuery { after: Some((last.finished_at, &last.id)), ..wanted };
+    assert_eq!(ids(bench.runs.list(&next).await.unwrap()), ["run_1"]);
+    let of_user = |user| RunQuery { user_id: Some(user), limit: 9, after: None };
+    assert_eq!(ids(bench.runs.list(&of_user("u1")).await.unwrap()), ["run_4", "run_3", "run_1"]);
+    assert_eq!(ids(bench.runs.list(&of_user(NASTY)).await.unwrap()), ["run_2"]);
+    let theirs = RunQuery { after: Some((at(5), "run_4")), ..of_user("u1") };
+    assert_eq!(ids(bench.runs.list(&theirs).await.unwrap()), ["run_3", "run_1"]);
+    assert_eq!(bench.runs.list(&of_user("u2")).await.unwrap(), []);
+}
+
 async fn append_all(runs: &dyn RunStore, id: &str, events: &[Event]) {
     for (sequence, event) in (0..).zip(events) {
         runs.append(id, Epoch(1), sequence, std::slice::from_ref(event)).await.unwrap();
@@ -250,6 +297,7 @@ fn history(text: &str) -> Vec<Event> {
         model: "test/scripted".into(),
         principal: Principal { tier: Some(text.into()), role: Some(text.into()), ..Principal::user(text) },
         grants: Grants::new(["net".to_owned()]),
+        versions: Default::default(),
     };
     let detail =
         ReceiptDetail { run_ms: Some(0.1 + 0.2), cause: Some(text.into()), ..ReceiptDetail::default() };
@@ -287,9 +335,18 @@ fn ended(stop_reason: StopReason) -> RunOutcome {
     RunOutcome::Ended { stop_reason, iterations: 2, usage, model: "openai/gpt".into() }
 }
 
+/// The record of a run that ended well.
+pub(crate) fn some_record(id: &str) -> RunRecord {
+    record(id, ended_well())
+}
+
+fn ended_well() -> RunOutcome {
+    ended(StopReason::Completed)
+}
+
 fn failed(error: String) -> RunOutcome {
     let usage = Usage { input_tokens: 7, output_tokens: 2 };
-    RunOutcome::Failed { error, iterations: 1, usage }
+    RunOutcome::Failed { error, iterations: 1, usage, kind: FailureKind::RateLimited }
 }
 
 /// Some time in 2023, and `ms` milliseconds.

@@ -186,3 +186,59 @@ async fn what_is_wrong_with_jobs_has_its_rows() {
     500 Internal Server Error | {"error":"the lease of job 7 was lost"}
     "#);
 }
+
+#[tokio::test]
+async fn an_administrator_is_told_what_is_wrong() {
+    let mut told = vec![];
+    for error in [
+        AdminError::UnknownComponent,
+        AdminError::UnknownVersion("the bytes of sha256:1 are gone".into()),
+        AdminError::Invalid("it is no digest".into()),
+        AdminError::Refused("it exports \u{202e}nothing".into()),
+        AdminError::Conflict("nothing is tried".into()),
+        AdminError::NoStore,
+        AdminError::Unavailable("connection refused".into()),
+    ] {
+        told.push(everywhere(|| error.clone().into()).await);
+    }
+    assert_snapshot!(told.join("\n"), @r#"
+    404 Not Found | {"error":"there is no component of that name"}
+    404 Not Found | {"error":"the bytes of sha256:1 are gone"}
+    400 Bad Request | {"error":"it is no digest"}
+    422 Unprocessable Entity | {"error":"it exports \u202enothing"}
+    409 Conflict | {"error":"nothing is tried"}
+    409 Conflict | {"error":"this service has no database to keep versions of tools in: set DATABASE_URL, or work with the tools folder"}
+    503 Service Unavailable; retry-after: 1 | {"error":"Service temporarily unavailable"}
+    "#);
+}
+
+#[tokio::test]
+async fn what_the_admin_api_refuses_by_itself_has_its_rows() {
+    let mut told = vec![];
+    for refusal in [
+        Refusal::Name,
+        Refusal::IfMatch,
+        Refusal::Changed { revision: 7 },
+        Refusal::NeverThere,
+        Refusal::Signature,
+        Refusal::ContentType,
+        Refusal::ContentCoding,
+        Refusal::Part,
+        Refusal::Empty,
+        Refusal::Busy,
+    ] {
+        told.push(everywhere(|| refusal.clone().into()).await);
+    }
+    assert_snapshot!(told.join("\n"), @r#"
+    400 Bad Request | {"error":"The name of a component is that of its file without .wasm: 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-', and neither '.' nor '..'"}
+    400 Bad Request | {"error":"If-Match holds revisions as the ETag of the component has them, such as \"7\", or *"}
+    412 Precondition Failed | {"error":"The component is at revision 7: read it again and decide anew"}
+    412 Precondition Failed | {"error":"There is no component of that name, so it has no revision that If-Match could name"}
+    400 Bad Request | {"error":"Agent-Tool-Signature holds the bytes of <name>.wasm.sig in base64, at most 1024 of them"}
+    415 Unsupported Media Type | {"error":"A component is sent as application/wasm or application/octet-stream"}
+    415 Unsupported Media Type | {"error":"A component is sent as it is, without a content coding"}
+    400 Bad Request | {"error":"A component is sent as a whole, without Content-Range"}
+    400 Bad Request | {"error":"The body is empty: send the bytes of the component"}
+    503 Service Unavailable; retry-after: 1 | {"error":"Two uploads are under way already"}
+    "#);
+}

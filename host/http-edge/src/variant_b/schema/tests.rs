@@ -75,7 +75,7 @@ fn a_body_is_an_object() {
         let expected = json!([wrong_type("object", received, &[])]);
         assert_eq!(issues(body.clone()), expected);
         assert_eq!(serde_json::to_value(read_query(body.clone()).unwrap_err().0).unwrap(), expected);
-        assert_eq!(serde_json::to_value(read_long_query(body.clone()).unwrap_err().0).unwrap(), expected);
+        assert_eq!(serde_json::to_value(read_job_request(body.clone()).unwrap_err().0).unwrap(), expected);
         assert_eq!(serde_json::to_value(read_gateway_request(body).unwrap_err().0).unwrap(), expected);
     }
 }
@@ -179,9 +179,18 @@ fn keys_that_nobody_asked_for_are_ignored() {
 #[test]
 fn the_query_of_a_job_may_be_long_but_not_empty() {
     let long = "x".repeat(50_000);
-    assert_eq!(read_long_query(json!({"query": long})).unwrap(), long);
-    assert!(read_long_query(json!({"query": ""})).is_err());
-    assert!(read_long_query(json!({})).is_err());
+    let request = |webhook_url: Option<&str>| JobRequest {
+        query: long.clone(),
+        webhook_url: webhook_url.map(str::to_owned),
+    };
+    assert_eq!(read_job_request(json!({"query": long})).unwrap(), request(None));
+    let url = "https://example.com/hook";
+    assert_eq!(read_job_request(json!({"query": long, "webhookUrl": url})).unwrap(), request(Some(url)));
+    for wrong in [json!(1), json!(null), json!("x".repeat(2_049))] {
+        assert!(read_job_request(json!({"query": long, "webhookUrl": wrong})).is_err());
+    }
+    assert!(read_job_request(json!({"query": ""})).is_err());
+    assert!(read_job_request(json!({})).is_err());
 }
 
 #[test]
@@ -289,6 +298,6 @@ proptest! {
                 prop_assert!((1..=3 + 64).contains(&issues.0.len()), "{}", issues);
             }
         }
-        let _any = (read_query(body.clone()), read_long_query(body.clone()), read_gateway_request(body));
+        let _any = (read_query(body.clone()), read_job_request(body.clone()), read_gateway_request(body));
     }
 }

@@ -7,7 +7,8 @@ use http::{HeaderMap, Response, StatusCode};
 
 /// The headers that are part of a promise wherever they occur.
 /// `X-RateLimit-Reset` is not among them: it tells the time of day.
-const HEADERS_THAT_MATTER: [&str; 14] = [
+const HEADERS_THAT_MATTER: [&str; 15] = [
+    "accept",
     "accept-encoding",
     "allow",
     "connection",

@@ -25,6 +25,20 @@ impl Log {
         String::from_utf8(COLLECTED.with_borrow(|lines| lines.clone().unwrap())).unwrap()
     }
 
+    /// The lines about changes by administrators, without what differs between runs of a test and without the spans.
+    pub(crate) fn audit(&self) -> Vec<Value> {
+        let text = self.text();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let mut lines: Vec<_> = lines.filter(|line| line["target"] == "http_edge::audit").collect();
+        for line in &mut lines {
+            let line = line.as_object_mut().unwrap();
+            for name in ["timestamp", "span", "spans"] {
+                line.remove(name);
+            }
+        }
+        lines
+    }
+
     /// The one line about a request, without what differs between runs of a test.
     pub(crate) fn request(&self) -> Value {
         let text = self.text();

@@ -2,6 +2,7 @@
 
 mod answer;
 mod fakes;
+mod keys;
 mod log;
 mod socket;
 mod variant_b;
@@ -20,8 +21,9 @@ use tower::ServiceExt;
 
 pub(crate) use answer::Answer;
 pub(crate) use fakes::{Answers, FixedProbe, Hangs, Panics};
+pub(crate) use keys::{Keys, of_a_service as idempotency_over};
 pub(crate) use log::Log;
-pub(crate) use variant_b::{FakeCluster, Fakes, b, bearer, token, with_token};
+pub(crate) use variant_b::{APPROVED, FakeCluster, Fakes, WAITING, as_admin, b, bearer, token, with_token};
 
 /// A router, ready for requests.
 pub(crate) struct Service {
@@ -50,6 +52,7 @@ impl Service {
         Self::serving(|edge| {
             edge.a = Some(VariantA {
                 invoke: Arc::new(invoke),
+                streams: None,
                 toolbox: Arc::new(EchoTools::new(&["echo"])),
                 probes: vec![],
             });
@@ -67,6 +70,7 @@ impl Service {
             metrics: Arc::new(|| "up 1\n".into()),
             readiness: latch.readiness(),
             observe: Arc::new(|_request| {}),
+            idempotency: keys::of_a_service(&Arc::default()),
             origins: Origins::default(),
             hosts: Hosts::Unchecked,
             settings: Settings::default(),

@@ -28,6 +28,13 @@ impl Connection {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }
 
+    /// Waits until exactly that has come.
+    pub(crate) async fn expect(&mut self, text: &str) {
+        let mut bytes = vec![0; text.len()];
+        self.0.read_exact(&mut bytes).await.unwrap();
+        assert_eq!(String::from_utf8(bytes).unwrap(), text);
+    }
+
     /// Everything until the server closes the connection, without the date.
     pub(crate) async fn receive_all(&mut self) -> String {
         let mut text = String::new();

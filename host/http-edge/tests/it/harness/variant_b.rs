@@ -3,6 +3,7 @@
 mod cache;
 mod cluster;
 mod queue;
+mod tools;
 mod windows;
 
 use std::sync::Arc;
@@ -11,16 +12,18 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::jobs::Jobs;
 use agent_core::policy::Invoke;
-use agent_core::ports::{JobQueue, RateWindows, ResultCache};
+use agent_core::ports::{JobQueue, RateWindows, ResultCache, ToolAdmin};
 use axum::body::Body;
 use http::Request;
 use http_edge::{Claims, Edge, Tokens, VariantB};
 
 pub(crate) use cluster::FakeCluster;
+pub(crate) use tools::{APPROVED, WAITING};
 
 use super::{Answer, FixedProbe, Service, request};
 use cache::Cache;
 use queue::Queue;
+use tools::Tools;
 use windows::Windows;
 
 const SECRET: &[u8] = b"a secret of these tests";
@@ -31,6 +34,7 @@ pub(crate) struct Fakes {
     pub(crate) windows: Arc<Windows>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) cache: Arc<Cache>,
+    pub(crate) tools: Arc<Tools>,
 }
 
 impl Fakes {
@@ -42,10 +46,13 @@ impl Fakes {
     /// The same with something about the edge changed.
     pub(crate) fn configured(invoke: impl Invoke + 'static, change: impl FnOnce(&mut Edge)) -> Self {
         let (windows, queue, cache) = (Arc::<Windows>::default(), Arc::<Queue>::default(), Arc::default());
+        let tools = Arc::<Tools>::default();
         let service = Service::serving(|edge| {
             edge.b = Some(VariantB {
                 invoke: Arc::new(invoke),
+                streams: None,
                 jobs: Jobs::new(queue.clone() as Arc<dyn JobQueue>),
+                webhooks: None,
                 cache: Some(Arc::clone(&cache) as Arc<dyn ResultCache>),
                 windows: windows.clone() as Arc<dyn RateWindows>,
                 cluster: None,
@@ -54,17 +61,23 @@ impl Fakes {
                 key_value: FixedProbe::passes("memory"),
                 llm: FixedProbe::passes("llm"),
                 toolbox: Arc::new(agent_core::testing::EchoTools::new(&[])),
+                tool_admin: Some(Arc::clone(&tools) as Arc<dyn ToolAdmin>),
                 prepared: Arc::new(AtomicBool::new(true)),
                 production: true,
             });
             change(edge);
         });
-        Self { service, windows, queue, cache }
+        Self { service, windows, queue, cache, tools }
     }
 
     /// A request of user `u1`.
     pub(crate) async fn ask(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
         self.service.send(bearer("u1", request(method, path, body))).await
+    }
+
+    /// A request of administrator `a1`.
+    pub(crate) async fn administer(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
+        self.service.send(as_admin(request(method, path, body))).await
     }
 
     pub(crate) async fn post(&self, path: &str, body: impl Into<Body>) -> Answer {
@@ -90,6 +103,11 @@ pub(crate) fn token(id: &str, tier: Option<&str>, role: Option<&str>) -> String 
 /// The request with that user's token.
 pub(crate) fn bearer(id: &str, request: Request<Body>) -> Request<Body> {
     with_token(&token(id, None, None), request)
+}
+
+/// The request with the token of administrator `a1`.
+pub(crate) fn as_admin(request: Request<Body>) -> Request<Body> {
+    with_token(&token("a1", None, Some("admin")), request)
 }
 
 /// The request with that token.

@@ -40,7 +40,7 @@ async fn variant_b_alone_knows_nothing_of_variant_a() {
 async fn both_share_the_metrics_and_nothing_else() {
     let fakes = Fakes::configured(Answers, |edge| {
         let toolbox = Arc::new(EchoTools::new(&[]));
-        edge.a = Some(VariantA { invoke: Arc::new(Answers), toolbox, probes: vec![] });
+        edge.a = Some(VariantA { invoke: Arc::new(Answers), streams: None, toolbox, probes: vec![] });
     });
     for (method, path) in OF_A.into_iter().chain(OF_B) {
         assert_ne!(fakes.ask(method, path, "").await.status, StatusCode::NOT_FOUND, "{method} {path}");

@@ -95,6 +95,22 @@ async fn a_background_task_that_broke_off_is_not_ready() {
 }
 
 #[tokio::test]
+async fn what_a_stores_settings_cost_is_reported_and_one_that_must_not_be_used_is_not_ready() {
+    let findings = agent_core::health::StoreFindings::default();
+    let fakes = Fakes::configured(Answers, |edge| {
+        edge.readiness = edge.readiness.clone().with_stores(findings.clone());
+    });
+    let weak =
+        agent_core::ports::StoreWarning { store: "redis", setting: "appendfsync", problem: "weak".into() };
+    findings.set("redis", Ok(vec![weak]));
+    assert_snapshot!(timeless(&fakes.service.get("/ready").await), @r#"200 OK {"cache":{"latency":"N","status":"ok"},"database":{"latency":"N","status":"ok"},"initialized":true,"stores":[{"problem":"weak","setting":"appendfsync","store":"redis"}]}"#);
+    findings.set("redis", Err("it evicts jobs".into()));
+    let log = Log::collect();
+    assert_eq!(fakes.service.get("/ready").await.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(log.request()["error"], "not ready: stores: it evicts jobs");
+}
+
+#[tokio::test]
 async fn during_a_shutdown_nothing_is_initialized_and_everything_else_goes_on() {
     let mut fakes = Fakes::with_invoke(Answers);
     fakes.service.shut_down();

@@ -1,5 +1,6 @@
 //! What Variant B promises, one file per promise.
 
+mod admin;
 mod agent;
 mod authentication;
 mod both;
@@ -8,23 +9,28 @@ mod errors;
 mod gateway;
 mod health;
 mod hostile;
+mod idempotency;
 mod jobs;
 mod limits;
 mod log;
 mod order;
 mod serverless;
+mod streams;
 
 use http::{HeaderName, HeaderValue};
 
 use crate::harness::Answer;
 
 /// Every route under `/api/`.
-const ROUTES: [(&str, &str); 8] = [
+const ROUTES: [(&str, &str); 11] = [
     ("POST", "/api/agent"),
     ("POST", "/api/agent/async"),
     ("GET", "/api/agent/jobs"),
     ("GET", "/api/agent/jobs/1"),
     ("POST", "/api/agent/jobs/1/cancel"),
+    ("GET", "/api/agent/jobs/1/events"),
+    ("GET", "/api/agent/runs/run_1/events"),
+    ("POST", "/api/agent/runs/run_1/cancel"),
     ("DELETE", "/api/agent/cache?pattern=agent:*"),
     ("POST", "/api/serverless"),
     ("POST", "/api/gateway"),

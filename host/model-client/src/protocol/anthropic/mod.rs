@@ -1,5 +1,6 @@
 //! Anthropic Messages: a conversation as JSON, and a reply from JSON. No I/O.
 
+mod stream;
 mod wire;
 
 use std::borrow::Cow;
@@ -14,6 +15,7 @@ use url::Url;
 
 use super::provider_profile::ProviderProfile;
 use super::reply_limits::{cap_tokens, check_calls};
+use super::streamed_reply::ReplyAssembler;
 use super::tool_call_ids::{CallIds, portable_id, portable_name};
 use super::{Prompt, Protocol, UnreadableReply};
 use crate::connect_error::ConnectError;
@@ -88,11 +90,15 @@ impl Protocol for Anthropic {
     ) -> Result<ModelReply, UnreadableReply> {
         reply(body, request, model)
     }
+
+    fn assembler(&self) -> Box<dyn ReplyAssembler> {
+        Box::new(stream::Assembler::default())
+    }
 }
 
 fn request(prompt: Prompt<'_>) -> wire::Request<'_> {
     let tool_choice = prompt.forbids_calls().then_some(wire::ToolChoice::None);
-    let Prompt { model, request, tools, profile } = prompt;
+    let Prompt { model, request, tools, profile, stream } = prompt;
     wire::Request {
         model,
         max_tokens: profile.tokens(request.max_tokens),
@@ -100,6 +106,7 @@ fn request(prompt: Prompt<'_>) -> wire::Request<'_> {
         tools,
         tool_choice,
         messages: turns(request.messages),
+        stream: stream.then_some(true),
     }
 }
 
@@ -126,6 +133,8 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
                 tool_calls.push(match input {
                     arguments @ Value::Object(_) => ToolCall { id, name, arguments },
                     Value::Null => ToolCall::from_text(id, name, String::new()),
+                    // Of a stream: what is no JSON.
+                    Value::String(text) => ToolCall::from_text(id, name, text),
                     other => ToolCall::from_text(id, name, other.to_string()),
                 });
             }

@@ -12,7 +12,8 @@ fn tool(id: &str, content: &str) -> Message {
 }
 
 fn rendered(request: &ModelRequest<'_>, profile: ProviderProfile) -> Value {
-    serde_json::to_value(super::request(Prompt { model: "m", request, tools: None, profile })).unwrap()
+    serde_json::to_value(super::request(Prompt { model: "m", request, tools: None, profile, stream: false }))
+        .unwrap()
 }
 
 fn messages(messages: &[Message]) -> Value {

@@ -1,5 +1,6 @@
 //! OpenAI chat completions: a conversation as JSON, and a reply from JSON. No I/O.
 
+mod stream;
 mod wire;
 
 use std::borrow::Cow;
@@ -14,6 +15,7 @@ use url::Url;
 
 use super::provider_profile::ProviderProfile;
 use super::reply_limits::{cap_tokens, check_calls};
+use super::streamed_reply::ReplyAssembler;
 use super::tool_call_ids::{CallIds, LONGEST_ID, portable_id, portable_name};
 use super::{Prompt, Protocol, UnreadableReply};
 use crate::connect_error::ConnectError;
@@ -76,6 +78,10 @@ impl Protocol for OpenAi {
     ) -> Result<ModelReply, UnreadableReply> {
         reply(body, request, model)
     }
+
+    fn assembler(&self) -> Box<dyn ReplyAssembler> {
+        Box::new(stream::Assembler::default())
+    }
 }
 
 /// Whether this is OpenAI itself, its regional addresses included, and not a server that imitates it.
@@ -86,7 +92,7 @@ fn is_own_address(endpoint: &Url) -> bool {
 
 fn request(prompt: Prompt<'_>) -> wire::Request<'_> {
     let tool_choice = prompt.forbids_calls().then_some("none");
-    let Prompt { model, request, tools, profile } = prompt;
+    let Prompt { model, request, tools, profile, stream } = prompt;
     let max_tokens = Some(profile.tokens(request.max_tokens));
     wire::Request {
         model,
@@ -96,6 +102,9 @@ fn request(prompt: Prompt<'_>) -> wire::Request<'_> {
         max_tokens: max_tokens.filter(|_| !profile.completion_tokens),
         max_completion_tokens: max_tokens.filter(|_| profile.completion_tokens),
         temperature: profile.temperature.then_some(request.temperature),
+        stream: stream.then_some(true),
+        // Without it the stream does not say what it cost.
+        stream_options: stream.then_some(wire::StreamOptions { include_usage: true }),
     }
 }
 

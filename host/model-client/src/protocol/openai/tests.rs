@@ -11,8 +11,14 @@ fn call(id: &str, arguments: Value) -> ToolCall {
 
 fn rendered(messages: &[Message], profile: ProviderProfile) -> Value {
     let request = ModelRequest { messages, ..scripted::request() };
-    serde_json::to_value(super::request(Prompt { model: "m", request: &request, tools: None, profile }))
-        .unwrap()
+    serde_json::to_value(super::request(Prompt {
+        model: "m",
+        request: &request,
+        tools: None,
+        profile,
+        stream: false,
+    }))
+    .unwrap()
 }
 
 fn reply(body: &Value) -> ModelReply {

@@ -3,6 +3,7 @@
 //! Servers here speak HTTP by hand, so that they can misbehave. Times are waited for on tokio's paused clock.
 
 mod address;
+mod answers;
 mod credentials;
 mod limits;
 mod pooling;
@@ -98,7 +99,16 @@ impl World {
 
     pub(super) fn with(resolver: Arc<FakeResolver>, bounds: EgressBounds) -> Self {
         let tls = Tls::with_roots(RootCertStore::empty()).unwrap();
-        Self { egress: Egress::new(Handle::current(), resolver.clone(), tls, bounds), resolver }
+        let http = HttpMode::default();
+        Self { egress: Egress::new(Handle::current(), resolver.clone(), tls, bounds, http), resolver }
+    }
+
+    /// Every name is this machine's, and requests go where the mode says.
+    pub(super) fn with_http(http: HttpMode) -> Self {
+        let resolver = FakeResolver::new(&[&["127.0.0.1"]]);
+        let tls = Tls::with_roots(RootCertStore::empty()).unwrap();
+        let bounds = EgressBounds::default();
+        Self { egress: Egress::new(Handle::current(), resolver.clone(), tls, bounds, http), resolver }
     }
 
     /// A call that may reach everything, private addresses too.

@@ -133,7 +133,7 @@ async fn the_system_resolver_knows_this_machine() {
     let server = Server::answering(|_| ok("local")).await;
     let tls = Tls::with_roots(RootCertStore::empty()).unwrap();
     let resolver = Arc::new(SystemResolver::new(Handle::current()));
-    let egress = Egress::new(Handle::current(), resolver, tls, EgressBounds::default());
+    let egress = Egress::new(Handle::current(), resolver, tls, EgressBounds::default(), HttpMode::default());
     let grant = grant(true, vec![], Limits::default());
     let call = egress.call(grant, Instant::now() + Duration::from_secs(60));
     let url = format!("http://localhost:{}/", server.port());
@@ -163,7 +163,7 @@ async fn lookups_that_hang_cost_their_grant_its_slots_and_nobody_else() {
     let tls = Tls::with_roots(RootCertStore::empty()).unwrap();
     let bounds =
         EgressBounds { lookups: LookupBounds { in_all: 3, per_grant: 2 }, ..EgressBounds::default() };
-    let egress = Egress::new(Handle::current(), resolver.clone(), tls, bounds);
+    let egress = Egress::new(Handle::current(), resolver.clone(), tls, bounds, HttpMode::default());
     let call = |digest: &str| {
         let grant = grant_called(digest, true, vec![], Limits::default());
         egress.call(grant, Instant::now() + Duration::from_secs(600))

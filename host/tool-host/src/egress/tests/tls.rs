@@ -42,7 +42,8 @@ impl Authority {
         roots.add(self.certificate.der().clone()).unwrap();
         let resolver = FakeResolver::new(&[&["127.0.0.1"]]);
         let tls = Tls::with_roots(roots).unwrap();
-        let egress = Egress::new(Handle::current(), resolver, tls, EgressBounds::default());
+        let egress =
+            Egress::new(Handle::current(), resolver, tls, EgressBounds::default(), HttpMode::default());
         let secrets = vec![ascii_secret("api-key", header("authorization", "Bearer "))];
         let deadline = Instant::now() + Duration::from_secs(60);
         let call = egress.call(grant(true, secrets, Limits::default()), deadline);

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use agent_core::words::is_component_name;
 use toml::de::DeTable;
 
 use super::super::audience::Audience;
 use super::super::model::{Binding, ComponentPolicy, DEFAULT_KEY_VALUE_BYTES, KeyValueRule, Scope};
 use super::super::signature::SignerKey;
 use super::super::text::brief;
-use super::name::is_component_name;
 use super::reader::{Reader, Section};
 use super::{http, limits, secret};
 

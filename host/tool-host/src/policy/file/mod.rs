@@ -9,7 +9,6 @@
 mod component;
 mod http;
 mod limits;
-mod name;
 mod problem;
 mod reader;
 mod secret;

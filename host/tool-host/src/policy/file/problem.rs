@@ -60,54 +60,9 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// The word of `words` that somebody who wrote `found` probably meant.
-pub(super) fn nearest(found: &str, words: &[&str]) -> Option<String> {
-    /// Longer than any word of the file. The comparison takes the product of both lengths.
-    const MOST_BYTES: usize = 64;
-    /// Two words of this likeness or more look like one another.
-    const ALIKE: f64 = 0.84;
-    if found.len() > MOST_BYTES {
-        return None;
-    }
-    let found = found.to_lowercase().replace('_', "-");
-    let likeness = |word: &&str| {
-        let word = word.to_lowercase();
-        // Two letters that changed places make a short word another one.
-        let is_slip = found.len() > 2 && strsim::osa_distance(&found, &word) == 1;
-        if is_slip { 1.0 } else { strsim::jaro_winkler(&found, &word) }
-    };
-    let alike = words.iter().map(|word| (likeness(word), word)).filter(|(likeness, _)| *likeness >= ALIKE);
-    alike.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, word)| (*word).to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_nearest_word_is_the_one_that_was_meant_or_none() {
-        let words =
-            ["name", "digest", "signer", "users", "tiers", "roles", "timeout-ms", "key-value", "http"];
-        let rows = [
-            ("diggest", Some("digest")),
-            ("digests", Some("digest")),
-            ("Name", Some("name")),
-            ("tier", Some("tiers")),
-            ("user", Some("users")),
-            ("timeout_ms", Some("timeout-ms")),
-            ("timeout", Some("timeout-ms")),
-            ("keyvalue", Some("key-value")),
-            ("https", Some("http")),
-            ("htpt", Some("http")),
-            ("colour", None),
-            ("x", None),
-            ("", None),
-        ];
-        for (found, expected) in rows {
-            assert_eq!(nearest(found, &words).as_deref(), expected, "{found}");
-        }
-        assert_eq!(nearest(&"name".repeat(1000), &words), None);
-    }
 
     #[test]
     fn problems_are_counted_and_the_first_are_listed() {

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeSet;
 
+use agent_core::nearest_word::nearest_word;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::super::text::brief;
-use super::problem::{MOST_LISTED, Problem, Problems, nearest};
+use super::problem::{MOST_LISTED, Problem, Problems};
 
 /// Most entries of one list.
 const MOST_ENTRIES: usize = 1000;
@@ -74,7 +75,7 @@ impl<'t> Reader<'t> {
         found: String,
         (word, words): (&str, &[&str]),
     ) -> Option<String> {
-        let nearest = nearest(word, words);
+        let nearest = nearest_word(word, words).map(str::to_owned);
         self.push(at, found, nearest.clone(), format!("allowed: {}", words.join(", ")));
         nearest
     }

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use agent_core::words::is_component_name;
+
 use super::super::host::HostPattern;
 use super::super::model::{HttpRule, Placement, Scheme, SecretRule, SecretSource};
 use super::http::HOST;
-use super::name::is_secret_name;
 use super::reader::{Reader, Section, Word};
 
 const KEYS: [&str; 8] = ["name", "env", "file", "header", "query", "basic", "prefix", "hosts"];
@@ -229,4 +230,9 @@ fn read_hosts(
         }
     }
     hosts
+}
+
+/// Whether a secret can have this name: it may be that of a file, which is not to be hidden.
+fn is_secret_name(name: &str) -> bool {
+    is_component_name(name) && !name.starts_with('.')
 }

@@ -122,7 +122,7 @@ fn example() -> ComponentPolicy {
 fn every_key_of_the_example_is_read() {
     let policy = policy(EXAMPLE);
     assert_eq!(policy.entries().iter().map(|entry| &***entry).collect::<Vec<_>>(), [&example()]);
-    assert!(policy.entries()[0].keeps_data_of_users());
+    assert_eq!(policy.entries()[0].key_value.map(|rule| rule.scope), Some(Scope::User));
 }
 
 #[test]

@@ -37,7 +37,9 @@ impl Rules {
         let root = compiler.schema(text, At::Root)?;
         let Size { weight, height } = compiler.size(root);
         if weight > WEIGHT {
-            return Err(format!("has {weight} parts with its references followed; it may have {WEIGHT}"));
+            return Err(format!(
+                "has {weight} parts with its references followed; it may have {WEIGHT}: leave out what the tool can check by itself"
+            ));
         }
         if height > DEPTH {
             return Err(too_deep());
@@ -80,7 +82,7 @@ impl<'a> Compiler<'a, '_> {
         }
         // Every part is reached from the root, so there are no more of them than the whole may weigh.
         if self.parts.len() as u64 >= WEIGHT {
-            return Err(format!("has more than {WEIGHT} parts"));
+            return Err(format!("has more than {WEIGHT} parts: leave out what the tool can check by itself"));
         }
         let mut size = Size { weight: 1, height: 1 };
         let part = match text {
@@ -345,7 +347,10 @@ impl<'a> Compiler<'a, '_> {
             None => {
                 let found = target.strip_prefix('#').and_then(|pointer| self.text.pointer(pointer));
                 let Some(part) = found else {
-                    return Err(format!("refers to {:?}, which is not a part of it", shown()));
+                    return Err(format!(
+                        "refers to {:?}, which is not a part of it: put that below its $defs",
+                        shown()
+                    ));
                 };
                 self.known.insert(target, None);
                 let id = self.schema(part, at)?;

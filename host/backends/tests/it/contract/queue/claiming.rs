@@ -121,3 +121,17 @@ fn begin_claiming(queue: &Arc<dyn JobQueue>, worker: &str) -> Task<String> {
     let (queue, worker) = (Arc::clone(queue), worker.to_owned());
     Task::begin(async move { claim_next(&*queue, &worker).await.job_id })
 }
+
+pub(crate) async fn a_job_under_a_chosen_id_is_added_once(bench: &Bench) {
+    let job = data("u1", "once").with_id("0198f0c2d3a47b119c0123456789abcd");
+    for _ in 0..2 {
+        assert_eq!(bench.queue.add(&job).await.as_deref(), Ok("0198f0c2d3a47b119c0123456789abcd"));
+    }
+    let claim = claim_next(&*bench.queue, "worker").await;
+    assert_eq!(claim.job_id, "0198f0c2d3a47b119c0123456789abcd");
+    assert_nothing_to_claim(bench).await;
+    bench.queue.finish(&claim, &completed("1")).await.unwrap();
+    bench.queue.add(&job).await.unwrap();
+    assert_nothing_to_claim(bench).await;
+    assert_eq!(read(bench, &claim.job_id).await.status, JobStatus::Completed, "also when it has ended");
+}

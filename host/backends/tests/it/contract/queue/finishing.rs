@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF};
 use agent_core::ports::{AttemptEnd, QueueError, Renewal};
-use agent_core::words::JobStatus;
+use agent_core::words::{JobStatus, RetryOutcome};
 
 use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, failed, read, status};
 
@@ -47,6 +47,26 @@ pub(crate) async fn a_failed_attempt_is_made_again_later_and_not_for_ever(bench:
     assert_eq!((job.status, job.attempts_made), (JobStatus::Failed, ATTEMPTS));
     assert_eq!(job.error.as_deref(), Some("the last"));
     assert!(job.finished_at.is_some());
+    assert_nothing_to_claim(bench).await;
+}
+
+pub(crate) async fn a_job_that_failed_for_good_can_be_tried_again(bench: &Bench) {
+    assert_eq!(bench.queue.retry("none").await, Ok(RetryOutcome::Unknown));
+    let id = add(bench, "job").await;
+    assert_eq!(bench.queue.retry(&id).await, Ok(RetryOutcome::NotFailed));
+    let first = claim_next(&*bench.queue, "worker").await;
+    assert_eq!(bench.peer.retry(&id).await, Ok(RetryOutcome::NotFailed), "it is worked on");
+    bench.queue.finish(&first, &failed("it makes no sense", false)).await.unwrap();
+    assert_eq!(bench.peer.retry(&id).await, Ok(RetryOutcome::Done));
+    let job = read(bench, &id).await;
+    assert_eq!((job.status, job.attempts_made, job.finished_at), (JobStatus::Waiting, 1, None));
+    let second = claim_next(&*bench.queue, "worker").await;
+    assert_eq!((&second.job_id, second.attempts_made), (&id, 1));
+    assert_ne!(second.run_id, first.run_id, "a run that ended is not taken up");
+    assert!(second.epoch > first.epoch);
+    bench.queue.finish(&second, &completed("1")).await.unwrap();
+    assert_eq!(bench.queue.retry(&id).await, Ok(RetryOutcome::NotFailed));
+    assert_eq!(read(bench, &id).await.status, JobStatus::Completed);
     assert_nothing_to_claim(bench).await;
 }
 

@@ -4,7 +4,9 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
-use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, Principal};
+use agent_core::words::{
+    CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, Principal, RetryOutcome,
+};
 use async_trait::async_trait;
 
 #[derive(Default)]
@@ -52,7 +54,10 @@ impl JobQueue for Queue {
     async fn add(&self, data: &JobData) -> Result<String, QueueError> {
         self.check()?;
         let mut jobs = self.jobs.lock().unwrap();
-        let id = (jobs.len() + 1).to_string();
+        let id = data.id.clone().unwrap_or_else(|| (jobs.len() + 1).to_string());
+        if jobs.iter().any(|(job, _)| job.id == id) {
+            return Ok(id);
+        }
         let job = Job {
             run_id: format!("run_{id}"),
             id: id.clone(),
@@ -111,6 +116,10 @@ impl JobQueue for Queue {
                 Ok(CancelOutcome::Done)
             }
         }
+    }
+
+    async fn retry(&self, _job_id: &str) -> Result<RetryOutcome, QueueError> {
+        panic!("the edge tries no job again")
     }
 
     async fn depth(&self) -> Result<Depth, QueueError> {

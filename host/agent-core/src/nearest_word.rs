@@ -1,0 +1,61 @@
+//! Finds the word that was meant by one that is not known, for texts that ask "did you mean".
+
+/// Longer than any word that is looked for, in bytes: comparing takes the product of both lengths.
+const MOST_BYTES: usize = 64;
+
+/// Two words of this likeness (Jaro-Winkler, 0 to 1) or more look like one another.
+const ALIKE: f64 = 0.84;
+
+/// The one of `words` that is most like `found`, if any is. Upper and lower case are alike, `_` and `-` too.
+pub fn nearest_word<'a>(found: &str, words: &[&'a str]) -> Option<&'a str> {
+    if found.len() > MOST_BYTES {
+        return None;
+    }
+    let plain = |word: &str| word.to_lowercase().replace('_', "-");
+    let found = plain(found);
+    let likeness = |word: &str| {
+        let word = plain(word);
+        // Two letters that changed places make a short word another one.
+        let is_slip = found.len() > 2 && strsim::osa_distance(&found, &word) == 1;
+        if is_slip { 1.0 } else { strsim::jaro_winkler(&found, &word) }
+    };
+    let alike = words.iter().map(|word| (likeness(word), *word)).filter(|(likeness, _)| *likeness >= ALIKE);
+    alike.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, word)| word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_the_one_that_was_meant_or_none() {
+        let keys = ["name", "digest", "signer", "users", "tiers", "roles", "timeout-ms", "key-value", "http"];
+        let fields = ["digest", "share", "thresholds", "maxErrorRate", "minAgreement"];
+        let rows: [(&[&str], &str, Option<&str>); 19] = [
+            (&keys, "diggest", Some("digest")),
+            (&keys, "digests", Some("digest")),
+            (&keys, "Name", Some("name")),
+            (&keys, "tier", Some("tiers")),
+            (&keys, "user", Some("users")),
+            (&keys, "timeout_ms", Some("timeout-ms")),
+            (&keys, "timeout", Some("timeout-ms")),
+            (&keys, "keyvalue", Some("key-value")),
+            (&keys, "https", Some("http")),
+            (&keys, "htpt", Some("http")),
+            (&keys, "colour", None),
+            (&keys, "x", None),
+            (&keys, "", None),
+            (&fields, "digst", Some("digest")),
+            (&fields, "Share", Some("share")),
+            (&fields, "treshold", Some("thresholds")),
+            (&fields, "max_error_rate", Some("maxErrorRate")),
+            (&fields, "minAgreements", Some("minAgreement")),
+            (&fields, "version", None),
+        ];
+        for (words, found, meant) in rows {
+            assert_eq!(nearest_word(found, words), meant, "{found}");
+        }
+        assert_eq!(nearest_word(&"share".repeat(20), &fields), None);
+        assert_eq!(nearest_word("digest", &[]), None);
+    }
+}

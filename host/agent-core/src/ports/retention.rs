@@ -1,0 +1,136 @@
+//! Retention: finding and removing what has ended and is older than it is to be kept.
+//!
+//! A store keeps things of one [`RetainedKind`] behind this port. What is removed, when and how much at once is decided in
+//! [`crate::retention`]; the store knows what has ended. Nothing that has not ended is ever answered or removed here.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+
+/// What a store keeps for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RetainedKind {
+    /// Jobs, with their results.
+    Jobs,
+    /// Records of runs, with their journals and what their tools were answered over HTTP.
+    Runs,
+    /// The audit trail of tool versions.
+    ToolAudit,
+}
+
+impl RetainedKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Jobs, Self::Runs, Self::ToolAudit];
+
+    /// As it stands in metric labels and in stores.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Jobs => "jobs",
+            Self::Runs => "runs",
+            Self::ToolAudit => "tool_audit",
+        }
+    }
+}
+
+impl fmt::Display for RetainedKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Jobs => "jobs",
+            Self::Runs => "runs",
+            Self::ToolAudit => "lines of the audit trail of tools",
+        })
+    }
+}
+
+/// Something that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedItem {
+    /// Its id within its kind.
+    pub id: String,
+    /// Of a run: the job it belongs to, which may not have ended although the run's last attempt did.
+    pub job_id: Option<String>,
+}
+
+/// Some of what has ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EndedPage {
+    /// The items; there may be none although there are more pages.
+    pub items: Vec<EndedItem>,
+    /// Where the next page begins; absent when this is the last one. It stays valid when items are removed.
+    pub next: Option<String>,
+}
+
+/// Which sweeps a process may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SweepTime {
+    /// One for which it is time.
+    WhenDue,
+    /// One at any time, as somebody asked for it.
+    Now,
+}
+
+/// Keeps things of one kind.
+///
+/// Every operation fails within a time limit of the store when that does not answer. None is cancellation-safe: dropped,
+/// it may have been carried out or not. Removing again what was removed is no error.
+#[async_trait]
+pub trait Retention: Send + Sync {
+    /// What it keeps.
+    fn kind(&self) -> RetainedKind;
+
+    /// The time by the store's clock, so that a process whose own clock is wrong removes nothing too early.
+    async fn now(&self) -> Result<SystemTime, RetentionError>;
+
+    /// Takes the lock under which a store is swept, for `lease` from now. False when somebody else has it, or when it is
+    /// not yet time. `sweeper` names this process and no other.
+    async fn begin_sweep(
+        &self,
+        sweeper: &str,
+        lease: Duration,
+        time: SweepTime,
+    ) -> Result<bool, RetentionError>;
+
+    /// Holds the lock for another `lease` from now. False when somebody else has taken it.
+    async fn renew_sweep(&self, sweeper: &str, lease: Duration) -> Result<bool, RetentionError>;
+
+    /// Gives the lock back. The next sweep is due after `next`, whoever makes it.
+    async fn end_sweep(&self, sweeper: &str, next: Duration) -> Result<(), RetentionError>;
+
+    /// From when on at least `count` things ended, those that end last first; absent when there are fewer. `count` is at
+    /// least 1.
+    async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError>;
+
+    /// What ended before `before`, about oldest first: up to `most`, from [`EndedPage::next`] of the page before on.
+    async fn ended_before(
+        &self,
+        before: SystemTime,
+        from: Option<&str>,
+        most: u32,
+    ) -> Result<EndedPage, RetentionError>;
+
+    /// What has ended and belongs to that user, in any order: up to about `most`. A page may take long to find, so what
+    /// is looked through for one is bounded, and it may be empty.
+    async fn ended_of(
+        &self,
+        user_id: &str,
+        from: Option<&str>,
+        most: u32,
+    ) -> Result<EndedPage, RetentionError>;
+
+    /// Removes those of these that have ended, with all that belongs to them, and says how many there were.
+    async fn remove(&self, ids: &[String]) -> Result<u64, RetentionError>;
+
+    /// When the one ended that is kept for longest; absent when nothing is kept that has ended.
+    async fn oldest(&self) -> Result<Option<SystemTime>, RetentionError>;
+
+    /// Gives some of the room that was freed back to the disk. True when there is more to give back.
+    async fn give_back_room(&self) -> Result<bool, RetentionError> {
+        Ok(false)
+    }
+}
+
+/// The store failed. It holds no address and no secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RetentionError(pub String);

@@ -1,0 +1,98 @@
+//! The outbox of webhooks, and what sends them.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::words::{Webhook, WebhookState};
+
+/// Most attempts in a webhook's log: the oldest are forgotten.
+pub const MOST_LOGGED: usize = 50;
+
+/// How long a webhook is kept, counted from its submission: as long as its job on Redis.
+pub const KEPT: Duration = Duration::from_hours(7 * 24);
+
+/// Keeps webhooks until they are delivered or given up, and for a while after that, for all replicas.
+#[async_trait]
+pub trait WebhookOutbox: Send + Sync {
+    /// Puts a webhook in under its job's id, before the job is added. One that is there already stays as it is.
+    async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError>;
+
+    /// Claims up to `most` webhooks that are due. They are due again after `lease`, whatever becomes of the claim: so
+    /// one is delivered by one process at a time, and a process that dies leaves it to the others.
+    async fn claim_due(&self, owner: &str, lease: Duration, most: u32) -> Result<Vec<Webhook>, WebhookError>;
+
+    /// Writes what became of a claimed webhook, and when it is due again: never if `next` is absent. False when `owner` has
+    /// lost it: then nothing is changed.
+    async fn settle(
+        &self,
+        owner: &str,
+        webhook: &Webhook,
+        next: Option<Duration>,
+    ) -> Result<bool, WebhookError>;
+
+    /// The webhook of a job, whoever's it is.
+    async fn read(&self, job_id: &str) -> Result<Option<Webhook>, WebhookError>;
+
+    /// Makes a webhook that was delivered or given up [`WebhookState::Pending`] and due now, with all its attempts before
+    /// it. False when it was neither.
+    async fn replay(&self, job_id: &str) -> Result<bool, WebhookError>;
+}
+
+/// A webhook that is put in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewWebhook<'a> {
+    /// The job that will be added.
+    pub job_id: &'a str,
+    /// Whose job it is.
+    pub user_id: &'a str,
+    /// Where its end is sent.
+    pub url: &'a str,
+}
+
+/// Sends webhooks.
+#[async_trait]
+pub trait WebhookSender: Send + Sync {
+    /// Whether a webhook may be sent to that address at all, as far as its text says; else why not, for the submitter.
+    fn check(&self, url: &str) -> Result<(), &'static str>;
+
+    /// Sends one message, once, within bounds of time and bytes.
+    async fn send(&self, url: &str, message: &WebhookMessage) -> WebhookReply;
+
+    /// The key by which receivers verify `v1a` signatures: `whpk_…`.
+    fn public_key(&self) -> &str;
+}
+
+/// What is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookMessage {
+    /// The same for every attempt, so that receivers tell a repetition: at least once is what is promised.
+    pub id: String,
+    /// JSON.
+    pub body: String,
+}
+
+/// What the receiver says, or why it says nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookReply {
+    /// The status, or what went wrong in words for the job's owner.
+    pub outcome: Result<u16, String>,
+    /// When the receiver wants to be asked again.
+    pub retry_after: Option<Duration>,
+}
+
+impl WebhookReply {
+    /// The state after this reply: confirmed by a 2xx, given up by a 410 (Standard Webhooks), else tried again.
+    pub fn state(&self) -> WebhookState {
+        match self.outcome {
+            Ok(200..=299) => WebhookState::Delivered,
+            Ok(410) => WebhookState::Failed,
+            Ok(_) | Err(_) => WebhookState::Pending,
+        }
+    }
+}
+
+/// Why the outbox could not do it. It holds no address and no secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the outbox of webhooks failed: {0}")]
+pub struct WebhookError(pub String);

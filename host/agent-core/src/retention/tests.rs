@@ -1,0 +1,319 @@
+//! Sweeps of a store in memory, by a clock that stands still.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use tokio::time::{Instant, timeout};
+
+use super::*;
+use crate::ports::{AttemptEnd, QueueError};
+use crate::testing::{Switch, TestQueue};
+use crate::words::JobData;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// The time by the store's clock.
+fn now() -> SystemTime {
+    SystemTime::UNIX_EPOCH + 1000 * DAY
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    ended_at: SystemTime,
+    user: String,
+    job_id: Option<String>,
+}
+
+/// Keeps runs in memory, in pages of two, and fails on demand.
+#[derive(Default)]
+struct Kept {
+    switch: Switch,
+    entries: Mutex<BTreeMap<String, Entry>>,
+    lock: Mutex<Option<(String, Instant)>>,
+    due: Mutex<Option<Instant>>,
+    sweeps: Mutex<u32>,
+    steps: Mutex<Vec<usize>>,
+    room_to_give_back: Mutex<u32>,
+}
+
+impl Kept {
+    /// One that ended so many days ago.
+    fn add(&self, id: &str, days: u32) {
+        let entry = Entry { ended_at: now() - days * DAY, user: "u1".into(), job_id: None };
+        self.entries.lock().unwrap().insert(id.into(), entry);
+    }
+
+    fn change(&self, id: &str, change: impl FnOnce(&mut Entry)) {
+        change(self.entries.lock().unwrap().get_mut(id).unwrap());
+    }
+
+    fn ids(&self) -> Vec<String> {
+        self.entries.lock().unwrap().keys().cloned().collect()
+    }
+
+    async fn check(&self) -> Result<(), RetentionError> {
+        self.switch.check().await.map_err(RetentionError)
+    }
+
+    fn page(&self, from: Option<&str>, is_wanted: impl Fn(&Entry) -> bool) -> EndedPage {
+        let entries = self.entries.lock().unwrap();
+        let after = from.unwrap_or_default().to_owned();
+        let found: Vec<_> = entries.range(after.clone()..).filter(|(id, _)| **id > after).take(2).collect();
+        let next = (found.len() == 2).then(|| found[1].0.clone());
+        let items = found.into_iter().filter(|(_, entry)| is_wanted(entry));
+        let item =
+            |(id, entry): (&String, &Entry)| EndedItem { id: id.clone(), job_id: entry.job_id.clone() };
+        EndedPage { items: items.map(item).collect(), next }
+    }
+}
+
+#[async_trait]
+impl Retention for Kept {
+    fn kind(&self) -> RetainedKind {
+        RetainedKind::Runs
+    }
+
+    async fn now(&self) -> Result<SystemTime, RetentionError> {
+        self.check().await.map(|()| now())
+    }
+
+    async fn begin_sweep(
+        &self,
+        sweeper: &str,
+        lease: Duration,
+        time: SweepTime,
+    ) -> Result<bool, RetentionError> {
+        self.check().await?;
+        let is_due = self.due.lock().unwrap().is_none_or(|due| due <= Instant::now());
+        let mut lock = self.lock.lock().unwrap();
+        let is_free = lock.as_ref().is_none_or(|(_, until)| *until <= Instant::now());
+        let begins = is_free && (is_due || time == SweepTime::Now);
+        if begins {
+            *lock = Some((sweeper.into(), Instant::now() + lease));
+            *self.sweeps.lock().unwrap() += 1;
+        }
+        Ok(begins)
+    }
+
+    async fn renew_sweep(&self, sweeper: &str, lease: Duration) -> Result<bool, RetentionError> {
+        self.check().await?;
+        let mut lock = self.lock.lock().unwrap();
+        let holds = lock.as_ref().is_some_and(|(holder, _)| holder == sweeper);
+        if holds {
+            *lock = Some((sweeper.into(), Instant::now() + lease));
+        }
+        Ok(holds)
+    }
+
+    async fn end_sweep(&self, _sweeper: &str, next: Duration) -> Result<(), RetentionError> {
+        self.check().await?;
+        *self.lock.lock().unwrap() = None;
+        *self.due.lock().unwrap() = Some(Instant::now() + next);
+        Ok(())
+    }
+
+    async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError> {
+        self.check().await?;
+        let mut ends: Vec<_> = self.entries.lock().unwrap().values().map(|entry| entry.ended_at).collect();
+        ends.sort_unstable();
+        Ok(ends.into_iter().rev().nth(usize::try_from(count).unwrap() - 1))
+    }
+
+    async fn ended_before(
+        &self,
+        before: SystemTime,
+        from: Option<&str>,
+        _most: u32,
+    ) -> Result<EndedPage, RetentionError> {
+        self.check().await?;
+        Ok(self.page(from, |entry| entry.ended_at < before))
+    }
+
+    async fn ended_of(
+        &self,
+        user_id: &str,
+        from: Option<&str>,
+        _most: u32,
+    ) -> Result<EndedPage, RetentionError> {
+        self.check().await?;
+        Ok(self.page(from, |entry| entry.user == user_id))
+    }
+
+    async fn remove(&self, ids: &[String]) -> Result<u64, RetentionError> {
+        self.check().await?;
+        self.steps.lock().unwrap().push(ids.len());
+        let mut entries = self.entries.lock().unwrap();
+        Ok(ids.iter().filter(|id| entries.remove(*id).is_some()).count() as u64)
+    }
+
+    async fn oldest(&self) -> Result<Option<SystemTime>, RetentionError> {
+        self.check().await?;
+        Ok(self.entries.lock().unwrap().values().map(|entry| entry.ended_at).min())
+    }
+
+    async fn give_back_room(&self) -> Result<bool, RetentionError> {
+        let mut left = self.room_to_give_back.lock().unwrap();
+        *left = left.saturating_sub(1);
+        Ok(*left > 0)
+    }
+}
+
+/// What a sweeper told.
+#[derive(Default)]
+struct Told {
+    removed: Mutex<u64>,
+    failed: Mutex<u32>,
+    oldest: Mutex<Vec<Option<SystemTime>>>,
+}
+
+impl Observer for Told {
+    fn swept(&self, kind: RetainedKind, removed: u64) {
+        assert_eq!(kind, RetainedKind::Runs);
+        *self.removed.lock().unwrap() += removed;
+    }
+
+    fn sweep_failed(&self, _kind: RetainedKind) {
+        *self.failed.lock().unwrap() += 1;
+    }
+
+    fn oldest_retained(&self, _kind: RetainedKind, ended_at: Option<SystemTime>) {
+        self.oldest.lock().unwrap().push(ended_at);
+    }
+}
+
+fn sweeper(store: &Arc<Kept>, bounds: Bounds, told: &Arc<Told>, name: &str) -> Sweeper {
+    let rule = Rule { store: store.clone(), bounds };
+    Sweeper::new(vec![rule], None, name.into(), told.clone())
+}
+
+const A_WEEK: Bounds = Bounds { age: Some(Duration::from_secs(7 * 24 * 3600)), count: None };
+
+/// Lets the sweeper run for so long.
+async fn run_for(sweeper: &Sweeper, time: Duration) {
+    assert!(timeout(time, sweeper.run()).await.is_err(), "it never ends by itself");
+}
+
+fn kept_for(days: &[u32]) -> Arc<Kept> {
+    let store = Arc::new(Kept::default());
+    for (index, days) in days.iter().enumerate() {
+        store.add(&format!("run_{index}"), *days);
+    }
+    store
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_older_goes_in_steps_and_the_rest_stays() {
+    let (store, told) = (kept_for(&[30, 8, 6, 9, 0]), Arc::default());
+    run_for(&sweeper(&store, A_WEEK, &told, "one"), LOOK / 2).await;
+    assert_eq!(store.ids(), ["run_2", "run_4"]);
+    assert_eq!(*store.steps.lock().unwrap(), [2, 1]);
+    assert_eq!(*told.removed.lock().unwrap(), 3);
+    assert_eq!(*told.oldest.lock().unwrap(), [Some(now() - 6 * DAY)], "what is left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_stricter_of_age_and_count_holds_and_without_bounds_all_stays() {
+    for (bounds, left) in [
+        (Bounds::default(), 5),
+        (Bounds { count: Some(2), ..Bounds::default() }, 2),
+        (Bounds { count: Some(9), ..Bounds::default() }, 5),
+        (Bounds { count: Some(4), ..A_WEEK }, 2),
+        (Bounds { count: Some(1), ..A_WEEK }, 1),
+    ] {
+        let (store, told) = (kept_for(&[30, 8, 6, 9, 0]), Arc::default());
+        run_for(&sweeper(&store, bounds, &told, "one"), LOOK / 2).await;
+        assert_eq!(store.ids().len(), left, "{bounds:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_replicas_one_sweeps_and_the_next_time_is_an_hour_later() {
+    let (store, told) = (kept_for(&[30, 8]), Arc::default());
+    let replicas = ["one", "two", "three"].map(|name| sweeper(&store, A_WEEK, &told, name));
+    let all = futures::future::join_all(replicas.iter().map(|replica| run_for(replica, INTERVAL / 2)));
+    all.await;
+    assert_eq!((*store.sweeps.lock().unwrap(), store.ids().len()), (1, 0));
+    store.add("run_9", 9);
+    run_for(&replicas[1], INTERVAL).await;
+    assert_eq!((*store.sweeps.lock().unwrap(), store.ids().len()), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_is_a_failed_sweep_and_is_swept_once_it_works() {
+    let (store, told) = (kept_for(&[30]), Arc::default());
+    store.switch.fail(true);
+    let sweeper = sweeper(&store, A_WEEK, &told, "one");
+    run_for(&sweeper, LOOK * 3 - LOOK / 2).await;
+    assert_eq!((*told.failed.lock().unwrap(), store.ids().len()), (3, 1));
+    store.switch.fail(false);
+    run_for(&sweeper, LOOK).await;
+    assert_eq!((*told.failed.lock().unwrap(), store.ids().len()), (3, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sweep_ends_when_somebody_else_has_taken_the_lock() {
+    let (store, told) = (kept_for(&[30, 30, 30, 30]), Arc::default());
+    let sweeper = sweeper(&store, A_WEEK, &told, "one");
+    let robbed = async {
+        tokio::time::sleep(PAUSE / 2).await;
+        *store.lock.lock().unwrap() = Some(("two".into(), Instant::now() + LEASE));
+    };
+    let (swept, ()) = tokio::join!(sweeper.sweep_now(), robbed);
+    assert_eq!(swept, Err(SweepError::Taken(RetainedKind::Runs)));
+    assert_eq!(store.ids().len(), 2, "one step was made");
+    assert_eq!(store.lock.lock().unwrap().as_ref().unwrap().0, "two", "whose lock it is");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_job_that_waits_stays() {
+    let (store, told, queue) =
+        (kept_for(&[30, 30, 30]), Arc::<Told>::default(), Arc::new(TestQueue::default()));
+    let waiting = queue.add(&JobData::new("waits", "u1")).await.unwrap();
+    let waiting_run = queue.job(&waiting).run_id;
+    store.change("run_0", |run| run.job_id = Some(waiting.clone()));
+    store.add(&waiting_run, 30);
+    store.change(&waiting_run, |run| run.job_id = Some(waiting.clone()));
+    let ended = queue.add(&JobData::new("ends", "u1")).await.unwrap();
+    let ended_run = queue.job(&ended).run_id;
+    store.add(&ended_run, 30);
+    store.change(&ended_run, |run| run.job_id = Some(ended));
+    // The first claim is of the job that waits: it goes back.
+    let claim = queue.claim("w", Duration::ZERO).await.unwrap().unwrap();
+    let other = queue.claim("w", Duration::ZERO).await.unwrap().unwrap();
+    queue.finish(&other, &AttemptEnd::Failed { error: "e".into(), retry: false }).await.unwrap();
+    queue.finish(&claim, &AttemptEnd::HANDED_BACK).await.unwrap();
+    let rule = Rule { store: store.clone(), bounds: A_WEEK };
+    let sweeper = Sweeper::new(vec![rule], Some(queue.clone()), "one".into(), told);
+    assert_eq!(sweeper.count().await.unwrap(), [(RetainedKind::Runs, 4)]);
+    assert_eq!(sweeper.sweep_now().await.unwrap(), [(RetainedKind::Runs, 4)]);
+    assert_eq!(store.ids(), [waiting_run], "that of its next attempt, not one that it had before");
+    // A queue that does not answer may have jobs that wait.
+    queue.switch.fail(true);
+    let failed = sweeper.sweep_now().await.unwrap_err();
+    assert!(matches!(failed, SweepError::Queue(QueueError::Store { .. })), "{failed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn forgetting_a_user_removes_what_is_theirs_however_new() {
+    let (store, told) = (kept_for(&[30, 0, 0]), Arc::default());
+    store.change("run_1", |run| run.user = "u2".into());
+    let sweeper = sweeper(&store, A_WEEK, &told, "one");
+    let theirs = sweeper.owned_by("u1").await.unwrap();
+    assert_eq!(theirs, [(RetainedKind::Runs, vec!["run_0".to_owned(), "run_2".to_owned()])]);
+    assert_eq!(sweeper.forget("u1").await.unwrap(), [(RetainedKind::Runs, 2)]);
+    assert_eq!(store.ids(), ["run_1"]);
+    assert_eq!(sweeper.forget("nobody").await.unwrap(), [(RetainedKind::Runs, 0)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn room_is_given_back_after_a_sweep_that_removed_something() {
+    let (store, told) = (kept_for(&[30]), Arc::default());
+    *store.room_to_give_back.lock().unwrap() = 3;
+    let sweeper = sweeper(&store, A_WEEK, &told, "one");
+    sweeper.sweep_now().await.unwrap();
+    assert_eq!(*store.room_to_give_back.lock().unwrap(), 0);
+    *store.room_to_give_back.lock().unwrap() = 3;
+    sweeper.sweep_now().await.unwrap();
+    assert_eq!(*store.room_to_give_back.lock().unwrap(), 3, "nothing was removed");
+}

@@ -1,0 +1,217 @@
+//! Runs that are watched: begun for a reader, followed from any event on by any number of them, on any replica.
+//!
+//! ```text
+//! streams.start(ask, …)        -> Following     a run of its own, which goes on when its reader leaves
+//! streams.follow(found, from)  -> Following     any run that is kept, wherever it is or was carried
+//! streams.follow_job(job, from)-> Following     the run of a job, which may not have begun
+//! following.next()             -> Followed      events, words of replies, the end
+//! ```
+//!
+//! The journal is the stream: an event is given to readers once it is stored, under its number. Of runs in this process
+//! the events come from [`LiveRuns`], of others from the store, which is polled. How a reader learns of the end is in
+//! `ending.rs`: from the owner, from the job, or from the record, whose heartbeat also says that the owner lives.
+
+mod ending;
+mod following;
+#[cfg(test)]
+mod tests;
+
+use std::future::pending;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+pub use following::{Followed, Following, Interruption, RunEnd, RunFailure};
+
+use crate::jobs::Jobs;
+use crate::live::LiveRuns;
+use crate::policy::{Ask, Invoke, record_end};
+use crate::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
+use crate::run::recorded_end;
+use crate::runs::Runs;
+use crate::words::{CancelOutcome, Event, Job, RunOutcome};
+use ending::{Ends, of_handle, of_job, of_record};
+use following::Source;
+
+/// How often a run is cancelled whose owner appends at the same moment.
+const CANCEL_ATTEMPTS: u32 = 8;
+
+/// Starts, finds and follows runs. Clones are the same.
+#[derive(Clone)]
+pub struct RunStreams {
+    runs: Runs,
+    kept: Kept,
+    jobs: Option<Jobs>,
+    stopping: CancellationToken,
+    keeps_results: bool,
+}
+
+/// Where runs are kept.
+#[derive(Clone)]
+pub struct Kept {
+    /// Their events, which tells `live` of each append.
+    pub journal: Arc<dyn Journal>,
+    /// Their records; absent where there is no store.
+    pub records: Option<Arc<dyn RunStore>>,
+    /// Runs of this process, as they go on.
+    pub live: LiveRuns,
+}
+
+/// A run that there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundRun {
+    /// Id of the run, `run_…`.
+    pub run_id: String,
+    /// Whose it is; nobody's in Variant A.
+    pub user_id: Option<String>,
+    /// The job it belongs to, as far as that is recorded.
+    pub job_id: Option<String>,
+}
+
+/// What becomes of a run whose reader leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnDisconnect {
+    /// It goes on.
+    Continue,
+    /// It is cancelled.
+    Cancel,
+}
+
+impl RunStreams {
+    /// Runs that are begun here are invocations of `stack`, whose journal is that of `kept`.
+    pub fn new(stack: Arc<dyn Invoke>, kept: Kept, spawn: Arc<dyn Spawn>) -> Self {
+        let runs = Runs::new(stack, kept.journal.clone(), spawn);
+        Self { runs, kept, jobs: None, stopping: CancellationToken::new(), keeps_results: false }
+    }
+
+    /// The runs of these jobs are among them.
+    #[must_use]
+    pub fn with_jobs(self, jobs: Jobs) -> Self {
+        Self { jobs: Some(jobs), ..self }
+    }
+
+    /// Results are kept: those of runs say that they are none that was kept.
+    #[must_use]
+    pub fn keeping_results(self, keeps_results: bool) -> Self {
+        Self { keeps_results, ..self }
+    }
+
+    /// Readers are told to come again when `stopping` is cancelled.
+    #[must_use]
+    pub fn until(self, stopping: CancellationToken) -> Self {
+        Self { stopping, ..self }
+    }
+
+    /// Begins a run, and follows it from its beginning.
+    pub fn start(&self, mut ask: Ask, on_disconnect: OnDisconnect) -> Following {
+        let run_id: Arc<str> = ask.run_id.as_str().into();
+        // Before it begins, so that nothing is missed.
+        let mut source = self.source(&run_id, Box::pin(pending()));
+        ask.live = Some(self.kept.live.run(&run_id));
+        let cancel = ask.cancel.get_or_insert_default().clone();
+        source.ends = of_handle(self.runs.start(ask));
+        let mut following = Following::new(source, 0, true);
+        if on_disconnect == OnDisconnect::Cancel {
+            following.cancel_when_dropped(cancel);
+        }
+        following
+    }
+
+    /// The run of that id, if it is kept.
+    pub async fn find(&self, run_id: &str) -> Result<Option<FoundRun>, JournalError> {
+        if let Some(records) = &self.kept.records
+            && let Some(record) = records.find(run_id).await?
+        {
+            let (user_id, job_id) = (record.user_id, record.job_id);
+            return Ok(Some(FoundRun { run_id: record.id, user_id, job_id }));
+        }
+        let events = self.kept.journal.read(run_id, 0).await?;
+        let Some(Event::Started { task, .. }) = events.into_iter().next() else { return Ok(None) };
+        Ok(Some(FoundRun { run_id: task.id, user_id: task.principal.user_id, job_id: None }))
+    }
+
+    /// Follows a run from event number `from` on.
+    pub fn follow(&self, run: &FoundRun, from: u64) -> Following {
+        let run_id: Arc<str> = run.run_id.as_str().into();
+        let ends = match (self.runs.attach(&run_id), &self.jobs, &run.job_id, &self.kept.records) {
+            (Some(handle), ..) => of_handle(handle),
+            (None, Some(jobs), Some(job_id), _) => {
+                of_job(jobs.clone(), run.user_id.clone().unwrap_or_default(), job_id.clone())
+            }
+            (None, jobs, _, Some(records)) => of_record(records.clone(), jobs.clone(), run_id.clone()),
+            // Without a store nobody else carries it.
+            (None, _, _, None) => Box::pin(async { ending::Ending::Dead }),
+        };
+        let mut source = self.source(&run_id, ends);
+        source.cached = source.cached.filter(|_| run.job_id.is_none());
+        Following::new(source, from, false)
+    }
+
+    /// Follows the run of a job from event number `from` on. It may not have begun.
+    pub fn follow_job(&self, job: &Job, from: u64) -> Option<Following> {
+        let ends = of_job(self.jobs.clone()?, job.user_id.clone(), job.id.clone());
+        let source = self.source(&job.run_id, ends);
+        Some(Following::new(Source { cached: None, ..source }, from, false))
+    }
+
+    /// Whether a run has ended, and before event number `from`: then nothing is left to follow.
+    pub async fn has_ended_before(&self, run: &FoundRun, from: u64) -> Result<bool, JournalError> {
+        let Some(records) = &self.kept.records else { return Ok(false) };
+        let record = records.find(&run.run_id).await?;
+        let has_ended = record.is_some_and(|record| matches!(record.outcome, RunOutcome::Ended { .. }));
+        Ok(has_ended && self.kept.journal.read(&run.run_id, from).await?.is_empty())
+    }
+
+    /// Cancels a run that is no job's, in whichever process it is carried. One of this process ends at once; another one's
+    /// ends within some seconds, before its next step at the latest, and its journal says at once that it was cancelled.
+    pub async fn cancel(&self, run_id: &str) -> Result<CancelOutcome, JournalError> {
+        if let Some(handle) = self.runs.attach(run_id) {
+            handle.cancel();
+            return Ok(CancelOutcome::Asked);
+        }
+        let Some(records) = &self.kept.records else { return Ok(CancelOutcome::HadEnded) };
+        let Some(mut record) = records.find(run_id).await? else { return Ok(CancelOutcome::HadEnded) };
+        if record.outcome != RunOutcome::Running {
+            return Ok(CancelOutcome::HadEnded);
+        }
+        for _ in 0..CANCEL_ATTEMPTS {
+            let events = self.kept.journal.read(run_id, 0).await?;
+            let end = events.len() as u64;
+            if matches!(recorded_end(events, None), Ok(Some(_))) {
+                return Ok(CancelOutcome::HadEnded);
+            }
+            // Whoever carries the run is refused from now on.
+            match self.kept.journal.append(run_id, Epoch::FINAL, end, &[Event::Cancelled]).await {
+                Ok(()) => {}
+                Err(JournalError::Conflict { .. }) => continue,
+                Err(error) => return Err(error),
+            }
+            record_end(&**records, &mut record).await?;
+            return Ok(CancelOutcome::Done);
+        }
+        Ok(CancelOutcome::Refused)
+    }
+
+    fn source(&self, run_id: &str, ends: Ends) -> Source {
+        Source {
+            run_id: run_id.into(),
+            journal: self.kept.journal.clone(),
+            watcher: self.kept.live.watch(run_id),
+            ends,
+            stopping: self.stopping.clone(),
+            cached: self.keeps_results.then_some(false),
+        }
+    }
+}
+
+impl std::fmt::Debug for RunStreams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunStreams").field("runs", &self.runs).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kept").field("records", &self.records.is_some()).finish_non_exhaustive()
+    }
+}

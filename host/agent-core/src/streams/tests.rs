@@ -1,0 +1,243 @@
+//! Runs that are watched, on one replica and on two with one store.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::json;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::*;
+use crate::journal::{Backlog, WriteBehind};
+use crate::live::{Delta, LiveJournal};
+use crate::observe::Unobserved;
+use crate::policy::{Agent, Heartbeat, InvokeError, Recorded};
+use crate::ports::{Model, ModelError, ModelRequest};
+use crate::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
+use crate::words::{Limits, ModelReply, RunRecord, StopReason};
+
+/// A process on that store.
+fn replica(store: &Arc<TestRuns>, model: impl Model + 'static, tools: EchoTools) -> RunStreams {
+    let live = LiveRuns::default();
+    let (behind, flusher) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
+    TokioSpawn.spawn("flusher", Box::pin(async move { flusher.run(CancellationToken::new()).await }));
+    let journal = Arc::new(LiveJournal::new(store.clone(), store.clone(), live.clone()));
+    let agent = Agent {
+        model: Arc::new(model),
+        toolbox: Arc::new(tools),
+        journal: journal.clone(),
+        limits: Limits::default(),
+    };
+    let stack = Recorded::new(Heartbeat::new(agent, store.clone()), behind);
+    RunStreams::new(
+        Arc::new(stack),
+        Kept { journal, records: Some(store.clone()), live },
+        Arc::new(TokioSpawn),
+    )
+}
+
+fn calling() -> ScriptedModel {
+    ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))])
+}
+
+fn idle(store: &Arc<TestRuns>) -> RunStreams {
+    replica(store, ScriptedModel::new([]), EchoTools::new(&["echo"]))
+}
+
+fn ask() -> Ask {
+    Ask::new("req-1".into(), "hi".into())
+}
+
+/// What a reader is given, in short.
+async fn read(mut following: Following) -> Vec<String> {
+    let mut all = Vec::new();
+    while let Some(followed) = following.next().await {
+        all.push(match followed {
+            Followed::Stored { number, event } => {
+                format!("{number} {}", serde_json::to_value(event).unwrap()["event"].as_str().unwrap())
+            }
+            Followed::Delta(Delta::Text(text)) => format!("+{text}"),
+            Followed::Delta(Delta::Reset) => "reset".into(),
+            Followed::Ended { events, end: RunEnd::Answer(answer) } => {
+                format!("{events} ended {}", answer.result.stop_reason.as_str())
+            }
+            Followed::Ended { end: RunEnd::Failed(error), .. } => format!("failed: {error}"),
+            Followed::Ended { end: RunEnd::Recorded(failure), .. } => format!("failed: {}", failure.error),
+            Followed::Ended { end: RunEnd::NeverBegan, .. } => "never began".into(),
+            Followed::Interrupted(why) => format!("{why:?}"),
+        });
+    }
+    all
+}
+
+const WHOLE: [&str; 5] =
+    ["0 started", "1 model_replied", "2 tool_returned", "3 model_replied", "4 ended completed"];
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_read_alike_from_any_event_on_any_replica_while_it_goes_on_and_afterwards() {
+    let store = Arc::new(TestRuns::default());
+    let (here, there) = (replica(&store, calling(), EchoTools::new(&["echo"])), idle(&store));
+    let started = here.start(ask(), OnDisconnect::Continue);
+    let run_id = started.run_id().to_owned();
+    assert_eq!(read(started).await, WHOLE);
+    for streams in [&here, &there] {
+        let run = streams.find(&run_id).await.unwrap().unwrap();
+        for from in 0..5 {
+            let read = read(streams.follow(&run, from as u64)).await;
+            assert_eq!(read, WHOLE[from.min(4)..], "from {from}");
+        }
+        assert!(!streams.has_ended_before(&run, 3).await.unwrap());
+        assert!(streams.has_ended_before(&run, 4).await.unwrap());
+    }
+    assert_eq!(here.find("run_2").await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_of_another_replica_follow_a_run_that_goes_on() {
+    let store = Arc::new(TestRuns::default());
+    let slow = Slow { replies: calling(), pause: Duration::from_secs(3), words: &[] };
+    let (here, there) = (replica(&store, slow, EchoTools::new(&["echo"])), idle(&store));
+    let mut started = here.start(ask(), OnDisconnect::Continue);
+    let Some(Followed::Stored { number: 0, .. }) = started.next().await else { panic!() };
+    let run = there.find(started.run_id()).await.unwrap().unwrap();
+    drop(started);
+    assert_eq!(read(there.follow(&run, 1)).await, WHOLE[1..], "it goes on without its reader");
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_of_a_reply_come_before_it_and_go_to_whoever_watches_here() {
+    let store = Arc::new(TestRuns::default());
+    let words = &[Some("do"), None, Some("done")];
+    let slow = Slow { replies: ScriptedModel::new([Ok(says("done"))]), pause: Duration::from_secs(1), words };
+    let here = replica(&store, slow, EchoTools::new(&["echo"]));
+    let started = here.start(ask(), OnDisconnect::Continue);
+    let expected = ["0 started", "+do", "reset", "+done", "1 model_replied", "2 ended completed"];
+    assert_eq!(read(started).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_run_ends_its_streams_with_its_failure() {
+    let store = Arc::new(TestRuns::default());
+    let limited = ModelError::RateLimited { provider: "p".into(), detail: "429".into(), retry_after: None };
+    let model = ScriptedModel::new([Err(limited)]);
+    let here = replica(&store, model, EchoTools::new(&["echo"]));
+    let mut started = here.start(ask(), OnDisconnect::Continue);
+    let run_id = started.run_id().to_owned();
+    assert!(matches!(started.next().await, Some(Followed::Stored { number: 0, .. })));
+    let Some(Followed::Ended { events: 1, end: RunEnd::Failed(InvokeError::Run(_)) }) = started.next().await
+    else {
+        panic!()
+    };
+    let there = idle(&store);
+    let mut later = there.follow(&there.find(&run_id).await.unwrap().unwrap(), 1);
+    let Some(Followed::Ended { end: RunEnd::Recorded(failure), .. }) = later.next().await else { panic!() };
+    assert_eq!(failure.kind, crate::words::FailureKind::RateLimited);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_owner_was_killed_ends_its_streams_within_10_s() {
+    let store = Arc::new(TestRuns::default());
+    let now = std::time::SystemTime::now();
+    let record = RunRecord {
+        id: "run_1".into(),
+        request_id: "r".into(),
+        user_id: None,
+        job_id: None,
+        started_at: now,
+        finished_at: now,
+        outcome: RunOutcome::Running,
+    };
+    store.save(&record).await.unwrap();
+    let there = idle(&store);
+    let run = there.find("run_1").await.unwrap().unwrap();
+    let began = Instant::now();
+    assert_eq!(read(there.follow(&run, 0)).await, ["failed: the process that carried it was killed"]);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_cancelled_here_from_elsewhere_and_by_a_reader_who_asked_for_that() {
+    for way in 0..3 {
+        let store = Arc::new(TestRuns::default());
+        let here = replica(&store, calling(), EchoTools::new(&["echo"]).hanging());
+        let there = idle(&store);
+        let on_disconnect = if way == 2 { OnDisconnect::Cancel } else { OnDisconnect::Continue };
+        let mut started = here.start(ask(), on_disconnect);
+        for _ in 0..2 {
+            started.next().await.unwrap();
+        }
+        let run_id = started.run_id().to_owned();
+        sleep(Duration::from_secs(1)).await;
+        let outcome = match way {
+            0 => here.cancel(&run_id).await.unwrap(),
+            1 => there.cancel(&run_id).await.unwrap(),
+            _ => {
+                drop(started);
+                started = here.follow(&here.find(&run_id).await.unwrap().unwrap(), 2);
+                CancelOutcome::Asked
+            }
+        };
+        assert_eq!(outcome, if way == 1 { CancelOutcome::Done } else { CancelOutcome::Asked });
+        let rest = timeout(Duration::from_secs(5), read(started)).await.unwrap();
+        assert_eq!(rest, ["2 cancelled", "3 ended cancelled"], "way {way}");
+        sleep(Duration::from_secs(1)).await;
+        let RunOutcome::Ended { stop_reason, .. } = store.records()[0].outcome else { panic!("way {way}") };
+        assert_eq!((stop_reason, here.runs.under_way()), (StopReason::Cancelled, 0));
+        assert_eq!(there.cancel(&run_id).await.unwrap(), CancelOutcome::HadEnded);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_are_told_to_come_again_when_the_service_stops_or_they_are_too_slow() {
+    let store = Arc::new(TestRuns::default());
+    let stopping = CancellationToken::new();
+    let here = idle(&store).until(stopping.clone());
+    let run = FoundRun { run_id: "run_1".into(), user_id: None, job_id: None };
+    let slow = here.follow(&run, 0);
+    let source = here.kept.live.run("run_1");
+    for _ in 0..200 {
+        crate::ports::Deltas::text(&source.deltas(0).unwrap(), "a");
+    }
+    assert_eq!(read(slow).await, ["TooSlow"]);
+    let reader = here.follow(&run, 0);
+    stopping.cancel();
+    assert_eq!(read(reader).await, ["Stopping"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_before_it_begins_is_the_first_that_is_read() {
+    let kept = Kept { journal: Arc::new(TestRuns::default()), records: None, live: LiveRuns::default() };
+    let busy = ScriptedInvoke::new([Err(InvokeError::Busy { waited: Duration::ZERO })]);
+    let streams = RunStreams::new(Arc::new(busy), kept, Arc::new(TokioSpawn));
+    let mut started = streams.start(ask(), OnDisconnect::Continue);
+    let first = started.next().await;
+    let Some(Followed::Ended { events: 0, end: RunEnd::Failed(InvokeError::Busy { .. }) }) = first else {
+        panic!("{first:?}")
+    };
+    assert!(started.next().await.is_none());
+}
+
+/// Gives scripted replies after a while, and says words before.
+struct Slow {
+    replies: ScriptedModel,
+    pause: Duration,
+    words: &'static [Option<&'static str>],
+}
+
+#[async_trait]
+impl Model for Slow {
+    fn name(&self) -> &str {
+        self.replies.name()
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        for word in self.words {
+            let Some(deltas) = request.deltas else { break };
+            match word {
+                Some(word) => deltas.text(word),
+                None => deltas.reset(),
+            }
+        }
+        sleep(self.pause).await;
+        self.replies.complete(request).await
+    }
+}

@@ -1,0 +1,184 @@
+//! A store of tool versions that keeps everything in memory, and fails on demand. Its time is tokio's and can be put
+//! forward.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+use super::{Switch, lock};
+use crate::ports::tool_versions::stored::{
+    add_counts, check_component, check_trial, decode_audit_line, decode_record, encode_audit_line,
+    encode_record, needed_digests,
+};
+use crate::ports::tool_versions::{
+    KeptComponent, MOST_AUDIT_LINES, Records, ToolVersions, Versioned, VersionsError,
+};
+use crate::words::{AuditLine, ComponentRecord, TrialCounts};
+
+/// Versions in memory.
+#[derive(Debug, Default)]
+pub struct TestToolVersions {
+    /// Breaks it.
+    pub switch: Switch,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    revision: u64,
+    records: BTreeMap<String, StoredRecord>,
+    components: HashMap<String, (KeptComponent, Instant)>,
+    counts: HashMap<String, TrialCounts>,
+    /// Of all components, the oldest first.
+    audit: Vec<(String, String)>,
+    /// How far its time is ahead of tokio's.
+    ahead: Duration,
+}
+
+#[derive(Debug)]
+struct StoredRecord {
+    revision: u64,
+    json: String,
+    digests: BTreeSet<String>,
+    trial: Option<String>,
+}
+
+impl TestToolVersions {
+    /// Puts its time forward: what was kept before is that much older.
+    pub fn put_forward(&self, by: Duration) {
+        lock(&self.state).ahead += by;
+    }
+
+    /// Damages a record, if it is there: it cannot be read any more.
+    pub fn damage(&self, name: &str) {
+        if let Some(record) = lock(&self.state).records.get_mut(name) {
+            record.json = "{".into();
+        }
+    }
+
+    /// The digests under which components are kept.
+    pub fn digests(&self) -> BTreeSet<String> {
+        lock(&self.state).components.keys().cloned().collect()
+    }
+
+    /// Removes the bytes of a component, whoever names them.
+    pub fn lose(&self, digest: &str) {
+        lock(&self.state).components.remove(digest);
+    }
+
+    async fn check(&self) -> Result<(), VersionsError> {
+        self.switch.check().await.map_err(VersionsError::Unavailable)
+    }
+}
+
+impl State {
+    fn now(&self) -> Instant {
+        Instant::now() + self.ahead
+    }
+}
+
+#[async_trait]
+impl ToolVersions for TestToolVersions {
+    async fn revision(&self) -> Result<u64, VersionsError> {
+        self.check().await?;
+        Ok(lock(&self.state).revision)
+    }
+
+    async fn records(&self) -> Result<Records, VersionsError> {
+        self.check().await?;
+        let state = lock(&self.state);
+        let readable = |(name, stored): (&String, &StoredRecord)| {
+            let record = decode_record(name, &stored.json).ok()?;
+            Some((name.clone(), Versioned { revision: stored.revision, record }))
+        };
+        Ok(Records {
+            revision: state.revision,
+            components: state.records.iter().filter_map(readable).collect(),
+        })
+    }
+
+    async fn record(&self, name: &str) -> Result<Option<Versioned>, VersionsError> {
+        self.check().await?;
+        let state = lock(&self.state);
+        let Some(stored) = state.records.get(name) else { return Ok(None) };
+        let record = decode_record(name, &stored.json)?;
+        Ok(Some(Versioned { revision: stored.revision, record }))
+    }
+
+    async fn write(
+        &self,
+        name: &str,
+        expected: u64,
+        record: &ComponentRecord,
+        audit: &AuditLine,
+    ) -> Result<u64, VersionsError> {
+        let json = encode_record(name, record)?;
+        let line = encode_audit_line(name, audit)?;
+        self.check().await?;
+        let mut state = lock(&self.state);
+        if state.records.get(name).map_or(0, |stored| stored.revision) != expected {
+            return Err(VersionsError::Conflict);
+        }
+        let digests = needed_digests(record).into_iter().map(ToOwned::to_owned).collect();
+        let trial = record.trial.as_ref().map(|trial| trial.id.clone());
+        let revision = expected + 1;
+        state.records.insert(name.to_owned(), StoredRecord { revision, json, digests, trial });
+        state.audit.push((name.to_owned(), line));
+        state.revision += 1;
+        Ok(revision)
+    }
+
+    async fn keep(&self, digest: &str, component: &KeptComponent) -> Result<(), VersionsError> {
+        check_component(digest, component)?;
+        self.check().await?;
+        let mut state = lock(&self.state);
+        let now = state.now();
+        let (kept, kept_at) =
+            state.components.entry(digest.to_owned()).or_insert_with(|| (component.clone(), now));
+        if component.signature.is_some() {
+            kept.signature.clone_from(&component.signature);
+        }
+        *kept_at = now;
+        Ok(())
+    }
+
+    async fn component(&self, digest: &str) -> Result<Option<KeptComponent>, VersionsError> {
+        self.check().await?;
+        Ok(lock(&self.state).components.get(digest).map(|(kept, _)| kept.clone()))
+    }
+
+    async fn prune(&self, grace: Duration) -> Result<u64, VersionsError> {
+        self.check().await?;
+        let mut state = lock(&self.state);
+        let now = state.now();
+        let State { records, components, counts, .. } = &mut *state;
+        let before = components.len();
+        components.retain(|digest, (_, kept_at)| {
+            let is_needed = records.values().any(|record| record.digests.contains(digest));
+            is_needed || now.duration_since(*kept_at) < grace
+        });
+        let removed = (before - components.len()) as u64;
+        counts.retain(|trial, _| records.values().any(|record| record.trial.as_ref() == Some(trial)));
+        Ok(removed)
+    }
+
+    async fn add_counts(&self, trial: &str, counts: &TrialCounts) -> Result<TrialCounts, VersionsError> {
+        check_trial(trial)?;
+        self.check().await?;
+        let mut state = lock(&self.state);
+        let sum = state.counts.entry(trial.to_owned()).or_default();
+        add_counts(sum, counts);
+        Ok(sum.clone())
+    }
+
+    async fn audit(&self, name: &str, most: u32) -> Result<Vec<AuditLine>, VersionsError> {
+        self.check().await?;
+        let state = lock(&self.state);
+        let lines = state.audit.iter().rev().filter(|(of, _)| of == name);
+        let lines = lines.take(most.min(MOST_AUDIT_LINES) as usize);
+        lines.map(|(_, line)| decode_audit_line(name, line)).collect()
+    }
+}

@@ -1,0 +1,237 @@
+//! The dispatcher over a queue and an outbox in memory, with the clock paused.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::{Dispatcher, DispatcherContext, Webhooks};
+use crate::ports::webhooks::{NewWebhook, WebhookMessage, WebhookReply};
+use crate::ports::{AttemptEnd, JobQueue, Spawn as _, WebhookError, WebhookOutbox, WebhookSender};
+use crate::testing::{TestQueue, TokioSpawn};
+use crate::words::{JobData, Webhook, WebhookState};
+
+/// An outbox in memory. Everything is due at its time of the paused clock.
+#[derive(Default)]
+struct Outbox {
+    rows: Mutex<BTreeMap<String, (Webhook, Option<Instant>)>>,
+    fails: Mutex<bool>,
+}
+
+impl Outbox {
+    fn check(&self) -> Result<(), WebhookError> {
+        if *self.fails.lock().unwrap() { Err(WebhookError("it is down".into())) } else { Ok(()) }
+    }
+
+    fn row(&self, job_id: &str) -> Webhook {
+        self.rows.lock().unwrap()[job_id].0.clone()
+    }
+}
+
+#[async_trait]
+impl WebhookOutbox for Outbox {
+    async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError> {
+        self.check()?;
+        let row = Webhook {
+            job_id: webhook.job_id.into(),
+            user_id: webhook.user_id.into(),
+            url: webhook.url.into(),
+            state: WebhookState::Waiting,
+            tries: 0,
+            created_at: SystemTime::now(),
+            attempts: vec![],
+        };
+        self.rows.lock().unwrap().entry(row.job_id.clone()).or_insert((row, Some(Instant::now())));
+        Ok(())
+    }
+
+    async fn claim_due(&self, _: &str, lease: Duration, most: u32) -> Result<Vec<Webhook>, WebhookError> {
+        self.check()?;
+        let mut rows = self.rows.lock().unwrap();
+        let is_due = |due: &Option<Instant>| due.is_some_and(|due| due <= Instant::now());
+        let due = rows.values_mut().filter(|(_, due)| is_due(due)).take(most as usize);
+        Ok(due
+            .map(|(webhook, due)| {
+                *due = Some(Instant::now() + lease);
+                webhook.clone()
+            })
+            .collect())
+    }
+
+    async fn settle(&self, _: &str, webhook: &Webhook, next: Option<Duration>) -> Result<bool, WebhookError> {
+        self.check()?;
+        let due = next.map(|next| Instant::now() + next);
+        self.rows.lock().unwrap().insert(webhook.job_id.clone(), (webhook.clone(), due));
+        Ok(true)
+    }
+
+    async fn read(&self, job_id: &str) -> Result<Option<Webhook>, WebhookError> {
+        self.check()?;
+        Ok(self.rows.lock().unwrap().get(job_id).map(|(webhook, _)| webhook.clone()))
+    }
+
+    async fn replay(&self, job_id: &str) -> Result<bool, WebhookError> {
+        let mut rows = self.rows.lock().unwrap();
+        let Some((webhook, due)) = rows.get_mut(job_id) else { return Ok(false) };
+        if !matches!(webhook.state, WebhookState::Delivered | WebhookState::Failed) {
+            return Ok(false);
+        }
+        (webhook.state, webhook.tries, *due) = (WebhookState::Pending, 0, Some(Instant::now()));
+        Ok(true)
+    }
+}
+
+/// A receiver that answers what is said, the last of it for ever.
+#[derive(Default)]
+struct Receiver {
+    replies: Mutex<Vec<Result<u16, String>>>,
+    got: Mutex<Vec<(Instant, WebhookMessage)>>,
+}
+
+#[async_trait]
+impl WebhookSender for Receiver {
+    fn check(&self, _: &str) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    async fn send(&self, _: &str, message: &WebhookMessage) -> WebhookReply {
+        self.got.lock().unwrap().push((Instant::now(), message.clone()));
+        let mut replies = self.replies.lock().unwrap();
+        let outcome = if replies.len() > 1 { replies.remove(0) } else { replies[0].clone() };
+        WebhookReply { outcome, retry_after: None }
+    }
+
+    fn public_key(&self) -> &str {
+        "whpk_"
+    }
+}
+
+struct Bench {
+    queue: Arc<TestQueue>,
+    outbox: Arc<Outbox>,
+    receiver: Arc<Receiver>,
+    webhooks: Webhooks,
+    stopping: CancellationToken,
+    job_id: String,
+}
+
+impl Bench {
+    /// A job with a webhook, and a dispatcher that runs.
+    async fn new(replies: &[Result<u16, &str>]) -> Self {
+        let (queue, outbox) = (Arc::new(TestQueue::default()), Arc::new(Outbox::default()));
+        let receiver = Arc::new(Receiver::default());
+        *receiver.replies.lock().unwrap() =
+            replies.iter().map(|reply| reply.map_err(str::to_owned)).collect();
+        let webhooks = Webhooks::new(outbox.clone(), receiver.clone());
+        let job_id = queue.add(&JobData::new("2+2", "u1")).await.unwrap();
+        let webhook = NewWebhook { job_id: &job_id, user_id: "u1", url: "https://example.com/" };
+        webhooks.put(&webhook).await.unwrap();
+        let dispatcher = Dispatcher::new(DispatcherContext {
+            outbox: outbox.clone(),
+            queue: queue.clone(),
+            sender: receiver.clone(),
+            render: |job| format!("{} {}", job.id, job.status.as_str()),
+        });
+        let stopping = CancellationToken::new();
+        let until = stopping.clone();
+        TokioSpawn.spawn("dispatcher", Box::pin(async move { dispatcher.run(until).await }));
+        Self { queue, outbox, receiver, webhooks, stopping, job_id }
+    }
+
+    async fn finish_job(&self) {
+        let claim = self.queue.claim("w", Duration::ZERO).await.unwrap().unwrap();
+        self.queue.finish(&claim, &AttemptEnd::Cancelled).await.unwrap();
+    }
+
+    fn got(&self) -> Vec<(Instant, WebhookMessage)> {
+        self.receiver.got.lock().unwrap().clone()
+    }
+
+    fn state(&self) -> WebhookState {
+        self.outbox.row(&self.job_id).state
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.stopping.cancel();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_job_is_sent_soon_after_it_and_once() {
+    let bench = Bench::new(&[Ok(204)]).await;
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!((bench.got().len(), bench.state()), (0, WebhookState::Waiting), "before it ends");
+    bench.finish_job().await;
+    sleep(Duration::from_secs(120)).await;
+    let got = bench.got();
+    assert_eq!(got.len(), 1);
+    assert_eq!(got[0].1.id, format!("msg_{}", bench.job_id));
+    assert_eq!(got[0].1.body, format!("{} cancelled", bench.job_id));
+    assert_eq!(bench.state(), WebhookState::Delivered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_is_down_for_an_hour_gets_its_webhook_when_it_is_back() {
+    let bench = Bench::new(&[Err("no answer within 20 s")]).await;
+    bench.finish_job().await;
+    sleep(Duration::from_secs(3600)).await;
+    assert_eq!(bench.state(), WebhookState::Pending);
+    let while_down = bench.got().len();
+    assert!((4..=8).contains(&while_down), "{while_down}");
+    *bench.receiver.replies.lock().unwrap() = vec![Ok(200)];
+    sleep(Duration::from_secs(2 * 3600)).await;
+    assert_eq!((bench.got().len(), bench.state()), (while_down + 1, WebhookState::Delivered));
+    let attempts = bench.outbox.row(&bench.job_id).attempts;
+    assert_eq!(attempts[0].error.as_deref(), Some("no answer within 20 s"));
+    assert_eq!(attempts.last().unwrap().status, Some(200));
+    // Every message is the same, so that the receiver tells a repetition.
+    assert!(bench.got().iter().all(|(_, message)| *message == bench.got()[0].1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_is_given_up_in_the_end_or_when_the_receiver_is_gone_and_can_be_replayed() {
+    let bench = Bench::new(&[Ok(500)]).await;
+    bench.finish_job().await;
+    sleep(Duration::from_secs(26 * 3600)).await;
+    assert_eq!((bench.got().len(), bench.state()), (12, WebhookState::Failed));
+    assert_eq!(bench.webhooks.replay("u2", &bench.job_id).await, Ok(None), "somebody else's");
+    *bench.receiver.replies.lock().unwrap() = vec![Ok(410)];
+    assert_eq!(bench.webhooks.replay("u1", &bench.job_id).await, Ok(Some(true)));
+    sleep(Duration::from_secs(3600)).await;
+    assert_eq!((bench.got().len(), bench.state()), (13, WebhookState::Failed), "410 is for good");
+    *bench.receiver.replies.lock().unwrap() = vec![Ok(200)];
+    assert_eq!(bench.webhooks.replay("u1", &bench.job_id).await, Ok(Some(true)));
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(bench.state(), WebhookState::Delivered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outbox_that_is_down_holds_up_deliveries_and_loses_none() {
+    let bench = Bench::new(&[Ok(200)]).await;
+    *bench.outbox.fails.lock().unwrap() = true;
+    bench.finish_job().await;
+    sleep(Duration::from_secs(300)).await;
+    assert_eq!(bench.got().len(), 0);
+    *bench.outbox.fails.lock().unwrap() = false;
+    sleep(Duration::from_secs(120)).await;
+    assert_eq!(bench.state(), WebhookState::Delivered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_was_never_added_is_given_up() {
+    let bench = Bench::new(&[Ok(200)]).await;
+    let never = NewWebhook { job_id: "never", user_id: "u1", url: "https://example.com/" };
+    bench.webhooks.put(&never).await.unwrap();
+    // The system's clock does not go with the paused one: it was submitted long ago.
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    bench.outbox.rows.lock().unwrap().get_mut("never").unwrap().0.created_at = long_ago;
+    sleep(Duration::from_secs(60)).await;
+    let webhook = bench.outbox.row("never");
+    assert_eq!(webhook.state, WebhookState::Failed);
+    assert_eq!(webhook.attempts[0].error.as_deref(), Some("the queue does not have the job"));
+}

@@ -1,0 +1,279 @@
+//! `agent-host jobs`: looks at the queue from beside the service, and cancels or retries a job. Whoever may read the stores
+//! may do that: nobody's token is asked for.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use agent_core::ports::JobQueue;
+use agent_core::runs::{moment, shown};
+use agent_core::words::{CancelOutcome, Job, JobQuery, JobStatus, RetryOutcome};
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::tools::print;
+use super::{Exit, install_tls};
+use crate::config::{ProcessEnv, Stores};
+use crate::wire;
+
+/// Most characters of an id, and of an error in the list.
+const ID_CHARS: usize = 64;
+const ERROR_CHARS: usize = 200;
+
+/// Reads the queue, cancels and retries jobs.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List a user's jobs, the newest first; without a user, say how many jobs there are
+    ///
+    /// Reads the queue where it lies: in the Redis that REDIS_URL names, else in the database of DATABASE_URL.
+    List(List),
+    /// Show a job: where it stands, its run, its error
+    Show {
+        /// Its id, as its submission answered it
+        job_id: String,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Cancel a job, whoever's it is
+    ///
+    /// One that waits is cancelled at once; whoever works on one is asked to stop, and does within seconds.
+    Cancel {
+        /// Its id
+        job_id: String,
+        /// Print what became of it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put a job that failed for good back to the queue, for one more attempt
+    ///
+    /// It is a run of its own: what the run before had come to is not taken up.
+    Retry {
+        /// Its id
+        job_id: String,
+        /// Print what became of it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+struct List {
+    /// The user's id, as tokens have it
+    #[arg(long)]
+    user: Option<String>,
+    /// Only jobs that stand there
+    #[arg(long, value_parser = parse_status, requires = "user")]
+    status: Option<JobStatus>,
+    /// How many at most
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000), requires = "user")]
+    limit: u16,
+    /// Go on where the list before ended
+    #[arg(long, requires = "user")]
+    cursor: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+    install_tls();
+    let queue = open().await?;
+    let text = match &arguments.command {
+        Command::List(wanted) => list(&*queue, wanted).await,
+        Command::Show { job_id, json } => show(&*queue, job_id, *json).await,
+        Command::Cancel { job_id, json } => cancel(&*queue, job_id, *json).await,
+        Command::Retry { job_id, json } => retry(&*queue, job_id, *json).await,
+    };
+    queue.close().await;
+    print(&text?)?;
+    Ok(Exit::Success)
+}
+
+async fn open() -> anyhow::Result<Arc<dyn JobQueue>> {
+    let stores = Stores::from_vars(&ProcessEnv)?;
+    let opened = wire::open_stores(&stores).await?;
+    match wire::open_queue(&stores, &opened)? {
+        Some(queue) => Ok(queue),
+        None => bail!(
+            "neither REDIS_URL nor DATABASE_URL is set, so there is no queue to look at: set those that the service has \
+             (agent-host dev has sqlite://target/dev.db in the repository and sqlite://dev.db elsewhere)"
+        ),
+    }
+}
+
+async fn list(queue: &dyn JobQueue, wanted: &List) -> anyhow::Result<String> {
+    let Some(user_id) = &wanted.user else { return depth(queue, wanted.json).await };
+    let query = JobQuery {
+        user_id,
+        status: wanted.status,
+        limit: wanted.limit.into(),
+        cursor: wanted.cursor.as_deref(),
+    };
+    let page = queue.list(&query).await.context("the jobs cannot be listed")?;
+    if wanted.json {
+        let jobs: Vec<_> = page.jobs.iter().map(as_json).collect();
+        return Ok(serde_json::to_string(&json!({ "jobs": jobs, "nextCursor": page.next_cursor }))? + "\n");
+    }
+    if page.jobs.is_empty() {
+        return Ok("The user has no such jobs.\n".to_owned());
+    }
+    let mut text = String::new();
+    for job in &page.jobs {
+        let error = job.error.as_deref().map(|error| format!("  {}", shown(error, ERROR_CHARS)));
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{:<34} {} {:<9} {} attempts{}",
+            shown(&job.id, ID_CHARS),
+            moment(job.created_at),
+            job.status.as_str(),
+            job.attempts_made,
+            error.unwrap_or_default()
+        );
+    }
+    if let Some(cursor) = &page.next_cursor {
+        let _ = writeln!(text, "There are more: --cursor {cursor}");
+    }
+    Ok(text)
+}
+
+async fn depth(queue: &dyn JobQueue, as_json: bool) -> anyhow::Result<String> {
+    let depth = queue.depth().await.context("the jobs cannot be counted")?;
+    let oldest = depth.oldest_waiting.map(|waited| waited.as_secs_f64());
+    if as_json {
+        let counts = json!({
+            "waiting": depth.waiting, "active": depth.active, "delayed": depth.delayed, "oldestWaitingSeconds": oldest,
+        });
+        return Ok(serde_json::to_string(&counts)? + "\n");
+    }
+    let oldest = oldest.map_or_else(String::new, |seconds| format!("; the oldest has waited {seconds:.1} s"));
+    Ok(format!(
+        "{} waiting, {} active, {} delayed{oldest}. --user lists a user's.\n",
+        depth.waiting, depth.active, depth.delayed
+    ))
+}
+
+async fn show(queue: &dyn JobQueue, job_id: &str, json: bool) -> anyhow::Result<String> {
+    let job = queue.read(job_id).await.context("the job cannot be read")?;
+    let Some(job) = job else { return Err(unknown(job_id)) };
+    if json {
+        return Ok(serde_json::to_string(&as_json(&job))? + "\n");
+    }
+    let mut text = format!(
+        "job {}, {}, of user {}, run {}\nsubmitted {}",
+        shown(&job.id, ID_CHARS),
+        job.status.as_str(),
+        shown(&job.user_id, ID_CHARS),
+        shown(&job.run_id, ID_CHARS),
+        moment(job.created_at)
+    );
+    let times = [("last begun", job.started_at), ("ended", job.finished_at)];
+    for (what, time) in times.into_iter().filter_map(|(what, time)| Some((what, time?))) {
+        let _ = write!(text, ", {what} {}", moment(time));
+    }
+    let _ = writeln!(text, ", {} attempts", job.attempts_made);
+    if let Some(error) = &job.error {
+        let _ = writeln!(text, "error: {}", shown(error, ERROR_CHARS));
+    }
+    if let Some(result) = &job.result {
+        let _ = writeln!(text, "result: {}", shown(result.get(), 5 * ERROR_CHARS));
+    }
+    let _ = writeln!(text, "What its run did: agent-host runs show {}", shown(&job.run_id, ID_CHARS));
+    Ok(text)
+}
+
+async fn cancel(queue: &dyn JobQueue, job_id: &str, json: bool) -> anyhow::Result<String> {
+    let outcome = queue.cancel(job_id).await.context("the job cannot be cancelled")?;
+    let (outcome, text) = match outcome {
+        CancelOutcome::Done => ("cancelled", "It is cancelled."),
+        CancelOutcome::Asked => ("asked", "Its worker was asked to stop, and does within seconds."),
+        CancelOutcome::HadEnded => bail!("job {job_id:?} had ended already"),
+        CancelOutcome::Refused => bail!(
+            "job {job_id:?} is held by a worker of another program that cannot be told, or belongs to a job scheduler"
+        ),
+        CancelOutcome::Unknown => return Err(unknown(job_id)),
+    };
+    said(json, job_id, outcome, text)
+}
+
+async fn retry(queue: &dyn JobQueue, job_id: &str, json: bool) -> anyhow::Result<String> {
+    match queue.retry(job_id).await.context("the job cannot be tried again")? {
+        RetryOutcome::Done => said(json, job_id, "waiting", "It waits for a worker."),
+        RetryOutcome::NotFailed => {
+            bail!("job {job_id:?} has not failed: only a failed job can be tried again")
+        }
+        RetryOutcome::Unknown => Err(unknown(job_id)),
+    }
+}
+
+fn said(json: bool, job_id: &str, outcome: &str, text: &str) -> anyhow::Result<String> {
+    Ok(if json {
+        serde_json::to_string(&json!({ "jobId": job_id, "outcome": outcome }))? + "\n"
+    } else {
+        format!("{text}\n")
+    })
+}
+
+fn unknown(job_id: &str) -> anyhow::Error {
+    anyhow::anyhow!("the queue has no job {job_id:?}: it never had, or it was removed")
+}
+
+fn as_json(job: &Job) -> Value {
+    let moment = |time: Option<_>| time.map(moment);
+    json!({
+        "jobId": job.id, "runId": job.run_id, "userId": job.user_id, "status": job.status.as_str(),
+        "result": job.result, "error": job.error, "attemptsMade": job.attempts_made,
+        "createdAt": moment(Some(job.created_at)), "startedAt": moment(job.started_at),
+        "finishedAt": moment(job.finished_at),
+    })
+}
+
+fn parse_status(text: &str) -> Result<JobStatus, String> {
+    let names = || JobStatus::ALL.map(JobStatus::as_str).join(", ");
+    JobStatus::parse(text).ok_or_else(|| format!("it is none of {}", names()))
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::testing::TestQueue;
+    use agent_core::words::JobData;
+
+    use super::*;
+
+    fn of(user: Option<&str>, json: bool) -> List {
+        List { user: user.map(str::to_owned), status: None, limit: 20, cursor: None, json }
+    }
+
+    #[tokio::test]
+    async fn jobs_are_counted_listed_shown_and_cancelled() {
+        let queue = TestQueue::default();
+        let id = queue.add(&JobData::new("2+2", "u1")).await.unwrap();
+        assert!(list(&queue, &of(None, false)).await.unwrap().starts_with("1 waiting, 0 active"));
+        let listed = list(&queue, &of(Some("u1"), false)).await.unwrap();
+        assert!(listed.contains("waiting") && listed.starts_with(&id), "{listed}");
+        assert_eq!(list(&queue, &of(Some("u2"), false)).await.unwrap(), "The user has no such jobs.\n");
+        let json: Value = serde_json::from_str(&list(&queue, &of(Some("u1"), true)).await.unwrap()).unwrap();
+        assert_eq!(json["jobs"][0]["jobId"], id);
+        assert!(show(&queue, &id, false).await.unwrap().contains("of user u1"));
+        assert_eq!(cancel(&queue, &id, false).await.unwrap(), "It is cancelled.\n");
+        let again = cancel(&queue, &id, false).await.unwrap_err();
+        assert!(again.to_string().contains("had ended already"), "{again}");
+        let retried = retry(&queue, &id, false).await.unwrap_err();
+        assert!(retried.to_string().contains("has not failed"), "{retried}");
+        let unknown = show(&queue, "99", true).await.unwrap_err();
+        assert!(unknown.to_string().contains("the queue has no job \"99\""), "{unknown}");
+    }
+
+    #[test]
+    fn a_status_that_is_none_names_those_that_there_are() {
+        assert_eq!(parse_status("failed"), Ok(JobStatus::Failed));
+        assert!(parse_status("broken").unwrap_err().contains("waiting, active, delayed"));
+    }
+}

@@ -1,0 +1,149 @@
+//! `agent-host runs tail`: a run as it goes on, from the store, which is asked again until the run has ended.
+
+use std::time::Duration;
+
+use agent_core::ports::RunStore;
+use agent_core::runs::TimelineTail;
+use agent_core::words::{Event, RunOutcome, RunRecord};
+use anyhow::{Context as _, bail};
+use tokio::time::sleep;
+
+use super::store;
+use crate::cli::Exit;
+use crate::cli::tools::print;
+
+/// How often the store is asked.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How often the store may fail in a row.
+const MOST_FAILURES: u32 = 20;
+
+pub(super) async fn run(run_id: &str, json: bool) -> anyhow::Result<Exit> {
+    tail(&*store::open().await?, run_id, json, |text| Ok(print(text)?)).await?;
+    Ok(Exit::Success)
+}
+
+/// Shows what there is, and goes on until the run has ended.
+async fn tail(
+    runs: &dyn RunStore,
+    run_id: &str,
+    json: bool,
+    mut show: impl FnMut(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut timeline = TimelineTail::default();
+    let (mut shown, mut failures) = (0_u64, 0);
+    loop {
+        let read = read(runs, run_id, shown).await;
+        let (record, events) = match read {
+            Ok(read) => read,
+            Err(error) if failures + 1 >= MOST_FAILURES => return Err(error),
+            Err(_) => {
+                failures += 1;
+                sleep(PAUSE).await;
+                continue;
+            }
+        };
+        failures = 0;
+        let has_ended = record.as_ref().is_some_and(|record| record.outcome != RunOutcome::Running);
+        if record.is_none() && events.is_empty() && shown == 0 {
+            bail!("the store has no run {run_id:?}: it was never recorded, or is not recorded yet");
+        }
+        shown += events.len() as u64;
+        if json {
+            for event in &events {
+                show(&(serde_json::to_string(event)? + "\n"))?;
+            }
+        } else {
+            show(&timeline.go_on(events))?;
+        }
+        if has_ended {
+            if !json {
+                show(&timeline.end(record.as_ref()))?;
+            }
+            return Ok(());
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// The record first, which is written last: with one of a run that has ended, the journal is whole.
+async fn read(
+    runs: &dyn RunStore,
+    run_id: &str,
+    from: u64,
+) -> anyhow::Result<(Option<RunRecord>, Vec<Event>)> {
+    let record =
+        runs.find(run_id).await.with_context(|| format!("the record of {run_id:?} cannot be read"))?;
+    let events =
+        runs.read(run_id, from).await.with_context(|| format!("the journal of {run_id:?} cannot be read"))?;
+    Ok((record, events))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::UNIX_EPOCH;
+
+    use agent_core::ports::{Epoch, Journal as _};
+    use agent_core::testing::{TestRuns, says};
+    use agent_core::words::{StopReason, Usage};
+
+    use super::*;
+
+    fn record(outcome: RunOutcome) -> RunRecord {
+        RunRecord {
+            id: "run_1".into(),
+            request_id: "r".into(),
+            user_id: None,
+            job_id: None,
+            started_at: UNIX_EPOCH,
+            finished_at: UNIX_EPOCH,
+            outcome,
+        }
+    }
+
+    fn ended() -> RunRecord {
+        record(RunOutcome::Ended {
+            stop_reason: StopReason::Completed,
+            iterations: 1,
+            usage: Usage::default(),
+            model: "test/scripted".into(),
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_is_shown_as_it_goes_on_until_it_has_ended_also_when_the_store_fails_for_a_while() {
+        let (runs, shown) = (TestRuns::default(), Mutex::new(String::new()));
+        runs.append("run_1", Epoch(1), 0, &[Event::from(says("one"))]).await.unwrap();
+        let tailing = tail(&runs, "run_1", false, |text| {
+            shown.lock().unwrap().push_str(text);
+            Ok(())
+        });
+        let going_on = async {
+            sleep(PAUSE * 2).await;
+            assert!(shown.lock().unwrap().contains("\"one\""));
+            runs.switch.fail(true);
+            sleep(PAUSE * 3).await;
+            runs.switch.fail(false);
+            runs.append("run_1", Epoch(1), 1, &[Event::from(says("two"))]).await.unwrap();
+            sleep(PAUSE * 2).await;
+            assert!(!shown.lock().unwrap().contains("completed; "));
+            runs.save(&ended()).await.unwrap();
+        };
+        let (tailed, ()) = tokio::join!(tailing, going_on);
+        tailed.unwrap();
+        let shown = shown.lock().unwrap();
+        assert_eq!(shown.matches("\"one\"").count(), 1, "{shown}");
+        assert!(shown.find("\"two\"") < shown.find("completed; "), "{shown}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_is_not_there_and_a_store_that_stays_away_are_errors() {
+        let runs = TestRuns::default();
+        let error = tail(&runs, "run_1", true, |_| Ok(())).await.unwrap_err();
+        assert!(error.to_string().contains("the store has no run \"run_1\""), "{error}");
+        runs.switch.fail(true);
+        let error = tail(&runs, "run_1", true, |_| Ok(())).await.unwrap_err();
+        assert!(error.to_string().contains("cannot be read"), "{error}");
+    }
+}

@@ -1,0 +1,304 @@
+//! `agent-host tools versions`, `diff`, `approve`, `rollback` and the rest: the versions of components that all replicas agree
+//! on. They read and write the store (`DATABASE_URL`), and a service that runs on it follows within a second.
+
+use std::fmt::Write as _;
+
+use agent_core::ports::{
+    AdminAction, AdminError, ComponentView, Operator, ToolAdmin, TrialOptions, TrialRequest, Upload,
+};
+use agent_core::words::{
+    ComponentVersion, Impact, Thresholds, Trial, TrialKind, TrialState, VersionDiff, VersionSource,
+    VersionStatus,
+};
+use anyhow::{Context as _, bail};
+use clap::Args;
+use tokio::runtime::Handle;
+use tool_host::ToolHost;
+
+use super::{Exit, Load, load_for_versions, plain, print};
+use crate::config::{Log, ProcessEnv};
+use crate::telemetry::{self, Destination};
+
+/// On whose behalf changes are made.
+const OPERATOR: Operator<'_> = Operator { by: "command line", expected: None };
+
+/// Which components to show.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// One component, whole; without it a line of each
+    name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which versions to compare.
+#[derive(Debug, Args)]
+pub(crate) struct DiffArguments {
+    /// The component: its file's name without .wasm
+    name: String,
+    /// The older version, by default the one that serves
+    #[arg(long, value_name = "DIGEST")]
+    from: Option<String>,
+    /// The newer version, by default the newest proposal
+    #[arg(long, value_name = "DIGEST")]
+    to: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What to approve.
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArguments {
+    #[command(flatten)]
+    version: DigestArguments,
+    /// Do not have it serve yet: it is to be tried first
+    #[arg(long)]
+    no_serve: bool,
+}
+
+/// A component.
+#[derive(Debug, Args)]
+pub(crate) struct NameArguments {
+    /// The component: its file's name without .wasm
+    pub(super) name: String,
+}
+
+/// A version of a component.
+#[derive(Debug, Args)]
+pub(crate) struct DigestArguments {
+    /// The component: its file's name without .wasm
+    pub(super) name: String,
+    /// The version, by default the obvious one
+    #[arg(long)]
+    pub(super) digest: Option<String>,
+}
+
+/// What to try, and when it has failed or passed.
+#[derive(Debug, Args)]
+pub(crate) struct TryArguments {
+    #[command(flatten)]
+    version: DigestArguments,
+    /// The share of calls or runs that it gets
+    #[arg(long, default_value_t = TrialOptions::default().share)]
+    share: f64,
+    /// Calls before anything but traps is judged
+    #[arg(long, default_value_t = Thresholds::default().min_calls)]
+    min_calls: u64,
+    /// Most that its share of failed calls may be above that of the version that serves
+    #[arg(long, default_value_t = Thresholds::default().max_error_rate)]
+    max_error_rate: f64,
+    /// Most calls that may trap
+    #[arg(long, default_value_t = Thresholds::default().max_traps)]
+    max_traps: u64,
+    /// Most that its p99 may be of that of the version that serves
+    #[arg(long, default_value_t = Thresholds::default().max_p99_ratio)]
+    max_p99_ratio: f64,
+    /// Least share of a shadow's answers that must be equal
+    #[arg(long, default_value_t = Thresholds::default().min_agreement)]
+    min_agreement: f64,
+    /// Calls after which it has passed; 0 for never by itself
+    #[arg(long, default_value_t = 0)]
+    pass_after: u64,
+    /// Have it serve when it has passed
+    #[arg(long)]
+    promote: bool,
+}
+
+/// `agent-host tools versions`.
+pub(crate) async fn show(arguments: &ShowArguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
+    let host = open(guest_runtime).await?;
+    let text = match &arguments.name {
+        Some(name) => {
+            let view = host.get(name).await.with_context(|| of(name))?;
+            if arguments.json { json(&view)? } else { describe(&view) }
+        }
+        None => {
+            let views = ToolAdmin::list(&host).await?;
+            if arguments.json { json(&views)? } else { views.iter().map(line).collect() }
+        }
+    };
+    print(&text)?;
+    Ok(Exit::Success)
+}
+
+/// `agent-host tools diff`.
+pub(crate) async fn diff(arguments: &DiffArguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
+    let DiffArguments { name, from, to, .. } = arguments;
+    let host = open(guest_runtime).await?;
+    let diff = ToolHost::diff(&host, name, from.as_deref(), to.as_deref()).await.with_context(|| of(name))?;
+    print(&if arguments.json { json(&diff)? } else { describe_diff(&diff) })?;
+    Ok(if diff.impact == Impact::Breaking { Exit::Failure } else { Exit::Success })
+}
+
+/// `agent-host tools approve`.
+pub(crate) async fn approve(arguments: &ApproveArguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
+    let DigestArguments { name, digest } = &arguments.version;
+    let action = AdminAction::Approve { digest: digest.clone(), serve: !arguments.no_serve };
+    change(name, action, guest_runtime).await
+}
+
+/// `agent-host tools shadow` and `canary`.
+pub(crate) async fn attempt(
+    arguments: &TryArguments,
+    kind: TrialKind,
+    guest_runtime: Handle,
+) -> anyhow::Result<Exit> {
+    let thresholds = Thresholds {
+        min_calls: arguments.min_calls,
+        max_error_rate: arguments.max_error_rate,
+        max_traps: arguments.max_traps,
+        max_p99_ratio: arguments.max_p99_ratio,
+        min_agreement: arguments.min_agreement,
+        pass_after: arguments.pass_after,
+        promote: arguments.promote,
+    };
+    let options = TrialOptions { share: arguments.share, thresholds };
+    let DigestArguments { name, digest } = &arguments.version;
+    change(name, AdminAction::Try(kind, TrialRequest { digest: digest.clone(), options }), guest_runtime)
+        .await
+}
+
+/// Changes a component, and shows it as it is then.
+pub(crate) async fn change(name: &str, action: AdminAction, guest_runtime: Handle) -> anyhow::Result<Exit> {
+    let host = open(guest_runtime).await?;
+    let view = host.change(name, action, OPERATOR).await.with_context(|| of(name))?;
+    print(&describe(&view))?;
+    Ok(Exit::Success)
+}
+
+/// Proposes a version for all replicas, if there is a store for them. Nothing when there is none.
+pub(super) async fn propose(
+    name: &str,
+    upload: Upload,
+    from: &str,
+    guest_runtime: Handle,
+) -> anyhow::Result<Option<ComponentView>> {
+    let host = open(guest_runtime).await?;
+    match host.propose(name, upload, VersionSource::CommandLine { from: from.to_owned() }, OPERATOR).await {
+        Ok(view) => Ok(Some(view)),
+        Err(AdminError::NoStore) => Ok(None),
+        Err(error) => Err(error).with_context(|| of(name)),
+    }
+}
+
+async fn open(guest_runtime: Handle) -> anyhow::Result<ToolHost> {
+    let host = load_for_versions(guest_runtime, Load::quiet()).await?;
+    // From here on: what the folder has is of no interest.
+    telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
+    match ToolAdmin::list(&host).await {
+        Err(AdminError::Unavailable(text)) => bail!(
+            "{text}, or start the service once on this DATABASE_URL: it makes the tables when it starts"
+        ),
+        _ => Ok(host),
+    }
+}
+
+fn of(name: &str) -> String {
+    format!("the component {}", plain(name))
+}
+
+fn json(value: &impl serde::Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
+}
+
+/// One line of a component.
+fn line(view: &ComponentView) -> String {
+    let waiting = view.record.versions.iter().filter(|version| is_waiting(version)).count();
+    let mut notes = Vec::new();
+    if !view.record.enabled {
+        notes.push("disabled".to_owned());
+    }
+    if waiting > 0 {
+        notes.push(format!("{waiting} waiting"));
+    }
+    if let Some(trial) = view.record.trial.as_ref().filter(|trial| trial.state == TrialState::Running) {
+        notes.push(format!("{} of {}", kind(trial.kind), short(&trial.digest)));
+    }
+    let active = view.record.active.as_deref().map_or("–", short);
+    format!("{:<24} {active:<20} {}\n", view.name, notes.join(", "))
+}
+
+/// A component, whole.
+pub(super) fn describe(view: &ComponentView) -> String {
+    let record = &view.record;
+    let mut text = format!("{}\n", view.name);
+    let state = match (&record.active, record.enabled) {
+        _ if record.deleted => "deleted".to_owned(),
+        (_, false) => "disabled".to_owned(),
+        (Some(active), true) => format!("serves {active}"),
+        (None, true) if !record.previous.is_empty() => "stopped: its file was taken away".to_owned(),
+        (None, true) => "serves nothing yet".to_owned(),
+    };
+    // silent-ok: writing to a string does not fail.
+    let _ = writeln!(text, "  {state}");
+    for version in &record.versions {
+        let status = match &version.status {
+            VersionStatus::Waiting { because } => format!("waits: {}", because.join("; ")),
+            VersionStatus::Approved { by, .. } => format!("approved ({by})"),
+        };
+        let tools: Vec<_> = version.facts.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let _ = writeln!(text, "  {}  {}  {}", version.digest, tools.join(", "), plain(&status));
+    }
+    if let Some(trial) = &record.trial {
+        let _ = writeln!(text, "  {}", describe_trial(trial));
+    }
+    if let Some(counts) = &view.counts {
+        let side = |counts: &agent_core::words::CallCounts| {
+            format!("{} calls, {} failed, {} trapped", counts.calls, counts.failed, counts.trapped)
+        };
+        let compared = match counts.new.compared {
+            0 => String::new(),
+            compared => format!("; {} of {compared} answers equal", counts.new.agreed),
+        };
+        let _ = writeln!(text, "    before {}; tried {}{compared}", side(&counts.old), side(&counts.new));
+    }
+    if let Some(fault) = &view.fault {
+        let _ = writeln!(text, "  {}.wasm {}", view.name, plain(fault));
+    }
+    text
+}
+
+fn describe_trial(trial: &Trial) -> String {
+    let state = match &trial.state {
+        TrialState::Running => "goes on".to_owned(),
+        TrialState::Failed { because, .. } => format!("failed: {}", because.join("; ")),
+        TrialState::Passed { .. } => "passed".to_owned(),
+        TrialState::Ended { because, .. } => format!("ended: {because}"),
+    };
+    format!("{} of {} on a share of {}: {}", kind(trial.kind), trial.digest, trial.share, plain(&state))
+}
+
+fn describe_diff(diff: &VersionDiff) -> String {
+    let mut text = format!("{}\n", impact(diff.impact));
+    for finding in &diff.findings {
+        // silent-ok: writing to a string does not fail.
+        let _ = writeln!(text, "  {:<8} {}: {}", impact(finding.impact), finding.place, plain(&finding.text));
+    }
+    text
+}
+
+fn impact(impact: Impact) -> &'static str {
+    match impact {
+        Impact::Safe => "safe",
+        Impact::Review => "review",
+        Impact::Breaking => "breaking",
+    }
+}
+
+fn kind(kind: TrialKind) -> &'static str {
+    match kind {
+        TrialKind::Shadow => "shadow",
+        TrialKind::Canary => "canary",
+    }
+}
+
+fn is_waiting(version: &ComponentVersion) -> bool {
+    matches!(version.status, VersionStatus::Waiting { .. })
+}
+
+/// The beginning of a digest: enough for people to tell versions apart.
+fn short(digest: &str) -> &str {
+    digest.get(..19).unwrap_or(digest)
+}

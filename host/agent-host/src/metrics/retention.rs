@@ -1,0 +1,60 @@
+//! What was removed because it had ended long ago.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use agent_core::observe::Observer;
+use agent_core::ports::RetainedKind;
+use prometheus::{GaugeVec, IntCounterVec, Opts, Registry};
+
+/// Counts what sweeps remove.
+#[derive(Debug)]
+pub struct RetentionMetrics {
+    removed: IntCounterVec,
+    failed: IntCounterVec,
+    oldest: GaugeVec,
+}
+
+impl RetentionMetrics {
+    pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let counters = |name, help| IntCounterVec::new(Opts::new(name, help), &["what"]);
+        let oldest = Opts::new(
+            "agent_retention_oldest_timestamp_seconds",
+            "When the oldest of what has ended and is kept ended (seconds since 1970); 0 when nothing is kept",
+        );
+        let this = Self {
+            removed: counters(
+                "agent_retention_removed_total",
+                "Things that this process removed because they had ended longer ago than they are kept",
+            )?,
+            failed: counters(
+                "agent_retention_failed_sweeps_total",
+                "Sweeps of this process that a store failed",
+            )?,
+            oldest: GaugeVec::new(oldest, &["what"])?,
+        };
+        // A series that begins at zero shows its first increase.
+        for kind in RetainedKind::ALL {
+            this.removed.with_label_values(&[kind.as_str()]);
+            this.failed.with_label_values(&[kind.as_str()]);
+        }
+        registry.register(Box::new(this.removed.clone()))?;
+        registry.register(Box::new(this.failed.clone()))?;
+        registry.register(Box::new(this.oldest.clone()))?;
+        Ok(this)
+    }
+}
+
+impl Observer for RetentionMetrics {
+    fn swept(&self, kind: RetainedKind, removed: u64) {
+        self.removed.with_label_values(&[kind.as_str()]).inc_by(removed);
+    }
+
+    fn sweep_failed(&self, kind: RetainedKind) {
+        self.failed.with_label_values(&[kind.as_str()]).inc();
+    }
+
+    fn oldest_retained(&self, kind: RetainedKind, ended_at: Option<SystemTime>) {
+        let since = ended_at.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+        self.oldest.with_label_values(&[kind.as_str()]).set(since.as_secs_f64());
+    }
+}

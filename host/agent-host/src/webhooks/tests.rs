@@ -1,0 +1,82 @@
+//! Signatures, and who may receive webhooks.
+
+use std::net::SocketAddr;
+
+use agent_core::ports::WebhookSender as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::signature::{ED25519, UnparsedPublicKey};
+
+use super::*;
+
+/// The secret, the message and the signature of the specification's own example.
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+fn sender(private: &str) -> HttpWebhooks {
+    let private =
+        if private.is_empty() { PrivateHosts::default() } else { PrivateHosts::parse(private).unwrap() };
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    HttpWebhooks::new(&WebhookSecret::parse(SECRET).unwrap(), private).unwrap()
+}
+
+#[test]
+fn a_message_is_signed_as_the_specification_has_it() {
+    let keys = SigningKeys::of(&WebhookSecret::parse(SECRET).unwrap());
+    let body = r#"{"test": 2432232314}"#;
+    let signatures = keys.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body);
+    let (v1, v1a) = signatures.split_once(' ').unwrap();
+    assert_eq!(v1, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    let public = STANDARD.decode(keys.public().strip_prefix("whpk_").unwrap()).unwrap();
+    let signature = STANDARD.decode(v1a.strip_prefix("v1a,").unwrap()).unwrap();
+    let content = format!("msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{body}");
+    UnparsedPublicKey::new(&ED25519, public).verify(content.as_bytes(), &signature).unwrap();
+}
+
+#[test]
+fn what_is_no_secret_is_refused_and_none_is_shown() {
+    for text in ["", "whsec_", "whsec_c2hvcnQ=", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_!"] {
+        assert!(WebhookSecret::parse(text).is_none(), "{text}");
+    }
+    let secret = WebhookSecret::parse(SECRET).unwrap();
+    let shown = format!("{secret:?} {:?} {:?}", SigningKeys::of(&secret), sender(""));
+    assert!(!shown.contains("MfKQ9"), "{shown}");
+}
+
+#[test]
+fn only_public_receivers_are_allowed_and_private_ones_that_the_operator_names() {
+    for (private, url, allowed) in [
+        ("", "https://example.com/hook", true),
+        ("", "https://example.com:8443/hook?x=1", true),
+        ("", "http://example.com/hook", false),
+        ("", "https://user:word@example.com/", false),
+        ("", "https://127.0.0.1/", false),
+        ("", "https://10.0.0.1/", false),
+        ("", "https://[::1]/", false),
+        ("", "https://[::ffff:10.0.0.1]/", false),
+        ("", "https://169.254.169.254/latest", false),
+        ("", "https://0x7f000001/", false),
+        ("", "https://8.8.8.8/", true),
+        ("", "ftp://example.com/", false),
+        ("", "/hook", false),
+        ("", "", false),
+        ("127.0.0.1, hooks.internal", "http://127.0.0.1:8080/hook", true),
+        ("127.0.0.1, hooks.internal", "http://HOOKS.internal/", true),
+        ("127.0.0.1, hooks.internal", "https://127.0.0.2/", false),
+        ("169.254.169.254", "http://169.254.169.254/", false),
+        ("::1", "http://[::1]:8080/", true),
+    ] {
+        assert_eq!(sender(private).check(url).is_ok(), allowed, "{url} with {private:?}");
+    }
+}
+
+/// A name that is public when it is checked and private when it is connected to: the connection gets nothing else.
+#[test]
+fn addresses_are_checked_where_they_are_connected_to() {
+    let of = |text: &str| -> SocketAddr { text.parse().unwrap() };
+    let found = [of("127.0.0.1:0"), of("8.8.8.8:0"), of("[fd00::1]:0")];
+    assert_eq!(allowed(&found, false).unwrap(), [of("8.8.8.8:0")]);
+    assert_eq!(allowed(&found, true).unwrap(), found);
+    let error = allowed(&found[..1], false).unwrap_err().to_string();
+    assert!(error.contains("WEBHOOK_PRIVATE_HOSTS"), "{error}");
+    assert!(allowed(&[of("169.254.169.254:0")], true).is_err());
+}

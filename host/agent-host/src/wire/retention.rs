@@ -1,0 +1,52 @@
+//! What is removed once it has ended long ago, from which store and by which bounds.
+
+use std::sync::Arc;
+
+use agent_core::observe::Observer;
+use agent_core::ports::{JobQueue, RetainedKind, Retention};
+use agent_core::retention::{Bounds, Rule, Sweeper};
+use backends::bullmq::{BullQueue, BullRetention};
+use backends::redis::Redis;
+use backends::sql::{SqlPool, SqlQueue, SqlRetention};
+
+use super::error::WireError;
+use super::stores::{self, Opened};
+use crate::config::{self, KeyValue};
+
+/// What sweeps these stores under that name.
+pub(crate) fn sweeper(
+    config: config::Retention,
+    key_value: Option<&KeyValue>,
+    opened: &Opened,
+    name: String,
+    observer: Arc<dyn Observer>,
+) -> Result<Sweeper, WireError> {
+    let mut rules = Vec::new();
+    let mut add = |store: Arc<dyn Retention>, bounds: Bounds| rules.push(Rule { store, bounds });
+    let mut queue: Option<Arc<dyn JobQueue>> = None;
+    let sql = |pool: &SqlPool, kind| Arc::new(SqlRetention::new(pool.clone(), kind));
+    // Jobs first: the run of a job stays until its job has ended.
+    if let Some(KeyValue::Redis(url)) = key_value {
+        let redis = Redis::open(url.expose()).map_err(WireError::Redis)?;
+        let bull = BullQueue::new(&redis, config.jobs.age);
+        add(Arc::new(BullRetention::new(&bull)), config.jobs);
+        queue = Some(Arc::new(bull));
+    } else if let Some(pool) = &opened.database {
+        add(sql(pool, RetainedKind::Jobs), config.jobs);
+        // Nothing is added to it here, so that nobody has to write for it.
+        let (jobs, _writer) = SqlQueue::new(pool.clone());
+        queue = Some(Arc::new(jobs));
+    }
+    match (&opened.mongo, &opened.database) {
+        (Some(mongo), _) => {
+            add(Arc::new(mongo.retention(stores::http_recordings(opened))), config.runs);
+        }
+        (None, Some(pool)) => add(sql(pool, RetainedKind::Runs), config.runs),
+        (None, None) => {}
+    }
+    if let Some(pool) = &opened.database {
+        // A number of runs is no number of lines.
+        add(sql(pool, RetainedKind::ToolAudit), Bounds { count: None, ..config.runs });
+    }
+    Ok(Sweeper::new(rules, queue, name, observer))
+}

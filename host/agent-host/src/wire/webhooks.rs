@@ -1,0 +1,27 @@
+//! Webhooks of jobs: from the setting to what callers do and what delivers.
+
+use std::sync::Arc;
+
+use agent_core::ports::{JobQueue, WebhookOutbox, WebhookSender};
+use agent_core::webhooks::{Dispatcher, DispatcherContext, Webhooks};
+use backends::sql::{SqlPool, SqlWebhooks};
+
+use super::error::WireError;
+use crate::config;
+use crate::webhooks::HttpWebhooks;
+
+/// Nothing without a secret.
+pub(super) fn open(
+    config: &config::Webhooks,
+    pool: &SqlPool,
+    queue: &Arc<dyn JobQueue>,
+) -> Result<Option<(Webhooks, Dispatcher)>, WireError> {
+    let Some(secret) = &config.secret else { return Ok(None) };
+    let sender: Arc<dyn WebhookSender> =
+        Arc::new(HttpWebhooks::new(secret, config.private_hosts.clone()).map_err(WireError::Webhooks)?);
+    let outbox: Arc<dyn WebhookOutbox> = Arc::new(SqlWebhooks::new(pool.clone()));
+    let webhooks = Webhooks::new(outbox.clone(), sender.clone());
+    let render = http_edge::webhook_message;
+    let dispatcher = Dispatcher::new(DispatcherContext { outbox, queue: queue.clone(), sender, render });
+    Ok(Some((webhooks, dispatcher)))
+}

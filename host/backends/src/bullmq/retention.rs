@@ -1,0 +1,353 @@
+//! Removing jobs that ended long ago, one by one.
+//!
+//! BullMQ trims a whole set whenever a job ends with a bound: also the jobs of producers who asked for theirs to be kept. So
+//! jobs of our own end without one (`options.rs`), and are removed here together with those of producers who asked for
+//! nothing: along the sets of what has ended, which are in the order of the ends, past the jobs that somebody asked to keep.
+//! BullMQ's own script removes each, if it has still ended.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use agent_core::ports::{
+    EndedItem, EndedPage, QueueError, RetainedKind, Retention, RetentionError, SweepTime,
+};
+use agent_core::words::JobStatus;
+use async_trait::async_trait;
+use redis::Script;
+
+use super::BullQueue;
+use super::job_hash::{read_user, text};
+use super::options::Options;
+use super::own_keys;
+use super::store::{Store, store_error};
+use super::time::{from_millis, millis, to_millis};
+
+/// The sets of what has ended, with the option that says whether a job in it is to be kept.
+const SETS: [(&str, &str); 2] = [("completed", "removeOnComplete"), ("failed", "removeOnFail")];
+
+/// Where the page of jobs begins that were cancelled.
+const CANCELLED: &str = "cancelled";
+
+/// How many jobs are looked through for one page of a user's.
+const LOOKED_THROUGH: usize = 1000;
+
+/// Data and options of a job. Others can store anything.
+type Fields = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// Jobs on Redis that have ended.
+pub struct BullRetention {
+    store: Arc<Store>,
+    lock: Script,
+}
+
+impl BullRetention {
+    /// Those of that queue.
+    pub fn new(queue: &BullQueue) -> Self {
+        Self { store: queue.store.clone(), lock: Script::new(include_str!("scripts/sweep_lock.lua")) }
+    }
+
+    async fn lock(&self, what: &str, sweeper: &str, time: Duration) -> Result<bool, RetentionError> {
+        let mut lock = self.lock.prepare_invoke();
+        lock.key(own_keys::sweeper()).key(own_keys::swept());
+        lock.arg(what).arg(sweeper).arg(millis(time).max(1));
+        let answer: i64 = self.store.run(&lock).await.map_err(failed)?;
+        Ok(answer == 1)
+    }
+
+    fn set_key(&self, set: &str) -> String {
+        self.store.keys.get(set)
+    }
+
+    /// Some members of a set behind a place, with their scores, and whether there are no more.
+    async fn members(
+        &self,
+        set: &str,
+        place: &Place,
+        before: &str,
+        most: usize,
+    ) -> Result<(Vec<(String, f64)>, bool), RetentionError> {
+        let mut offset = 0;
+        loop {
+            let mut range = redis::cmd("ZRANGEBYSCORE");
+            range.arg(self.set_key(set)).arg(place.score).arg(before).arg("WITHSCORES");
+            range.arg("LIMIT").arg(offset).arg(most);
+            let range = &range;
+            let asked =
+                self.store.redis.query(|mut redis| async move { range.query_async(&mut redis).await });
+            let members: Vec<(String, f64)> = asked.await.map_err(failed)?;
+            let is_last = members.len() < most;
+            let behind: Vec<_> = members.into_iter().filter(|member| place.is_before(member)).collect();
+            if is_last || !behind.is_empty() {
+                return Ok((behind, is_last));
+            }
+            offset += most;
+        }
+    }
+
+    /// Those among a page of a set that are wanted, and where the next page begins.
+    async fn page(
+        &self,
+        from: Option<&str>,
+        before: &str,
+        most: usize,
+        is_wanted: impl Fn(&str, &Fields) -> bool,
+    ) -> Result<EndedPage, RetentionError> {
+        let place = from.and_then(Place::parse).unwrap_or_default();
+        let Some((set, option)) = SETS.get(place.set) else { return Ok(EndedPage::default()) };
+        let (members, is_last) = self.members(set, &place, before, most).await?;
+        let next = match members.last() {
+            Some((id, score)) if !is_last => Some(Place { score: *score, id: id.clone(), ..place }),
+            _ => Some(Place { set: place.set + 1, ..Place::default() }).filter(|next| next.set < SETS.len()),
+        };
+        let mut hashes = redis::pipe();
+        for (id, _) in &members {
+            hashes.cmd("HMGET").arg(self.store.keys.job_key(id)).arg("data").arg("opts");
+        }
+        let hashes = &hashes;
+        let fields: Vec<Fields> = if members.is_empty() {
+            Vec::new()
+        } else {
+            let asked =
+                self.store.redis.query(|mut redis| async move { hashes.query_async(&mut redis).await });
+            asked.await.map_err(failed)?
+        };
+        let members = members.into_iter().zip(fields);
+        let wanted = members.filter(|(_, fields)| is_wanted(option, fields));
+        let items = wanted.map(|((id, _), _)| EndedItem { id, job_id: None }).collect();
+        Ok(EndedPage { items, next: next.map(|next| next.to_string()) })
+    }
+
+    /// When the first or the last of a set ended (`ZRANGE`, `ZREVRANGE`).
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "scores are times in ms")]
+    async fn first_end(&self, range: &'static str, set: &str) -> Result<Option<u64>, RetentionError> {
+        let mut range = redis::cmd(range);
+        range.arg(self.set_key(set)).arg(0).arg(0).arg("WITHSCORES");
+        let range = &range;
+        let asked = self.store.redis.query(|mut redis| async move { range.query_async(&mut redis).await });
+        let found: Vec<(String, f64)> = asked.await.map_err(failed)?;
+        Ok(found.first().map(|(_, score)| *score as u64))
+    }
+
+    /// How many jobs have ended since then.
+    async fn count_since(&self, since: u64) -> Result<u64, RetentionError> {
+        let mut counts = redis::pipe();
+        for (set, _) in SETS {
+            counts.cmd("ZCOUNT").arg(self.set_key(set)).arg(since).arg("+inf");
+        }
+        let counts = &counts;
+        let asked = self.store.redis.query(|mut redis| async move { counts.query_async(&mut redis).await });
+        let counts: Vec<u64> = asked.await.map_err(failed)?;
+        Ok(counts.iter().sum())
+    }
+}
+
+/// A place in one of the sets: behind a member with that score.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Place {
+    set: usize,
+    score: f64,
+    id: String,
+}
+
+impl Place {
+    /// Members with one score are in the order of their bytes.
+    fn is_before(&self, (id, score): &(String, f64)) -> bool {
+        *score > self.score || (*score >= self.score && id.as_bytes() > self.id.as_bytes())
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, ':');
+        let (set, score, id) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Self { set: set.parse().ok()?, score: score.parse().ok()?, id: id.to_owned() })
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}:{}", self.set, self.score, self.id)
+    }
+}
+
+#[async_trait]
+impl Retention for BullRetention {
+    fn kind(&self) -> RetainedKind {
+        RetainedKind::Jobs
+    }
+
+    async fn now(&self) -> Result<SystemTime, RetentionError> {
+        let asked = self
+            .store
+            .redis
+            .query(|mut redis| async move { redis::cmd("TIME").query_async(&mut redis).await });
+        let (seconds, micros): (u64, u64) = asked.await.map_err(failed)?;
+        Ok(from_millis(seconds.saturating_mul(1000).saturating_add(micros / 1000)))
+    }
+
+    async fn begin_sweep(
+        &self,
+        sweeper: &str,
+        lease: Duration,
+        time: SweepTime,
+    ) -> Result<bool, RetentionError> {
+        let what = match time {
+            SweepTime::WhenDue => "begin",
+            SweepTime::Now => "begin now",
+        };
+        self.lock(what, sweeper, lease).await
+    }
+
+    async fn renew_sweep(&self, sweeper: &str, lease: Duration) -> Result<bool, RetentionError> {
+        self.lock("renew", sweeper, lease).await
+    }
+
+    async fn end_sweep(&self, sweeper: &str, next: Duration) -> Result<(), RetentionError> {
+        self.lock("end", sweeper, next).await.map(drop)
+    }
+
+    /// Found by halves: the two sets are counted together.
+    async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError> {
+        if self.count_since(0).await? < count {
+            return Ok(None);
+        }
+        let (mut since, mut too_late) = (0, 0);
+        for (set, _) in SETS {
+            too_late = too_late.max(self.first_end("ZREVRANGE", set).await?.map_or(0, |last| last + 1));
+        }
+        while too_late > since + 1 {
+            let middle = since + (too_late - since) / 2;
+            if self.count_since(middle).await? >= count { since = middle } else { too_late = middle }
+        }
+        Ok(Some(from_millis(since)))
+    }
+
+    async fn ended_before(
+        &self,
+        before: SystemTime,
+        from: Option<&str>,
+        most: u32,
+    ) -> Result<EndedPage, RetentionError> {
+        let before = format!("({}", to_millis(before));
+        self.page(from, &before, most as usize, |option, (_, options)| {
+            !Options::parse(options.as_deref().map(text).as_deref()).asks_for(option)
+        })
+        .await
+    }
+
+    /// Erasing a user is rare: all jobs that have ended are looked through, also those that are to be kept. The last page
+    /// is what is still known of jobs that were cancelled.
+    async fn ended_of(
+        &self,
+        user_id: &str,
+        from: Option<&str>,
+        _most: u32,
+    ) -> Result<EndedPage, RetentionError> {
+        if from == Some(CANCELLED) {
+            return Ok(EndedPage { items: self.cancelled_of(user_id).await?, next: None });
+        }
+        let is_theirs = |_: &str, (data, _): &Fields| owner(data.as_deref()).as_deref() == Some(user_id);
+        let mut page = self.page(from, "+inf", LOOKED_THROUGH, is_theirs).await?;
+        page.next.get_or_insert_with(|| CANCELLED.to_owned());
+        Ok(page)
+    }
+
+    async fn remove(&self, ids: &[String]) -> Result<u64, RetentionError> {
+        let mut removed = 0;
+        for id in ids {
+            let owners = self.store.owners_of(id).await.map_err(failed)?;
+            let answer: i64 = self.store.run(&self.store.official.remove_ended(id)).await.map_err(failed)?;
+            let is_removed = answer == 1;
+            let is_forgotten = self.store.forget_cancelled(id).await.map_err(failed)?;
+            removed += u64::from(is_removed || is_forgotten);
+            for owner in owners.into_iter().flatten().filter(|_| is_removed || is_forgotten) {
+                self.store.unlist(&own_keys::user(&owner), std::slice::from_ref(id)).await.map_err(failed)?;
+            }
+        }
+        Ok(removed)
+    }
+
+    async fn oldest(&self) -> Result<Option<SystemTime>, RetentionError> {
+        let mut ends = Vec::new();
+        for (set, _) in SETS {
+            ends.extend(self.first_end("ZRANGE", set).await?);
+        }
+        Ok(ends.into_iter().min().map(from_millis))
+    }
+}
+
+impl BullRetention {
+    /// Jobs of a user's list of which only the record is left that they were cancelled.
+    async fn cancelled_of(&self, user_id: &str) -> Result<Vec<EndedItem>, RetentionError> {
+        let mut list = redis::cmd("ZRANGE");
+        list.arg(own_keys::user(user_id)).arg(0).arg(-1);
+        let list = &list;
+        let asked = self.store.redis.query(|mut redis| async move { list.query_async(&mut redis).await });
+        let ids: Vec<String> = asked.await.map_err(failed)?;
+        let mut items = Vec::new();
+        for some in ids.chunks(LOOKED_THROUGH) {
+            let some: Vec<&str> = some.iter().map(String::as_str).collect();
+            let jobs = self.store.read_all(&some).await.map_err(failed)?.into_iter().flatten();
+            let cancelled = jobs.filter(|job| job.status == JobStatus::Cancelled && job.user_id == user_id);
+            items.extend(cancelled.map(|job| EndedItem { id: job.id, job_id: None }));
+        }
+        Ok(items)
+    }
+}
+
+impl Store {
+    /// Whose job it is, by its hash and by the record that it was cancelled.
+    async fn owners_of(&self, job_id: &str) -> Result<[Option<String>; 2], QueueError> {
+        let mut both = redis::pipe();
+        both.cmd("HGET").arg(self.keys.job_key(job_id)).arg("data");
+        both.cmd("HGET").arg(own_keys::cancelled(job_id)).arg("data");
+        let both = &both;
+        let asked = self.redis.query(|mut redis| async move { both.query_async(&mut redis).await });
+        let (data, cancelled): Fields = asked.await.map_err(store_error)?;
+        Ok([owner(data.as_deref()), owner(cancelled.as_deref())])
+    }
+
+    /// False if there was no record of its having been cancelled.
+    async fn forget_cancelled(&self, job_id: &str) -> Result<bool, QueueError> {
+        let key = &own_keys::cancelled(job_id);
+        let forget = |mut redis| async move { redis::cmd("DEL").arg(key).query_async(&mut redis).await };
+        let deleted: i64 = self.redis.query(forget).await.map_err(store_error)?;
+        Ok(deleted > 0)
+    }
+}
+
+fn owner(data: Option<&[u8]>) -> Option<String> {
+    data.map(|data| read_user(&text(data)))
+}
+
+fn failed(error: impl std::fmt::Display) -> RetentionError {
+    RetentionError(error.to_string())
+}
+
+impl std::fmt::Debug for BullRetention {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BullRetention").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_as_it_was_written() {
+        for id in ["1", "a:b:c", "", "repeat:daily:1700000000000"] {
+            let place = Place { set: 1, score: 1_700_000_000_123.0, id: id.to_owned() };
+            assert_eq!(Place::parse(&place.to_string()), Some(place));
+        }
+        assert_eq!(Place::parse("completed"), None);
+    }
+
+    #[test]
+    fn jobs_that_ended_in_one_millisecond_have_an_order() {
+        let place = Place { set: 0, score: 5.0, id: "10".into() };
+        for (id, score, is_behind) in
+            [("9", 5.0, true), ("10", 5.0, false), ("1", 5.0, false), ("1", 6.0, true), ("9", 4.0, false)]
+        {
+            assert_eq!(place.is_before(&(id.into(), score)), is_behind, "{id} {score}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+-- Adds a job with BullMQ's own script (`add_standard_job`) and puts it into its owner's list.
+--
+-- KEYS     those of BullMQ's script; the owner's list, the note of this call, the highest id that was ever given
+-- ARGV     those of BullMQ's script; its prefix of a job's key, now (ms), how many jobs are listed, how long the list is
+--          kept (s), the field of a job that says that it is listed, how long this call is noted (ms), the place in the
+--          list of a job whose id was chosen, '' for one that is to be given an id
+-- Returns  the job's id
+--
+-- Sent twice, because the connection broke before the answer came, it adds one job. A chosen id that there is already adds
+-- none.
+local counter, list, note, highest = KEYS[4], KEYS[10], KEYS[11], KEYS[12]
+local prefix, now, most, kept, listed, noted_for, chosen_score = unpack(ARGV, 4)
+
+local noted = redis.call('GET', note)
+if noted then return noted end
+
+-- BullMQ counts from 1 again after it was obliterated. An id that was given once must never name another job.
+local given = tonumber(redis.call('GET', highest) or 0)
+if tonumber(redis.call('GET', counter) or 0) < given then redis.call('SET', counter, given) end
+
+local id = add_standard_job(KEYS, ARGV)
+redis.call('SET', note, id, 'PX', noted_for)
+-- Jobs of one millisecond are told apart by the end of their numbers: `score` in own_keys.rs.
+local score = chosen_score
+if chosen_score == '' then
+  redis.call('SET', highest, id)
+  score = string.format('%.0f', math.min(tonumber(now), 0x1ffffffffff) * 0x1000 + tonumber(id) % 0x1000)
+end
+-- The job is added whatever becomes of its entry in the list; a job that is not listed is listed when it is claimed.
+if type(redis.pcall('ZADD', list, 'NX', score, id)) == 'number' then
+  redis.call('ZREMRANGEBYRANK', list, 0, -(most + 1))
+  redis.call('EXPIRE', list, kept)
+  redis.call('HSET', prefix .. id, listed, '1')
+end
+return id

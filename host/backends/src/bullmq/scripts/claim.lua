@@ -1,0 +1,41 @@
+-- Claims the next job with BullMQ's own script (`move_to_active`) and numbers the claim. Before that, whoever is elected
+-- puts jobs back whose lease has expired (`reclaim_stalled`).
+--
+-- KEYS     those of BullMQ's script: wait, active, prioritized, events, stalled, limiter, delayed, paused, meta, pc, marker;
+--          the election
+-- ARGV     those of BullMQ's script: its prefix of a job's key, now (ms), options; token, lease (ms), our prefix of keys,
+--          the field of a job that counts its claims, whether to stand for election (1), how long nobody else is elected (ms)
+-- Returns  {how many jobs were put back, {the job, its id, the number of the claim, the request to cancel it or false,
+--          how many more jobs wait or are delayed}}; without a job the second is BullMQ's answer
+--
+-- The number is not BullMQ's: those of attempts begin anew when somebody retries the job.
+local wait, active, prioritized, events, stalled = unpack(KEYS, 1, 5)
+local delayed, meta, marker, election = KEYS[7], KEYS[9], KEYS[11], KEYS[12]
+local prefix, token, lease, own, claims, stands, elected_for = ARGV[1], unpack(ARGV, 4)
+local note = own .. 'claim:' .. token
+
+local reclaimed = 0
+if stands == '1' and redis.call('SET', election, '1', 'NX', 'PX', elected_for) then
+  reclaimed = reclaim_stalled({active, wait, prioritized, stalled, meta, marker, events}, {prefix, '', '', '0'})
+end
+
+local function claimed(id, hash, number)
+  local more = redis.call('LLEN', wait) + redis.call('ZCARD', prioritized)
+  -- What a worker does that finds the marker and no job: nobody else needs to come for that.
+  if more == 0 then redis.call('ZREM', marker, '0') end
+  more = more + redis.call('ZCARD', delayed)
+  return {reclaimed, {hash, id, number, redis.call('GET', own .. 'wish:' .. id), more}}
+end
+
+-- Sent twice, because the connection broke before the answer came: it is the same claim while nobody else has the job.
+local noted = redis.call('GET', note)
+if noted and redis.call('GET', prefix .. noted .. ':lock') == token then
+  local job = prefix .. noted
+  return claimed(noted, redis.call('HGETALL', job), tonumber(redis.call('HGET', job, claims) or 0))
+end
+
+local answer = move_to_active(KEYS, ARGV)
+local id = answer[2]
+if id == 0 then return {reclaimed, answer} end
+redis.call('SET', note, id, 'PX', lease)
+return claimed(id, answer[1], redis.call('HINCRBY', prefix .. id, claims, 1))

@@ -1,0 +1,18 @@
+-- The lock under which one process removes jobs that ended long ago.
+--
+-- KEYS     who sweeps, whether a sweep is not due yet
+-- ARGV     what: 'begin' when it is due, 'begin now', 'renew' or 'end'; the process; how long (ms) it has the lock, or until
+--          the next sweep is due
+-- Returns  1, or 0 when another process has the lock or no sweep is due
+local sweeper, swept = unpack(KEYS)
+local what, process, time = unpack(ARGV)
+
+if what == 'begin' or what == 'begin now' then
+  if what == 'begin' and redis.call('EXISTS', swept) == 1 then return 0 end
+  return redis.call('SET', sweeper, process, 'NX', 'PX', time) and 1 or 0
+end
+if redis.call('GET', sweeper) ~= process then return 0 end
+if what == 'renew' then return redis.call('PEXPIRE', sweeper, time) end
+redis.call('DEL', sweeper)
+redis.call('SET', swept, process, 'PX', time)
+return 1

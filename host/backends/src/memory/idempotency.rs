@@ -1,0 +1,203 @@
+//! Idempotency keys of this process, for a service without any store: a restart forgets them, and another replica does not
+//! know them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use agent_core::ports::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms};
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+/// Keeps keys in memory.
+#[derive(Debug)]
+pub struct MemoryIdempotency {
+    /// Of each caller.
+    bounds: KeyBounds,
+    /// Of all callers together.
+    total: KeyBounds,
+    /// Held for a few instructions, never across an await.
+    kept: Mutex<Kept>,
+}
+
+/// Caller and key.
+type Name = (String, String);
+
+#[derive(Debug, Default)]
+struct Kept {
+    entries: HashMap<Name, Entry>,
+    /// The same by age, the oldest first.
+    by_age: BTreeMap<u64, Name>,
+    callers: HashMap<String, KeyBounds>,
+    bytes: u64,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    age: u64,
+    request: String,
+    claim: String,
+    owner: String,
+    leased_until: Instant,
+    expires_at: Instant,
+    answer: Option<Vec<u8>>,
+}
+
+impl MemoryIdempotency {
+    /// Keeps as many keys and bytes of all callers together as `total` says.
+    pub fn new(total: KeyBounds) -> Self {
+        Self { bounds: KeyBounds::default(), total, kept: Mutex::default() }
+    }
+
+    /// The same keys with other bounds for each caller.
+    #[must_use]
+    pub fn with_bounds(self, bounds: KeyBounds) -> Self {
+        Self { bounds, ..self }
+    }
+
+    /// Changes a key that is still claimed by `owner`.
+    fn change(&self, key: IdempotencyKey<'_>, owner: &str, change: impl FnOnce(&mut Kept, &Name)) -> bool {
+        let name = name(key);
+        let mut kept = self.lock();
+        let now = Instant::now();
+        let is_held =
+            |entry: &Entry| entry.owner == owner && entry.answer.is_none() && entry.expires_at > now;
+        if !kept.entries.get(&name).is_some_and(is_held) {
+            return false;
+        }
+        change(&mut kept, &name);
+        kept.trim(key.caller, self.bounds, self.total, now);
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn insert(&mut self, name: Name, entry: Entry) {
+        self.by_age.insert(entry.age, name.clone());
+        self.callers.entry(name.0.clone()).or_insert(KeyBounds { keys: 0, bytes: 0 }).keys += 1;
+        self.entries.insert(name, entry);
+    }
+
+    fn remove(&mut self, name: &Name) {
+        let Some(entry) = self.entries.remove(name) else { return };
+        self.by_age.remove(&entry.age);
+        let bytes = entry.answer.map_or(0, |answer| answer.len() as u64);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        if let Some(used) = self.callers.get_mut(&name.0) {
+            *used = KeyBounds { keys: used.keys.saturating_sub(1), bytes: used.bytes.saturating_sub(bytes) };
+            if used.keys == 0 {
+                self.callers.remove(&name.0);
+            }
+        }
+    }
+
+    /// Removes what has expired, and the oldest while there is too much of a caller or of all. What is claimed stays.
+    fn trim(&mut self, caller: &str, bounds: KeyBounds, total: KeyBounds, now: Instant) {
+        loop {
+            let used = self.callers.get(caller).copied().unwrap_or(KeyBounds { keys: 0, bytes: 0 });
+            let too_much_of_caller = used.keys > bounds.keys || used.bytes > bounds.bytes;
+            let too_much_of_all = self.entries.len() > total.keys as usize || self.bytes > total.bytes;
+            let entry = |name: &&Name| self.entries.get(*name);
+            // All keys are kept for equally long, so the oldest expires first.
+            let expired = self
+                .by_age
+                .values()
+                .next()
+                .filter(|name| entry(name).is_some_and(|entry| entry.expires_at <= now));
+            let removable = |name: &&Name| {
+                entry(name).is_some_and(|entry| entry.answer.is_some() || entry.leased_until <= now)
+            };
+            let mut oldest = self.by_age.values().filter(removable);
+            let chosen = match expired {
+                Some(name) => Some(name),
+                None if too_much_of_all => oldest.next(),
+                None if too_much_of_caller => oldest.find(|name| name.0 == caller),
+                None => None,
+            };
+            let Some(name) = chosen.cloned() else { return };
+            self.remove(&name);
+        }
+    }
+}
+
+#[async_trait]
+impl IdempotencyStore for MemoryIdempotency {
+    async fn claim(
+        &self,
+        key: IdempotencyKey<'_>,
+        owner: &str,
+        terms: KeyTerms,
+    ) -> Result<KeyClaim, IdempotencyError> {
+        let (name, now) = (name(key), Instant::now());
+        let mut kept = self.lock();
+        if let Some(entry) = kept.entries.get_mut(&name).filter(|entry| entry.expires_at > now) {
+            return Ok(match &entry.answer {
+                _ if entry.request != key.request => KeyClaim::OtherRequest,
+                Some(answer) => KeyClaim::Answered(answer.clone()),
+                None if entry.leased_until > now => KeyClaim::InFlight,
+                None => {
+                    owner.clone_into(&mut entry.owner);
+                    entry.leased_until = now + terms.lease;
+                    KeyClaim::Claimed { id: entry.claim.clone() }
+                }
+            });
+        }
+        kept.remove(&name);
+        kept.next += 1;
+        let entry = Entry {
+            age: kept.next,
+            request: key.request.to_owned(),
+            claim: owner.to_owned(),
+            owner: owner.to_owned(),
+            leased_until: now + terms.lease,
+            expires_at: now + terms.kept,
+            answer: None,
+        };
+        kept.insert(name, entry);
+        kept.trim(key.caller, self.bounds, self.total, now);
+        Ok(KeyClaim::Claimed { id: owner.to_owned() })
+    }
+
+    async fn renew(
+        &self,
+        key: IdempotencyKey<'_>,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<bool, IdempotencyError> {
+        let until = Instant::now() + lease;
+        Ok(self.change(key, owner, |kept, name| {
+            kept.entries.get_mut(name).into_iter().for_each(|entry| entry.leased_until = until);
+        }))
+    }
+
+    async fn answer(
+        &self,
+        key: IdempotencyKey<'_>,
+        owner: &str,
+        answer: &[u8],
+    ) -> Result<bool, IdempotencyError> {
+        Ok(self.change(key, owner, |kept, name| {
+            let Some(entry) = kept.entries.get_mut(name) else { return };
+            entry.answer = Some(answer.to_vec());
+            kept.bytes += answer.len() as u64;
+            kept.callers.get_mut(&name.0).into_iter().for_each(|used| used.bytes += answer.len() as u64);
+        }))
+    }
+
+    async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {
+        let now = Instant::now();
+        self.change(key, owner, |kept, name| {
+            kept.entries.get_mut(name).into_iter().for_each(|entry| entry.leased_until = now);
+        });
+        Ok(())
+    }
+}
+
+fn name(key: IdempotencyKey<'_>) -> Name {
+    (key.caller.to_owned(), key.key.to_owned())
+}

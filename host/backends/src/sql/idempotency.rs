@@ -1,0 +1,209 @@
+//! Idempotency keys in the database.
+//!
+//! A claim is one statement that inserts the key, or takes it over when nobody holds it: of two at once the database lets
+//! one do so. Whoever gets nothing then reads why. What a caller may keep is checked whenever a key was inserted or an answer
+//! kept: their oldest keys are deleted. Expired ones go in batches.
+
+use std::time::Duration;
+
+use agent_core::ports::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms};
+use async_trait::async_trait;
+use futures::TryFutureExt as _;
+
+use super::error::describe;
+use super::{SqlPool, reading, writing};
+
+/// `$1` caller, `$2` key, `$3` request, `$4` owner, `$5` ms of the lease, `$6` ms for which the key is kept. One that has
+/// expired is a new one.
+const CLAIM: &str = "\
+    INSERT INTO idempotency_keys AS kept (caller, key, request, claim, owner, leased_until, expires_at) \
+    SELECT $1, $2, $3, $4, $4, ms + $5, ms + $6 FROM clock WHERE TRUE \
+    ON CONFLICT (caller, key) DO UPDATE SET \
+        request = excluded.request, \
+        claim = CASE WHEN kept.expires_at <= (SELECT ms FROM clock) THEN excluded.claim ELSE kept.claim END, \
+        owner = excluded.owner, leased_until = excluded.leased_until, answer = NULL, bytes = 0, \
+        expires_at = CASE WHEN kept.expires_at <= (SELECT ms FROM clock) \
+                          THEN excluded.expires_at ELSE kept.expires_at END \
+    WHERE kept.expires_at <= (SELECT ms FROM clock) \
+        OR (kept.request = excluded.request AND kept.answer IS NULL \
+            AND kept.leased_until <= (SELECT ms FROM clock)) \
+    RETURNING claim";
+
+/// `$1` caller, `$2` key.
+const READ: &str = "SELECT request, answer FROM idempotency_keys \
+    WHERE caller = $1 AND key = $2 AND expires_at > (SELECT ms FROM clock)";
+
+/// `$1` caller, `$2` key, `$3` owner, `$4` ms.
+const RENEW: &str = "UPDATE idempotency_keys SET leased_until = (SELECT ms FROM clock) + $4 \
+    WHERE caller = $1 AND key = $2 AND owner = $3 AND answer IS NULL";
+
+/// `$1` caller, `$2` key, `$3` owner, `$4` answer, `$5` its bytes.
+const ANSWER: &str = "UPDATE idempotency_keys SET answer = $4, bytes = $5 \
+    WHERE caller = $1 AND key = $2 AND owner = $3 AND answer IS NULL";
+
+/// `$1` caller, `$2` key, `$3` owner.
+const RELEASE: &str = "UPDATE idempotency_keys SET leased_until = 0 \
+    WHERE caller = $1 AND key = $2 AND owner = $3 AND answer IS NULL";
+
+/// Deletes what a caller has beyond `$2` keys or `$3` bytes, the oldest, but no key that is claimed. `$1` caller.
+const TRIM: &str = "\
+    DELETE FROM idempotency_keys WHERE caller = $1 AND leased_until <= CASE WHEN answer IS NULL \
+            THEN (SELECT ms FROM clock) ELSE leased_until END \
+        AND key IN (SELECT key FROM (SELECT key, ROW_NUMBER() OVER newest AS number, \
+                SUM(bytes) OVER newest AS total FROM idempotency_keys WHERE caller = $1 \
+                WINDOW newest AS (ORDER BY expires_at DESC, key DESC)) AS theirs \
+            WHERE number > $2 OR total > CAST($3 AS BIGINT))";
+
+/// `$1` caller.
+const USE: &str =
+    "SELECT COUNT(*), CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM idempotency_keys WHERE caller = $1";
+
+/// `$1` most rows.
+const EXPIRE: &str = "DELETE FROM idempotency_keys WHERE (caller, key) IN (SELECT caller, key FROM idempotency_keys \
+    WHERE expires_at <= (SELECT ms FROM clock) ORDER BY expires_at LIMIT $1)";
+
+/// Most expired keys that are deleted with one answer: more than one answer adds.
+const MOST_EXPIRED: i64 = 16;
+
+/// How often a claim is tried again because the key was gone when it was read.
+const TRIES: u32 = 4;
+
+/// Keeps keys in the database, for every process that uses the same one.
+#[derive(Debug)]
+pub struct SqlIdempotency {
+    pool: SqlPool,
+    bounds: KeyBounds,
+}
+
+impl SqlIdempotency {
+    /// The keys in that database, whose tables `SqlPool::migrate` makes.
+    pub fn new(pool: SqlPool) -> Self {
+        Self { pool, bounds: KeyBounds::default() }
+    }
+
+    /// The same keys with other bounds for each caller.
+    #[must_use]
+    pub fn with_bounds(self, bounds: KeyBounds) -> Self {
+        Self { bounds, ..self }
+    }
+
+    async fn try_claim(
+        &self,
+        key: IdempotencyKey<'_>,
+        owner: &str,
+        terms: KeyTerms,
+    ) -> Result<Option<String>, sqlx::Error> {
+        let claims: Vec<String> = writing!(&self.pool, db => {
+            let query = sqlx::query_scalar(CLAIM).bind(key.caller).bind(key.key).bind(key.request).bind(owner);
+            query.bind(ms(terms.lease)).bind(ms(terms.kept)).fetch_all(db)
+        })?;
+        Ok(claims.into_iter().next())
+    }
+
+    /// Runs a statement about a claim and says whether that was still held.
+    async fn change(
+        &self,
+        statement: &'static str,
+        key: IdempotencyKey<'_>,
+        owner: &str,
+        lease: Option<Duration>,
+    ) -> Result<bool, IdempotencyError> {
+        let changed = writing!(&self.pool, db => {
+            let query = sqlx::query(statement).bind(key.caller).bind(key.key).bind(owner);
+            let query = match lease { Some(lease) => query.bind(ms(lease)), None => query };
+            query.execute(db).map_ok(|done| done.rows_affected())
+        });
+        changed.map(|rows| rows > 0).map_err(failed)
+    }
+
+    /// Deletes what is expired, and what the caller has too much of.
+    async fn tidy(&self, caller: &str) -> Result<(), sqlx::Error> {
+        writing!(&self.pool, db => sqlx::query(EXPIRE).bind(MOST_EXPIRED).execute(db).map_ok(drop))?;
+        let (keys, bytes): (i64, i64) =
+            reading!(&self.pool, db => sqlx::query_as(USE).bind(caller).fetch_one(db))?;
+        let most_keys = i64::from(self.bounds.keys);
+        let most_bytes = i64::try_from(self.bounds.bytes).unwrap_or(i64::MAX);
+        if keys <= most_keys && bytes <= most_bytes {
+            return Ok(());
+        }
+        // A tenth of the keys at a time: so it is not done for every request of a caller who has that many.
+        let (keys, bytes) = (most_keys - most_keys / 10, most_bytes - most_bytes / 10);
+        writing!(&self.pool, db => {
+            sqlx::query(TRIM).bind(caller).bind(keys).bind(bytes).execute(db).map_ok(drop)
+        })
+    }
+}
+
+#[async_trait]
+impl IdempotencyStore for SqlIdempotency {
+    async fn claim(
+        &self,
+        key: IdempotencyKey<'_>,
+        owner: &str,
+        terms: KeyTerms,
+    ) -> Result<KeyClaim, IdempotencyError> {
+        for _ in 0..TRIES {
+            if let Some(id) = self.try_claim(key, owner, terms).await.map_err(failed)? {
+                return Ok(KeyClaim::Claimed { id });
+            }
+            let row: Option<(String, Option<Vec<u8>>)> = reading!(&self.pool, db => {
+                sqlx::query_as(READ).bind(key.caller).bind(key.key).fetch_optional(db)
+            })
+            .map_err(failed)?;
+            match row {
+                Some((request, _)) if request != key.request => return Ok(KeyClaim::OtherRequest),
+                Some((_, Some(answer))) => return Ok(KeyClaim::Answered(answer)),
+                Some((_, None)) => return Ok(KeyClaim::InFlight),
+                // It has expired, or was deleted for others, since the claim.
+                None => {}
+            }
+        }
+        Ok(KeyClaim::InFlight)
+    }
+
+    async fn renew(
+        &self,
+        key: IdempotencyKey<'_>,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<bool, IdempotencyError> {
+        self.change(RENEW, key, owner, Some(lease)).await
+    }
+
+    async fn answer(
+        &self,
+        key: IdempotencyKey<'_>,
+        owner: &str,
+        answer: &[u8],
+    ) -> Result<bool, IdempotencyError> {
+        let bytes = i64::try_from(answer.len()).unwrap_or(i64::MAX);
+        let changed = writing!(&self.pool, db => {
+            let query = sqlx::query(ANSWER).bind(key.caller).bind(key.key).bind(owner);
+            query.bind(answer).bind(bytes).execute(db).map_ok(|done| done.rows_affected())
+        })
+        .map_err(failed)?;
+        // The answer is kept: what could not be deleted is deleted with the next one.
+        if let Err(error) = self.tidy(key.caller).await {
+            tracing::debug!(error = describe(&error), "old idempotency keys could not be deleted");
+        }
+        Ok(changed > 0)
+    }
+
+    async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {
+        self.change(RELEASE, key, owner, None).await?;
+        // A caller whose requests all fail leaves keys behind as well.
+        if let Err(error) = self.tidy(key.caller).await {
+            tracing::debug!(error = describe(&error), "old idempotency keys could not be deleted");
+        }
+        Ok(())
+    }
+}
+
+fn ms(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
+fn failed(error: sqlx::Error) -> IdempotencyError {
+    IdempotencyError(describe(&error))
+}

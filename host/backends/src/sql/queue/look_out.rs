@@ -1,0 +1,151 @@
+//! When the workers of this process ask the table for a job: when one may be there, and not over and over.
+//!
+//! They are woken by what this process does to the table, by what other processes announce (`announcements.rs`), and when
+//! the next job that was seen there is due: a delayed one, or one whose lease ends. One worker asks at a time; when it
+//! finds a job, another one asks.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+use tokio::time::Instant;
+
+/// The least time between two looks of which the first found nothing. A job that is due may be locked by whoever claims it.
+const LEAST_PAUSE: Duration = Duration::from_millis(20);
+
+/// Shared by the workers of a queue.
+#[derive(Debug)]
+pub(super) struct LookOut {
+    state: Mutex<State>,
+    woken: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    /// When a worker is to look.
+    next: Instant,
+    /// How often there was a reason to look at once.
+    wakes: u64,
+}
+
+/// A look at the table that is under way. Dropped half-way, it is made again at once.
+#[derive(Debug)]
+pub(super) struct Look<'a> {
+    look_out: &'a LookOut,
+    /// The wakes when it began, until it has ended.
+    wakes: Option<u64>,
+}
+
+impl LookOut {
+    /// The first look is due.
+    pub(super) fn new() -> Self {
+        Self { state: Mutex::new(State { next: Instant::now(), wakes: 0 }), woken: Notify::new() }
+    }
+
+    /// There may be a job.
+    pub(super) fn wake(&self) {
+        {
+            let mut state = self.lock();
+            state.next = Instant::now();
+            state.wakes += 1;
+        }
+        self.woken.notify_one();
+    }
+
+    /// Waits for a reason to look. One that comes before this is polled is not missed.
+    pub(super) fn woken(&self) -> Notified<'_> {
+        self.woken.notified()
+    }
+
+    /// When the next look is due.
+    pub(super) fn next(&self) -> Instant {
+        self.lock().next
+    }
+
+    /// Begins a look if one is due, or `regardless`. Without another reason the next one is due after `interval`.
+    pub(super) fn begin(&self, interval: Duration, regardless: bool) -> Option<Look<'_>> {
+        let now = Instant::now();
+        let mut state = self.lock();
+        if state.next > now && !regardless {
+            return None;
+        }
+        state.next = now + interval;
+        Some(Look { look_out: self, wakes: Some(state.wakes) })
+    }
+
+    /// Held for a few instructions, never across an await.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Look<'_> {
+    /// There was a job, and there may be more.
+    pub(super) fn found(mut self) {
+        self.wakes = None;
+        self.look_out.wake();
+    }
+
+    /// There was none; the next one is `due` after this time, as far as is known.
+    pub(super) fn found_nothing(mut self, due: Option<Duration>) {
+        let Some(wakes) = self.wakes.take() else { return };
+        let mut state = self.look_out.lock();
+        // What woke somebody meanwhile may not have been seen.
+        if state.wakes == wakes
+            && let Some(due) = due
+        {
+            state.next = state.next.min(Instant::now() + due.max(LEAST_PAUSE));
+        }
+    }
+}
+
+impl Drop for Look<'_> {
+    fn drop(&mut self) {
+        if self.wakes.is_some() {
+            self.look_out.lock().next = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use tokio::time::advance;
+
+    use super::*;
+
+    const INTERVAL: Duration = Duration::from_secs(5);
+
+    #[tokio::test(start_paused = true)]
+    async fn one_worker_looks_and_no_other_until_there_is_a_reason() {
+        let look_out = LookOut::new();
+        let look = look_out.begin(INTERVAL, false).unwrap();
+        assert!(look_out.begin(INTERVAL, false).is_none());
+        look.found_nothing(None);
+        advance(INTERVAL - Duration::from_millis(1)).await;
+        assert!(look_out.begin(INTERVAL, false).is_none());
+        assert!(look_out.begin(INTERVAL, true).is_some(), "somebody who does not wait");
+        look_out.wake();
+        assert!(look_out.woken().now_or_never().is_some());
+        look_out.begin(INTERVAL, false).unwrap().found();
+        assert!(look_out.woken().now_or_never().is_some(), "there may be more");
+        assert!(look_out.begin(INTERVAL, false).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_is_due_when_the_next_job_is_or_when_one_was_announced_meanwhile() {
+        let look_out = LookOut::new();
+        look_out.begin(INTERVAL, false).unwrap().found_nothing(Some(Duration::from_secs(2)));
+        assert_eq!(look_out.next(), Instant::now() + Duration::from_secs(2));
+        advance(Duration::from_secs(2)).await;
+        let look = look_out.begin(INTERVAL, false).unwrap();
+        look_out.wake();
+        look.found_nothing(Some(Duration::from_secs(2)));
+        assert!(look_out.begin(INTERVAL, false).is_some(), "it may have come after the look");
+        drop(look_out.begin(INTERVAL, false));
+        let failed = look_out.begin(INTERVAL, true);
+        drop(failed);
+        assert!(look_out.begin(INTERVAL, false).is_some(), "a look that failed is made again");
+    }
+}

@@ -1,0 +1,132 @@
+//! Removing what has ended from the database: jobs (`jobs.rs`), runs (`runs.rs`) and the audit trail of tool versions
+//! (`tool_audit.rs`), under a lock that is a row (`lock.rs`).
+//!
+//! Each finds what has ended along an index, in steps, and removes a step in one transaction.
+
+mod ids;
+mod jobs;
+mod lock;
+mod runs;
+mod tool_audit;
+
+use std::time::{Duration, SystemTime};
+
+use agent_core::ports::{EndedPage, RetainedKind, Retention, RetentionError, SweepTime};
+use async_trait::async_trait;
+
+use super::error::describe;
+use super::{SqlPool, from_ms, reading};
+
+/// Things of one kind in the database.
+#[derive(Debug)]
+pub struct SqlRetention {
+    pool: SqlPool,
+    kind: RetainedKind,
+}
+
+impl SqlRetention {
+    /// What the database has of that kind. Its tables are made by `SqlPool::migrate`.
+    pub fn new(pool: SqlPool, kind: RetainedKind) -> Self {
+        Self { pool, kind }
+    }
+}
+
+#[async_trait]
+impl Retention for SqlRetention {
+    fn kind(&self) -> RetainedKind {
+        self.kind
+    }
+
+    async fn now(&self) -> Result<SystemTime, RetentionError> {
+        let now: i64 = reading!(&self.pool, db => sqlx::query_scalar("SELECT ms FROM clock").fetch_one(db))
+            .map_err(failed)?;
+        Ok(from_ms(now))
+    }
+
+    async fn begin_sweep(
+        &self,
+        sweeper: &str,
+        lease: Duration,
+        time: SweepTime,
+    ) -> Result<bool, RetentionError> {
+        lock::begin(&self.pool, self.kind, sweeper, lease, time).await.map_err(failed)
+    }
+
+    async fn renew_sweep(&self, sweeper: &str, lease: Duration) -> Result<bool, RetentionError> {
+        lock::renew(&self.pool, self.kind, sweeper, lease).await.map_err(failed)
+    }
+
+    async fn end_sweep(&self, sweeper: &str, next: Duration) -> Result<(), RetentionError> {
+        lock::end(&self.pool, self.kind, sweeper, next).await.map_err(failed)
+    }
+
+    async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError> {
+        let others = i64::try_from(count.saturating_sub(1)).unwrap_or(i64::MAX);
+        let ended = match self.kind {
+            RetainedKind::Jobs => jobs::nth_newest(&self.pool, others).await,
+            RetainedKind::Runs => runs::nth_newest(&self.pool, others).await,
+            RetainedKind::ToolAudit => tool_audit::nth_newest(&self.pool, others).await,
+        };
+        Ok(ended.map_err(failed)?.map(from_ms))
+    }
+
+    async fn ended_before(
+        &self,
+        before: SystemTime,
+        from: Option<&str>,
+        most: u32,
+    ) -> Result<EndedPage, RetentionError> {
+        let page = match self.kind {
+            RetainedKind::Jobs => jobs::ended_before(&self.pool, before, from, most).await,
+            RetainedKind::Runs => runs::ended_before(&self.pool, before, from, most).await,
+            RetainedKind::ToolAudit => tool_audit::written_before(&self.pool, before, from, most).await,
+        };
+        page.map_err(failed)
+    }
+
+    async fn ended_of(
+        &self,
+        user_id: &str,
+        from: Option<&str>,
+        most: u32,
+    ) -> Result<EndedPage, RetentionError> {
+        let page = match self.kind {
+            RetainedKind::Jobs => jobs::ended_of(&self.pool, user_id, from, most).await,
+            RetainedKind::Runs => runs::ended_of(&self.pool, user_id, from).await,
+            // Who approved which tool is not about what somebody asked.
+            RetainedKind::ToolAudit => Ok(EndedPage::default()),
+        };
+        page.map_err(failed)
+    }
+
+    async fn remove(&self, ids: &[String]) -> Result<u64, RetentionError> {
+        let removed = match self.kind {
+            RetainedKind::Jobs => jobs::remove(&self.pool, ids).await,
+            RetainedKind::Runs => runs::remove(&self.pool, ids).await,
+            RetainedKind::ToolAudit => tool_audit::remove(&self.pool, ids).await,
+        };
+        removed.map_err(failed)
+    }
+
+    async fn oldest(&self) -> Result<Option<SystemTime>, RetentionError> {
+        let ended = match self.kind {
+            RetainedKind::Jobs => jobs::oldest(&self.pool).await,
+            RetainedKind::Runs => runs::oldest(&self.pool).await,
+            RetainedKind::ToolAudit => tool_audit::oldest(&self.pool).await,
+        };
+        Ok(ended.map_err(failed)?.map(from_ms))
+    }
+
+    async fn give_back_room(&self) -> Result<bool, RetentionError> {
+        match &self.pool {
+            // Its autovacuum has freed rows used again.
+            SqlPool::Postgres(_) => Ok(false),
+            SqlPool::Sqlite(pools) => pools.give_back_room().await.map_err(failed),
+        }
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
+fn failed(error: sqlx::Error) -> RetentionError {
+    RetentionError(describe(&error))
+}

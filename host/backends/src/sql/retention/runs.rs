@@ -1,0 +1,124 @@
+//! Runs that have ended, which are those that have a record: the record, the journal, and what the run's tools were answered
+//! over HTTP.
+//!
+//! Ids of runs do not grow with time everywhere (those of jobs on Redis are digests), so the way goes along the index of when
+//! runs ended.
+
+use std::time::SystemTime;
+
+use agent_core::ports::{EndedItem, EndedPage};
+use futures::TryFutureExt as _;
+
+use super::ids::{as_json, of_dialect, with_ids};
+use crate::sql::text_columns::{escape, unescape};
+use crate::sql::transaction::{SqlTransaction, in_transaction};
+use crate::sql::{SqlPool, answer, reading, to_ms, writing};
+
+/// How many records are looked through for one page of a user's.
+const LOOKED_THROUGH: usize = 10_000;
+
+/// `$1` ended before, `$2` and `$3` end and id of the last one of the page before, `$4` most rows.
+const ENDED_BEFORE: &str = "\
+    SELECT run_id, job_id, finished_at FROM run_records \
+    WHERE finished_at < $1 AND finished_at >= $2 AND (finished_at > $2 OR run_id > $3) \
+    ORDER BY finished_at, run_id LIMIT $4";
+
+/// `$1` after which id, `$2` user, `$3` most rows. A run whose owner lives has not ended: its record is a heartbeat of the
+/// last minute.
+const OWNERS: &str = "\
+    SELECT run_id, COALESCE(user_id = $2 AND NOT (outcome LIKE '{\"outcome\":\"running\"%' \
+        AND finished_at > (SELECT ms FROM clock) - 60000), FALSE), job_id \
+    FROM run_records WHERE run_id > $1 ORDER BY run_id LIMIT $3";
+
+/// `$1` how many are newer.
+const NTH_NEWEST: &str = "SELECT finished_at FROM run_records ORDER BY finished_at DESC LIMIT 1 OFFSET $1";
+
+/// Those of runs that have ended only.
+const REMOVE_EVENTS: [&str; 2] =
+    with_ids!("DELETE FROM run_events WHERE run_id IN (SELECT run_id FROM run_records WHERE run_id IN", ")");
+
+const REMOVE_RECORDS: [&str; 2] = with_ids!("DELETE FROM run_records WHERE run_id IN", "");
+
+const RECORDED: [&str; 2] = with_ids!("SELECT DISTINCT run_id FROM http_recordings WHERE run_id IN", "");
+
+const OLDEST: &str = "SELECT finished_at FROM run_records ORDER BY finished_at LIMIT 1";
+
+/// A place between two ids is `<end in ms>:<id>`.
+pub(super) async fn ended_before(
+    pool: &SqlPool,
+    before: SystemTime,
+    from: Option<&str>,
+    most: u32,
+) -> Result<EndedPage, sqlx::Error> {
+    let (end, id) = from.and_then(|from| from.split_once(':')).unwrap_or_default();
+    let end = end.parse().unwrap_or(i64::MIN);
+    let rows: Vec<(String, Option<String>, i64)> = reading!(pool, db => {
+        let query = sqlx::query_as(ENDED_BEFORE).bind(to_ms(before)).bind(end).bind(escape(id));
+        query.bind(i64::from(most)).fetch_all(db)
+    })?;
+    let rows: Vec<_> =
+        rows.into_iter().map(|(id, job, end)| (unescape(id), job.map(unescape), end)).collect();
+    let is_full = rows.len() >= most as usize;
+    let next = rows.last().filter(|_| is_full).map(|(id, _, end)| format!("{end}:{id}"));
+    let items = rows.into_iter().map(|(id, job_id, _)| EndedItem { id, job_id }).collect();
+    Ok(EndedPage { items, next })
+}
+
+/// Erasing a user is rare, and an index for it would cost every run something: all records are looked through.
+pub(super) async fn ended_of(
+    pool: &SqlPool,
+    user_id: &str,
+    from: Option<&str>,
+) -> Result<EndedPage, sqlx::Error> {
+    let most = i64::try_from(LOOKED_THROUGH).unwrap_or(i64::MAX);
+    let rows: Vec<(String, bool, Option<String>)> = reading!(pool, db => {
+        let query = sqlx::query_as(OWNERS).bind(escape(from.unwrap_or_default())).bind(escape(user_id));
+        query.bind(most).fetch_all(db)
+    })?;
+    let is_full = rows.len() >= LOOKED_THROUGH;
+    let next = rows.last().filter(|_| is_full).map(|(id, ..)| unescape(id.clone()));
+    let theirs = rows.into_iter().filter(|(_, is_theirs, _)| *is_theirs);
+    let item = |(id, _, job_id): (String, bool, Option<String>)| EndedItem {
+        id: unescape(id),
+        job_id: job_id.map(unescape),
+    };
+    Ok(EndedPage { items: theirs.map(item).collect(), next })
+}
+
+/// First the recordings, which are large, run by run; then all else in one transaction: a step that broke off is made again,
+/// because the records are still there.
+pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> Result<u64, sqlx::Error> {
+    let ids = as_json(ids.iter().map(|id| escape(id)));
+    remove_recordings(pool, &ids).await?;
+    answer(Box::pin(async {
+        let mut transaction = SqlTransaction::begin(pool).await?;
+        in_transaction!(transaction, db => {
+            sqlx::query(of_dialect(pool, REMOVE_EVENTS)).bind(&ids).execute(db).map_ok(drop)
+        })?;
+        let removed = in_transaction!(transaction, db => {
+            let query = sqlx::query(of_dialect(pool, REMOVE_RECORDS)).bind(&ids);
+            query.execute(db).map_ok(|done| done.rows_affected())
+        })?;
+        transaction.commit().await.map(|()| removed)
+    }))
+    .await
+}
+
+async fn remove_recordings(pool: &SqlPool, ids: &str) -> Result<(), sqlx::Error> {
+    let recorded = of_dialect(pool, RECORDED);
+    let recorded: Vec<String> = reading!(pool, db => sqlx::query_scalar(recorded).bind(ids).fetch_all(db))?;
+    for id in recorded {
+        writing!(pool, db => {
+            sqlx::query("DELETE FROM http_recordings WHERE run_id = $1").bind(&id).execute(db).map_ok(drop)
+        })?;
+    }
+    Ok(())
+}
+
+pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> Result<Option<i64>, sqlx::Error> {
+    reading!(pool, db => sqlx::query_scalar(NTH_NEWEST).bind(newer).fetch_optional(db))
+}
+
+pub(super) async fn oldest(pool: &SqlPool) -> Result<Option<i64>, sqlx::Error> {
+    reading!(pool, db => sqlx::query_scalar(OLDEST).fetch_optional(db))
+}

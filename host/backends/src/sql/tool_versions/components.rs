@@ -1,0 +1,134 @@
+//! The bytes of components.
+//!
+//! Bytes are a blob of chunks, each of which is written in a transaction of its own. Nobody sees a blob until the row of
+//! the component names it, which is one statement: a component is there as a whole or not at all. Two who keep the same
+//! component at once write a blob each, and the second removes its own. What was left half-written is removed by
+//! `prune.rs`.
+
+use agent_core::ports::VersionsError;
+use agent_core::ports::tool_versions::{KeptComponent, MOST_COMPONENT_BYTES};
+use futures::TryFutureExt as _;
+use uuid::Uuid;
+
+use super::failure::{failed, in_transfer_time};
+use super::statements;
+use crate::sql::text_columns::escape;
+use crate::sql::{SqlPool, reading, writing};
+
+/// How much is written at once: SQLite's one writer is held for some milliseconds.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Keeps a component, or replaces the signature of one that is there.
+pub(super) async fn keep(
+    pool: &SqlPool,
+    digest: &str,
+    component: &KeptComponent,
+) -> Result<(), VersionsError> {
+    let digest = &*escape(digest);
+    in_transfer_time(async {
+        if keep_again(pool, digest, component).await.map_err(failed)? {
+            return Ok(());
+        }
+        let blob = Uuid::now_v7().simple().to_string();
+        let kept = keep_as(pool, &blob, digest, component).await;
+        let is_unused = match &kept {
+            Ok(used) => *used != blob,
+            // Of a database that is gone nothing else is asked.
+            Err(error) => matches!(error, sqlx::Error::Database(_)),
+        };
+        if is_unused && let Err(error) = remove_blob(pool, &blob).await {
+            // It counts as half-written, and is removed later.
+            tracing::debug!(error = %failed(error), "a component's bytes are not removed yet");
+        }
+        kept.map(drop).map_err(failed)
+    })
+    .await
+}
+
+async fn keep_again(pool: &SqlPool, digest: &str, component: &KeptComponent) -> Result<bool, sqlx::Error> {
+    let rows = writing!(pool, db => {
+        let query = sqlx::query(statements::KEEP_AGAIN).bind(digest).bind(component.signature.as_deref());
+        query.execute(db).map_ok(|done| done.rows_affected())
+    })?;
+    Ok(rows > 0)
+}
+
+/// Writes the bytes as a blob of that id, and has the component consist of it. Answers the id of the blob that it
+/// consists of now.
+async fn keep_as(
+    pool: &SqlPool,
+    blob: &str,
+    digest: &str,
+    component: &KeptComponent,
+) -> Result<String, sqlx::Error> {
+    writing!(pool, db => sqlx::query(statements::BEGIN_BLOB).bind(blob).execute(db).map_ok(drop))?;
+    for (number, chunk) in (0_i64..).zip(component.bytes.chunks(CHUNK_BYTES)) {
+        writing!(pool, db => {
+            let query = sqlx::query(statements::INSERT_CHUNK).bind(blob).bind(number);
+            query.bind(chunk).execute(db).map_ok(drop)
+        })?;
+    }
+    let bytes = i64::try_from(component.bytes.len()).unwrap_or(i64::MAX);
+    writing!(pool, db => {
+        let query = sqlx::query_scalar(statements::INSERT_COMPONENT).bind(digest).bind(blob).bind(bytes);
+        query.bind(component.signature.as_deref()).fetch_one(db)
+    })
+}
+
+/// Removes a blob, unless a component consists of it.
+pub(super) async fn remove_blob(pool: &SqlPool, id: &str) -> Result<(), sqlx::Error> {
+    writing!(pool, db => sqlx::query(statements::REMOVE_BLOB).bind(id).execute(db).map_ok(drop))
+}
+
+#[derive(sqlx::FromRow)]
+struct ComponentRow {
+    blob: String,
+    bytes: i64,
+    signature: Option<Vec<u8>>,
+}
+
+/// What is kept under a digest.
+pub(super) async fn find(pool: &SqlPool, digest: &str) -> Result<Option<KeptComponent>, VersionsError> {
+    in_transfer_time(async {
+        let mut read = None;
+        loop {
+            let Some(row) = find_row(pool, digest).await? else { return Ok(None) };
+            if read.as_ref() == Some(&row.blob) {
+                let problem = format!("some of its {} bytes are missing", row.bytes);
+                return Err(VersionsError::Unreadable { name: digest.to_owned(), problem });
+            }
+            if let Some(bytes) = read_blob(pool, &row).await? {
+                let signature = row.signature.map(Into::into);
+                return Ok(Some(KeptComponent { bytes: bytes.into(), signature }));
+            }
+            // It was removed meanwhile, and perhaps kept anew; or it is damaged if it is still there.
+            read = Some(row.blob);
+        }
+    })
+    .await
+}
+
+async fn find_row(pool: &SqlPool, digest: &str) -> Result<Option<ComponentRow>, VersionsError> {
+    reading!(pool, db => sqlx::query_as(statements::COMPONENT).bind(escape(digest)).fetch_optional(db))
+        .map_err(failed)
+}
+
+/// The bytes, if all of them are there.
+async fn read_blob(pool: &SqlPool, row: &ComponentRow) -> Result<Option<Vec<u8>>, VersionsError> {
+    let size = usize::try_from(row.bytes).ok().filter(|size| *size <= MOST_COMPONENT_BYTES);
+    let Some(size) = size else { return Ok(None) };
+    let mut bytes = Vec::with_capacity(size);
+    for number in 0_i64.. {
+        if bytes.len() == size {
+            break;
+        }
+        let chunk: Option<Vec<u8>> = reading!(pool, db => {
+            sqlx::query_scalar(statements::CHUNK).bind(&row.blob).bind(number).fetch_optional(db)
+        })
+        .map_err(failed)?;
+        let fits = |chunk: &Vec<u8>| !chunk.is_empty() && bytes.len() + chunk.len() <= size;
+        let Some(chunk) = chunk.filter(fits) else { return Ok(None) };
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(Some(bytes))
+}

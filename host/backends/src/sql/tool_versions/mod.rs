@@ -1,0 +1,86 @@
+//! The versions of components, in the database: what every replica agrees on.
+//!
+//! A record is written by compare-and-swap in one transaction, with the digests that it names (`tool_record_digests`) and
+//! its audit line. The transaction raises the one row of `tool_revision` and holds it until it is committed, so that who
+//! reads a revision sees every write up to it, and that records are written one after another. What is kept of a
+//! component is removed under the same row (`prune.rs`): no record that names it appears meanwhile.
+//!
+//! Bytes of components are written and read in chunks (`components.rs`), so that nobody waits long for the one writer of
+//! SQLite, and neither side has a component in memory twice.
+
+mod components;
+mod counts;
+mod failure;
+mod prune;
+mod records;
+mod statements;
+
+use std::time::Duration;
+
+use agent_core::ports::tool_versions::stored::{check_component, check_trial};
+use agent_core::ports::tool_versions::{KeptComponent, Records, ToolVersions, Versioned, VersionsError};
+use agent_core::words::{AuditLine, ComponentRecord, TrialCounts};
+use async_trait::async_trait;
+
+use super::SqlPool;
+
+/// Keeps versions in the database, shared by every process that uses the same one.
+#[derive(Debug)]
+pub struct SqlToolVersions {
+    pool: SqlPool,
+}
+
+impl SqlToolVersions {
+    /// The store in that database, whose tables `SqlPool::migrate` makes.
+    pub fn new(pool: SqlPool) -> Self {
+        Self { pool }
+    }
+}
+
+#[async_trait]
+impl ToolVersions for SqlToolVersions {
+    async fn revision(&self) -> Result<u64, VersionsError> {
+        records::revision(&self.pool).await
+    }
+
+    async fn records(&self) -> Result<Records, VersionsError> {
+        records::all(&self.pool).await
+    }
+
+    async fn record(&self, name: &str) -> Result<Option<Versioned>, VersionsError> {
+        records::find(&self.pool, name).await
+    }
+
+    async fn write(
+        &self,
+        name: &str,
+        expected: u64,
+        record: &ComponentRecord,
+        audit: &AuditLine,
+    ) -> Result<u64, VersionsError> {
+        let write = records::RecordWrite::new(name, expected, record, audit)?;
+        write.commit(&self.pool).await
+    }
+
+    async fn keep(&self, digest: &str, component: &KeptComponent) -> Result<(), VersionsError> {
+        check_component(digest, component)?;
+        components::keep(&self.pool, digest, component).await
+    }
+
+    async fn component(&self, digest: &str) -> Result<Option<KeptComponent>, VersionsError> {
+        components::find(&self.pool, digest).await
+    }
+
+    async fn prune(&self, grace: Duration) -> Result<u64, VersionsError> {
+        prune::prune(&self.pool, grace).await
+    }
+
+    async fn add_counts(&self, trial: &str, counts: &TrialCounts) -> Result<TrialCounts, VersionsError> {
+        check_trial(trial)?;
+        counts::add(&self.pool, trial, counts).await
+    }
+
+    async fn audit(&self, name: &str, most: u32) -> Result<Vec<AuditLine>, VersionsError> {
+        records::audit(&self.pool, name, most).await
+    }
+}

@@ -1,0 +1,166 @@
+//! The outbox of webhooks in the database. A claim is one statement; in PostgreSQL it passes the rows that others claim at
+//! this moment.
+
+use std::time::Duration;
+
+use agent_core::ports::webhooks::{KEPT, NewWebhook};
+use agent_core::ports::{WebhookError, WebhookOutbox};
+use agent_core::words::{Webhook, WebhookAttempt, WebhookState};
+use async_trait::async_trait;
+use futures::TryFutureExt as _;
+
+use super::error::describe;
+use super::text_columns::{escape, unescape};
+use super::{SqlPool, from_ms, reading, writing};
+
+/// `$1` job, `$2` user, `$3` url.
+const PUT: &str = "INSERT INTO webhooks (job_id, user_id, url, state, due_at, created_at) \
+    SELECT $1, $2, $3, 'waiting', ms, ms FROM clock WHERE TRUE ON CONFLICT DO NOTHING";
+
+/// `$1` owner, `$2` ms of the lease, `$3` most rows.
+macro_rules! claim {
+    ($lock:literal) => {
+        concat!(
+            "UPDATE webhooks SET owner = $1, due_at = (SELECT ms FROM clock) + $2 WHERE job_id IN (\
+             SELECT job_id FROM webhooks WHERE due_at <= (SELECT ms FROM clock) ORDER BY due_at LIMIT $3 ",
+            $lock,
+            ") RETURNING job_id, user_id, url, state, tries, attempts, created_at"
+        )
+    };
+}
+
+const CLAIM_IN_SQLITE: &str = claim!("");
+const CLAIM_IN_POSTGRES: &str = claim!("FOR UPDATE SKIP LOCKED");
+
+/// `$1` job, `$2` owner, `$3` state, `$4` tries, `$5` attempts, `$6` ms until it is due, or null.
+const SETTLE: &str = "UPDATE webhooks SET state = $3, tries = $4, attempts = $5, owner = NULL, \
+    due_at = (SELECT ms FROM clock) + $6 WHERE job_id = $1 AND owner = $2";
+
+/// `$1` job.
+const READ: &str =
+    "SELECT job_id, user_id, url, state, tries, attempts, created_at FROM webhooks WHERE job_id = $1";
+
+/// `$1` job.
+const REPLAY: &str = "UPDATE webhooks SET state = 'pending', tries = 0, due_at = (SELECT ms FROM clock) \
+    WHERE job_id = $1 AND state IN ('delivered', 'failed')";
+
+/// `$1` ms. What is still to be delivered stays.
+const EXPIRE: &str = "DELETE FROM webhooks WHERE job_id IN (SELECT job_id FROM webhooks \
+    WHERE created_at < (SELECT ms FROM clock) - $1 AND due_at IS NULL ORDER BY created_at LIMIT 16)";
+
+/// Keeps webhooks in the database.
+#[derive(Debug)]
+pub struct SqlWebhooks {
+    pool: SqlPool,
+}
+
+#[derive(Debug, sqlx::FromRow)]
+struct Row {
+    job_id: String,
+    user_id: String,
+    url: String,
+    state: String,
+    tries: i64,
+    attempts: String,
+    created_at: i64,
+}
+
+impl SqlWebhooks {
+    /// The outbox in that database, whose tables `SqlPool::migrate` makes.
+    pub fn new(pool: SqlPool) -> Self {
+        Self { pool }
+    }
+}
+
+#[async_trait]
+impl WebhookOutbox for SqlWebhooks {
+    async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError> {
+        writing!(&self.pool, db => {
+            let query = sqlx::query(PUT).bind(escape(webhook.job_id)).bind(escape(webhook.user_id));
+            query.bind(escape(webhook.url)).execute(db).map_ok(drop)
+        })
+        .map_err(failed)?;
+        // With every new one, up to 16 old ones go.
+        let expired = writing!(&self.pool, db => sqlx::query(EXPIRE).bind(ms(KEPT)).execute(db).map_ok(drop));
+        if let Err(error) = expired {
+            tracing::debug!(error = describe(&error), "old webhooks could not be deleted");
+        }
+        Ok(())
+    }
+
+    async fn claim_due(&self, owner: &str, lease: Duration, most: u32) -> Result<Vec<Webhook>, WebhookError> {
+        let claim = match self.pool {
+            SqlPool::Postgres(_) => CLAIM_IN_POSTGRES,
+            SqlPool::Sqlite(_) => CLAIM_IN_SQLITE,
+        };
+        let rows: Vec<Row> = writing!(&self.pool, db => {
+            sqlx::query_as(claim).bind(owner).bind(ms(lease)).bind(i64::from(most)).fetch_all(db)
+        })
+        .map_err(failed)?;
+        rows.into_iter().map(Row::into_webhook).collect()
+    }
+
+    async fn settle(
+        &self,
+        owner: &str,
+        webhook: &Webhook,
+        next: Option<Duration>,
+    ) -> Result<bool, WebhookError> {
+        let attempts =
+            serde_json::to_string(&webhook.attempts).map_err(|error| WebhookError(error.to_string()))?;
+        let changed = writing!(&self.pool, db => {
+            sqlx::query(SETTLE)
+                .bind(escape(&webhook.job_id))
+                .bind(owner)
+                .bind(webhook.state.as_str())
+                .bind(i64::from(webhook.tries))
+                .bind(escape(&attempts))
+                .bind(next.map(ms))
+                .execute(db)
+                .map_ok(|done| done.rows_affected())
+        })
+        .map_err(failed)?;
+        Ok(changed > 0)
+    }
+
+    async fn read(&self, job_id: &str) -> Result<Option<Webhook>, WebhookError> {
+        let row: Option<Row> =
+            reading!(&self.pool, db => sqlx::query_as(READ).bind(escape(job_id)).fetch_optional(db))
+                .map_err(failed)?;
+        row.map(Row::into_webhook).transpose()
+    }
+
+    async fn replay(&self, job_id: &str) -> Result<bool, WebhookError> {
+        let changed = writing!(&self.pool, db => {
+            sqlx::query(REPLAY).bind(escape(job_id)).execute(db).map_ok(|done| done.rows_affected())
+        })
+        .map_err(failed)?;
+        Ok(changed > 0)
+    }
+}
+
+impl Row {
+    fn into_webhook(self) -> Result<Webhook, WebhookError> {
+        let unreadable = || WebhookError("a webhook cannot be read by this program".into());
+        let attempts: Vec<WebhookAttempt> =
+            serde_json::from_str(&unescape(self.attempts)).map_err(|_error| unreadable())?;
+        Ok(Webhook {
+            job_id: unescape(self.job_id),
+            user_id: unescape(self.user_id),
+            url: unescape(self.url),
+            state: WebhookState::parse(&self.state).ok_or_else(unreadable)?,
+            tries: u32::try_from(self.tries).unwrap_or(u32::MAX),
+            created_at: from_ms(self.created_at),
+            attempts,
+        })
+    }
+}
+
+fn ms(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
+fn failed(error: sqlx::Error) -> WebhookError {
+    WebhookError(describe(&error))
+}

@@ -1,0 +1,250 @@
+//! The queue on Redis: how many commands a job takes, what they search, what becomes of one that is sent twice, and what
+//! BullMQ's stream of events tells those who wait.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::ports::{AttemptEnd, ChangedJobs, Claim, Epoch, JobQueue as _, QueueError, Renewal};
+use agent_core::words::JobStatus;
+use backends::bullmq::BullQueue;
+use redis::aio::MultiplexedConnection;
+use test_servers::{PATIENCE, Proxy, Redis, Task, eventually};
+
+use crate::bullmq::{LEASE, completed, connect, data, official, start, status};
+
+/// Commands that search a list from one end to the other.
+const SEARCHES: [&str; 3] = ["LPOS", "LRANGE", "LREM"];
+
+/// Redis, and the queue behind a proxy. The scripts are loaded: no answer is needed for that any more.
+async fn start_behind_a_proxy() -> (Redis, Proxy, Arc<BullQueue>) {
+    let server = Redis::start().await;
+    let proxy = Proxy::before(server.address()).await;
+    let queue = BullQueue::open_with_lease(&format!("redis://{}", proxy.address()), LEASE).unwrap();
+    queue.add(&data("q")).await.unwrap();
+    let first = claim(&queue).await;
+    assert_eq!(queue.finish_and_claim(&first, &completed("1"), "worker").await.unwrap(), None);
+    (server, proxy, Arc::new(queue))
+}
+
+async fn length(redis: &mut MultiplexedConnection, list: &str) -> u64 {
+    redis::cmd("LLEN").arg(format!("bull:agent-tasks:{list}")).query_async(redis).await.unwrap()
+}
+
+async fn claim(queue: &BullQueue) -> Claim {
+    queue.claim("worker", Duration::ZERO).await.unwrap().expect("a job to take")
+}
+
+#[tokio::test]
+async fn a_job_takes_three_commands_and_two_when_it_follows_another() {
+    let (server, queue) = start().await;
+    // The first one loads the scripts.
+    queue.add(&data("q")).await.unwrap();
+    let first = claim(&queue).await;
+    queue.finish(&first, &completed("1")).await.unwrap();
+
+    let mut monitor = server.monitor().await;
+    for _ in 0..3 {
+        queue.add(&data("q")).await.unwrap();
+    }
+    assert_eq!(monitor.commands().await.of_clients, ["EVALSHA"; 3]);
+    let mut claimed = claim(&queue).await;
+    let mut tokens = vec![claimed.token.clone()];
+    for _ in 0..2 {
+        let next = queue.finish_and_claim(&claimed, &completed("1"), "worker").await.unwrap();
+        claimed = next.expect("a job that follows");
+        assert_eq!((claimed.epoch, claimed.attempts_made), (Epoch(1), 0));
+        assert_eq!(claimed.data, Ok(data("q")));
+        tokens.push(claimed.token.clone());
+    }
+    assert_eq!(queue.finish_and_claim(&claimed, &completed("1"), "worker").await.unwrap(), None);
+    assert_eq!(monitor.commands().await.of_clients, ["EVALSHA"; 4]);
+    tokens.sort();
+    tokens.dedup();
+    assert_eq!(tokens.len(), 3, "each claim has a token of its own");
+}
+
+#[tokio::test]
+async fn a_job_that_was_claimed_with_the_end_of_another_is_leased_like_any_other() {
+    let (server, queue) = start().await;
+    let peer = BullQueue::open_with_lease(&server.url(), LEASE).unwrap();
+    let ids = [queue.add(&data("1")).await.unwrap(), queue.add(&data("2")).await.unwrap()];
+    let first = claim(&queue).await;
+    let second = queue.finish_and_claim(&first, &completed("1"), "worker").await.unwrap().unwrap();
+    assert_eq!((&first.job_id, &second.job_id), (&ids[0], &ids[1]));
+    assert_eq!(queue.renew(&second).await, Ok(Renewal::Held));
+    assert_eq!(queue.renew(&first).await, Ok(Renewal::Lost));
+    // Its lease runs out like any other.
+    let again = peer.claim("peer", PATIENCE).await.unwrap().expect("the lease ran out");
+    assert_eq!((&again.job_id, again.epoch), (&second.job_id, Epoch(2)));
+    let lost = queue.finish(&second, &completed("1")).await.unwrap_err();
+    assert_eq!(lost, QueueError::LeaseLost { job_id: second.job_id.clone() });
+    // A job that failed for good makes room as well, and one that is tried again does not.
+    queue.add(&data("3")).await.unwrap();
+    let no = |retry| AttemptEnd::Failed { error: "no".into(), retry };
+    let third = peer.finish_and_claim(&again, &no(false), "peer").await.unwrap().unwrap();
+    queue.add(&data("4")).await.unwrap();
+    assert_eq!(peer.finish_and_claim(&third, &no(true), "peer").await.unwrap(), None);
+    assert_eq!(status(&queue, &third.job_id).await, JobStatus::Delayed);
+}
+
+#[tokio::test]
+async fn reading_and_waiting_for_a_job_searches_nothing() {
+    let (server, queue) = start().await;
+    let mut ids = Vec::new();
+    for _ in 0..10 {
+        ids.push(queue.add(&data("q")).await.unwrap());
+    }
+    let claimed = claim(&queue).await;
+    let mut monitor = server.monitor().await;
+    for id in &ids {
+        let expected = if *id == claimed.job_id { JobStatus::Active } else { JobStatus::Waiting };
+        assert_eq!(status(&queue, id).await, expected);
+    }
+    let commands = monitor.commands().await;
+    assert!(!commands.of_scripts.iter().any(|name| SEARCHES.contains(&name.as_str())), "{commands:?}");
+}
+
+#[tokio::test]
+async fn one_process_at_a_time_looks_for_stalled_jobs() {
+    let (server, queue) = start().await;
+    let peer = BullQueue::open_with_lease(&server.url(), LEASE).unwrap();
+    let mut redis = connect(&server).await;
+    let election = "agent-host:agent-tasks:checked";
+    // Somebody else looks for them at the moment.
+    let _: () = redis::cmd("SET").arg(election).arg(1).query_async(&mut redis).await.unwrap();
+    queue.add(&data("q")).await.unwrap();
+    let mut monitor = server.monitor().await;
+    claim(&queue).await;
+    let commands = monitor.commands().await;
+    assert!(!commands.of_scripts.iter().any(|name| SEARCHES.contains(&name.as_str())), "{commands:?}");
+    let _: () = redis::cmd("DEL").arg(election).query_async(&mut redis).await.unwrap();
+    assert_eq!(peer.claim("peer", Duration::ZERO).await.unwrap(), None);
+    let commands = monitor.commands().await;
+    let scans = commands.of_scripts.iter().filter(|name| *name == "LRANGE").count();
+    assert_eq!(scans, 1, "{commands:?}");
+    let left: i64 = redis::cmd("PTTL").arg(election).query_async(&mut redis).await.unwrap();
+    assert!(left <= 900, "it is given up soon: {left}");
+}
+
+/// Its answer was lost with the connection, so it is sent once more.
+#[tokio::test]
+async fn a_job_whose_addition_is_sent_twice_is_added_once() {
+    let (server, mut proxy, queue) = start_behind_a_proxy().await;
+    let mut redis = connect(&server).await;
+    queue.add(&data("first")).await.unwrap();
+    proxy.stall_answers();
+    let adding = Task::begin({
+        let queue = queue.clone();
+        async move { queue.add(&data("second")).await }
+    });
+    eventually("Redis to have it", async || (length(&mut redis.clone(), "wait").await == 2).then_some(()))
+        .await;
+    proxy.reset().await;
+    assert_eq!(adding.ended().await.unwrap(), "3");
+    assert_eq!(length(&mut redis, "wait").await, 2);
+}
+
+#[tokio::test]
+async fn a_claim_that_is_sent_twice_leases_one_job() {
+    let (server, mut proxy, queue) = start_behind_a_proxy().await;
+    let mut redis = connect(&server).await;
+    let ids = [queue.add(&data("first")).await.unwrap(), queue.add(&data("second")).await.unwrap()];
+    proxy.stall_answers();
+    let claiming = Task::begin({
+        let queue = queue.clone();
+        async move { claim(&queue).await }
+    });
+    eventually("Redis to have leased it", async || {
+        (length(&mut redis.clone(), "active").await == 1).then_some(())
+    })
+    .await;
+    proxy.reset().await;
+    let claimed = claiming.ended().await;
+    assert_eq!((&claimed.job_id, claimed.epoch), (&ids[0], Epoch(1)));
+    assert_eq!(length(&mut redis, "active").await, 1);
+    queue.finish(&claimed, &completed("1")).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_end_that_is_sent_twice_ends_one_job_and_claims_one() {
+    let (server, mut proxy, queue) = start_behind_a_proxy().await;
+    let mut redis = connect(&server).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(queue.add(&data("q")).await.unwrap());
+    }
+    let first = claim(&queue).await;
+    proxy.stall_answers();
+    let ending = Task::begin({
+        let (queue, first) = (queue.clone(), first.clone());
+        async move { queue.finish_and_claim(&first, &completed("1"), "worker").await }
+    });
+    eventually("Redis to have ended it", async || {
+        (length(&mut redis.clone(), "wait").await == 1).then_some(())
+    })
+    .await;
+    proxy.reset().await;
+    let second = ending.ended().await.unwrap().expect("the job that was claimed the first time");
+    assert_eq!((&second.job_id, second.epoch), (&ids[1], Epoch(1)));
+    // Sent by a worker that had no answer in time, it is the same end as well.
+    let again = queue.finish_and_claim(&first, &completed("1"), "worker").await.unwrap();
+    assert_eq!(again.map(|claim| claim.token), Some(second.token.clone()));
+    assert_eq!((length(&mut redis, "wait").await, length(&mut redis, "active").await), (1, 1));
+    assert_eq!(status(&queue, &first.job_id).await, JobStatus::Completed);
+    let other = queue.finish(&first, &completed("2")).await.unwrap_err();
+    assert_eq!(other, QueueError::LeaseLost { job_id: first.job_id.clone() });
+    queue.finish(&second, &AttemptEnd::HANDED_BACK).await.unwrap();
+    queue.finish(&second, &AttemptEnd::HANDED_BACK).await.unwrap();
+    assert_eq!(length(&mut redis, "wait").await, 2);
+}
+
+#[tokio::test]
+async fn ids_go_on_when_the_queue_was_obliterated() {
+    let (server, queue) = start().await;
+    let before = [queue.add(&data("q")).await.unwrap(), queue.add(&data("q")).await.unwrap()];
+    assert_eq!(before, ["1", "2"]);
+    official(&server).await.obliterate(true, 1000).await.unwrap();
+    assert!(queue.read("2").await.unwrap().is_none());
+    assert_eq!(queue.add(&data("q")).await.unwrap(), "3");
+    assert!(queue.read("2").await.unwrap().is_none());
+}
+
+/// Reads on until something has happened to jobs.
+async fn changed(queue: &BullQueue, cursor: &mut String) -> ChangedJobs {
+    loop {
+        let changes = queue.changes(Some(cursor)).await.unwrap().expect("this queue tells");
+        *cursor = changes.cursor;
+        if changes.jobs != ChangedJobs::These(vec![]) {
+            return changes.jobs;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_queue_says_which_jobs_end_or_are_gone_whoever_does_it() {
+    let (server, queue) = start().await;
+    let producer = official(&server).await;
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(queue.add(&data("q")).await.unwrap());
+    }
+    let first = queue.changes(None).await.unwrap().expect("this queue tells");
+    assert_eq!(first.jobs, ChangedJobs::Any, "nothing was followed before");
+    let mut cursor = first.cursor;
+    let these = |id: &String| ChangedJobs::These(vec![id.clone()]);
+
+    let claimed = claim(&queue).await;
+    queue.finish(&claimed, &completed("1")).await.unwrap();
+    assert_eq!(changed(&queue, &mut cursor).await, these(&ids[0]));
+    let claimed = claim(&queue).await;
+    let no = AttemptEnd::Failed { error: "no".into(), retry: false };
+    queue.finish(&claimed, &no).await.unwrap();
+    assert_eq!(changed(&queue, &mut cursor).await, these(&ids[1]));
+    queue.cancel(&ids[2]).await.unwrap();
+    assert_eq!(changed(&queue, &mut cursor).await, these(&ids[2]));
+    producer.remove(&ids[3]).await.unwrap();
+    assert_eq!(changed(&queue, &mut cursor).await, these(&ids[3]));
+    producer.clean(0, 10, "wait").await.unwrap();
+    assert_eq!(changed(&queue, &mut cursor).await, ChangedJobs::Any, "it does not say which");
+    assert!(queue.read(&ids[4]).await.unwrap().is_none());
+}

@@ -1,0 +1,270 @@
+//! What every store promises that keeps things for a while: `Retention`.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use agent_core::ports::{EndedPage, Retention, RunStore, SweepTime};
+use agent_core::testing::says;
+use agent_core::words::{Event, RunOutcome, RunRecord, Usage};
+use async_trait::async_trait;
+use test_servers::eventually;
+
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 3600);
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// An empty store.
+pub(crate) struct Bench {
+    /// As this process has it.
+    pub(crate) store: Arc<dyn Retention>,
+    /// As another process has it.
+    pub(crate) peer: Arc<dyn Retention>,
+    /// What puts things there.
+    pub(crate) things: Box<dyn Things>,
+    /// What has to live as long as the store: its server, its folder, its tasks.
+    pub(crate) _guard: Box<dyn Any + Send + Sync>,
+}
+
+/// Things of the kind that the store keeps.
+#[async_trait]
+pub(crate) trait Things: Send + Sync {
+    /// One of that user that ended so long ago. Says its id.
+    async fn add_ended(&self, user: &str, ago: Duration) -> String;
+
+    /// One that began so long ago and has not ended.
+    async fn add_unended(&self, user: &str, ago: Duration) -> String;
+
+    /// Whether anything is left of it.
+    async fn is_kept(&self, id: &str) -> bool;
+}
+
+/// A test of every case. The argument is the path of an `async fn() -> Bench`.
+macro_rules! test_all {
+    ($open:path) => {
+        crate::contract::test_each! { retention, $open:
+            an_empty_store_has_nothing_to_remove,
+            what_ended_before_is_found_page_by_page_and_removed,
+            pages_go_on_when_nothing_of_them_is_removed,
+            what_has_not_ended_is_neither_found_nor_removed,
+            removing_what_is_gone_is_no_error,
+            the_newest_are_told_by_when_they_ended,
+            what_belongs_to_a_user_is_found_however_new,
+            one_process_sweeps_at_a_time,
+            a_lock_that_is_not_renewed_goes_to_another,
+            the_next_sweep_is_due_later_whoever_makes_it,
+        }
+    };
+}
+pub(crate) use test_all;
+
+async fn now(bench: &Bench) -> SystemTime {
+    let now = bench.store.now().await.unwrap();
+    let here = SystemTime::now();
+    assert!(now < here + MINUTE && here < now + MINUTE, "{now:?} is not {here:?}");
+    now
+}
+
+/// All pages of what ended before then, of `most` each.
+async fn ended_before(bench: &Bench, before: SystemTime, most: u32) -> Vec<String> {
+    let (mut from, mut ids) = (None, Vec::new());
+    loop {
+        let EndedPage { items, next } =
+            bench.store.ended_before(before, from.as_deref(), most).await.unwrap();
+        assert!(items.len() <= most as usize);
+        ids.extend(items.into_iter().map(|item| item.id));
+        let Some(next) = next else { return ids };
+        assert_ne!(from.as_ref(), Some(&next), "it does not get on");
+        from = Some(next);
+    }
+}
+
+async fn ended_of(bench: &Bench, user: &str) -> BTreeSet<String> {
+    let (mut from, mut ids) = (None, BTreeSet::new());
+    loop {
+        let page = bench.store.ended_of(user, from.as_deref(), 2).await.unwrap();
+        ids.extend(page.items.into_iter().map(|item| item.id));
+        let Some(next) = page.next else { return ids };
+        from = Some(next);
+    }
+}
+
+pub(crate) async fn an_empty_store_has_nothing_to_remove(bench: &Bench) {
+    assert_eq!(ended_before(bench, now(bench).await, 10).await, [] as [&str; 0]);
+    assert!(ended_of(bench, "u1").await.is_empty());
+    assert_eq!(bench.store.end_of_newest(1).await.unwrap(), None);
+    assert_eq!(bench.store.oldest().await.unwrap(), None);
+    assert_eq!(bench.store.remove(&[]).await.unwrap(), 0);
+    assert!(!bench.store.give_back_room().await.unwrap());
+}
+
+pub(crate) async fn what_ended_before_is_found_page_by_page_and_removed(bench: &Bench) {
+    let mut old = BTreeSet::new();
+    for _ in 0..7 {
+        old.insert(bench.things.add_ended("u1", 9 * DAY).await);
+    }
+    let young = bench.things.add_ended("u1", DAY).await;
+    let before = now(bench).await - 7 * DAY;
+    let (mut from, mut removed) = (None, BTreeSet::new());
+    loop {
+        let page = bench.store.ended_before(before, from.as_deref(), 3).await.unwrap();
+        let ids: Vec<_> = page.items.into_iter().map(|item| item.id).collect();
+        assert_eq!(bench.peer.remove(&ids).await.unwrap(), ids.len() as u64);
+        removed.extend(ids);
+        let Some(next) = page.next else { break };
+        from = Some(next);
+    }
+    assert_eq!(removed, old);
+    for id in &old {
+        assert!(!bench.things.is_kept(id).await, "{id}");
+    }
+    assert!(bench.things.is_kept(&young).await);
+    assert_eq!(ended_before(bench, before, 3).await, [] as [&str; 0]);
+    let oldest = bench.store.oldest().await.unwrap().unwrap();
+    let ago = now(bench).await.duration_since(oldest).unwrap();
+    assert!(ago < DAY + MINUTE && ago + MINUTE > DAY, "{ago:?}");
+}
+
+pub(crate) async fn pages_go_on_when_nothing_of_them_is_removed(bench: &Bench) {
+    let mut all = BTreeSet::new();
+    for days in [9, 8, 8, 8, 10] {
+        all.insert(bench.things.add_ended("u1", days * DAY).await);
+    }
+    let before = now(bench).await - 7 * DAY;
+    for most in [1, 2, 5, 10] {
+        let found = ended_before(bench, before, most).await;
+        assert_eq!(found.len(), all.len(), "each once: {found:?}");
+        assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), all, "{most}");
+    }
+}
+
+pub(crate) async fn what_has_not_ended_is_neither_found_nor_removed(bench: &Bench) {
+    let unended = bench.things.add_unended("u1", 99 * DAY).await;
+    let ended = bench.things.add_ended("u1", 9 * DAY).await;
+    let before = now(bench).await - DAY;
+    assert_eq!(ended_before(bench, before, 10).await, [ended.as_str()]);
+    assert_eq!(ended_of(bench, "u1").await, [ended.clone()].into());
+    assert_eq!(bench.store.remove(&[unended.clone(), ended.clone()]).await.unwrap(), 1);
+    assert!(bench.things.is_kept(&unended).await);
+    assert!(!bench.things.is_kept(&ended).await);
+    assert_eq!(bench.store.oldest().await.unwrap(), None, "it has no end");
+}
+
+pub(crate) async fn removing_what_is_gone_is_no_error(bench: &Bench) {
+    let id = bench.things.add_ended("u1", 9 * DAY).await;
+    let ids = [id, "99999999999999999".to_owned()];
+    assert_eq!(bench.store.remove(&ids).await.unwrap(), 1);
+    assert_eq!(bench.peer.remove(&ids).await.unwrap(), 0);
+}
+
+pub(crate) async fn the_newest_are_told_by_when_they_ended(bench: &Bench) {
+    for days in [5, 1, 4, 2, 3] {
+        bench.things.add_ended("u1", days * DAY).await;
+    }
+    let now = now(bench).await;
+    for count in 1..=5_u32 {
+        let end = bench.store.end_of_newest(count.into()).await.unwrap().unwrap();
+        // At least so many stay, and those that are older go.
+        let left = 5 - ended_before(bench, end, 10).await.len();
+        assert_eq!(left, count as usize, "{:?}", now.duration_since(end));
+    }
+    assert_eq!(bench.store.end_of_newest(6).await.unwrap(), None);
+}
+
+pub(crate) async fn what_belongs_to_a_user_is_found_however_new(bench: &Bench) {
+    let mut theirs = BTreeSet::new();
+    for ago in [Duration::ZERO, DAY, 99 * DAY] {
+        theirs.insert(bench.things.add_ended("u1", ago).await);
+        bench.things.add_ended("u2", ago).await;
+    }
+    assert_eq!(ended_of(bench, "u1").await, theirs);
+    for nobody in ["u", "U1", "u1 ", "%", "u1' OR TRUE --"] {
+        assert!(ended_of(bench, nobody).await.is_empty(), "{nobody}");
+    }
+    let ids: Vec<_> = theirs.into_iter().collect();
+    assert_eq!(bench.store.remove(&ids).await.unwrap(), 3);
+    assert!(ended_of(bench, "u1").await.is_empty());
+    assert_eq!(ended_of(bench, "u2").await.len(), 3);
+}
+
+pub(crate) async fn one_process_sweeps_at_a_time(bench: &Bench) {
+    let both = futures::join!(
+        bench.store.begin_sweep("one", MINUTE, SweepTime::WhenDue),
+        bench.peer.begin_sweep("two", MINUTE, SweepTime::WhenDue),
+    );
+    let (one, two) = (both.0.unwrap(), both.1.unwrap());
+    assert!(one != two, "{one} {two}");
+    let (holder, other) = if one { ("one", "two") } else { ("two", "one") };
+    assert!(!bench.peer.begin_sweep(other, MINUTE, SweepTime::Now).await.unwrap());
+    assert!(bench.store.renew_sweep(holder, MINUTE).await.unwrap());
+    assert!(!bench.store.renew_sweep(other, MINUTE).await.unwrap());
+    // Who does not have the lock gives nothing back.
+    bench.store.end_sweep(other, MINUTE).await.unwrap();
+    assert!(!bench.peer.begin_sweep(other, MINUTE, SweepTime::Now).await.unwrap());
+}
+
+pub(crate) async fn a_lock_that_is_not_renewed_goes_to_another(bench: &Bench) {
+    assert!(bench.store.begin_sweep("one", Duration::from_millis(1), SweepTime::WhenDue).await.unwrap());
+    eventually("the lock to be free", async || {
+        bench.peer.begin_sweep("two", MINUTE, SweepTime::WhenDue).await.unwrap().then_some(())
+    })
+    .await;
+    assert!(!bench.store.renew_sweep("one", MINUTE).await.unwrap());
+}
+
+pub(crate) async fn the_next_sweep_is_due_later_whoever_makes_it(bench: &Bench) {
+    assert!(bench.store.begin_sweep("one", MINUTE, SweepTime::WhenDue).await.unwrap());
+    bench.store.end_sweep("one", 60 * MINUTE).await.unwrap();
+    for (store, name) in [(&bench.store, "one"), (&bench.peer, "two")] {
+        assert!(!store.begin_sweep(name, MINUTE, SweepTime::WhenDue).await.unwrap(), "{name}");
+    }
+    assert!(bench.peer.begin_sweep("two", MINUTE, SweepTime::Now).await.unwrap(), "as it was asked for");
+    bench.peer.end_sweep("two", Duration::ZERO).await.unwrap();
+    eventually("the next sweep to be due", async || {
+        bench.store.begin_sweep("one", MINUTE, SweepTime::WhenDue).await.unwrap().then_some(())
+    })
+    .await;
+}
+
+/// Runs in any store of them.
+pub(crate) struct RunThings(pub(crate) Arc<dyn RunStore>);
+
+static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+#[async_trait]
+impl Things for RunThings {
+    async fn add_ended(&self, user: &str, ago: Duration) -> String {
+        let id = self.add_unended(user, ago).await;
+        let finished_at = SystemTime::now() - ago;
+        let record = RunRecord {
+            id: id.clone(),
+            request_id: "req-1".into(),
+            user_id: Some(user.into()),
+            job_id: None,
+            started_at: finished_at,
+            finished_at,
+            outcome: RunOutcome::Failed {
+                error: "e".into(),
+                iterations: 0,
+                usage: Usage::default(),
+                kind: Default::default(),
+            },
+        };
+        self.0.save(&record).await.unwrap();
+        id
+    }
+
+    async fn add_unended(&self, user: &str, _ago: Duration) -> String {
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        // Ids that say nothing about when the run began.
+        let id = format!("run_{:08x}{number}\\{user}", number.wrapping_mul(2_654_435_761));
+        let events = vec![Event::from(says("one")), Event::from(says("two")), Event::Cancelled];
+        self.0.append(&id, agent_core::ports::Epoch(1), 0, &events).await.unwrap();
+        id
+    }
+
+    async fn is_kept(&self, id: &str) -> bool {
+        let (events, record) = (self.0.read(id, 0).await.unwrap(), self.0.find(id).await.unwrap());
+        !events.is_empty() || record.is_some()
+    }
+}

@@ -1,0 +1,143 @@
+//! What every outbox of webhooks promises: `WebhookOutbox`.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::ports::WebhookOutbox;
+use agent_core::ports::webhooks::NewWebhook;
+use agent_core::words::{Webhook, WebhookAttempt, WebhookState};
+use test_servers::eventually;
+
+use super::text::NASTY;
+
+/// An empty outbox.
+pub(crate) struct Bench {
+    /// As this process has it.
+    pub(crate) outbox: Arc<dyn WebhookOutbox>,
+    /// As another process has it.
+    pub(crate) peer: Arc<dyn WebhookOutbox>,
+    /// What has to live as long as the store: its server, its folder.
+    pub(crate) _guard: Box<dyn Any + Send + Sync>,
+}
+
+/// A test of every case. The argument is the path of an `async fn() -> Bench`.
+macro_rules! test_all {
+    ($open:path) => {
+        crate::contract::test_each! { webhooks, $open:
+            a_webhook_is_due_at_once_and_put_in_once,
+            one_process_at_a_time_has_a_webhook,
+            what_became_of_a_webhook_is_kept_and_it_is_due_when_that_says,
+            a_webhook_of_a_dead_process_is_due_again_and_that_process_has_lost_it,
+            only_what_was_delivered_or_given_up_is_replayed,
+            texts_are_kept_as_they_are,
+        }
+    };
+}
+pub(crate) use test_all;
+
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(900);
+const SHORT: Duration = Duration::from_millis(100);
+
+async fn put(bench: &Bench, job_id: &str) {
+    let webhook = NewWebhook { job_id, user_id: "u1", url: "https://example.com/hook" };
+    bench.outbox.put(&webhook).await.unwrap();
+}
+
+async fn claim(outbox: &Arc<dyn WebhookOutbox>, owner: &str, lease: Duration) -> Vec<Webhook> {
+    outbox.claim_due(owner, lease, 10).await.unwrap()
+}
+
+fn ids(webhooks: &[Webhook]) -> Vec<&str> {
+    webhooks.iter().map(|webhook| &*webhook.job_id).collect()
+}
+
+pub(crate) async fn a_webhook_is_due_at_once_and_put_in_once(bench: &Bench) {
+    assert_eq!(bench.outbox.read("job-1").await.unwrap(), None);
+    put(bench, "job-1").await;
+    let again = NewWebhook { job_id: "job-1", user_id: "u2", url: "https://example.com/other" };
+    bench.peer.put(&again).await.unwrap();
+    let webhook = bench.peer.read("job-1").await.unwrap().unwrap();
+    assert_eq!((&*webhook.user_id, &*webhook.url), ("u1", "https://example.com/hook"));
+    assert_eq!((webhook.state, webhook.tries, &*webhook.attempts), (WebhookState::Waiting, 0, &[][..]));
+    assert_eq!(claim(&bench.peer, "o1", LONG).await, [webhook]);
+}
+
+pub(crate) async fn one_process_at_a_time_has_a_webhook(bench: &Bench) {
+    for id in ["a", "b", "c"] {
+        put(bench, id).await;
+    }
+    let (ours, theirs) =
+        tokio::join!(bench.outbox.claim_due("o1", LONG, 2), bench.peer.claim_due("o2", LONG, 2));
+    let (ours, theirs) = (ours.unwrap(), theirs.unwrap());
+    let rest = claim(&bench.outbox, "o3", LONG).await;
+    let mut all: Vec<_> = [ids(&ours), ids(&theirs), ids(&rest)].concat();
+    all.sort_unstable();
+    assert_eq!(all, ["a", "b", "c"]);
+    assert!(ours.len() <= 2 && theirs.len() <= 2);
+}
+
+pub(crate) async fn what_became_of_a_webhook_is_kept_and_it_is_due_when_that_says(bench: &Bench) {
+    put(bench, "job-1").await;
+    let mut webhook = claim(&bench.outbox, "o1", LONG).await.remove(0);
+    webhook.state = WebhookState::Pending;
+    webhook.tries = 1;
+    webhook.attempts = vec![
+        WebhookAttempt { at: 1, duration_ms: 2, status: Some(503), error: None },
+        WebhookAttempt { at: 3, duration_ms: 4, status: None, error: Some(NASTY.into()) },
+    ];
+    assert_eq!(bench.peer.settle("o2", &webhook, Some(SHORT)).await, Ok(false), "somebody else's");
+    assert_eq!(bench.peer.settle("o1", &webhook, Some(SHORT)).await, Ok(true));
+    assert_eq!(bench.outbox.read("job-1").await.unwrap(), Some(webhook.clone()));
+    assert_eq!(bench.outbox.settle("o1", &webhook, None).await, Ok(false), "it was given back");
+    let claimed = eventually("it is due", async || {
+        let due = claim(&bench.peer, "o2", LONG).await;
+        (!due.is_empty()).then_some(due)
+    })
+    .await;
+    assert_eq!(claimed, [webhook.clone()]);
+    webhook.state = WebhookState::Delivered;
+    assert_eq!(bench.peer.settle("o2", &webhook, None).await, Ok(true));
+    assert_eq!(claim(&bench.outbox, "o3", LONG).await, []);
+}
+
+pub(crate) async fn a_webhook_of_a_dead_process_is_due_again_and_that_process_has_lost_it(bench: &Bench) {
+    put(bench, "job-1").await;
+    let webhook = claim(&bench.outbox, "dead", SHORT).await.remove(0);
+    eventually("its lease ends", async || {
+        let due = claim(&bench.peer, "o2", LONG).await;
+        (!due.is_empty()).then_some(())
+    })
+    .await;
+    assert_eq!(bench.outbox.settle("dead", &webhook, None).await, Ok(false));
+}
+
+pub(crate) async fn only_what_was_delivered_or_given_up_is_replayed(bench: &Bench) {
+    assert_eq!(bench.outbox.replay("none").await, Ok(false));
+    put(bench, "job-1").await;
+    assert_eq!(bench.outbox.replay("job-1").await, Ok(false), "it waits for its job");
+    for state in [WebhookState::Pending, WebhookState::Delivered, WebhookState::Failed] {
+        let Webhook { attempts, .. } = bench.outbox.read("job-1").await.unwrap().unwrap();
+        let Some(mut webhook) = claim(&bench.outbox, "o1", LONG).await.pop() else {
+            panic!("{state:?}: it is not due");
+        };
+        webhook.tries = 3;
+        webhook.state = state;
+        let next = (state == WebhookState::Pending).then_some(Duration::ZERO);
+        bench.outbox.settle("o1", &webhook, next).await.unwrap();
+        let is_replayed = state != WebhookState::Pending;
+        assert_eq!(bench.peer.replay("job-1").await, Ok(is_replayed), "{state:?}");
+        let webhook = bench.outbox.read("job-1").await.unwrap().unwrap();
+        assert_eq!((webhook.state, webhook.attempts), (WebhookState::Pending, attempts));
+        assert_eq!(webhook.tries == 0, is_replayed, "{state:?}");
+    }
+}
+
+pub(crate) async fn texts_are_kept_as_they_are(bench: &Bench) {
+    let webhook = NewWebhook { job_id: NASTY, user_id: NASTY, url: NASTY };
+    bench.outbox.put(&webhook).await.unwrap();
+    let kept = bench.peer.read(NASTY).await.unwrap().unwrap();
+    assert_eq!((&*kept.job_id, &*kept.user_id, &*kept.url), (NASTY, NASTY, NASTY));
+    assert_eq!(ids(&claim(&bench.outbox, "o1", LONG).await), [NASTY]);
+}

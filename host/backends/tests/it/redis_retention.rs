@@ -1,0 +1,235 @@
+//! Jobs on Redis that have ended: what is removed, and what producers asked to keep.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent_core::ports::queue::QUEUE;
+use agent_core::ports::{AttemptEnd, JobQueue as _, Retention as _};
+use agent_core::words::{CancelOutcome, JobData, JobQuery};
+use async_trait::async_trait;
+use backends::bullmq::{BullQueue, BullRetention};
+use backends::redis::Redis as Store;
+use redis::aio::MultiplexedConnection;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use test_servers::{PATIENCE, Redis};
+use uuid::Uuid;
+
+use crate::contract::retention::{Bench, DAY, Things};
+
+mod retention {
+    crate::contract::retention::test_all!(super::open);
+}
+
+async fn open() -> Bench {
+    let server = Redis::start().await;
+    let things = JobThings::open(&server).await;
+    let open = || Arc::new(BullRetention::new(&queue(&server)));
+    Bench { store: open(), peer: open(), things: Box::new(things), _guard: Box::new(server) }
+}
+
+fn queue(server: &Redis) -> BullQueue {
+    BullQueue::new(&Store::open(&server.url()).unwrap(), None)
+}
+
+/// Jobs on a queue, and that queue behind its back.
+struct JobThings {
+    queue: BullQueue,
+    connection: MultiplexedConnection,
+}
+
+impl JobThings {
+    async fn open(server: &Redis) -> Self {
+        let client = redis::Client::open(server.url()).unwrap();
+        let connection = client.get_multiplexed_async_connection().await.unwrap();
+        Self { queue: queue(server), connection }
+    }
+
+    /// Ends the job that is claimed next, as long ago as that.
+    async fn end(&self, end: &AttemptEnd, ago: Duration) -> String {
+        let claim = self.queue.claim("w", PATIENCE).await.unwrap().expect("a job to claim");
+        self.queue.finish(&claim, end).await.unwrap();
+        let ended = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() - ago;
+        for set in ["completed", "failed"] {
+            let mut zadd = redis::cmd("ZADD");
+            zadd.arg(format!("bull:{QUEUE}:{set}")).arg("XX");
+            zadd.arg(u64::try_from(ended.as_millis()).unwrap()).arg(&claim.job_id);
+            let _: i64 = zadd.query_async(&mut self.connection.clone()).await.unwrap();
+        }
+        claim.job_id
+    }
+
+    /// Changes what the producer of a job asked for.
+    async fn ask(&self, id: &str, option: &str, value: &Value) {
+        let key = format!("bull:{QUEUE}:{id}");
+        let mut connection = self.connection.clone();
+        let stored: String =
+            redis::cmd("HGET").arg(&key).arg("opts").query_async(&mut connection).await.unwrap();
+        let mut options: Value = serde_json::from_str(&stored).unwrap();
+        options[option] = value.clone();
+        let options = options.to_string();
+        let _: i64 =
+            redis::cmd("HSET").arg(&key).arg("opts").arg(options).query_async(&mut connection).await.unwrap();
+    }
+
+    async fn keys(&self, pattern: &str) -> Vec<String> {
+        redis::cmd("KEYS").arg(pattern).query_async(&mut self.connection.clone()).await.unwrap()
+    }
+}
+
+#[async_trait]
+impl Things for JobThings {
+    async fn add_ended(&self, user: &str, ago: Duration) -> String {
+        let id = self.queue.add(&JobData::new("q", user)).await.unwrap();
+        // Some of them fail.
+        let days = ago.as_secs() / DAY.as_secs();
+        let end = if days.is_multiple_of(2) { completed() } else { failed() };
+        assert_eq!(self.end(&end, ago).await, id);
+        id
+    }
+
+    /// Held by a worker, so that it is not the next one to be claimed.
+    async fn add_unended(&self, user: &str, _ago: Duration) -> String {
+        let id = self.queue.add(&JobData::new("q", user)).await.unwrap();
+        assert_eq!(self.queue.claim("w", PATIENCE).await.unwrap().unwrap().job_id, id);
+        id
+    }
+
+    async fn is_kept(&self, id: &str) -> bool {
+        self.queue.read(id).await.unwrap().is_some()
+            || !self.keys(&format!("bull:{QUEUE}:{id}*")).await.is_empty()
+    }
+}
+
+fn completed() -> AttemptEnd {
+    AttemptEnd::Completed(RawValue::from_string("1".into()).unwrap())
+}
+
+fn failed() -> AttemptEnd {
+    AttemptEnd::Failed { error: "e".into(), retry: false }
+}
+
+async fn found(store: &BullRetention) -> Vec<String> {
+    let before = store.now().await.unwrap() - 7 * DAY;
+    let (mut from, mut ids) = (None, Vec::new());
+    loop {
+        let page = store.ended_before(before, from.as_deref(), 2).await.unwrap();
+        ids.extend(page.items.into_iter().map(|item| item.id));
+        let Some(next) = page.next else { return ids };
+        from = Some(next);
+    }
+}
+
+#[tokio::test]
+async fn what_a_producer_asked_to_keep_is_kept_and_what_nobody_asked_for_goes() {
+    let server = Redis::start().await;
+    let jobs = JobThings::open(&server).await;
+    let store = BullRetention::new(&jobs.queue);
+    let mut to_go = Vec::new();
+    for (option, asked, goes) in [
+        ("removeOnComplete", Value::Null, true),
+        // What older versions of ours asked for in every job.
+        ("removeOnComplete", json!({ "age": 604_800, "count": 10_000 }), true),
+        ("removeOnComplete", json!(false), false),
+        ("removeOnComplete", json!({ "age": 31_536_000 }), false),
+        ("removeOnComplete", json!({ "count": 100_000 }), false),
+        ("removeOnComplete", json!(500), false),
+        // What is asked for failed jobs is not about completed ones.
+        ("removeOnFail", json!(false), true),
+    ] {
+        let id = jobs.queue.add(&JobData::new("q", "u1")).await.unwrap();
+        jobs.ask(&id, option, &asked).await;
+        assert_eq!(jobs.end(&completed(), 30 * DAY).await, id);
+        if goes {
+            to_go.push(id);
+        }
+    }
+    let failed_and_kept = jobs.queue.add(&JobData::new("q", "u1")).await.unwrap();
+    jobs.ask(&failed_and_kept, "removeOnFail", &json!(false)).await;
+    jobs.end(&failed(), 30 * DAY).await;
+    assert_eq!(found(&store).await, to_go);
+    assert_eq!(store.remove(&to_go).await.unwrap(), to_go.len() as u64);
+    assert_eq!(found(&store).await, [] as [&str; 0]);
+    assert!(jobs.is_kept(&failed_and_kept).await);
+}
+
+/// BullMQ trims a whole set when a job ends with a bound.
+#[tokio::test]
+async fn the_end_of_a_job_of_ours_removes_nothing_that_others_asked_to_keep() {
+    let server = Redis::start().await;
+    let jobs = JobThings::open(&server).await;
+    let theirs = jobs.queue.add(&JobData::new("q", "u1")).await.unwrap();
+    jobs.ask(&theirs, "removeOnComplete", &json!(false)).await;
+    jobs.end(&completed(), 3650 * DAY).await;
+    // Ours, as this version adds it and as older versions did.
+    for old in [false, true] {
+        let id = jobs.queue.add(&JobData::new("q", "u1")).await.unwrap();
+        if old {
+            jobs.ask(&id, "removeOnComplete", &json!({ "age": 604_800, "count": 10_000 })).await;
+        }
+        jobs.end(&completed(), Duration::ZERO).await;
+        assert!(jobs.is_kept(&theirs).await, "{old}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_was_retried_meanwhile_stays() {
+    let server = Redis::start().await;
+    let jobs = JobThings::open(&server).await;
+    let store = BullRetention::new(&jobs.queue);
+    let id = jobs.add_ended("u1", 9 * DAY).await;
+    assert_eq!(found(&store).await, std::slice::from_ref(&id));
+    // As Bull Board retries a job.
+    let connection = bullmq::options::RedisConnectionOptions::new().url(server.url());
+    let options = bullmq::QueueOptions::new().connection(connection);
+    let board = bullmq::Queue::with_options(QUEUE, options).await.unwrap();
+    let mut job = board.get_job(&id).await.unwrap().unwrap();
+    job.retry("failed", None).await.unwrap();
+    assert_eq!(store.remove(std::slice::from_ref(&id)).await.unwrap(), 0);
+    assert_eq!(jobs.end(&completed(), Duration::ZERO).await, id, "it is worked off");
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_user_who_is_forgotten() {
+    let server = Redis::start().await;
+    let jobs = JobThings::open(&server).await;
+    let store = BullRetention::new(&jobs.queue);
+    let user = format!("user {}", Uuid::now_v7().simple());
+    for (id, keeps) in [("1", false), ("2", true)] {
+        assert_eq!(jobs.queue.add(&JobData::new("a secret", &*user)).await.unwrap(), id);
+        if keeps {
+            jobs.ask(id, "removeOnComplete", &json!(false)).await;
+        }
+        jobs.end(&completed(), Duration::ZERO).await;
+    }
+    let cancelled = jobs.queue.add(&JobData::new("a secret", &*user)).await.unwrap();
+    assert_eq!(jobs.queue.cancel(&cancelled).await.unwrap(), CancelOutcome::Done);
+    let (mut from, mut ids) = (None, Vec::new());
+    loop {
+        let page = store.ended_of(&user, from.as_deref(), 10).await.unwrap();
+        ids.extend(page.items.into_iter().map(|item| item.id));
+        let Some(next) = page.next else { break };
+        from = Some(next);
+    }
+    assert_eq!(ids.len(), 3, "{ids:?}");
+    assert_eq!(store.remove(&ids).await.unwrap(), 3);
+    let listed =
+        jobs.queue.list(&JobQuery { user_id: &user, status: None, limit: 9, cursor: None }).await.unwrap();
+    assert!(listed.jobs.is_empty());
+    let keys = jobs.keys("*").await;
+    let theirs = |key: &&String| {
+        key.contains(&user) || key.contains("cancelled") || key.ends_with(&format!(":{}", ids[0]))
+    };
+    assert_eq!(keys.iter().filter(theirs).collect::<Vec<_>>(), [] as [&String; 0], "{keys:?}");
+}
+
+#[tokio::test]
+async fn a_redis_that_is_gone_fails_a_sweep() {
+    let mut server = Redis::start().await;
+    let store = BullRetention::new(&queue(&server));
+    server.pause().await;
+    store.now().await.unwrap_err();
+    store.begin_sweep("one", DAY, agent_core::ports::SweepTime::Now).await.unwrap_err();
+    server.resume().await;
+    test_servers::eventually("Redis to be asked again", async || store.now().await.ok()).await;
+}

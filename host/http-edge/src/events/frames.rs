@@ -1,0 +1,327 @@
+//! Writes events. Pure: journal entries in, text out.
+
+use std::fmt::Write as _;
+
+use agent_core::live::Delta;
+use agent_core::words::{AgentResult, Event, ModelReply, ToolReturn, Usage};
+use bytes::Bytes;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// What clients are told to wait before they connect again, in milliseconds.
+const RETRY_MS: u32 = 1000;
+
+/// The id of an event: the number of a journal entry, and which of the events that it stands for, counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) number: u64,
+    part: u64,
+}
+
+impl Position {
+    /// `n` or `n.m`, as we write them; nothing for any other text.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let plain = |text: &str| {
+            let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            if is_plain { text.parse().ok() } else { None }
+        };
+        match text.split_once('.') {
+            None => Some(Self { number: plain(text)?, part: 0 }),
+            Some((number, part)) => Some(Self { number: plain(number)?, part: plain(part)? }),
+        }
+    }
+}
+
+/// The text that is to be sent next.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    text: String,
+    /// The last event that the client has already.
+    after: Option<Position>,
+    /// Whether the client has any event.
+    has_begun: bool,
+}
+
+impl Frames {
+    /// Nothing, for a client that has everything up to that event.
+    pub(super) fn after(after: Option<Position>) -> Self {
+        Self { text: String::new(), after, has_begun: after.is_some() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// What was written so far.
+    pub(super) fn take(&mut self) -> Bytes {
+        Bytes::from(std::mem::take(&mut self.text))
+    }
+
+    /// After how long a client that lost its connection connects again.
+    pub(super) fn say_retry(&mut self) {
+        let _ = write!(self.text, "retry: {RETRY_MS}\n\n");
+    }
+
+    /// A line that clients ignore.
+    pub(super) fn comment(&mut self, text: &str) {
+        let _ = write!(self.text, ": {text}\n\n");
+    }
+
+    /// The events that a journal entry stands for; none for those that only matter to whoever carries the run.
+    pub(super) fn event(&mut self, number: u64, event: &Event) {
+        self.has_begun = true;
+        match event {
+            Event::Started { task, .. } => {
+                self.numbered(number, 0, "run.started", &json!({ "runId": task.id, "model": task.model }));
+            }
+            Event::ModelReplied { reply, .. } => {
+                self.numbered(number, 0, "model.replied", &Replied::from(reply));
+                for (index, call) in (0_u64..).zip(&reply.tool_calls) {
+                    let started = json!({ "index": index, "id": call.id, "name": call.name });
+                    self.numbered(number, index + 1, "tool.started", &started);
+                }
+            }
+            Event::ToolReturned { index, answer } => {
+                self.numbered(number, 0, "tool.returned", &Returned::new(*index, answer));
+            }
+            Event::ToolsStarted { .. }
+            | Event::NestedStarted { .. }
+            | Event::NestedReturned { .. }
+            | Event::Cancelled
+            | Event::TakenUp { .. }
+            | Event::HandedBack => {}
+        }
+    }
+
+    /// A part of the reply that the model is writing.
+    pub(super) fn delta(&mut self, delta: &Delta) {
+        let data = match delta {
+            Delta::Text(text) => json!({ "text": &**text }),
+            Delta::Reset => json!({ "reset": true }),
+        };
+        self.frame(None, "model.delta", &data.to_string());
+    }
+
+    /// The result. One that no event came before was kept from an earlier run.
+    pub(super) fn ended(&mut self, events: u64, result: &str, kept: Option<&AgentResult>) {
+        let mut number = events;
+        if let (false, Some(kept)) = (self.has_begun, kept) {
+            self.numbered(0, 0, "run.started", &json!({ "runId": kept.id, "model": kept.model }));
+            number = number.max(1);
+        }
+        self.frame(Some(&number.to_string()), "run.ended", result);
+    }
+
+    /// That there is no result.
+    pub(super) fn failed(&mut self, status: StatusCode, body: &Value) {
+        let data = json!({ "status": status.as_u16(), "body": body });
+        self.frame(None, "run.failed", &data.to_string());
+    }
+
+    fn numbered(&mut self, number: u64, part: u64, name: &str, data: &impl Serialize) {
+        let is_known = |after: Position| (number, part) <= (after.number, after.part);
+        if self.after.is_some_and(is_known) {
+            return;
+        }
+        let id = if part == 0 { number.to_string() } else { format!("{number}.{part}") };
+        // What events are made of can always be written: numbers, texts and JSON.
+        let data = serde_json::to_string(data).unwrap_or_default();
+        self.frame(Some(&id), name, &data);
+    }
+
+    /// JSON on one line has no line breaks.
+    fn frame(&mut self, id: Option<&str>, name: &str, data: &str) {
+        let _ = match id {
+            Some(id) => write!(self.text, "id: {id}\nevent: {name}\ndata: {data}\n\n"),
+            None => write!(self.text, "event: {name}\ndata: {data}\n\n"),
+        };
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Replied<'a> {
+    content: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Called<'a>>,
+    finish: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Used>,
+    model: &'a str,
+}
+
+#[derive(Serialize)]
+struct Called<'a> {
+    id: &'a str,
+    name: &'a str,
+    arguments: &'a Value,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Used {
+    input_tokens: u64,
+    output_tokens: u64,
+    total_tokens: u64,
+}
+
+impl<'a> From<&'a ModelReply> for Replied<'a> {
+    fn from(reply: &'a ModelReply) -> Self {
+        let calls = reply.tool_calls.iter();
+        Self {
+            content: &reply.content,
+            tool_calls: calls
+                .map(|call| Called { id: &call.id, name: &call.name, arguments: &call.arguments })
+                .collect(),
+            finish: if reply.tool_calls.is_empty() { reply.finish.as_str() } else { "tool_calls" },
+            usage: reply.usage.map(Used::from),
+            model: &reply.model,
+        }
+    }
+}
+
+impl From<Usage> for Used {
+    fn from(usage: Usage) -> Self {
+        let Usage { input_tokens, output_tokens } = usage;
+        Self { input_tokens, output_tokens, total_tokens: usage.total() }
+    }
+}
+
+/// As in the result: what operators read of a call stays out.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Returned<'a> {
+    index: usize,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    component: Option<&'a str>,
+    duration_ms: f64,
+    outcome: &'static str,
+    content: &'a str,
+}
+
+impl<'a> Returned<'a> {
+    fn new(index: usize, answer: &'a ToolReturn) -> Self {
+        let ToolReturn { content, receipt } = answer;
+        Self {
+            index,
+            name: &receipt.name,
+            component: receipt.component.as_deref(),
+            duration_ms: receipt.duration_ms,
+            outcome: receipt.outcome.as_str(),
+            content,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::words::{Finish, ToolCall, ToolOutcome, ToolReceipt};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn replied(text: &str, calls: usize) -> Event {
+        let call =
+            |n: usize| ToolCall { id: format!("c{n}"), name: "add".into(), arguments: json!({"a": n}) };
+        Event::from(ModelReply {
+            content: text.into(),
+            tool_calls: (0..calls).map(call).collect(),
+            usage: Some(Usage { input_tokens: 3, output_tokens: 4 }),
+            finish: Finish::Done,
+            model: "test/m".into(),
+        })
+    }
+
+    fn written(after: Option<Position>, events: &[(u64, Event)]) -> String {
+        let mut frames = Frames::after(after);
+        events.iter().for_each(|(number, event)| frames.event(*number, event));
+        String::from_utf8(frames.take().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_reply_with_calls_is_several_events() {
+        let receipt = ToolReceipt { duration_ms: 0.5, ..ToolReceipt::new("add", ToolOutcome::Ok) };
+        let returned = Event::ToolReturned { index: 1, answer: ToolReturn { content: "3".into(), receipt } };
+        let events = [(1, replied("", 2)), (2, Event::ToolsStarted { indexes: vec![0] }), (3, returned)];
+        insta::assert_snapshot!(written(None, &events), @r#"
+        id: 1
+        event: model.replied
+        data: {"content":"","toolCalls":[{"id":"c0","name":"add","arguments":{"a":0}},{"id":"c1","name":"add","arguments":{"a":1}}],"finish":"tool_calls","usage":{"inputTokens":3,"outputTokens":4,"totalTokens":7},"model":"test/m"}
+
+        id: 1.1
+        event: tool.started
+        data: {"id":"c0","index":0,"name":"add"}
+
+        id: 1.2
+        event: tool.started
+        data: {"id":"c1","index":1,"name":"add"}
+
+        id: 3
+        event: tool.returned
+        data: {"index":1,"name":"add","durationMs":0.5,"outcome":"ok","content":"3"}
+        "#);
+    }
+
+    #[test]
+    fn what_has_no_id_and_the_end_are_written() {
+        let mut frames = Frames::after(Position::parse("4"));
+        frames.say_retry();
+        frames.delta(&Delta::Text("a\nb".into()));
+        frames.delta(&Delta::Reset);
+        frames.comment("heartbeat");
+        frames.ended(5, r#"{"id":"run_1"}"#, None);
+        frames.failed(StatusCode::SERVICE_UNAVAILABLE, &json!({"error": "no"}));
+        insta::assert_snapshot!(String::from_utf8(frames.take().to_vec()).unwrap(), @r#"
+        retry: 1000
+
+        event: model.delta
+        data: {"text":"a\nb"}
+
+        event: model.delta
+        data: {"reset":true}
+
+        : heartbeat
+
+        id: 5
+        event: run.ended
+        data: {"id":"run_1"}
+
+        event: run.failed
+        data: {"body":{"error":"no"},"status":503}
+        "#);
+    }
+
+    #[test]
+    fn an_id_is_read_as_it_was_written() {
+        for (text, number, part) in [("0", 0, 0), ("7", 7, 0), ("7.2", 7, 2)] {
+            assert_eq!(Position::parse(text), Some(Position { number, part }));
+        }
+        for text in ["", "-1", "+1", "1.", ".1", "1.2.3", "x", "99999999999999999999", " 1"] {
+            assert_eq!(Position::parse(text), None, "{text:?}");
+        }
+    }
+
+    proptest! {
+        /// Whoever resumes after any event gets exactly the rest, and no text breaks out of its event.
+        #[test]
+        fn a_stream_can_be_cut_after_any_event(texts in proptest::collection::vec((any::<String>(), 0_usize..4), 1..5)) {
+            let events: Vec<_> =
+                (0..).zip(texts.iter().map(|(text, calls)| replied(text, *calls))).collect();
+            let whole = written(None, &events);
+            let frames: Vec<_> = whole.split_inclusive("\n\n").collect();
+            let expected: usize = texts.iter().map(|(_, calls)| calls + 1).sum();
+            prop_assert_eq!(frames.len(), expected);
+            for (index, frame) in frames.iter().enumerate() {
+                prop_assert_eq!(frame.lines().count(), 4);
+                let id = frame.lines().next().and_then(|line| line.strip_prefix("id: ")).unwrap();
+                prop_assert_eq!(written(Position::parse(id), &events), frames[index + 1..].concat());
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Runs as server-sent events (WHATWG HTML, section 9.2). README, "Streams", specifies them for clients; `frames.rs` writes
+//! them.
+//!
+//! The id of an event is the number of its entry in the run's journal. Where one entry stands for several events the
+//! further ones are `n.1`, `n.2` and so on. What is in no journal has no id.
+
+mod accept;
+mod frames;
+mod permits;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::streams::{Followed, Following, Interruption, OnDisconnect, RunEnd};
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::stream::unfold;
+use http::header::{CACHE_CONTROL, CONTENT_LOCATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde::Serialize;
+use serde_json::Value;
+use tokio::time::timeout;
+use utoipa::ToSchema;
+
+pub(crate) use accept::accepts_events;
+pub(crate) use frames::Position;
+pub(crate) use permits::{StreamPermit, StreamPermits};
+
+use frames::Frames;
+
+/// How long a stream is silent at most: proxies take a connection for dead after half a minute or so.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// How much is put into one write at most, about.
+const MOST_BYTES: usize = 64 << 10;
+
+/// The header of a request that asks for the run to end with its reader: `cancel`.
+const ON_DISCONNECT: HeaderName = HeaderName::from_static("agent-on-disconnect");
+
+/// Where the last event stands that a client has read.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// nginx passes events on one by one when it reads this.
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const NO: HeaderValue = HeaderValue::from_static("no");
+
+/// What a variant says of the end of a run.
+pub(crate) enum ShownEnd {
+    /// The result as the plain answer has it, in JSON.
+    Ended(String),
+    /// Status and body of the plain answer, and what the log says.
+    Failed { status: StatusCode, body: Value, log: String },
+}
+
+/// Shows the end of a run as the variant's plain answers do.
+pub(crate) type ShowEnd = Arc<dyn Fn(&RunEnd) -> ShownEnd + Send + Sync>;
+
+/// What becomes of the run when the reader leaves.
+pub(crate) fn on_disconnect(headers: &HeaderMap) -> OnDisconnect {
+    match headers.get(ON_DISCONNECT) {
+        Some(value) if value.as_bytes().eq_ignore_ascii_case(b"cancel") => OnDisconnect::Cancel,
+        Some(_) | None => OnDisconnect::Continue,
+    }
+}
+
+/// The last event that the client has read, if it says so. What we have not written is nothing.
+pub(crate) fn last_event(headers: &HeaderMap) -> Option<Position> {
+    headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok()).and_then(Position::parse)
+}
+
+/// The answer to a request to cancel a run.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CancelledRun<'a> {
+    /// The run.
+    #[schema(example = "run_01a204ec6206715fbb305322b42db99d")]
+    pub(crate) run_id: &'a str,
+}
+
+/// A stream to be answered.
+pub(crate) struct EventStream {
+    pub(crate) following: Following,
+    /// What was read of it already.
+    pub(crate) first: Option<Followed>,
+    /// The last event that the client has.
+    pub(crate) after: Option<Position>,
+    pub(crate) show_end: ShowEnd,
+    /// Where the stream can be resumed.
+    pub(crate) location: String,
+    /// Held as long as the stream lasts.
+    pub(crate) permit: Option<StreamPermit>,
+}
+
+impl EventStream {
+    /// The response, whose body ends with the run.
+    pub(crate) fn into_response(self) -> Response {
+        let Self { following, first, after, show_end, location, permit } = self;
+        let state = Streaming {
+            following,
+            first,
+            frames: Frames::after(after),
+            show_end,
+            is_begun: false,
+            _permit: permit,
+        };
+        let chunks = unfold(state, async |mut state| {
+            let chunk = state.next_chunk().await?;
+            Some((Ok::<_, Infallible>(chunk), state))
+        });
+        let mut response = Body::from_stream(chunks).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, EVENT_STREAM);
+        headers.insert(CACHE_CONTROL, NO_STORE);
+        headers.insert(ACCEL_BUFFERING, NO);
+        // Ids are plain; one that no header could carry is in the first event all the same.
+        if let Ok(location) = HeaderValue::try_from(location) {
+            headers.insert(CONTENT_LOCATION, location);
+        }
+        response
+    }
+}
+
+struct Streaming {
+    following: Following,
+    first: Option<Followed>,
+    frames: Frames,
+    show_end: ShowEnd,
+    is_begun: bool,
+    _permit: Option<StreamPermit>,
+}
+
+impl Streaming {
+    async fn next_chunk(&mut self) -> Option<Bytes> {
+        if !self.is_begun {
+            // Sent at once, so that the client knows that it is connected.
+            self.is_begun = true;
+            self.frames.say_retry();
+        }
+        let mut next = match self.first.take() {
+            Some(first) => Some(first),
+            None if !self.frames.is_empty() => None,
+            None => match timeout(HEARTBEAT, self.following.next()).await {
+                Ok(next) => Some(next?),
+                Err(_elapsed) => {
+                    self.frames.comment("heartbeat");
+                    None
+                }
+            },
+        };
+        while let Some(followed) = next {
+            self.write(&followed);
+            next = if self.frames.len() < MOST_BYTES { self.following.next_ready() } else { None };
+        }
+        Some(self.frames.take())
+    }
+
+    fn write(&mut self, followed: &Followed) {
+        match followed {
+            Followed::Stored { number, event } => self.frames.event(*number, event),
+            Followed::Delta(delta) => self.frames.delta(delta),
+            Followed::Ended { events, end } => match (self.show_end)(end) {
+                ShownEnd::Ended(result) => {
+                    let answer = if let RunEnd::Answer(answer) = end { Some(&*answer.result) } else { None };
+                    self.frames.ended(*events, &result, answer);
+                }
+                ShownEnd::Failed { status, body, log } => {
+                    let run_id = self.following.run_id();
+                    if status.is_server_error() {
+                        tracing::error!(
+                            run_id,
+                            status = status.as_u16(),
+                            error = log,
+                            "a streamed run failed"
+                        );
+                    } else {
+                        tracing::info!(
+                            run_id,
+                            status = status.as_u16(),
+                            error = log,
+                            "a streamed run failed"
+                        );
+                    }
+                    self.frames.failed(status, &body);
+                }
+            },
+            Followed::Interrupted(why) => {
+                if let Interruption::Store(error) = why {
+                    tracing::warn!(run_id = self.following.run_id(), %error, "a stream ended early");
+                }
+                self.frames.comment(match why {
+                    Interruption::TooSlow => "this reader is too slow: resume from the last event",
+                    Interruption::Stopping => "the service is stopping: resume from the last event",
+                    Interruption::Store(_) => "the store does not answer: resume from the last event",
+                    Interruption::Unknown => {
+                        "it is not known what became of the run: resume from the last event"
+                    }
+                });
+                self.frames.say_retry();
+            }
+        }
+    }
+}

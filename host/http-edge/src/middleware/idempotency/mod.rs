@@ -1,0 +1,304 @@
+//! Idempotency keys: a `POST` with the header `Idempotency-Key` is carried out once, and the same request under the same key
+//! gets the same answer (draft-ietf-httpapi-idempotency-key-header-07).
+//!
+//! | the key | the answer |
+//! |---|---|
+//! | is new, or its last request ended without an answer that is kept | the request is carried out |
+//! | was answered | that answer again: status, the headers that say something about it, body; `Idempotent-Replayed: true` |
+//! | is carried out at this moment, on whichever replica | 409 with `Retry-After` |
+//! | came with another method, path or body | 422 |
+//! | is none (see [`key`]) | 400 |
+//!
+//! The request is carried out in a task of its own: a client that goes away and asks again gets the answer of what it has
+//! begun. A process that dies leaves a lease behind that ends ([`agent_core::ports::idempotency`]). Not kept are answers that
+//! say "not now" or "not you" (401, 403, 408, 429, 5xx), streams, and what is too large.
+//!
+//! A request without the header passes by, at the cost of looking for it.
+
+pub(crate) mod kept_answer;
+pub(crate) mod key;
+
+use std::convert::Infallible;
+use std::mem;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use agent_core::ports::idempotency::{LEASE, MOST_BYTES_OF_AN_ANSWER};
+use agent_core::ports::{IdempotencyError, IdempotencyStore, KeyClaim, KeyTerms};
+use axum::body::{Body, HttpBody as _};
+use axum::extract::Request;
+use axum::response::Response;
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Either};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http_body_util::BodyExt as _;
+use tokio::sync::oneshot;
+use tokio::time::{MissedTickBehavior, interval};
+use tower::Service;
+use tracing::{Instrument as _, Span};
+use uuid::Uuid;
+
+use super::panic_guard;
+use crate::body::{BodyError, Payload};
+use crate::dependencies::{Idempotency, Settings};
+use key::{Digests, KeyError};
+
+/// What Stripe and those who followed it say of an answer that is given again; the draft names no header for it.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// Why a request with a key is not carried out. Each variant's error table says what the client is told.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    #[error(transparent)]
+    Body(#[from] BodyError),
+    #[error("a request with this Idempotency-Key is being carried out")]
+    InFlight,
+    #[error("this Idempotency-Key came with another request before")]
+    OtherRequest,
+    #[error(transparent)]
+    Store(#[from] IdempotencyError),
+    #[error("what was kept under this Idempotency-Key cannot be read by this version")]
+    Unreadable,
+    #[error("the task that carried the request out ended without an answer")]
+    NoAnswer,
+}
+
+impl Refusal {
+    /// What the client is told, the same in both variants; nothing where their tables have an answer of their own.
+    pub(crate) fn status_and_text(&self) -> Option<(StatusCode, &'static str)> {
+        Some(match self {
+            Self::Key(_) => (
+                StatusCode::BAD_REQUEST,
+                "Idempotency-Key must be one key of 1 to 255 visible ASCII characters, with or without double quotes",
+            ),
+            Self::InFlight => {
+                (StatusCode::CONFLICT, "A request with this Idempotency-Key is being processed")
+            }
+            Self::OtherRequest => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "This Idempotency-Key was used for another request: send a new key",
+            ),
+            Self::Store(_) => (StatusCode::SERVICE_UNAVAILABLE, "Service temporarily unavailable"),
+            Self::Body(_) | Self::Unreadable | Self::NoAnswer => return None,
+        })
+    }
+
+    /// One of each row, for the document.
+    pub(crate) fn documented() -> [Self; 4] {
+        let store = Self::Store(IdempotencyError(String::new()));
+        [Self::Key(KeyError::Several), Self::InFlight, Self::OtherRequest, store]
+    }
+
+    /// Whether the same request may succeed a moment later.
+    pub(crate) fn may_be_tried_again(&self) -> bool {
+        matches!(self, Self::InFlight | Self::Store(_))
+    }
+}
+
+/// The id under which everything is made that must be made once for a key: an extension of the request. The same whenever the
+/// request is carried out again.
+#[derive(Debug, Clone)]
+pub(crate) struct OnceId(pub(crate) Arc<str>);
+
+/// What a variant knows about its requests and answers.
+#[derive(Clone, Copy)]
+pub(crate) struct Manner {
+    /// Whose keys the request uses.
+    pub(crate) caller: fn(&Request) -> String,
+    /// The answer to a refusal.
+    pub(crate) refuse: fn(Refusal) -> Response,
+    /// The answer as the client gets it: with a body.
+    pub(crate) render: fn(Response, bool) -> Response,
+    /// What `render` is told: whether clients learn nothing of errors.
+    pub(crate) production: bool,
+}
+
+/// The service behind this layer.
+#[derive(Clone)]
+pub(crate) struct Idempotent<S> {
+    inner: S,
+    keys: Idempotency,
+    settings: Settings,
+    manner: Manner,
+}
+
+impl<S> Idempotent<S> {
+    pub(crate) fn new(inner: S, keys: Idempotency, settings: Settings, manner: Manner) -> Self {
+        Self { inner, keys, settings, manner }
+    }
+}
+
+impl<S> Service<Request> for Idempotent<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Either<S::Future, BoxFuture<'static, Result<Response, Infallible>>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        if request.method() != Method::POST || !request.headers().contains_key(key::HEADER) {
+            return Either::Left(self.inner.call(request));
+        }
+        // The one that is ready goes with the request.
+        let clone = self.inner.clone();
+        let inner = mem::replace(&mut self.inner, clone);
+        let (keys, settings, manner) = (self.keys.clone(), self.settings, self.manner);
+        Either::Right(Box::pin(async move {
+            let carried_out = carry_out(inner, request, keys, settings, manner).await;
+            Ok(carried_out.unwrap_or_else(manner.refuse))
+        }))
+    }
+}
+
+/// Finds out what the key is, and carries the request out if that is to be done.
+async fn carry_out<S>(
+    inner: S,
+    request: Request,
+    keys: Idempotency,
+    settings: Settings,
+    manner: Manner,
+) -> Result<Response, Refusal>
+where
+    S: Service<Request, Response = Response, Error = Infallible, Future: Send> + Send + 'static,
+{
+    let key = key::read(request.headers())?;
+    let caller = (manner.caller)(&request);
+    let (request, body) = read_body(request, &settings).await?;
+    let digests = Digests::of(&caller, &key, &request, &body);
+    let owner = Uuid::now_v7().simple().to_string();
+    match keys.store.claim(digests.key(), &owner, KeyTerms::default()).await? {
+        KeyClaim::Claimed { id } => {
+            let mut request = request.map(|()| Body::from(body));
+            request.extensions_mut().insert(OnceId(id.into()));
+            let (answered, answer) = oneshot::channel();
+            let claim = Claim { store: keys.store, digests, owner };
+            let work = async move {
+                // Nobody listens any more when the client has left.
+                let _ = answered.send(claim.hold(inner, request, manner).await);
+            };
+            keys.spawn.spawn("idempotent-request", Box::pin(work.instrument(Span::current())));
+            answer.await.map_err(|_ended| Refusal::NoAnswer)
+        }
+        KeyClaim::InFlight => Err(Refusal::InFlight),
+        KeyClaim::OtherRequest => Err(Refusal::OtherRequest),
+        KeyClaim::Answered(kept) => {
+            let mut answer = kept_answer::read(&kept.into()).ok_or(Refusal::Unreadable)?;
+            answer.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+            Ok(answer)
+        }
+    }
+}
+
+/// The body, decoded, and the request as it were without a coding: what makes two requests the same is what they say.
+async fn read_body(request: Request, settings: &Settings) -> Result<(http::Request<()>, Bytes), BodyError> {
+    let (mut parts, body) = request.into_parts();
+    let body = Payload::new(&parts.headers, body).read(settings).await?;
+    for header in [CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING] {
+        parts.headers.remove(header);
+    }
+    Ok((http::Request::from_parts(parts, ()), body))
+}
+
+/// A key that is held by this request.
+struct Claim {
+    store: Arc<dyn IdempotencyStore>,
+    digests: Digests,
+    owner: String,
+}
+
+impl Claim {
+    /// Carries the request out while the claim is renewed, and keeps the answer or gives the key free.
+    async fn hold<S>(self, mut inner: S, request: Request, manner: Manner) -> Response
+    where
+        S: Service<Request, Response = Response, Error = Infallible>,
+    {
+        // A panic must not leave the key claimed.
+        let answering = AssertUnwindSafe(async { inner.call(request).await }).catch_unwind();
+        let answer = tokio::select! {
+            biased;
+            answered = answering => match answered {
+                Ok(Ok(answer)) => answer,
+                Err(panic) => panic_guard::answer_panic(panic),
+            },
+            () = self.renew() => (manner.refuse)(Refusal::NoAnswer),
+        };
+        self.keep((manner.render)(answer, manner.production)).await
+    }
+
+    /// Renews the claim for ever. One that was lost is not stopped for: two may then carry the request out, as they would
+    /// without a key.
+    async fn renew(&self) {
+        let mut ticks = interval(LEASE / 3);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ticks.tick().await;
+        loop {
+            ticks.tick().await;
+            if let Err(error) = self.store.renew(self.digests.key(), &self.owner, LEASE).await {
+                tracing::warn!(%error, "the claim of an idempotency key could not be renewed");
+            }
+        }
+    }
+
+    async fn keep(&self, answer: Response) -> Response {
+        let (parts, body) = answer.into_parts();
+        let whole = body.size_hint().exact().filter(|bytes| *bytes <= MOST_BYTES_OF_AN_ANSWER as u64);
+        let is_stream = parts
+            .headers
+            .get(CONTENT_TYPE)
+            .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+        if whole.is_none() && !is_stream && is_kept(parts.status) {
+            tracing::warn!(
+                most_bytes = MOST_BYTES_OF_AN_ANSWER,
+                "an answer is too large to be kept under its idempotency key: the same request is carried out again"
+            );
+        }
+        if whole.is_none() || is_stream || !is_kept(parts.status) {
+            self.release().await;
+            return Response::from_parts(parts, body);
+        }
+        // A body of a known size is in memory.
+        let bytes = match body.collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) => {
+                tracing::warn!(%error, "an answer broke off before it was kept");
+                self.release().await;
+                return Response::from_parts(parts, Body::empty());
+            }
+        };
+        let kept = kept_answer::write(&parts, &bytes);
+        match self.store.answer(self.digests.key(), &self.owner, &kept).await {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!("the claim of an idempotency key was lost: its answer is not kept"),
+            Err(error) => tracing::warn!(%error, "an answer could not be kept under its idempotency key"),
+        }
+        Response::from_parts(parts, Body::from(bytes))
+    }
+
+    async fn release(&self) {
+        if let Err(error) = self.store.release(self.digests.key(), &self.owner).await {
+            tracing::warn!(%error, "an idempotency key could not be given free: it is when its lease ends");
+        }
+    }
+}
+
+/// Whether the answer says what became of the request, and not who asks, how it was sent, or how the service does.
+fn is_kept(status: StatusCode) -> bool {
+    !status.is_server_error()
+        && !matches!(
+            status,
+            StatusCode::UNAUTHORIZED
+                | StatusCode::FORBIDDEN
+                | StatusCode::REQUEST_TIMEOUT
+                | StatusCode::TOO_MANY_REQUESTS
+        )
+}

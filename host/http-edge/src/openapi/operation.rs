@@ -1,0 +1,408 @@
+//! What is said of one route: what it takes, what it answers, and what it refuses.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use http::header::CONTENT_LOCATION;
+use http::{HeaderName, StatusCode};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use super::refused::{Refused, RefusedBody};
+use super::schemas::Schemas;
+
+/// What routes are grouped by. The document has them in this order.
+pub(crate) mod tags {
+    pub(crate) const AGENT: &str = "Agent";
+    pub(crate) const JOBS: &str = "Jobs";
+    pub(crate) const CACHE: &str = "Cache";
+    pub(crate) const TOOLS: &str = "Tools";
+    pub(crate) const HEALTH: &str = "Health";
+    pub(crate) const SERVICE: &str = "Service";
+}
+
+const JSON: &str = "application/json";
+const HTML: &str = "text/html";
+
+/// A route as clients read of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Operation {
+    id: &'static str,
+    tag: &'static str,
+    summary: &'static str,
+    description: &'static str,
+    parameters: Vec<Value>,
+    body: Option<Value>,
+    answers: BTreeMap<u16, Answer>,
+    /// An answer of whatever other status.
+    any_answer: Option<&'static str>,
+    /// The roles that a token has to have; none when no token is needed.
+    roles: Option<&'static [&'static str]>,
+    schemas: Schemas,
+}
+
+/// What is said of the answers of one status.
+#[derive(Debug, Clone, Default)]
+struct Answer {
+    /// One line, as all answers of the status have it.
+    descriptions: BTreeSet<String>,
+    headers: BTreeSet<String>,
+    /// By media type.
+    content: BTreeMap<&'static str, Content>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Content {
+    schemas: Vec<Value>,
+    examples: Map<String, Value>,
+}
+
+/// A parameter of a route.
+#[derive(Debug, Clone)]
+pub(crate) struct Parameter(Value);
+
+impl Parameter {
+    /// A part of the path.
+    pub(crate) fn path(name: &str, description: &str, schema: Value) -> Self {
+        Self::new("path", name, description, schema).required()
+    }
+
+    /// One of the query string, which may be absent.
+    pub(crate) fn query(name: &str, description: &str, schema: Value) -> Self {
+        Self::new("query", name, description, schema)
+    }
+
+    /// A header, which may be absent.
+    pub(crate) fn header(name: &str, description: &str, schema: Value) -> Self {
+        Self::new("header", name, description, schema)
+    }
+
+    fn new(place: &str, name: &str, description: &str, schema: Value) -> Self {
+        let mut parameter = Map::new();
+        parameter.insert("in".to_owned(), place.into());
+        parameter.insert("name".to_owned(), name.into());
+        parameter.insert("description".to_owned(), description.into());
+        parameter.insert("schema".to_owned(), schema);
+        Self(parameter.into())
+    }
+
+    /// The same, and it may not be absent.
+    pub(crate) fn required(mut self) -> Self {
+        if let Value::Object(fields) = &mut self.0 {
+            fields.insert("required".to_owned(), true.into());
+        }
+        self
+    }
+}
+
+impl Operation {
+    /// `id` is what generated clients call it.
+    pub(crate) fn new(id: &'static str, tag: &'static str, summary: &'static str) -> Self {
+        Self {
+            id,
+            tag,
+            summary,
+            description: "",
+            parameters: vec![],
+            body: None,
+            answers: BTreeMap::new(),
+            any_answer: None,
+            roles: None,
+            schemas: Schemas::default(),
+        }
+    }
+
+    /// Says more of it, in Markdown.
+    pub(crate) fn about(self, description: &'static str) -> Self {
+        Self { description, ..self }
+    }
+
+    pub(crate) fn parameter(mut self, Parameter(parameter): Parameter) -> Self {
+        self.parameters.push(parameter);
+        self
+    }
+
+    /// The caller's name for the request.
+    pub(crate) fn request_id(self) -> Self {
+        let schema = json!({ "type": "string", "examples": ["order-4711"] });
+        let description = "A name for the request, in its answer and in every log line: 1 to 128 letters, digits, \
+                           `.`, `_`, `:` and `-`. Without it, or with another one, one is made.";
+        self.parameter(Parameter::header("X-Request-Id", description, schema))
+    }
+
+    /// With `Accept: text/event-stream` the answer is a stream of events.
+    pub(crate) fn begins_stream(self) -> Self {
+        let schema = json!({ "type": "string", "enum": ["cancel", "continue"], "examples": ["cancel"] });
+        let description = "What becomes of a streamed run whose reader leaves. Without it, it goes on.";
+        self.parameter(Parameter::header("Agent-On-Disconnect", description, schema)).answers_stream()
+    }
+
+    /// The answer is a stream of events, from any event on.
+    pub(crate) fn resumes_stream(self) -> Self {
+        let schema = json!({ "type": "string", "examples": ["3"] });
+        let description = "The last event that was read: those behind it follow. Without it, all do.";
+        self.parameter(Parameter::header("Last-Event-ID", description, schema))
+            .answers_stream()
+            .answers_nothing(StatusCode::NO_CONTENT, "The run has ended and nothing follows that event")
+    }
+
+    fn answers_stream(self) -> Self {
+        self.answers_text("text/event-stream", "Events: README, \"Streams\", specifies them")
+            .header(StatusCode::OK, &CONTENT_LOCATION)
+    }
+
+    /// It is carried out once under an idempotency key.
+    pub(crate) fn once(self, refused: impl IntoIterator<Item = Refused>) -> Self {
+        let schema = json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!#-\\[\\]-~]+$", "examples": ["8e03978e-40d5-43dd-bc93-6e2a7bea36ca"] });
+        let description = "A key under which the request is carried out once: whoever repeats it within 24 hours gets the same \
+                           answer.";
+        self.parameter(Parameter::header("Idempotency-Key", description, schema)).refuses(refused)
+    }
+
+    /// A body of JSON, which has to be there.
+    pub(crate) fn body(self, (name, schema): (&str, Value)) -> Self {
+        self.json_body(name, schema, true)
+    }
+
+    /// A body of JSON. Without one it is `{}`.
+    pub(crate) fn optional_body(self, (name, schema): (&str, Value)) -> Self {
+        self.json_body(name, schema, false)
+    }
+
+    fn json_body(mut self, name: &str, schema: Value, required: bool) -> Self {
+        let reference = self.schemas.add_json(name, schema);
+        self.body = Some(json!({ "required": required, "content": { JSON: { "schema": reference } } }));
+        self
+    }
+
+    /// A body of bytes, of one of these media types.
+    pub(crate) fn bytes(mut self, description: &str, media: &[&str]) -> Self {
+        // Generators of clients want a schema.
+        let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
+        let content: Map<_, _> = media.iter().map(|media| ((*media).to_owned(), bytes.clone())).collect();
+        self.body = Some(json!({ "required": true, "description": description, "content": content }));
+        self
+    }
+
+    /// An answer of JSON.
+    pub(crate) fn answers<T: ToSchema>(mut self, status: StatusCode, description: &str) -> Self {
+        let reference = self.schemas.add::<T>();
+        self.answer(status, description).content.entry(JSON).or_default().schemas.push(reference);
+        self
+    }
+
+    /// An answer of `{"data": […]}`.
+    pub(crate) fn answers_list<T: ToSchema>(mut self, status: StatusCode, description: &str) -> Self {
+        let reference = self.schemas.add::<T>();
+        let list = json!({
+            "type": "object", "required": ["data"],
+            "properties": { "data": { "type": "array", "description": description, "items": reference } },
+        });
+        self.answer(status, description).content.entry(JSON).or_default().schemas.push(list);
+        self
+    }
+
+    /// An answer of text, of that media type.
+    pub(crate) fn answers_text(mut self, media: &'static str, description: &str) -> Self {
+        let content = self.answer(StatusCode::OK, description).content.entry(media).or_default();
+        content.schemas.push(json!({ "type": "string" }));
+        self
+    }
+
+    /// An answer of JSON of any form.
+    pub(crate) fn answers_object(mut self, description: &str) -> Self {
+        let content = self.answer(StatusCode::OK, description).content.entry(JSON).or_default();
+        content.schemas.push(json!({ "type": "object" }));
+        self
+    }
+
+    /// An answer without a body.
+    pub(crate) fn answers_nothing(mut self, status: StatusCode, description: &str) -> Self {
+        self.answer(status, description);
+        self
+    }
+
+    /// Answers of any status, of which nothing is known.
+    pub(crate) fn answers_anything(self, description: &'static str) -> Self {
+        Self { any_answer: Some(description), ..self }
+    }
+
+    /// Answers of that status have this header.
+    pub(crate) fn header(mut self, status: StatusCode, header: &HeaderName) -> Self {
+        self.answers.entry(status.as_u16()).or_default().headers.insert(header.as_str().to_owned());
+        self
+    }
+
+    /// All answers that are described by now have these headers.
+    pub(crate) fn headers(mut self, headers: &[HeaderName]) -> Self {
+        for answer in self.answers.values_mut() {
+            answer.headers.extend(headers.iter().map(|header| header.as_str().to_owned()));
+        }
+        self
+    }
+
+    /// What it refuses.
+    pub(crate) fn refuses(mut self, all: impl IntoIterator<Item = Refused>) -> Self {
+        for refused in all {
+            self.refuse(refused);
+        }
+        self
+    }
+
+    /// It wants a bearer token, with these roles.
+    pub(crate) fn wants_token(self, roles: &'static [&'static str]) -> Self {
+        // What is said of a route goes before what is said of all that stand beside it.
+        Self { roles: self.roles.or(Some(roles)), ..self }
+    }
+
+    fn refuse(&mut self, Refused { status, body, headers }: Refused) {
+        let (media, name, schema, text, example) = match body {
+            RefusedBody::Empty => (None, "", Value::Null, String::new(), Value::Null),
+            RefusedBody::Page(text) => {
+                (Some(HTML), "", json!({ "type": "string" }), text.to_owned(), json!(text))
+            }
+            RefusedBody::Text(text) => {
+                let example = json!({ "error": text });
+                (Some(JSON), "Error", error_schema(), text, example)
+            }
+            RefusedBody::Issues(issues) => {
+                let text = "The request does not match its schema".to_owned();
+                self.schemas.add_json("Issue", issue_schema());
+                (Some(JSON), "ValidationError", validation_schema(), text, json!({ "error": issues }))
+            }
+        };
+        let reference = if name.is_empty() { schema } else { self.schemas.add_json(name, schema) };
+        let reason = status.canonical_reason().unwrap_or_default();
+        let answer = self.answer(status, if text.is_empty() { reason } else { &text });
+        answer.headers.extend(headers.iter().map(|header| header.as_str().to_owned()));
+        if let Some(media) = media {
+            let content = answer.content.entry(media).or_default();
+            if !content.schemas.contains(&reference) {
+                content.schemas.push(reference);
+            }
+            content.examples.insert(text, json!({ "value": example }));
+        }
+    }
+
+    fn answer(&mut self, status: StatusCode, description: &str) -> &mut Answer {
+        let answer = self.answers.entry(status.as_u16()).or_default();
+        answer.descriptions.insert(description.to_owned());
+        answer
+    }
+
+    pub(super) fn schemas(&self) -> &Schemas {
+        &self.schemas
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let mut json = json!({ "operationId": self.id, "tags": [self.tag], "summary": self.summary });
+        let mut set = |name: &str, value: Value| {
+            if let Value::Object(fields) = &mut json {
+                fields.insert(name.to_owned(), value);
+            }
+        };
+        if !self.description.is_empty() {
+            set("description", self.description.into());
+        }
+        if !self.parameters.is_empty() {
+            set("parameters", self.parameters.clone().into());
+        }
+        if let Some(body) = &self.body {
+            set("requestBody", body.clone());
+        }
+        if let Some(roles) = self.roles {
+            set("security", json!([{ "bearer": roles }]));
+        }
+        let mut answers: Map<_, _> =
+            self.answers.iter().map(|(status, answer)| (status.to_string(), answer.to_json())).collect();
+        if let Some(description) = self.any_answer {
+            answers.insert("default".to_owned(), json!({ "description": description }));
+        }
+        set("responses", answers.into());
+        json
+    }
+}
+
+impl Answer {
+    fn to_json(&self) -> Value {
+        let description: Vec<_> = self.descriptions.iter().map(String::as_str).collect();
+        let headers: Map<_, _> = self
+            .headers
+            .iter()
+            .map(|name| (name.clone(), json!({ "$ref": format!("#/components/headers/{name}") })))
+            .collect();
+        let content: Map<_, _> =
+            self.content.iter().map(|(media, content)| ((*media).to_owned(), content.to_json())).collect();
+        let mut json = json!({ "description": description.join("; "), "headers": headers });
+        if let (Value::Object(fields), false) = (&mut json, content.is_empty()) {
+            fields.insert("content".to_owned(), content.into());
+        }
+        json
+    }
+}
+
+impl Content {
+    fn to_json(&self) -> Value {
+        let schema = match self.schemas.as_slice() {
+            [only] => only.clone(),
+            several => json!({ "anyOf": several }),
+        };
+        if self.examples.is_empty() {
+            return json!({ "schema": schema });
+        }
+        json!({ "schema": schema, "examples": self.examples })
+    }
+}
+
+/// `{"error": text}`.
+fn error_schema() -> Value {
+    json!({
+        "type": "object", "required": ["error"], "description": "Why a request was refused, or what went wrong.",
+        "properties": { "error": {
+            "type": "string", "description": "A text for people.", "examples": ["Invalid input"],
+        } },
+    })
+}
+
+/// `{"error": [issue, …]}`.
+fn validation_schema() -> Value {
+    json!({
+        "type": "object", "required": ["error"], "description": "Everything that is wrong with a request.",
+        "properties": { "error": {
+            "type": "array", "minItems": 1, "description": "One issue for each mistake, in the order of the schema.",
+            "items": { "$ref": "#/components/schemas/Issue" },
+        } },
+    })
+}
+
+/// An issue as zod 3 writes it, with zod 4's `origin` beside `type`.
+fn issue_schema() -> Value {
+    let text = |description: &str, example: &str| json!({ "type": "string", "description": description, "examples": [example] });
+    let bound = |description: &str, example: u32| json!({ "type": "integer", "minimum": 0, "description": description, "examples": [example] });
+    let truth = |description: &str, example: bool| json!({ "type": "boolean", "description": description, "examples": [example] });
+    let texts = |description: &str, example: &str| json!({ "type": "array", "items": { "type": "string" }, "description": description, "examples": [[example]] });
+    json!({
+        "type": "object", "required": ["code", "path", "message"],
+        "description": "One thing that is wrong with a request. Which fields there are beside these three depends on `code`.",
+        "properties": {
+            "code": {
+                "type": "string", "description": "What kind of mistake it is.", "examples": ["too_small"],
+                "enum": ["invalid_type", "too_small", "too_big", "invalid_enum_value", "unrecognized_keys", "custom"],
+            },
+            "path": {
+                "type": "array", "description": "Where it is: names of fields, and places in lists counted from 0.",
+                "items": { "type": ["string", "integer"] }, "examples": [["options", "tools", 0]],
+            },
+            "message": text("The same for people.", "String must contain at least 1 character(s)"),
+            "expected": text("`invalid_type`: the kind of value that belongs there.", "string"),
+            "received": text("What was there instead.", "undefined"),
+            "minimum": bound("`too_small`: the least that may be.", 1),
+            "maximum": bound("`too_big`: the most that may be.", 1000),
+            "type": text("What the bound is one of.", "string"),
+            "origin": text("The same, as zod 4 calls it.", "string"),
+            "inclusive": truth("Whether the bound itself may be.", true),
+            "exact": truth("Whether nothing else may be.", false),
+            "options": texts("`invalid_enum_value`: what may be there.", "waiting"),
+            "keys": texts("`unrecognized_keys`: the key.", "thresold"),
+        },
+    })
+}

@@ -1,0 +1,32 @@
+//! What is said of an error: a row of a variant's error table, as clients see it.
+
+use http::{HeaderName, StatusCode};
+use serde_json::Value;
+
+/// An answer that is no success.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Refused {
+    pub(crate) status: StatusCode,
+    pub(crate) body: RefusedBody,
+    /// Headers that only such answers have.
+    pub(crate) headers: Vec<HeaderName>,
+}
+
+/// The body of one.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum RefusedBody {
+    Empty,
+    /// A bare text that calls itself HTML.
+    Page(&'static str),
+    /// `{"error": text}`.
+    Text(String),
+    /// `{"error": [issue, …]}`.
+    Issues(Value),
+}
+
+impl Refused {
+    /// `{"error": text}` and no header.
+    pub(crate) fn text(status: StatusCode, text: &str) -> Self {
+        Self { status, body: RefusedBody::Text(text.to_owned()), headers: vec![] }
+    }
+}

@@ -1,0 +1,31 @@
+//! Ids of runs and jobs in paths.
+
+use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
+use serde_json::json;
+
+use crate::openapi::Parameter;
+
+/// Longer than any id, in bytes.
+const LONGEST_ID: usize = 256;
+
+/// An id as a path has it, if it can be read.
+pub(crate) type PathId = Result<Path<String>, PathRejection>;
+
+/// What nothing can have as its id is not even looked for: it could be too much for a store.
+pub(crate) fn check_id(id: PathId) -> Option<String> {
+    let Path(id) = id.ok()?;
+    (id.len() <= LONGEST_ID && !id.contains(char::is_control)).then_some(id)
+}
+
+/// The same for the document.
+pub(crate) fn describe(name: &str, description: &str, example: &str) -> Parameter {
+    let schema = json!({ "type": "string", "minLength": 1, "maxLength": LONGEST_ID, "examples": [example] });
+    Parameter::path(name, description, schema)
+}
+
+/// The id of a run.
+pub(crate) fn describe_run() -> Parameter {
+    let description = "The run: `Content-Location` of its stream, and its event `run.started`, name it.";
+    describe("runId", description, "run_01a204ec6206715fbb305322b42db99d")
+}

@@ -1,0 +1,83 @@
+//! The admin API: what operators see of the tools and do with them while they serve, under `/admin/`, for tokens with
+//! the role `admin`.
+//!
+//! - `show`: what is asked. `upload`: proposing a version. `actions`: everything else that changes something.
+//! - `change`: what every request that changes something says before its body, `If-Match` included. `action_body`: what
+//!   stands in its body. `component_name`: which component.
+//! - `component_body`: a component as operators read it.
+//! - `audit`: the log line of every request that changes something, or was to.
+//! - `documented`: what the routes have in common, for the document.
+//! - `refusal`: what is refused here, before the tools are asked. `state`: what handlers share.
+//!
+//! What is done with the tools is behind the port `ToolAdmin`. It stands in the stack of `/api/` (`api_stack.rs`): same
+//! rate windows, same authentication, same error table.
+
+mod action_body;
+mod actions;
+mod audit;
+mod change;
+mod component_body;
+mod component_name;
+mod digest;
+mod documented;
+pub(super) mod refusal;
+mod show;
+mod state;
+mod upload;
+
+use std::sync::Arc;
+
+use agent_core::ports::ToolAdmin;
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::from_fn;
+use axum::response::IntoResponse;
+use tower::layer::layer_fn;
+
+use super::{api_stack, auth, state::Shared};
+use crate::fallback;
+use crate::middleware::guard::Guard;
+use crate::middleware::refusals::Rules;
+use crate::openapi::{Described, Routes};
+use actions::Verb;
+use state::Admin;
+
+/// Everything under `/admin/`, to be nested there.
+pub(crate) fn api(state: &Shared, tools: Arc<dyn ToolAdmin>, rules: Rules) -> (Router, Vec<Described>) {
+    let (routes, described) = routes().split();
+    let routes = routes
+        // Inside of the authentication: it needs the caller, and a role that is missing counts in the caller's window.
+        .route_layer(layer_fn(|inner| {
+            Guard::new(inner, |request: &mut Request| {
+                auth::require_admin(request).err().map(IntoResponse::into_response)
+            })
+        }));
+    let routes = api_stack::authenticate(routes, state)
+        .fallback(fallback::answer_unknown_path)
+        .method_not_allowed_fallback(fallback::answer_wrong_method);
+    let router = api_stack::surround(routes, state, rules)
+        // Outermost, so that it has the answer as the client gets it, whoever has given it.
+        .layer(from_fn(audit::log_change))
+        .with_state(Arc::new(Admin::new(state.settings, tools)));
+    let described = described.into_iter().map(|route| api_stack::describe(route.map(documented::admins)));
+    (router, described.collect())
+}
+
+fn routes() -> Routes<state::Shared> {
+    let routes = Routes::new()
+        .get("/tools", show::list, show::describe_list())
+        .get("/tools/{name}", show::component, show::describe_component())
+        .put("/tools/{name}", upload::propose_version, upload::describe())
+        .delete("/tools/{name}", actions::remove_component, actions::describe_removal())
+        .get("/tools/{name}/versions", show::versions, show::describe_versions())
+        .get("/tools/{name}/diff", show::diff, show::describe_diff())
+        .get("/tools/{name}/audit", show::audit, show::describe_audit());
+    Verb::ALL.into_iter().fold(routes, |routes, verb| {
+        routes.method(
+            "post",
+            &format!("/tools/{{name}}/{}", verb.as_str()),
+            actions::action(verb),
+            verb.describe(),
+        )
+    })
+}

@@ -1,0 +1,202 @@
+//! Variant B's streams: `GET /api/agent/runs/{runId}/events`, `GET /api/agent/jobs/{jobId}/events`, and
+//! `POST /api/agent/runs/{runId}/cancel`. What belongs to somebody else does not exist.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::error_chain::ErrorChain;
+use agent_core::policy::Ask;
+use agent_core::ports::{JournalError, QueueError};
+use agent_core::streams::{Followed, FoundRun, RunEnd, RunFailure, RunStreams};
+use agent_core::words::{CancelOutcome, FailureKind};
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+
+use super::auth::Caller;
+use super::error::Error;
+use super::state::Shared;
+use super::success::Success;
+use super::{documented, jobs};
+use crate::answer;
+use crate::dependencies::{RouteState, VariantB};
+use crate::events::{self, CancelledRun, EventStream, Position, ShowEnd, ShownEnd, StreamPermit};
+use crate::openapi::{Operation, tags};
+use crate::path_id::{self, PathId, check_id};
+
+pub(super) fn describe_run() -> Operation {
+    Operation::new("followRun", tags::AGENT, "Follow a run, from any event on")
+        .parameter(path_id::describe_run())
+        .resumes_stream()
+        .refuses(documented::rows([Error::UnknownRun, Error::TooManyStreams]).chain(documented::stores()))
+}
+
+pub(super) fn describe_job() -> Operation {
+    Operation::new("followJob", tags::JOBS, "Follow the run of a job, from any event on")
+        .about("The stream begins before the run does.")
+        .parameter(jobs::id_parameter())
+        .resumes_stream()
+        .refuses(documented::rows([Error::UnknownJob, Error::TooManyStreams]).chain(documented::stores()))
+}
+
+pub(super) fn describe_cancel() -> Operation {
+    Operation::new("cancelRun", tags::AGENT, "Cancel a run that is streamed")
+        .parameter(path_id::describe_run())
+        .answers::<CancelledRun<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be within seconds")
+        .refuses(documented::rows([Error::UnknownRun, Error::RunHadEnded, Error::JobOutOfReach]))
+        .refuses(documented::stores())
+}
+
+/// Begins a run that goes on without its reader.
+pub(super) async fn stream(
+    edge: &Shared,
+    streams: &RunStreams,
+    headers: &HeaderMap,
+    ask: Ask,
+) -> Result<Response, Error> {
+    let permit = permit(edge, ask.principal.user_id.as_deref().unwrap_or_default())?;
+    let mut following = streams.start(ask, events::on_disconnect(headers));
+    let first = following.next().await;
+    if let Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) = first {
+        return Err(error.into());
+    }
+    let location = location(following.run_id());
+    let show_end = show_end(edge);
+    let permit = Some(permit);
+    Ok(EventStream { following, first, after: None, show_end, location, permit }.into_response())
+}
+
+/// `GET /api/agent/runs/{runId}/events`.
+pub(super) async fn follow_run(
+    State(edge): State<Shared>,
+    caller: Caller,
+    headers: HeaderMap,
+    run_id: PathId,
+) -> Result<Response, Error> {
+    let (streams, run) = find(&edge, &caller, run_id).await?;
+    let permit = permit(&edge, caller.id())?;
+    let after = events::last_event(&headers);
+    if is_over(streams, &run, after).await? {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let following = streams.follow(&run, after.map_or(0, |after| after.number));
+    let (location, show_end, permit) = (location(&run.run_id), show_end(&edge), Some(permit));
+    Ok(EventStream { following, first: None, after, show_end, location, permit }.into_response())
+}
+
+/// `GET /api/agent/jobs/{jobId}/events`. The stream begins before the job's run does.
+pub(super) async fn follow_job(
+    State(edge): State<Shared>,
+    caller: Caller,
+    headers: HeaderMap,
+    job_id: PathId,
+) -> Result<Response, Error> {
+    let streams = edge.variant.streams.as_ref().ok_or(Error::UnknownJob)?;
+    let job_id = check_id(job_id).ok_or(Error::UnknownJob)?;
+    let job = edge.variant.jobs.read(caller.id(), &job_id, Duration::ZERO).await?.ok_or(Error::UnknownJob)?;
+    let permit = permit(&edge, caller.id())?;
+    let after = events::last_event(&headers);
+    let run = FoundRun {
+        run_id: job.run_id.clone(),
+        user_id: Some(job.user_id.clone()),
+        job_id: Some(job.id.clone()),
+    };
+    if job.status.has_ended() && is_over(streams, &run, after).await? {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let from = after.map_or(0, |after| after.number);
+    let following = streams.follow_job(&job, from).ok_or(Error::UnknownJob)?;
+    let location = format!("/api/agent/jobs/{job_id}/events");
+    let (show_end, permit) = (show_end(&edge), Some(permit));
+    Ok(EventStream { following, first: None, after, show_end, location, permit }.into_response())
+}
+
+/// `POST /api/agent/runs/{runId}/cancel`: the run is cancelled, or will be within seconds.
+pub(super) async fn cancel_run(
+    State(edge): State<Shared>,
+    caller: Caller,
+    run_id: PathId,
+) -> Result<Response, Error> {
+    let (streams, run) = find(&edge, &caller, run_id).await?;
+    let outcome = match &run.job_id {
+        Some(job_id) => edge.variant.jobs.cancel(caller.id(), job_id).await?,
+        None => streams.cancel(&run.run_id).await.map_err(unreadable)?,
+    };
+    match outcome {
+        CancelOutcome::Done | CancelOutcome::Asked => {
+            Ok(answer::json(StatusCode::ACCEPTED, &CancelledRun { run_id: &run.run_id }))
+        }
+        CancelOutcome::HadEnded => Err(Error::RunHadEnded),
+        CancelOutcome::Refused => Err(Error::JobOutOfReach),
+        CancelOutcome::Unknown => Err(Error::UnknownRun),
+    }
+}
+
+async fn find<'a>(
+    edge: &'a RouteState<VariantB>,
+    caller: &Caller,
+    run_id: PathId,
+) -> Result<(&'a RunStreams, FoundRun), Error> {
+    let streams = edge.variant.streams.as_ref().ok_or(Error::UnknownRun)?;
+    let run_id = check_id(run_id).ok_or(Error::UnknownRun)?;
+    let run = streams.find(&run_id).await.map_err(unreadable)?;
+    let run = run.filter(|run| run.user_id.as_deref() == Some(caller.id())).ok_or(Error::UnknownRun)?;
+    Ok((streams, run))
+}
+
+/// A client that connects again after the last event is told that nothing follows (204), which ends its attempts.
+async fn is_over(streams: &RunStreams, run: &FoundRun, after: Option<Position>) -> Result<bool, Error> {
+    match after {
+        Some(after) => streams.has_ended_before(run, after.number).await.map_err(unreadable),
+        None => Ok(false),
+    }
+}
+
+fn permit(edge: &RouteState<VariantB>, user_id: &str) -> Result<StreamPermit, Error> {
+    edge.streams.acquire(user_id).ok_or(Error::TooManyStreams)
+}
+
+fn location(run_id: &str) -> String {
+    format!("/api/agent/runs/{run_id}/events")
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
+fn unreadable(error: JournalError) -> Error {
+    Error::Queue(QueueError::Store { detail: error.to_string() })
+}
+
+fn show_end(edge: &RouteState<VariantB>) -> ShowEnd {
+    let production = edge.variant.production;
+    Arc::new(move |end| match end {
+        RunEnd::Answer(answer) => {
+            ShownEnd::Ended(serde_json::to_string(&Success::from(answer)).unwrap_or_default())
+        }
+        RunEnd::Failed(error) => {
+            let log = ErrorChain(error).to_string();
+            let (status, body) = Error::from(error.clone()).status_and_body(production);
+            ShownEnd::Failed { status, body, log }
+        }
+        RunEnd::Recorded(failure) => show_recorded(failure, production),
+        RunEnd::NeverBegan => ShownEnd::Failed {
+            status: StatusCode::CONFLICT,
+            body: json!({ "error": "The job was cancelled" }),
+            log: "it was cancelled before it began".to_owned(),
+        },
+    })
+}
+
+/// The same status and text that the error itself would have been answered with.
+fn show_recorded(failure: &RunFailure, production: bool) -> ShownEnd {
+    let RunFailure { kind, error, is_public } = failure;
+    let (status, text): (_, &str) = match kind {
+        FailureKind::RateLimited => (StatusCode::TOO_MANY_REQUESTS, super::error::RATE_LIMITED),
+        FailureKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, super::error::UNAVAILABLE),
+        FailureKind::Internal if *is_public || !production => {
+            (StatusCode::INTERNAL_SERVER_ERROR, error.as_str())
+        }
+        FailureKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, answer::INTERNAL_ERROR),
+    };
+    let body: Value = json!({ "error": text });
+    ShownEnd::Failed { status, body, log: error.clone() }
+}

@@ -1,0 +1,141 @@
+//! The schemas of request bodies, for the document: what `schema.rs` takes, with its limits. A test holds the two against
+//! each other.
+
+use agent_core::words::MOST_CHOSEN_TOOLS;
+use serde_json::{Value, json};
+
+use super::schema::{HIGH, LONGEST_URL, MAX_TOKENS, MOST_CHARACTERS, TEMPERATURE};
+
+/// The body of `POST /api/agent`.
+pub(super) fn agent_request() -> (&'static str, Value) {
+    let [least_tokens, most_tokens] = MAX_TOKENS;
+    let [coldest, hottest] = TEMPERATURE;
+    let options = json!({
+        "type": "object", "description": "Wishes for this run.",
+        "properties": {
+            "maxTokens": {
+                "type": "number", "minimum": least_tokens, "maximum": most_tokens, "examples": [1000],
+                "description": "Most tokens that the model may write in one reply. A fraction is cut off.",
+            },
+            "temperature": {
+                "type": "number", "minimum": coldest, "maximum": hottest, "examples": [0],
+                "description": "How freely the model chooses its words.",
+            },
+            "tools": {
+                "type": "array", "maxItems": MOST_CHOSEN_TOOLS, "items": { "type": "string" },
+                "description": "Names of the only tools that the run has. Without it the run has all that the caller may use.",
+                "examples": [["calculate"]],
+            },
+        },
+    });
+    let schema = json!({
+        "type": "object", "required": ["query"], "description": "What the agent is asked.",
+        "properties": { "query": query(), "options": options },
+    });
+    ("AgentRequest", schema)
+}
+
+/// The body of `POST /api/serverless`.
+pub(super) fn query_request() -> (&'static str, Value) {
+    let schema = json!({
+        "type": "object", "required": ["query"], "description": "What the agent is asked.",
+        "properties": { "query": query() },
+    });
+    ("QueryRequest", schema)
+}
+
+/// The body of `POST /api/agent/async`.
+pub(super) fn job_request() -> (&'static str, Value) {
+    let schema = json!({
+        "type": "object", "required": ["query"], "description": "What the agent is asked.",
+        "properties": { "query": {
+            "type": "string", "minLength": 1, "description": "The user's text. The body's limit bounds it.",
+            "examples": ["What is 6 * 7?"],
+        }, "webhookUrl": {
+            "type": "string", "maxLength": LONGEST_URL, "examples": ["https://example.com/hook"],
+            "description": "Where the end of the job is sent (Standard Webhooks), if the service has a secret to sign it with.",
+        } },
+    });
+    ("JobRequest", schema)
+}
+
+/// The body of `POST /api/gateway`.
+pub(super) fn gateway_request() -> (&'static str, Value) {
+    let schema = json!({
+        "type": "object", "required": ["query"], "description": "What the agent is asked, and how urgent that is.",
+        "properties": {
+            "query": query(),
+            // Without a type: any other value, of whatever kind, is not urgent.
+            "priority": {
+                "description": format!("`{HIGH}` for the dedicated cluster, if there is one. Anything else is worked here."),
+                "examples": [HIGH],
+            },
+        },
+    });
+    ("GatewayRequest", schema)
+}
+
+fn query() -> Value {
+    json!({
+        "type": "string", "minLength": 1, "maxLength": MOST_CHARACTERS,
+        "description": "The user's text. Characters are Unicode code points.", "examples": ["What is 6 * 7?"],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::variant_b::schema::{read_agent_request, read_gateway_request, read_job_request, read_query};
+
+    /// Values that are right, nearly right and quite wrong.
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            (-200i64..20_000).prop_map(Value::from),
+            (-1.0..3.0).prop_map(Value::from),
+            "\\PC{0,3}".prop_map(Value::from),
+            (998usize..1003).prop_map(|length| Value::from("é".repeat(length))),
+            (62usize..67).prop_map(|length| json!(vec!["add"; length])),
+            Just(json!(["add", 1])),
+            Just(json!([])),
+        ];
+        let keys = prop::sample::select(vec![
+            "query",
+            "options",
+            "priority",
+            "maxTokens",
+            "temperature",
+            "tools",
+            "webhookUrl",
+        ]);
+        leaf.prop_recursive(2, 12, 4, move |inner| {
+            prop::collection::btree_map(keys.clone().prop_map(str::to_owned), inner, 0..4)
+                .prop_map(|fields| json!(fields))
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        #[test]
+        fn the_document_and_the_readers_take_the_same_bodies(
+            query in values(), options in values(), extra in values(), whole in values()
+        ) {
+            let fits = |schema: &Value, body: &Value| jsonschema::is_valid(schema, body);
+            for body in [
+                json!({ "query": query, "options": options }),
+                json!({ "query": "q", "options": options, "priority": extra }),
+                json!({ "query": query }),
+                whole,
+            ] {
+                prop_assert_eq!(fits(&agent_request().1, &body), read_agent_request(body.clone()).is_ok(), "{}", &body);
+                prop_assert_eq!(fits(&query_request().1, &body), read_query(body.clone()).is_ok(), "{}", &body);
+                prop_assert_eq!(fits(&job_request().1, &body), read_job_request(body.clone()).is_ok(), "{}", &body);
+                prop_assert_eq!(fits(&gateway_request().1, &body), read_gateway_request(body.clone()).is_ok(), "{}", &body);
+            }
+        }
+    }
+}

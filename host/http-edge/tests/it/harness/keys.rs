@@ -1,0 +1,132 @@
+//! Idempotency keys in memory, whose leases never end unless a test ends them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agent_core::ports::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyClaim, KeyTerms};
+use agent_core::testing::TokioSpawn;
+use async_trait::async_trait;
+use http_edge::Idempotency;
+use tokio::sync::Notify;
+
+/// The keys of a service, or of two that share them.
+#[derive(Default)]
+pub(crate) struct Keys {
+    kept: Mutex<HashMap<(String, String), Kept>>,
+    calls: AtomicUsize,
+    is_broken: AtomicBool,
+    loses_answers: AtomicBool,
+    answered: Notify,
+}
+
+struct Kept {
+    request: String,
+    id: String,
+    /// Absent when nobody carries the request out.
+    owner: Option<String>,
+    answer: Option<Vec<u8>>,
+}
+
+impl Keys {
+    /// How often the store was asked.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Every lease ends, as if its owner had died.
+    pub(crate) fn end_leases(&self) {
+        self.kept.lock().unwrap().values_mut().for_each(|kept| kept.owner = None);
+    }
+
+    /// From now on the store fails.
+    pub(crate) fn break_down(&self) {
+        self.is_broken.store(true, Ordering::Relaxed);
+    }
+
+    /// The next answer is not kept, as if its process had died before it could.
+    pub(crate) fn lose_answer(&self) {
+        self.loses_answers.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until an answer was kept.
+    pub(crate) async fn answered(&self) {
+        self.answered.notified().await;
+    }
+
+    fn change(&self, key: IdempotencyKey<'_>, owner: &str, change: impl FnOnce(&mut Kept)) -> bool {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let mut kept = self.kept.lock().unwrap();
+        let held = kept.get_mut(&name(key)).filter(|kept| kept.owner.as_deref() == Some(owner));
+        held.map(change).is_some()
+    }
+}
+
+#[async_trait]
+impl IdempotencyStore for Keys {
+    async fn claim(
+        &self,
+        key: IdempotencyKey<'_>,
+        owner: &str,
+        _terms: KeyTerms,
+    ) -> Result<KeyClaim, IdempotencyError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if self.is_broken.load(Ordering::Relaxed) {
+            return Err(IdempotencyError("the store is gone".into()));
+        }
+        let mut all = self.kept.lock().unwrap();
+        let kept = all.entry(name(key)).or_insert_with(|| Kept {
+            request: key.request.into(),
+            id: owner.into(),
+            owner: None,
+            answer: None,
+        });
+        Ok(match kept {
+            _ if kept.request != key.request => KeyClaim::OtherRequest,
+            Kept { answer: Some(answer), .. } => KeyClaim::Answered(answer.clone()),
+            Kept { owner: Some(_), .. } => KeyClaim::InFlight,
+            kept => {
+                kept.owner = Some(owner.into());
+                KeyClaim::Claimed { id: kept.id.clone() }
+            }
+        })
+    }
+
+    async fn renew(
+        &self,
+        key: IdempotencyKey<'_>,
+        owner: &str,
+        _lease: Duration,
+    ) -> Result<bool, IdempotencyError> {
+        Ok(self.change(key, owner, |_kept| {}))
+    }
+
+    async fn answer(
+        &self,
+        key: IdempotencyKey<'_>,
+        owner: &str,
+        answer: &[u8],
+    ) -> Result<bool, IdempotencyError> {
+        if self.loses_answers.swap(false, Ordering::Relaxed) {
+            return Ok(true);
+        }
+        let kept = self.change(key, owner, |kept| (kept.owner, kept.answer) = (None, Some(answer.to_vec())));
+        self.answered.notify_one();
+        Ok(kept)
+    }
+
+    async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {
+        self.change(key, owner, |kept| kept.owner = None);
+        Ok(())
+    }
+}
+
+/// What a service needs to keep its keys there.
+pub(crate) fn of_a_service(keys: &Arc<Keys>) -> Idempotency {
+    Idempotency { store: Arc::clone(keys) as Arc<dyn IdempotencyStore>, spawn: Arc::new(TokioSpawn) }
+}
+
+fn name(key: IdempotencyKey<'_>) -> (String, String) {
+    (key.caller.into(), key.key.into())
+}

@@ -1,0 +1,51 @@
+//! `Idempotency-Key` in Variant A: keys are counted per address.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use http::{Request, StatusCode};
+
+use crate::harness::{Answers, Keys, Service, idempotency_over, request};
+
+fn service(keys: &Arc<Keys>) -> Service {
+    Service::configured(Answers, |edge| edge.idempotency = idempotency_over(keys))
+}
+
+fn from(address: &str, body: &'static str) -> Request<Body> {
+    let mut request = request("POST", "/agent/invoke", body);
+    let address: SocketAddr = address.parse().unwrap();
+    request.extensions_mut().insert(ConnectInfo(address));
+    request.headers_mut().insert("idempotency-key", "\"k\"".parse().unwrap());
+    request
+}
+
+#[tokio::test]
+async fn the_same_request_of_an_address_is_carried_out_once() {
+    let keys = Arc::<Keys>::default();
+    let (one, other) = (service(&keys), service(&keys));
+    let first = one.send(from("192.0.2.1:1", r#"{"input":"hi"}"#)).await;
+    assert_eq!((first.status, first.header("idempotent-replayed")), (StatusCode::OK, None));
+    let again = other.send(from("192.0.2.1:2", r#"{"input":"hi"}"#)).await;
+    assert_eq!((again.status, &again.body), (StatusCode::OK, &first.body));
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    let elsewhere = other.send(from("192.0.2.2:1", r#"{"input":"ho"}"#)).await;
+    assert_eq!((elsewhere.status, elsewhere.header("idempotent-replayed")), (StatusCode::OK, None));
+    let different = one.send(from("192.0.2.1:1", r#"{"input":"ho"}"#)).await;
+    assert_eq!(different.status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_is_unavailable_and_a_request_without_a_key_does_not_notice() {
+    let keys = Arc::<Keys>::default();
+    keys.break_down();
+    let service = service(&keys);
+    let answer = service.send(from("192.0.2.1:1", r#"{"input":"hi"}"#)).await;
+    assert_eq!(
+        (answer.status, answer.body.as_str(), answer.header("retry-after")),
+        (StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"Service temporarily unavailable"}"#, Some("1"))
+    );
+    assert_eq!(service.invoke(r#"{"input":"hi"}"#).await.status, StatusCode::OK);
+    assert_eq!(keys.calls(), 1);
+}

@@ -1,0 +1,211 @@
+//! Who gets to the admin API, and who is counted: as under `/api/`, and the role `admin` besides.
+
+use axum::body::Body;
+use http::{Request, StatusCode};
+use http_edge::Origins;
+use insta::assert_snapshot;
+
+use super::super::window_headers;
+use super::{READING, ROUTES, body_of};
+use crate::harness::{Answers, Fakes, Service, as_admin, b, request, token, with_token};
+
+#[tokio::test]
+async fn an_administrator_gets_to_every_route() {
+    let fakes = Fakes::with_invoke(Answers);
+    for (method, path) in ROUTES {
+        let answer = fakes.administer(method, path, body_of(method)).await;
+        assert!(answer.status.is_success(), "{method} {path}: {answer}");
+        assert_eq!(answer.header("x-ratelimit-limit"), Some("10"), "{method} {path}");
+        fakes.windows.fill("user:a1", 0);
+    }
+}
+
+#[tokio::test]
+async fn without_a_token_every_route_is_401_as_under_api() {
+    let fakes = Fakes::with_invoke(Answers);
+    for (method, path) in ROUTES {
+        let answer = fakes.service.ask(method, path).await;
+        assert_eq!((answer.status, answer.body.as_str()), (StatusCode::UNAUTHORIZED, ""), "{method} {path}");
+        assert_eq!(
+            answer.header("www-authenticate"),
+            Some(r#"Bearer realm="agent-host""#),
+            "{method} {path}"
+        );
+    }
+    assert_eq!(fakes.tools.take_done(), [""; 0]);
+}
+
+#[tokio::test]
+async fn with_a_token_that_cannot_be_verified_every_route_is_403_without_a_word() {
+    let fakes = Fakes::with_invoke(Answers);
+    for (method, path) in ROUTES {
+        let answer = fakes.service.send(with_token("x.y.z", request(method, path, ""))).await;
+        assert_eq!((answer.status, answer.body.as_str()), (StatusCode::FORBIDDEN, ""), "{method} {path}");
+    }
+    assert_eq!(fakes.tools.take_done(), [""; 0]);
+}
+
+#[tokio::test]
+async fn without_the_role_every_route_is_403_with_a_word() {
+    let fakes = Fakes::with_invoke(Answers);
+    for role in [None, Some(""), Some("user"), Some("Admin"), Some("admin "), Some("admin,user")] {
+        let token = token("u1", Some("premium"), role);
+        for (method, path) in ROUTES {
+            let answer = fakes.service.send(with_token(&token, request(method, path, "{"))).await;
+            assert_eq!(
+                (answer.status, answer.body.as_str()),
+                (StatusCode::FORBIDDEN, r#"{"error":"Forbidden"}"#),
+                "{method} {path}"
+            );
+        }
+        fakes.windows.fill("user:u1", 0);
+        fakes.windows.fill("ip:unknown", 0);
+    }
+    assert_eq!(fakes.tools.take_done(), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_no_route_answers_needs_no_token_and_says_what_is_allowed() {
+    let fakes = Fakes::with_invoke(Answers);
+    for (method, path, status, allow) in [
+        ("GET", "/admin/", StatusCode::NOT_FOUND, None),
+        ("GET", "/admin/tools/", StatusCode::NOT_FOUND, None),
+        ("POST", "/admin/tools/calculator/destroy", StatusCode::NOT_FOUND, None),
+        ("POST", "/admin/tools", StatusCode::METHOD_NOT_ALLOWED, Some("GET,HEAD")),
+        ("POST", "/admin/tools/calculator", StatusCode::METHOD_NOT_ALLOWED, Some("GET,HEAD,PUT,DELETE")),
+        ("GET", "/admin/tools/calculator/rollback", StatusCode::METHOD_NOT_ALLOWED, Some("POST")),
+        ("PUT", "/admin/tools/calculator/versions", StatusCode::METHOD_NOT_ALLOWED, Some("GET,HEAD")),
+        ("OPTIONS", "/admin/tools/calculator", StatusCode::OK, Some("GET,HEAD,PUT,DELETE")),
+        ("OPTIONS", "/admin/tools/calculator/canary", StatusCode::OK, Some("POST")),
+    ] {
+        let answer = fakes.service.ask(method, path).await;
+        assert_eq!((answer.status, answer.header("allow")), (status, allow), "{method} {path}");
+        assert_eq!(fakes.windows.take_trips(), [["ip:unknown"]], "{method} {path}");
+    }
+    let answer = fakes.service.get("/admin").await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    assert_eq!(fakes.windows.take_trips(), [[""; 0]; 0], "only what is under the prefix is counted");
+}
+
+#[tokio::test]
+async fn head_is_get_without_the_body() {
+    let fakes = Fakes::with_invoke(Answers);
+    for (_, path) in &ROUTES[..READING] {
+        let (get, head) = (fakes.administer("GET", path, "").await, fakes.administer("HEAD", path, "").await);
+        assert_eq!((head.status, head.body.as_str()), (get.status, ""), "{path}");
+        for header in ["content-type", "content-length", "etag"] {
+            assert_eq!(head.header(header), get.header(header), "{path}");
+        }
+        fakes.windows.fill("user:a1", 0);
+    }
+}
+
+#[tokio::test]
+async fn every_request_counts_once_in_the_windows_of_api() {
+    let fakes = Fakes::with_invoke(Answers);
+    for (method, path) in ROUTES {
+        fakes.administer(method, path, body_of(method)).await;
+        assert_eq!(fakes.windows.take_trips(), [["ip:unknown", "user:a1"]], "{method} {path}");
+        fakes.windows.fill("user:a1", 0);
+        let answer =
+            fakes.service.send(with_token(&token("u1", None, None), request(method, path, ""))).await;
+        assert_eq!(fakes.windows.take_trips(), [["ip:unknown", "user:u1"]], "{method} {path}");
+        assert_eq!(window_headers(&answer, "x-ratelimit-").len(), 3, "{method} {path}");
+        fakes.windows.fill("user:u1", 0);
+    }
+}
+
+#[tokio::test]
+async fn a_full_window_turns_away_before_anything_is_done() {
+    let fakes = Fakes::with_invoke(Answers);
+    fakes.windows.fill("user:a1", 10);
+    for (method, path) in ROUTES {
+        let answer = fakes.administer(method, path, body_of(method)).await;
+        assert_eq!(answer.body, r#"{"error":"Rate limit exceeded"}"#, "{method} {path}");
+        assert_eq!(answer.header("retry-after"), Some("60"), "{method} {path}");
+    }
+    fakes.windows.fill("ip:unknown", 100);
+    let answer = fakes.administer("GET", "/admin/tools", "").await;
+    assert_eq!(
+        (answer.status, answer.body.as_str()),
+        (StatusCode::TOO_MANY_REQUESTS, "Too many requests from this IP")
+    );
+    assert_eq!(fakes.tools.take_done(), [""; 0]);
+}
+
+#[tokio::test]
+async fn where_nobody_looks_after_the_tools_every_route_is_404() {
+    let without = Fakes::configured(Answers, |edge| b(edge).tool_admin = None);
+    let variant_a = Service::with_invoke(Answers);
+    for (method, path) in ROUTES {
+        for service in [&without.service, &variant_a] {
+            let answer = service.send(as_admin(request(method, path, ""))).await;
+            assert_eq!(
+                (answer.status, answer.body.as_str()),
+                (StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#),
+                "{method} {path}"
+            );
+        }
+    }
+    let page = without.service.get("/").await.body;
+    assert!(!page.contains("/admin/"), "{page}");
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_changes_nothing_and_an_allowed_one_may() {
+    let origins = |edge: &mut http_edge::Edge| edge.origins = Origins::parse("https://app.example").unwrap();
+    let fakes = Fakes::configured(Answers, origins);
+    let send = async |method: &str, origin: &str, headers: &[(&str, &str)]| {
+        let mut request =
+            Request::builder().method(method).uri("/admin/tools/calculator").header("host", "a.example");
+        for (name, value) in headers.iter().chain([&("origin", origin)]) {
+            request = request.header(*name, *value);
+        }
+        fakes.service.send(as_admin(request.body(Body::empty()).unwrap())).await
+    };
+    let evil = send("DELETE", "https://evil.example", &[]).await;
+    assert_eq!((evil.status, evil.body.as_str()), (StatusCode::FORBIDDEN, r#"{"error":"Forbidden"}"#));
+    assert_eq!(evil.header("ratelimit-remaining"), Some("99"));
+    assert_eq!(fakes.tools.take_done(), [""; 0]);
+    let preflight = [("access-control-request-method", "PUT")];
+    let allowed = send("OPTIONS", "https://app.example", &preflight).await;
+    assert_eq!(allowed.status, StatusCode::NO_CONTENT);
+    assert!(allowed.header("access-control-allow-methods").unwrap().contains("PUT"));
+    let read = send("GET", "https://app.example", &[]).await;
+    assert_eq!(read.header("access-control-allow-origin"), Some("https://app.example"));
+    assert!(read.header("access-control-expose-headers").unwrap().contains("ETag"));
+}
+
+#[tokio::test]
+async fn requests_are_reported_by_their_routes() {
+    use std::sync::{Arc, Mutex};
+
+    let seen = Arc::<Mutex<Vec<String>>>::default();
+    let fakes = Fakes::configured(Answers, |edge| {
+        let seen = seen.clone();
+        edge.observe = Arc::new(move |request| {
+            seen.lock().unwrap().push(format!("{} {}", request.method, request.route.unwrap_or("-")));
+        });
+    });
+    for (method, path) in ROUTES {
+        fakes.administer(method, path, "").await;
+    }
+    fakes.administer("POST", "/admin/tools/calculator/made-up", "").await;
+    assert_snapshot!(seen.lock().unwrap().join("\n"), @r"
+    GET /admin/tools
+    GET /admin/tools/{name}
+    GET /admin/tools/{name}/versions
+    GET /admin/tools/{name}/diff
+    GET /admin/tools/{name}/audit
+    PUT /admin/tools/{name}
+    POST /admin/tools/{name}/approve
+    POST /admin/tools/{name}/enable
+    POST /admin/tools/{name}/disable
+    POST /admin/tools/{name}/rollback
+    POST /admin/tools/{name}/shadow
+    POST /admin/tools/{name}/canary
+    POST /admin/tools/{name}/promote
+    DELETE /admin/tools/{name}
+    POST -
+    ");
+}

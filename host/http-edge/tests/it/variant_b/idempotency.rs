@@ -1,0 +1,290 @@
+//! `Idempotency-Key` on every `POST` of Variant B: one request is carried out once, for its user, whichever replica has it.
+
+use std::sync::Arc;
+
+use agent_core::policy::{self, Ask, Invoke, InvokeError};
+use async_trait::async_trait;
+use axum::body::Body;
+use http::{Request, StatusCode};
+use tokio::sync::Notify;
+
+use crate::harness::{
+    Answer, Answers, Fakes, Hangs, Keys, Panics, as_admin, bearer, idempotency_over, request,
+};
+
+const BODY: &str = r#"{"query":"hi"}"#;
+const REPLAYED: &str = "idempotent-replayed";
+
+/// A request of `u1` under that key.
+fn keyed(key: &str, path: &str, body: &str) -> Request<Body> {
+    with_key(key, bearer("u1", request("POST", path, body.to_owned())))
+}
+
+fn with_key(key: &str, mut request: Request<Body>) -> Request<Body> {
+    request.headers_mut().insert("idempotency-key", key.parse().unwrap());
+    request
+}
+
+/// Two replicas that share their keys.
+fn replicas(keys: &Arc<Keys>) -> [Fakes; 2] {
+    [(), ()].map(|()| Fakes::configured(Answers, |edge| edge.idempotency = idempotency_over(keys)))
+}
+
+fn is_replay(answer: &Answer) -> bool {
+    answer.header(REPLAYED) == Some("true")
+}
+
+#[tokio::test]
+async fn the_same_request_gets_the_same_answer_on_either_replica() {
+    let keys = Arc::<Keys>::default();
+    let [one, other] = replicas(&keys);
+    for path in ["/api/agent", "/api/serverless", "/api/gateway"] {
+        let first = one.service.send(keyed(path, path, BODY)).await;
+        assert_eq!((first.status, is_replay(&first)), (StatusCode::OK, false), "{path}");
+        for replica in [&one, &other] {
+            let again = replica.service.send(keyed(path, path, BODY)).await;
+            assert!(is_replay(&again), "{path}");
+            // The output is the id of the request that ran, and the new one has an id of its own.
+            assert_eq!((again.status, &again.body), (StatusCode::OK, &first.body), "{path}");
+            assert_ne!(again.header("x-request-id"), first.header("x-request-id"));
+            assert_eq!(again.header("content-type"), first.header("content-type"));
+        }
+    }
+    let fresh = one.service.send(keyed("another", "/api/agent", BODY)).await;
+    assert!(!is_replay(&fresh) && fresh.status == StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_job_that_is_submitted_twice_is_one_job() {
+    let keys = Arc::<Keys>::default();
+    let [one, other] = replicas(&keys);
+    let first = one.service.send(keyed("k", "/api/agent/async", BODY)).await;
+    assert_eq!(first.status, StatusCode::ACCEPTED);
+    let again = other.service.send(keyed("k", "/api/agent/async", BODY)).await;
+    assert_eq!((again.status, &again.body), (StatusCode::ACCEPTED, &first.body));
+    assert_eq!(again.header("location"), first.header("location"));
+    assert!(is_replay(&again) && again.header("location").is_some());
+    assert_eq!((one.queue.submitted().len(), other.queue.submitted().len()), (1, 0));
+}
+
+/// The process dies between the two: the job is in the queue, and no answer is kept.
+#[tokio::test]
+async fn a_job_whose_submitter_died_before_it_was_told_is_not_submitted_again() {
+    let keys = Arc::<Keys>::default();
+    let [one, _] = replicas(&keys);
+    keys.lose_answer();
+    let first = one.service.send(keyed("k", "/api/agent/async", BODY)).await;
+    let again = one.service.send(keyed("k", "/api/agent/async", BODY)).await;
+    assert_eq!(again.status, StatusCode::CONFLICT, "as long as its owner may live");
+    keys.end_leases();
+    let again = one.service.send(keyed("k", "/api/agent/async", BODY)).await;
+    assert_eq!((again.status, &again.body), (StatusCode::ACCEPTED, &first.body));
+    assert_eq!(one.queue.submitted().len(), 1);
+}
+
+#[tokio::test]
+async fn two_at_once_are_one_and_a_conflict() {
+    let keys = Arc::<Keys>::default();
+    let hangs = Hangs::default();
+    let one = Fakes::configured(hangs.clone(), |edge| edge.idempotency = idempotency_over(&keys));
+    let [other, _] = replicas(&keys);
+    let router = one.service.router();
+    let waiting = tower::ServiceExt::oneshot(router, keyed("k", "/api/agent", BODY));
+    let first = async {
+        tokio::select! {
+            _ = waiting => panic!("it hangs"),
+            () = hangs.asked.notified() => {}
+        }
+    };
+    first.await;
+    let conflict = other.service.send(keyed("k", "/api/agent", BODY)).await;
+    assert_eq!(
+        (conflict.status, conflict.body.as_str(), conflict.header("retry-after")),
+        (
+            StatusCode::CONFLICT,
+            r#"{"error":"A request with this Idempotency-Key is being processed"}"#,
+            Some("1")
+        )
+    );
+    assert!(!is_replay(&conflict));
+}
+
+/// The client that left (above, dropped) does not stop what it began: that is what it will ask for again.
+#[tokio::test]
+async fn a_request_whose_client_leaves_is_carried_out_and_its_answer_waits() {
+    let keys = Arc::<Keys>::default();
+    let gate = Arc::new(Notify::new());
+    let answers = Held { gate: gate.clone(), asked: Arc::default() };
+    let begun = answers.asked.clone();
+    let fakes = Fakes::configured(answers, |edge| edge.idempotency = idempotency_over(&keys));
+    {
+        let waiting = tower::ServiceExt::oneshot(fakes.service.router(), keyed("k", "/api/agent", BODY));
+        tokio::select! {
+            _ = waiting => panic!("it is held"),
+            () = begun.notified() => {}
+        }
+    }
+    gate.notify_one();
+    keys.answered().await;
+    let again = fakes.service.send(keyed("k", "/api/agent", BODY)).await;
+    assert!(is_replay(&again), "{again}");
+    assert_eq!(again.status, StatusCode::OK);
+}
+
+/// Answers when it is let go.
+struct Held {
+    gate: Arc<Notify>,
+    asked: Arc<Notify>,
+}
+
+#[async_trait]
+impl Invoke for Held {
+    async fn invoke(&self, ask: Ask) -> Result<policy::Answer, InvokeError> {
+        self.asked.notify_one();
+        self.gate.notified().await;
+        Answers.invoke(ask).await
+    }
+}
+
+#[tokio::test]
+async fn another_request_under_a_key_is_unprocessable() {
+    let keys = Arc::<Keys>::default();
+    let [one, other] = replicas(&keys);
+    one.service.send(keyed("k", "/api/agent", BODY)).await;
+    for (path, body) in
+        [("/api/agent", r#"{"query":"ho"}"#), ("/api/serverless", BODY), ("/api/agent?x=1", BODY)]
+    {
+        let answer = other.service.send(keyed("k", path, body)).await;
+        assert_eq!(
+            (answer.status, answer.body.as_str()),
+            (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                r#"{"error":"This Idempotency-Key was used for another request: send a new key"}"#
+            ),
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn keys_belong_to_their_user() {
+    let keys = Arc::<Keys>::default();
+    let [one, _] = replicas(&keys);
+    let mine = one.service.send(keyed("k", "/api/agent", BODY)).await;
+    let theirs = one
+        .service
+        .send(with_key("k", bearer("u2", request("POST", "/api/agent", r#"{"query":"ho"}"#))))
+        .await;
+    assert_eq!(theirs.status, StatusCode::OK);
+    assert_ne!(mine.body, theirs.body);
+    let calls = keys.calls();
+    let nobody = one.service.send(with_key("k", request("POST", "/api/agent", BODY))).await;
+    assert_eq!((nobody.status, keys.calls()), (StatusCode::UNAUTHORIZED, calls), "no key without a user");
+}
+
+#[tokio::test]
+async fn a_replay_counts_in_the_windows() {
+    let keys = Arc::<Keys>::default();
+    let [one, _] = replicas(&keys);
+    for count in 1..=10 {
+        let answer = one.service.send(keyed("k", "/api/agent", BODY)).await;
+        assert_eq!((answer.status, is_replay(&answer)), (StatusCode::OK, count > 1));
+        assert_eq!((one.windows.count("ip:unknown"), one.windows.count("user:u1")), (count, count));
+        assert_eq!(answer.header("x-ratelimit-remaining"), Some((10 - count).to_string().as_str()));
+    }
+    let calls = keys.calls();
+    let turned_away = one.service.send(keyed("k", "/api/agent", BODY)).await;
+    assert_eq!((turned_away.status, keys.calls()), (StatusCode::TOO_MANY_REQUESTS, calls));
+}
+
+#[tokio::test]
+async fn a_failure_of_ours_is_not_kept_and_a_mistake_of_theirs_is() {
+    let keys = Arc::<Keys>::default();
+    let [one, _] = replicas(&keys);
+    one.queue.break_down();
+    for _ in 0..2 {
+        let failed = one.service.send(keyed("failed", "/api/agent/async", BODY)).await;
+        assert_eq!((failed.status, is_replay(&failed)), (StatusCode::SERVICE_UNAVAILABLE, false));
+    }
+    for replayed in [false, true] {
+        let wrong = one.service.send(keyed("wrong", "/api/agent", "{}")).await;
+        assert_eq!((wrong.status, is_replay(&wrong)), (StatusCode::BAD_REQUEST, replayed));
+        assert!(wrong.body.contains("query"), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_gives_the_key_free() {
+    let keys = Arc::<Keys>::default();
+    let fakes = Fakes::configured(Panics, |edge| edge.idempotency = idempotency_over(&keys));
+    for _ in 0..2 {
+        let answer = fakes.service.send(keyed("k", "/api/agent", BODY)).await;
+        assert_eq!(
+            (answer.status, answer.body.as_str()),
+            (StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"Internal server error"}"#)
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_key_is_refused_before_anything_is_done() {
+    let keys = Arc::<Keys>::default();
+    let [one, _] = replicas(&keys);
+    for key in ["", "\"\"", "a b", &"k".repeat(256)] {
+        let answer = one.service.send(keyed(key, "/api/agent/async", BODY)).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{key:?}");
+        assert!(answer.body.contains("Idempotency-Key must be one key of 1 to 255"), "{answer}");
+    }
+    assert_eq!((one.queue.submitted().len(), keys.calls()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_as_without_a_key() {
+    let keys = Arc::<Keys>::default();
+    let fakes = Fakes::configured(Answers, |edge| {
+        edge.idempotency = idempotency_over(&keys);
+        edge.settings.max_body_bytes = 10;
+    });
+    let answer = fakes.service.send(keyed("k", "/api/agent", BODY)).await;
+    assert_eq!((answer.status, keys.calls()), (StatusCode::PAYLOAD_TOO_LARGE, 0));
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_is_an_answer_and_not_a_second_run() {
+    let keys = Arc::<Keys>::default();
+    let [one, _] = replicas(&keys);
+    keys.break_down();
+    let answer = one.service.send(keyed("k", "/api/agent/async", BODY)).await;
+    assert_eq!((answer.status, answer.header("retry-after")), (StatusCode::SERVICE_UNAVAILABLE, Some("1")));
+    assert_eq!(one.queue.submitted().len(), 0);
+    let without = one.post("/api/agent/async", BODY).await;
+    assert_eq!(without.status, StatusCode::ACCEPTED, "without a key nobody asks the store");
+}
+
+#[tokio::test]
+async fn requests_without_the_header_and_other_methods_ask_nobody() {
+    let keys = Arc::<Keys>::default();
+    let [one, _] = replicas(&keys);
+    for _ in 0..2 {
+        let answer = one.post("/api/agent", BODY).await;
+        assert_eq!((answer.status, answer.header(REPLAYED)), (StatusCode::OK, None));
+    }
+    let listed = with_key("k", bearer("u1", request("GET", "/api/agent/jobs", "")));
+    assert_eq!(one.service.send(listed).await.status, StatusCode::OK);
+    assert_eq!(keys.calls(), 0);
+}
+
+#[tokio::test]
+async fn who_is_no_administrator_is_told_so_again_and_nothing_is_kept_of_it() {
+    let keys = Arc::<Keys>::default();
+    let [fakes, _] = replicas(&keys);
+    let path = "/admin/tools/nobody/disable";
+    for _ in 0..2 {
+        let answer = fakes.service.send(keyed("k", path, "{}")).await;
+        assert_eq!((answer.status, is_replay(&answer)), (StatusCode::FORBIDDEN, false));
+    }
+    let first = fakes.service.send(with_key("k", as_admin(request("POST", path, "{}")))).await;
+    let again = fakes.service.send(with_key("k", as_admin(request("POST", path, "{}")))).await;
+    assert!(is_replay(&again) && !is_replay(&first));
+    assert_eq!((first.status, first.body), (again.status, again.body));
+}

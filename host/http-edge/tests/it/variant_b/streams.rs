@@ -1,0 +1,131 @@
+//! Runs as events: who gets them, from where on, and what is answered instead.
+
+use std::sync::Arc;
+
+use agent_core::live::{LiveJournal, LiveRuns};
+use agent_core::policy::{Agent, Heartbeat, InvokeError};
+use agent_core::ports::{Epoch, Journal as _, RunStore as _};
+use agent_core::streams::{Kept, RunStreams};
+use agent_core::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
+use agent_core::words::{Event, FailureKind, Limits, RunOutcome, RunRecord, Usage};
+use axum::body::Body;
+use http::{Request, StatusCode};
+use serde_json::json;
+
+use crate::harness::{Answer, Answers, Fakes, b, bearer, request};
+
+/// A Variant B whose streamed runs call a tool and then say a word, and their store.
+fn streaming() -> (Fakes, Arc<TestRuns>) {
+    let store = Arc::new(TestRuns::default());
+    let live = LiveRuns::default();
+    let journal = Arc::new(LiveJournal::new(store.clone(), store.clone(), live.clone()));
+    let agent = Agent {
+        model: Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))])),
+        toolbox: Arc::new(EchoTools::new(&["echo"])),
+        journal: journal.clone(),
+        limits: Limits::default(),
+    };
+    let stack = Arc::new(Heartbeat::new(agent, store.clone()));
+    let kept = Kept { journal, records: Some(store.clone()), live };
+    let streams = RunStreams::new(stack, kept, Arc::new(TokioSpawn));
+    (Fakes::configured(Answers, |edge| b(edge).streams = Some(streams)), store)
+}
+
+fn accepting(mut request: Request<Body>) -> Request<Body> {
+    request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
+    request
+}
+
+async fn stream(fakes: &Fakes) -> Answer {
+    let request = accepting(request("POST", "/api/agent", r#"{"query":"hi"}"#));
+    fakes.service.send(bearer("u1", request)).await
+}
+
+/// The ids and names of a stream's events.
+fn events(answer: &Answer) -> Vec<(&str, &str)> {
+    answer
+        .body
+        .split("\n\n")
+        .filter(|block| block.contains("event: "))
+        .map(|block| (field_of("id: ", block), field_of("event: ", block)))
+        .collect()
+}
+
+fn field_of<'a>(name: &str, block: &'a str) -> &'a str {
+    block.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default()
+}
+
+const WHOLE: [(&str, &str); 6] = [
+    ("0", "run.started"),
+    ("1", "model.replied"),
+    ("1.1", "tool.started"),
+    ("2", "tool.returned"),
+    ("3", "model.replied"),
+    ("4", "run.ended"),
+];
+
+#[tokio::test(start_paused = true)]
+async fn whoever_accepts_events_gets_them_and_everybody_else_the_plain_answer() {
+    let (fakes, _store) = streaming();
+    let plain = fakes.post("/api/agent", r#"{"query":"hi"}"#).await;
+    assert_eq!(
+        (plain.status, plain.header("content-type")),
+        (StatusCode::OK, Some("application/json; charset=utf-8"))
+    );
+    let streamed = stream(&fakes).await;
+    assert_eq!(streamed.header("content-type"), Some("text/event-stream"));
+    assert_eq!(streamed.header("cache-control"), Some("no-store"));
+    assert!(streamed.header("x-ratelimit-remaining").is_some());
+    assert!(streamed.body.starts_with("retry: 1000\n\n"), "{}", streamed.body);
+    assert_eq!(events(&streamed), WHOLE);
+    let location = streamed.header("content-location").unwrap();
+    assert!(location.starts_with("/api/agent/runs/run_") && location.ends_with("/events"), "{location}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_failed_is_told_as_its_error_would_have_been_answered() {
+    for (kind, status, text) in [
+        (FailureKind::Internal, 500, "Internal server error"),
+        (FailureKind::Unavailable, 503, "Service temporarily unavailable"),
+        (FailureKind::RateLimited, 429, "Rate limit exceeded"),
+    ] {
+        let (fakes, store) = streaming();
+        let now = std::time::SystemTime::now();
+        let (error, usage) = ("a secret of ours".to_owned(), Usage::default());
+        let record = RunRecord {
+            id: "run_1".into(),
+            request_id: "r".into(),
+            user_id: Some("u1".into()),
+            job_id: None,
+            started_at: now,
+            finished_at: now,
+            outcome: RunOutcome::Failed { error, iterations: 0, usage, kind },
+        };
+        store.save(&record).await.unwrap();
+        store.append("run_1", Epoch(0), 0, &[Event::from(says("half"))]).await.unwrap();
+        let answer = fakes.get("/api/agent/runs/run_1/events").await;
+        assert_eq!(events(&answer), [("0", "model.replied"), ("", "run.failed")]);
+        let data = json!({ "status": status, "body": { "error": text } });
+        assert!(answer.body.ends_with(&format!("data: {data}\n\n")), "{}", answer.body);
+        let other = bearer("u2", request("GET", "/api/agent/runs/run_1/events", ""));
+        assert_eq!(fakes.service.send(other).await.status, StatusCode::NOT_FOUND);
+        assert_eq!(fakes.post("/api/agent/runs/run_1/cancel", "").await.status, StatusCode::CONFLICT);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_before_the_first_event_is_a_plain_answer() {
+    let busy = ScriptedInvoke::new([Err(InvokeError::Busy { waited: std::time::Duration::ZERO })]);
+    let kept = Kept { journal: Arc::new(TestRuns::default()), records: None, live: LiveRuns::default() };
+    let streams = RunStreams::new(Arc::new(busy), kept, Arc::new(TokioSpawn));
+    let fakes = Fakes::configured(Answers, |edge| b(edge).streams = Some(streams));
+    let answer = stream(&fakes).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(answer.body, r#"{"error":"Service temporarily unavailable"}"#);
+    assert_eq!(fakes.get("/api/agent/runs/run_1/events").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(fakes.get("/api/agent/jobs/1/events").await.status, StatusCode::NOT_FOUND);
+    let invalid = accepting(request("POST", "/api/agent", "{}"));
+    assert_eq!(fakes.service.send(bearer("u1", invalid)).await.status, StatusCode::BAD_REQUEST);
+    let nobody = accepting(request("POST", "/api/agent", r#"{"query":"hi"}"#));
+    assert_eq!(fakes.service.send(nobody).await.status, StatusCode::UNAUTHORIZED);
+}

@@ -1,0 +1,168 @@
+//! Server-sent events as providers send them (WHATWG HTML, section 9.2.6): bytes in, events out. No I/O.
+
+/// The longest line that is read. Providers send a few words in each.
+const LONGEST_LINE: usize = 1 << 20;
+
+/// The most events of one reply: many times the tokens that any model can write.
+const MOST_EVENTS: usize = 1 << 20;
+
+/// One event; its id and its retry hint are not read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct StreamEvent {
+    /// Its `event` field; empty when there is none.
+    pub(crate) name: String,
+    /// Its `data` fields, joined by line breaks.
+    pub(crate) data: String,
+}
+
+/// What no reply has: a line or a number of events beyond all bounds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooMuch;
+
+/// Reads events from pieces of any size.
+#[derive(Debug, Default)]
+pub(crate) struct EventStreamParser {
+    line: Vec<u8>,
+    /// The last byte was a carriage return, so that a line feed belongs to it.
+    after_return: bool,
+    has_begun: bool,
+    event: StreamEvent,
+    has_data: bool,
+    count: usize,
+}
+
+impl EventStreamParser {
+    /// The events that end within these bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamEvent>, TooMuch> {
+        let mut events = Vec::new();
+        for byte in bytes {
+            let belongs_to_return = std::mem::take(&mut self.after_return) && *byte == b'\n';
+            match byte {
+                b'\n' if belongs_to_return => {}
+                b'\n' | b'\r' => {
+                    self.after_return = *byte == b'\r';
+                    self.end_line(&mut events)?;
+                }
+                _ if self.line.len() >= LONGEST_LINE => return Err(TooMuch),
+                other => self.line.push(*other),
+            }
+        }
+        Ok(events)
+    }
+
+    /// The event before the end of the body, which some servers do not end with an empty line.
+    pub(crate) fn end(&mut self) -> Result<Option<StreamEvent>, TooMuch> {
+        let mut events = Vec::new();
+        if !self.line.is_empty() {
+            self.end_line(&mut events)?;
+        }
+        self.end_line(&mut events)?;
+        Ok(events.pop())
+    }
+
+    fn end_line(&mut self, events: &mut Vec<StreamEvent>) -> Result<(), TooMuch> {
+        let line = std::mem::take(&mut self.line);
+        let mut line = &*line;
+        if !std::mem::replace(&mut self.has_begun, true) {
+            line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+        }
+        if line.is_empty() {
+            if std::mem::take(&mut self.has_data) {
+                self.count += 1;
+                if self.count > MOST_EVENTS {
+                    return Err(TooMuch);
+                }
+                events.push(std::mem::take(&mut self.event));
+            } else {
+                self.event = StreamEvent::default();
+            }
+            return Ok(());
+        }
+        let colon = line.iter().position(|byte| *byte == b':');
+        let (field, value) = match colon {
+            Some(colon) => line.split_at(colon),
+            None => (line, &[][..]),
+        };
+        let value = value.strip_prefix(b":").unwrap_or(value);
+        let value = String::from_utf8_lossy(value.strip_prefix(b" ").unwrap_or(value));
+        match field {
+            b"event" => self.event.name = value.into_owned(),
+            b"data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.event.data.push('\n');
+                }
+                if self.event.data.len() + value.len() > LONGEST_LINE {
+                    return Err(TooMuch);
+                }
+                self.event.data.push_str(&value);
+            }
+            // Comments (an empty field) and what is not needed.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &str) -> Vec<(String, String)> {
+        let mut parser = EventStreamParser::default();
+        let mut events = parser.push(text.as_bytes()).unwrap();
+        events.extend(parser.end().unwrap());
+        events.into_iter().map(|event| (event.name, event.data)).collect()
+    }
+
+    fn event(name: &str, data: &str) -> (String, String) {
+        (name.into(), data.into())
+    }
+
+    #[test]
+    fn events_are_read_in_every_form() {
+        for (text, expected) in [
+            ("data: a\n\n", vec![event("", "a")]),
+            ("data:a\r\n\r\ndata:  b\r\r", vec![event("", "a"), event("", " b")]),
+            ("\u{feff}data: a\n\n", vec![event("", "a")]),
+            (": hi\n\nevent: ping\n\nevent: x\nid: 7\ndata: a\ndata: b\n\n", vec![event("x", "a\nb")]),
+            ("data\n\n", vec![event("", "")]),
+            ("data: not ended", vec![event("", "not ended")]),
+            ("event: nothing\n\n", vec![]),
+            ("", vec![]),
+        ] {
+            assert_eq!(parse(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_is_given_up() {
+        let mut parser = EventStreamParser::default();
+        let chunk = vec![b'x'; 1 << 16];
+        let pushed: Result<Vec<_>, _> = (0..17).map(|_| parser.push(&chunk)).collect();
+        assert_eq!(pushed.unwrap_err(), TooMuch);
+        let mut parser = EventStreamParser::default();
+        let line = format!("data: {}\n", "x".repeat(1 << 16));
+        let pushed: Result<Vec<_>, _> = (0..17).map(|_| parser.push(line.as_bytes())).collect();
+        assert_eq!(pushed.unwrap_err(), TooMuch);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_are_the_whole(text in "(data|event|id|:|a|é|\r|\n|\r\n| ){0,40}", at in proptest::collection::vec(0_usize..200, 0..6)) {
+            let bytes = text.as_bytes();
+            let mut cuts: Vec<_> = at.into_iter().map(|at| at.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let mut parser = EventStreamParser::default();
+            let mut events = Vec::new();
+            for pair in cuts.windows(2) {
+                events.extend(parser.push(&bytes[pair[0]..pair[1]]).unwrap());
+            }
+            events.extend(parser.end().unwrap());
+            let events: Vec<_> = events.into_iter().map(|event| (event.name, event.data)).collect();
+            prop_assert_eq!(events, parse(&text));
+        }
+    }
+}

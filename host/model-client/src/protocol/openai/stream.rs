@@ -1,0 +1,177 @@
+//! Streamed chat completions: chunks, put together into the body of a response.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::wire::Content;
+use crate::protocol::UnreadableReply;
+use crate::protocol::event_stream::StreamEvent;
+use crate::protocol::lenient::lenient;
+use crate::protocol::reply_limits::check_calls;
+use crate::protocol::streamed_reply::{Part, ReplyAssembler};
+
+/// The first choice of a stream.
+#[derive(Debug, Default)]
+pub(super) struct Assembler {
+    content: String,
+    refusal: String,
+    calls: Vec<Call>,
+    function: Option<Call>,
+    finish_reason: Option<String>,
+    usage: Option<Value>,
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    index: Option<u64>,
+    id: Option<String>,
+    name: String,
+    arguments: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Chunk {
+    choices: Option<Vec<Choice>>,
+    usage: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Choice {
+    #[serde(default, deserialize_with = "lenient")]
+    index: Option<u64>,
+    delta: Option<Delta>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Delta {
+    content: Option<Content>,
+    #[serde(default, deserialize_with = "lenient")]
+    refusal: Option<String>,
+    tool_calls: Option<Vec<CallDelta>>,
+    #[serde(default, deserialize_with = "lenient")]
+    function_call: Option<FunctionDelta>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CallDelta {
+    #[serde(default, deserialize_with = "lenient")]
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<FunctionDelta>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct FunctionDelta {
+    name: Option<String>,
+    arguments: Option<Value>,
+}
+
+impl ReplyAssembler for Assembler {
+    fn take(&mut self, event: &StreamEvent) -> Result<Part, UnreadableReply> {
+        if event.data.trim() == "[DONE]" {
+            return Ok(Part::End);
+        }
+        let value: Value = serde_json::from_str(&event.data)?;
+        if value.get("error").is_some_and(|error| !error.is_null()) {
+            return Ok(Part::Error(event.data.clone().into_bytes()));
+        }
+        let chunk: Chunk = serde_json::from_value(value)?;
+        if let Some(usage) = chunk.usage.filter(|usage| !usage.is_null()) {
+            self.usage = Some(usage);
+        }
+        let mut choices = chunk.choices.into_iter().flatten();
+        let Some(choice) = choices.find(|choice| choice.index.unwrap_or_default() == 0) else {
+            return Ok(Part::Other(0));
+        };
+        // What a server sends after the reason for the end is no part of the reply.
+        if self.finish_reason.is_some() {
+            return Ok(Part::Other(0));
+        }
+        self.finish_reason = choice.finish_reason.filter(|reason| !reason.is_empty());
+        self.add(choice.delta.unwrap_or_default())
+    }
+
+    fn into_body(self: Box<Self>) -> Option<Vec<u8>> {
+        let finish_reason = self.finish_reason?;
+        let mut message = Map::new();
+        message.insert("content".into(), self.content.into());
+        if !self.refusal.is_empty() {
+            message.insert("refusal".into(), self.refusal.into());
+        }
+        if !self.calls.is_empty() {
+            message.insert("tool_calls".into(), self.calls.into_iter().map(Call::into_json).collect());
+        }
+        if let Some(function) = self.function {
+            message.insert("function_call".into(), function.into_json()["function"].take());
+        }
+        let choice = json!({ "message": message, "finish_reason": finish_reason });
+        Some(json!({ "choices": [choice], "usage": self.usage }).to_string().into_bytes())
+    }
+}
+
+impl Assembler {
+    fn add(&mut self, delta: Delta) -> Result<Part, UnreadableReply> {
+        let mut others = 0;
+        for call in delta.tool_calls.into_iter().flatten() {
+            others += self.add_call(call)?;
+        }
+        if let Some(function) = delta.function_call {
+            others += self.function.get_or_insert_default().add(function);
+        }
+        let refusal = delta.refusal.unwrap_or_default();
+        others += refusal.len();
+        self.refusal.push_str(&refusal);
+        let text = delta.content.map(text_of).unwrap_or_default();
+        self.content.push_str(&text);
+        Ok(if text.is_empty() { Part::Other(others) } else { Part::Text(text) })
+    }
+
+    /// Servers that give no index begin a call with its id and go on without one.
+    fn add_call(&mut self, delta: CallDelta) -> Result<usize, UnreadableReply> {
+        let known = match (delta.index, &delta.id) {
+            (Some(index), _) => self.calls.iter().position(|call| call.index == Some(index)),
+            (None, Some(id)) if !id.is_empty() => {
+                self.calls.iter().position(|call| call.id.as_ref() == Some(id))
+            }
+            (None, _) => self.calls.len().checked_sub(1),
+        };
+        let known = match known {
+            Some(known) => known,
+            None => {
+                check_calls(self.calls.len() + 1)?;
+                self.calls.push(Call { index: delta.index, ..Call::default() });
+                self.calls.len() - 1
+            }
+        };
+        let Some(call) = self.calls.get_mut(known) else { return Ok(0) };
+        call.id = call.id.take().or(delta.id.filter(|id| !id.is_empty()));
+        Ok(call.add(delta.function.unwrap_or_default()))
+    }
+}
+
+impl Call {
+    fn add(&mut self, delta: FunctionDelta) -> usize {
+        if self.name.is_empty() {
+            self.name = delta.name.unwrap_or_default();
+        }
+        let before = self.arguments.len();
+        match delta.arguments {
+            Some(Value::String(text)) => self.arguments.push_str(&text),
+            Some(Value::Null) | None => {}
+            Some(other) => self.arguments.push_str(&other.to_string()),
+        }
+        self.name.len() + self.arguments.len() - before
+    }
+
+    fn into_json(self) -> Value {
+        json!({ "id": self.id, "function": { "name": self.name, "arguments": self.arguments } })
+    }
+}
+
+fn text_of(content: Content) -> String {
+    match content {
+        Content::Text(text) => text,
+        Content::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
+    }
+}

@@ -1,0 +1,147 @@
+//! Streamed replies over HTTP, and providers that stop, stall, repeat or lie on the way.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use agent_core::ports::{Deltas, Model, ModelError, ModelRequest};
+use agent_core::words::{ModelReply, Usage};
+use model_client::Provider;
+use serde_json::json;
+
+use crate::call::{both, openai, request, retrying};
+use crate::provider::{Answer, ScriptedProvider};
+
+/// Collects what is told; a reset is `|`.
+#[derive(Default)]
+struct Told(Mutex<String>);
+
+impl Deltas for Told {
+    fn text(&self, text: &str) {
+        self.0.lock().unwrap().push_str(text);
+    }
+
+    fn reset(&self) {
+        self.0.lock().unwrap().push('|');
+    }
+}
+
+impl Told {
+    fn text(&self) -> String {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// The events of a reply, the reason for its end apart from the words.
+fn events(protocol: Provider, words: &[&str]) -> (String, String) {
+    match protocol.prefix() {
+        "openai" => {
+            let chunk = |word: &&str| json!({"choices": [{"index": 0, "delta": {"content": word}}]});
+            let words = words.iter().map(|word| format!("data: {}\n\n", chunk(word))).collect();
+            let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
+                             "usage": {"prompt_tokens": 3, "completion_tokens": 4}});
+            (words, format!("data: {end}\n\ndata: [DONE]\n\n"))
+        }
+        _ => {
+            let start = json!({"type": "message_start", "message": {"usage": {"input_tokens": 3}}});
+            let block = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
+            let delta = |word: &&str| json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": word}});
+            let words = words.iter().map(|word| format!("data: {}\n\n", delta(word)));
+            let words =
+                [start, block].iter().map(|event| format!("data: {event}\n\n")).chain(words).collect();
+            let end = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 4}});
+            (words, format!("data: {end}\n\ndata: {{\"type\":\"message_stop\"}}\n\n"))
+        }
+    }
+}
+
+fn stream(body: &str) -> Answer {
+    Answer::text(200, body).with("content-type", "text/event-stream; charset=utf-8")
+}
+
+/// A stream whose connection is closed, or kept open, after these bytes.
+fn open_stream(body: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n",
+        body.len()
+    )
+}
+
+async fn ask(
+    protocol: Provider,
+    script: impl IntoIterator<Item = Answer>,
+) -> (Result<ModelReply, ModelError>, String, usize) {
+    let (told, provider) = (Told::default(), ScriptedProvider::start(protocol, script).await);
+    let request = ModelRequest { deltas: Some(&told), ..request() };
+    let reply = retrying(protocol, &provider).complete(request).await;
+    let asked = provider.requests();
+    assert!(asked.iter().any(|request| request.body["stream"] == true));
+    (reply, told.text(), asked.len())
+}
+
+#[tokio::test]
+async fn words_are_told_while_the_reply_is_written() {
+    for protocol in both() {
+        let (words, end) = events(protocol, &["Hel", "lo"]);
+        let (reply, told, asked) = ask(protocol, [stream(&(words + &end))]).await;
+        let reply = reply.unwrap();
+        assert_eq!((reply.content.as_str(), told.as_str(), asked), ("Hello", "Hello", 1));
+        assert_eq!(reply.usage, Some(Usage { input_tokens: 3, output_tokens: 4 }));
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_asked_for_again_and_what_was_told_is_taken_back() {
+    for protocol in both() {
+        let (words, end) = events(protocol, &["Hel", "lo"]);
+        let whole = stream(&format!("{words}{end}"));
+        for broken in [
+            // It ends well, but without a reason.
+            stream(&words),
+            // The connection breaks.
+            Answer::Raw(open_stream(&words)),
+            stream(&format!(
+                "{words}data: {{\"type\":\"error\",\"error\":{{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}}}\n\n"
+            )),
+        ] {
+            let (reply, told, asked) = ask(protocol, [broken.clone(), whole.clone()]).await;
+            assert_eq!(reply.unwrap().content, "Hello", "{broken:?}");
+            assert_eq!((told.as_str(), asked), ("Hello|Hello", 2), "{broken:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_stalls_is_given_up_at_the_deadline() {
+    for protocol in both() {
+        let (words, _) = events(protocol, &["Hel"]);
+        let provider = ScriptedProvider::start(protocol, [Answer::Stalled(open_stream(&words))]).await;
+        let told = Told::default();
+        let deadline = Instant::now() + Duration::from_millis(300);
+        let request = ModelRequest { deltas: Some(&told), deadline, ..request() };
+        let error = retrying(protocol, &provider).complete(request).await.unwrap_err();
+        assert!(matches!(error, ModelError::Timeout { .. }), "{error}");
+        assert_eq!(told.text(), "Hel|");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_stream_is_understood() {
+    let (reply, told, asked) = ask(openai(), [Answer::reply(openai(), "hi")]).await;
+    assert_eq!((reply.unwrap().content.as_str(), told.as_str(), asked), ("hi", "", 1));
+    let refused = Answer::error(400, "Unrecognized request argument supplied: stream_options");
+    let (reply, told, asked) = ask(openai(), [refused, Answer::reply(openai(), "hi")]).await;
+    assert_eq!((reply.unwrap().content.as_str(), told.as_str(), asked), ("hi", "", 2));
+}
+
+#[tokio::test]
+async fn lies_about_usage_and_lines_without_end_do_no_harm() {
+    let (words, _) = events(openai(), &["hi"]);
+    let lie = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
+                     "usage": {"prompt_tokens": u64::MAX, "completion_tokens": u64::MAX}});
+    let (reply, ..) = ask(openai(), [stream(&format!("{words}data: {lie}\n\n"))]).await;
+    assert_eq!(reply.unwrap().usage, Some(Usage { input_tokens: 10_000_000, output_tokens: 10_000_000 }));
+    let (reply, told, _) =
+        ask(openai(), [stream(&format!("{words}data: {}\n\n", "x".repeat(2 << 20)))]).await;
+    assert!(matches!(reply, Err(ModelError::Malformed { .. })), "{reply:?}");
+    assert_eq!(told, "hi|");
+}

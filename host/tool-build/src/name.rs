@@ -1,0 +1,239 @@
+//! Names of projects: they become names of files, of packages in three languages and of components in a policy.
+
+use crate::{Error, Result};
+
+/// The longest name, in bytes: what a tool's name may have, which is made of it.
+const LONGEST: usize = 63;
+
+/// Names that one of the languages or systems keeps for itself, as a package, a module or a file.
+const RESERVED: &[&str] = &[
+    "agent-tool",
+    "agent-host",
+    "aux",
+    "build",
+    "con",
+    "core",
+    "crate",
+    "deps",
+    "examples",
+    "false",
+    "incremental",
+    "main",
+    "node",
+    "nul",
+    "null",
+    "prn",
+    "proc-macro",
+    "sdk",
+    "self",
+    "std",
+    "super",
+    "target",
+    "test",
+    "tests",
+    "tool",
+    "true",
+    "wit-world",
+];
+
+/// Words of Rust, Python and JavaScript: the template's function has the name.
+const KEYWORDS: &[&str] = &[
+    "abstract",
+    "and",
+    "as",
+    "assert",
+    "async",
+    "await",
+    "become",
+    "box",
+    "break",
+    "case",
+    "catch",
+    "class",
+    "const",
+    "continue",
+    "debugger",
+    "def",
+    "default",
+    "del",
+    "delete",
+    "do",
+    "dyn",
+    "elif",
+    "else",
+    "enum",
+    "except",
+    "export",
+    "extends",
+    "extern",
+    "final",
+    "finally",
+    "fn",
+    "for",
+    "from",
+    "function",
+    "gen",
+    "global",
+    "if",
+    "impl",
+    "import",
+    "in",
+    "instanceof",
+    "interface",
+    "is",
+    "lambda",
+    "let",
+    "loop",
+    "macro",
+    "match",
+    "mod",
+    "move",
+    "mut",
+    "new",
+    "nonlocal",
+    "not",
+    "or",
+    "override",
+    "package",
+    "pass",
+    "priv",
+    "private",
+    "protected",
+    "pub",
+    "public",
+    "raise",
+    "ref",
+    "return",
+    "static",
+    "struct",
+    "switch",
+    "this",
+    "throw",
+    "trait",
+    "try",
+    "type",
+    "typeof",
+    "union",
+    "unsafe",
+    "unsized",
+    "use",
+    "var",
+    "virtual",
+    "void",
+    "where",
+    "while",
+    "with",
+    "yield",
+];
+
+/// Checks the name of a new project: `[a-z][a-z0-9]*(-[a-z0-9]+)*`, not too long and not reserved.
+///
+/// # Errors
+/// Says what is wrong with it, and proposes a name when one is near.
+pub fn check(name: &str) -> Result<()> {
+    let Some(why) = problem(name) else { return Ok(()) };
+    let shown: String = name.chars().filter(|char| !char.is_control()).take(80).collect();
+    let error = Error::new(format!("`{shown}` cannot be the name of a tool's project")).why(why);
+    Err(match propose(name) {
+        Some(proposal) => error.mend(format!("take a name such as `{proposal}`")),
+        None => {
+            error.mend("take a short name of lower-case letters, digits and hyphens, such as `order-lookup`")
+        }
+    })
+}
+
+fn problem(name: &str) -> Option<String> {
+    let all = |may: fn(char) -> bool| name.chars().all(may);
+    let why = if name.is_empty() {
+        "it is empty".to_owned()
+    } else if name.contains(['/', '\\']) || name.starts_with('.') {
+        "it is a path: the project is made in the current folder, or in the one that --in names".to_owned()
+    } else if name.len() > LONGEST {
+        format!("it has {} bytes and may have {LONGEST}", name.len())
+    } else if name.contains(|char: char| char.is_ascii_uppercase()) {
+        "it has capitals: some file systems do not tell them from small letters".to_owned()
+    } else if !all(|char| matches!(char, 'a'..='z' | '0'..='9' | '-')) {
+        "it has other characters than a-z, 0-9 and hyphens".to_owned()
+    } else if !name.starts_with(|char: char| char.is_ascii_lowercase()) {
+        "it does not begin with a letter".to_owned()
+    } else if name.ends_with('-') || name.contains("--") {
+        "a hyphen stands between two letters or digits, by itself".to_owned()
+    } else if is_reserved(name) {
+        "the languages and systems that tools are built with keep that name for themselves".to_owned()
+    } else {
+        return None;
+    };
+    Some(why)
+}
+
+fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name) || KEYWORDS.contains(&name)
+}
+
+/// A name that is allowed and looks like this one.
+fn propose(name: &str) -> Option<String> {
+    let last = name.rsplit(['/', '\\']).find(|part| !part.is_empty())?;
+    let mut proposal = String::new();
+    for char in last.chars().flat_map(char::to_lowercase) {
+        match char {
+            'a'..='z' | '0'..='9' => proposal.push(char),
+            _ if !proposal.is_empty() && !proposal.ends_with('-') => proposal.push('-'),
+            _ => {}
+        }
+        if proposal.len() == LONGEST / 2 {
+            break;
+        }
+    }
+    let mut proposal =
+        proposal.trim_start_matches(|char: char| !char.is_ascii_lowercase()).trim_end_matches('-').to_owned();
+    if is_reserved(&proposal) {
+        proposal.insert_str(0, "my-");
+    }
+    problem(&proposal).is_none().then_some(proposal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{check, problem, propose};
+
+    #[test]
+    fn good_names_pass() {
+        for name in ["a", "greeter", "order-lookup", "a1-b2", &"x".repeat(63)] {
+            check(name).unwrap();
+        }
+    }
+
+    #[test]
+    fn bad_names_are_refused_with_a_name_that_would_do() {
+        let long = "x".repeat(64);
+        let names = [
+            "",
+            ".",
+            "..",
+            "../evil",
+            "/etc/passwd",
+            "a/b",
+            "a\\b",
+            ".hidden",
+            "Greeter",
+            "my tool",
+            "my_tool",
+            "über",
+            "1st",
+            "-a",
+            "a-",
+            "a--b",
+            "con",
+            "tool",
+            "class",
+            "new\nline",
+            "日本",
+            &long,
+        ];
+        let errors: Vec<_> = names.map(|name| check(name).unwrap_err().to_string()).into();
+        insta::assert_snapshot!(errors.join("\n"));
+        for proposal in names.into_iter().filter_map(propose) {
+            assert_eq!(problem(&proposal), None, "{proposal}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! A folder with a tool's sources: its language and name, and the component that is built from it.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::component::{Outside, read_outside};
+use crate::files::{read_manifest, read_toml};
+use crate::language::Language;
+use crate::{Error, Progress, Result, javascript, python, rust};
+
+/// A folder with a tool's sources.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    /// Absolute.
+    pub folder: PathBuf,
+    /// The name of its component, as its manifest has it.
+    pub name: String,
+    /// What it is written in.
+    pub language: Language,
+}
+
+/// What a build takes from where it runs.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// Where cargo keeps the sources of dependencies (`CARGO_HOME`), so that this path does not stand in components.
+    pub cargo_home: Option<PathBuf>,
+}
+
+/// A component that was built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Built {
+    /// Its name; the file is this and `.wasm`.
+    pub name: String,
+    /// The component.
+    pub bytes: Vec<u8>,
+    /// `sha256:` and 64 hexadecimal digits.
+    pub digest: String,
+    /// What it imports and exports.
+    pub outside: Outside,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Project {
+    /// Finds out what a folder has.
+    ///
+    /// # Errors
+    /// When it is no tool's folder, or its manifest cannot be read.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let folder =
+            folder.canonicalize().map_err(|error| Error::file("opening the folder", folder, &error))?;
+        let has = |file: &str| folder.join(file).is_file();
+        let (language, name) = if has("Cargo.toml") {
+            (Language::Rust, rust::read_name(&folder)?)
+        } else if has("pyproject.toml") {
+            let file = folder.join("pyproject.toml");
+            let name = read_toml(&file)?["project"]["name"].as_str().map(str::to_owned);
+            (Language::Python, name.ok_or_else(|| no_name(&file, "[project] with name = \"…\""))?)
+        } else if has("package.json") {
+            let file = folder.join("package.json");
+            let manifest = read_manifest(&file)?.unwrap_or_default();
+            let manifest: serde_json::Value = serde_json::from_str(&manifest).map_err(|error| {
+                Error::new("the manifest is no JSON").at(&file).why(error).mend("mend the line that is named")
+            })?;
+            let name = manifest["name"].as_str().map(str::to_owned);
+            (Language::JavaScript, name.ok_or_else(|| no_name(&file, "\"name\": \"…\""))?)
+        } else {
+            return Err(Error::new("this is not a tool's folder")
+                .at(&folder)
+                .why("it has no Cargo.toml, pyproject.toml or package.json")
+                .mend("name the folder of a tool: agent-host tool build FOLDER")
+                .mend("make one: agent-host tool new my-tool --lang rust"));
+        };
+        let is_file_name = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
+        if !is_file_name {
+            return Err(Error::new(format!("`{}` cannot be the name of a component", name.escape_default()))
+                .at(&folder)
+                .why("the component's file is named by it")
+                .mend("give the package a name of lower-case letters, digits and hyphens"));
+        }
+        Ok(Self { folder, name, language })
+    }
+
+    /// Builds the component.
+    ///
+    /// # Errors
+    /// When something is missing, the sources are wrong, or what comes out is no tool.
+    pub fn build(&self, surroundings: &Surroundings, progress: &dyn Progress) -> Result<Built> {
+        let start = Instant::now();
+        let bytes = match self.language {
+            Language::Rust => rust::build(&self.folder, surroundings.cargo_home.as_deref(), progress)?,
+            Language::Python => python::build(&self.folder, progress)?,
+            Language::JavaScript => javascript::build(&self.folder, progress)?,
+        };
+        let outside = read_outside(&bytes)?;
+        if !outside.is_tool() {
+            return Err(Error::new("what was built exports no tool").at(&self.folder).why(format!(
+                "a host calls `agent:tool/tool`, and this exports {}",
+                if outside.exports.is_empty() { "nothing".to_owned() } else { outside.exports.join(", ") }
+            ))
+            .mend("in Rust: export functions with `agent_tool::export! { … }`; elsewhere: export agent:tool/tool from the world"));
+        }
+        let mut digest = "sha256:".to_owned();
+        for byte in Sha256::digest(&bytes) {
+            let _ = write!(digest, "{byte:02x}");
+        }
+        Ok(Built { name: self.name.clone(), bytes, digest, outside, took: start.elapsed() })
+    }
+
+    /// Whether a change of this path, which lies in the folder, is a change of the sources.
+    #[must_use]
+    pub fn is_source(&self, path: &Path) -> bool {
+        const MADE: [&str; 7] =
+            ["target", ".venv", "node_modules", "__pycache__", ".build", ".git", "Cargo.lock"];
+        let Ok(inside) = path.strip_prefix(&self.folder) else { return false };
+        let mut names = inside.components().filter_map(|part| part.as_os_str().to_str());
+        let is_made = names.any(|name| MADE.contains(&name) || name.starts_with('.') || name.ends_with('~'));
+        let extension = inside.extension().and_then(|extension| extension.to_str());
+        !is_made
+            && extension.is_some_and(|found| {
+                matches!(found, "rs" | "toml" | "wit" | "py" | "js" | "mjs" | "ts" | "json")
+            })
+            && inside.file_name().is_none_or(|name| {
+                name != "package-lock.json" && name != "cases.toml" && name != "policy.toml"
+            })
+    }
+}
+
+fn no_name(file: &Path, line: &str) -> Error {
+    Error::new("the manifest names no package")
+        .at(file)
+        .mend(format!("add {line}: the component is named after it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_build_makes_is_no_source() {
+        let project = Project { folder: "/a b".into(), name: "x".into(), language: Language::Rust };
+        for source in ["src/lib.rs", "sdk/src/http.rs", "Cargo.toml", "tools.py", "tools.ts", "wit/world.wit"]
+        {
+            assert!(project.is_source(&Path::new("/a b").join(source)), "{source}");
+        }
+        for other in [
+            "target/debug/x.rs",
+            ".venv/a.py",
+            "node_modules/a/b.js",
+            "x.wasm",
+            "Cargo.lock",
+            "src/.lib.rs.swp",
+            "src/lib.rs~",
+            "package-lock.json",
+            "cases.toml",
+            "README.md",
+        ] {
+            assert!(!project.is_source(&Path::new("/a b").join(other)), "{other}");
+        }
+        assert!(!project.is_source(Path::new("/elsewhere/src/lib.rs")));
+    }
+}

@@ -1,0 +1,29 @@
+"""Failures of a tool: a word for programs and a sentence for the model, which reads it and tries again."""
+
+
+class Failure(Exception):
+    """Raise it. `code` is a word of the contract (`invalid-arguments`, `not-found`, `denied`, `unavailable`) or your own;
+    the message says what is wrong and what would do instead."""
+
+    def __init__(self, code, message, **meta):
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.meta = [(key.replace("_", "-"), str(value)) for key, value in meta.items() if value is not None]
+
+    @classmethod
+    def invalid_arguments(cls, message):
+        return cls("invalid-arguments", message)
+
+    @classmethod
+    def not_found(cls, message):
+        return cls("not-found", message)
+
+    @classmethod
+    def denied(cls, message):
+        return cls("denied", message)
+
+    @classmethod
+    def unavailable(cls, message, retry_after_ms=None):
+        """The same call may work later; `retry_after_ms` says when."""
+        return cls("unavailable", message, retry_after_ms=retry_after_ms)

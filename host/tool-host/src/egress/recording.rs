@@ -1,0 +1,170 @@
+//! Makes the record of a request and of what came of it, while both pass.
+//!
+//! A [`Recording`] belongs to the exchange and hands the record over when it is dropped, however the exchange ended. It is
+//! dropped before the guest sees the end of the answer, so that records of requests that are made one after another come
+//! in that order. Without a recorder there is no `Recording`, and nothing is copied.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, PROXY_AUTHORIZATION, SET_COOKIE,
+};
+use http::{Method, Response};
+
+use super::answers::{CallKey, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES};
+use super::error::ErrorKind;
+use super::target::Target;
+
+/// Left away from what is recorded: they are credentials, whoever set them.
+const CREDENTIALS: [HeaderName; 4] = [AUTHORIZATION, COOKIE, SET_COOKIE, PROXY_AUTHORIZATION];
+
+/// The call that requests belong to.
+#[derive(Debug)]
+pub(super) struct CallName {
+    pub(super) run_id: Arc<str>,
+    pub(super) call_id: Arc<str>,
+}
+
+/// The first bytes of a body.
+#[derive(Debug, Clone, Default)]
+pub(super) struct BoundedBody(Arc<Mutex<Taken>>);
+
+#[derive(Debug, Default)]
+struct Taken {
+    bytes: Vec<u8>,
+    /// Whether there was more.
+    is_cut: bool,
+    /// Whether the body ended.
+    has_ended: bool,
+}
+
+/// The record of one exchange under way.
+pub(super) struct Recording {
+    recorder: Arc<dyn HttpRecorder>,
+    call: Arc<CallName>,
+    request: HttpRequestRecord,
+    sent: BoundedBody,
+    received: BoundedBody,
+    outcome: Mutex<Option<Outcome>>,
+}
+
+enum Outcome {
+    Head(u16, Vec<(String, String)>),
+    Failed(ErrorKind),
+}
+
+impl CallName {
+    pub(super) fn new(key: CallKey<'_>) -> Self {
+        Self { run_id: key.run_id.into(), call_id: key.call_id.into() }
+    }
+
+    pub(super) fn key(&self) -> CallKey<'_> {
+        CallKey { run_id: &self.run_id, call_id: &self.call_id }
+    }
+}
+
+impl BoundedBody {
+    pub(super) fn push(&self, chunk: &[u8]) {
+        let mut taken = self.lock();
+        let room = MOST_BODY_BYTES.saturating_sub(taken.bytes.len());
+        let (kept, beyond) = chunk.split_at(room.min(chunk.len()));
+        taken.bytes.extend_from_slice(kept);
+        taken.is_cut |= !beyond.is_empty();
+    }
+
+    /// Nothing comes after what was pushed.
+    pub(super) fn end(&self) {
+        self.lock().has_ended = true;
+    }
+
+    /// The bytes, and whether any are missing.
+    pub(super) fn take(&self) -> (Vec<u8>, bool) {
+        let mut taken = self.lock();
+        let is_cut = taken.is_cut || !taken.has_ended;
+        (std::mem::take(&mut taken.bytes), is_cut)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recording {
+    /// `sent` is what is sent of the request's body.
+    pub(super) fn new(
+        recorder: Arc<dyn HttpRecorder>,
+        call: Arc<CallName>,
+        mut request: HttpRequestRecord,
+        sent: BoundedBody,
+    ) -> Self {
+        request.headers.retain(|(name, _)| CREDENTIALS.iter().all(|credential| credential != name.as_str()));
+        Self { recorder, call, request, sent, received: BoundedBody::default(), outcome: Mutex::default() }
+    }
+
+    /// The answer began. `head` is what the guest gets.
+    pub(super) fn head(&self, head: &Response<()>) {
+        let kept = pairs(head.headers(), |name| !CREDENTIALS.contains(name));
+        *self.outcome() = Some(Outcome::Head(head.status().as_u16(), kept));
+    }
+
+    /// A part of the answer's body, as the guest gets it.
+    pub(super) fn received(&self, chunk: &[u8]) {
+        self.received.push(chunk);
+    }
+
+    /// The answer is whole.
+    pub(super) fn ended(&self) {
+        self.received.end();
+    }
+
+    /// It failed. An answer that has begun stays one that is cut.
+    pub(super) fn failed(&self, kind: ErrorKind) {
+        self.outcome().get_or_insert(Outcome::Failed(kind));
+    }
+
+    fn outcome(&self) -> MutexGuard<'_, Option<Outcome>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let outcome = self.outcome().take();
+        let mut request = self.request.clone();
+        (request.body, request.body_cut) = self.sent.take();
+        let outcome = match outcome {
+            Some(Outcome::Head(status, headers)) => {
+                let (body, cut) = self.received.take();
+                HttpOutcome::Response { status, headers, body, cut }
+            }
+            Some(Outcome::Failed(kind)) => HttpOutcome::Failed(kind.to_string()),
+            // The guest gave it up before there was an answer.
+            None => HttpOutcome::Failed(ErrorKind::ConnectionTerminated.to_string()),
+        };
+        self.recorder.record(self.call.key(), request, outcome);
+    }
+}
+
+/// A request before credentials are added to it, without its body.
+pub(super) fn request(
+    method: &Method,
+    target: &Target,
+    path: &str,
+    headers: &HeaderMap,
+) -> HttpRequestRecord {
+    HttpRequestRecord {
+        method: method.as_str().to_owned(),
+        url: format!("{}://{}{path}", target.scheme.as_str(), target.authority()),
+        // The host sets these two for every request.
+        headers: pairs(headers, |name| ![HOST, ACCEPT_ENCODING].contains(name)),
+        body: vec![],
+        body_cut: false,
+    }
+}
+
+fn pairs(headers: &HeaderMap, keep: impl Fn(&HeaderName) -> bool) -> Vec<(String, String)> {
+    let pair = |(name, value): (&HeaderName, &http::HeaderValue)| {
+        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    headers.iter().filter(|(name, _)| keep(name)).map(pair).collect()
+}

@@ -1,0 +1,39 @@
+//! What operators are shown of a component: its tools, what it imports and what of that is the policy's to grant.
+
+use agent_core::words::{ComponentFacts, ToolFacts};
+
+use crate::component::Component;
+use crate::definition::Definition;
+use crate::surface::Surface;
+
+impl Component {
+    /// What it is, as far as operators and models can see it.
+    pub(crate) fn facts(&self) -> ComponentFacts {
+        let mut tools: Vec<_> = self.tools.iter().map(|tool| tool.facts()).collect();
+        tools.sort_by(|one, other| one.name.cmp(&other.name));
+        ComponentFacts {
+            bytes: self.bytes,
+            contract: match &self.surface {
+                Surface::Contract(_) => "agent:tool".into(),
+                Surface::Typed { .. } => "typed".into(),
+            },
+            imports: self.imports.clone(),
+            wants: self.wants.iter().map(|want| want.as_str().to_owned()).collect(),
+            tells_users_apart: self.tells_users_apart,
+            signer: self.signer.as_ref().map(|signer| signer.key().to_string()),
+            tools,
+        }
+    }
+}
+
+impl Definition {
+    fn facts(&self) -> ToolFacts {
+        ToolFacts {
+            name: self.spec.name.clone(),
+            description: self.spec.description.clone(),
+            input_schema: self.spec.input_schema.clone(),
+            output_schema: self.output_schema().cloned(),
+            hints: self.hints.iter().cloned().collect(),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What is known of the records that replicas agree on, of what the folder proposes to them, and of the versions that are
+//! tried. `agreed.rs` and `proposals.rs` have the inventory act on it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use agent_core::ports::{Records, VersionsError};
+use agent_core::words::Trial;
+use futures::future::{AbortHandle, BoxFuture};
+use tokio::time::Instant;
+
+use super::attempts::{Attempts, Looks};
+use super::file_loads::Proposed;
+use crate::error::LoadError;
+use crate::folder::Listing;
+use crate::rollout::{Rollout, RunningTrial};
+
+/// The records and what comes of them.
+pub(super) struct Agreement {
+    pub(super) rollout: Arc<Rollout>,
+    /// Absent until the store has answered.
+    pub(super) records: Option<Arc<Records>>,
+    /// Whether there were none when the store first answered, until what is in the folder then was proposed.
+    pub(super) was_empty: bool,
+    /// The reading of the records that is under way.
+    pub(super) sync: Option<BoxFuture<'static, Result<Option<Records>, VersionsError>>>,
+    /// Whether somebody waits for it.
+    pub(super) is_awaited: bool,
+    /// Whether something was changed since it began, so that it may have missed that.
+    pub(super) is_stale: bool,
+    pub(super) next_sync: Instant,
+    pub(super) syncs: u64,
+    pub(super) begun: Instant,
+    /// Whether the folder decides until the store has answered.
+    pub(super) goes_by_folder: bool,
+    /// The folder as it was listed last.
+    pub(super) listing: Option<Listing>,
+    /// What the files of the folder were proposed as.
+    pub(super) proposals: BTreeMap<String, FileProposal>,
+    pub(super) trials: BTreeMap<String, TrialLoad>,
+}
+
+/// A version that is to be tried.
+pub(super) struct TrialLoad {
+    pub(super) name: String,
+    pub(super) trial: Trial,
+    pub(super) abort: AbortHandle,
+    pub(super) running: Option<Arc<RunningTrial>>,
+}
+
+impl Drop for TrialLoad {
+    fn drop(&mut self) {
+        self.abort.abort();
+    }
+}
+
+impl Agreement {
+    pub(super) fn new(rollout: Arc<Rollout>) -> Self {
+        Self {
+            rollout,
+            records: None,
+            was_empty: false,
+            sync: None,
+            is_awaited: false,
+            is_stale: false,
+            next_sync: Instant::now(),
+            syncs: 0,
+            begun: Instant::now(),
+            goes_by_folder: false,
+            listing: None,
+            proposals: BTreeMap::new(),
+            trials: BTreeMap::new(),
+        }
+    }
+
+    /// Waits until the records are to be read again.
+    pub(super) fn due(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (rollout, next_sync) = (self.rollout.clone(), self.next_sync);
+        async move {
+            tokio::select! {
+                () = tokio::time::sleep_until(next_sync) => {}
+                () = rollout.changed() => {}
+            }
+        }
+    }
+
+    /// The trials that have their version loaded.
+    pub(super) fn running(&self) -> Vec<Arc<RunningTrial>> {
+        self.trials.values().filter_map(|load| load.running.clone()).collect()
+    }
+}
+
+/// What is known of one file as a proposal.
+#[derive(Default)]
+pub(super) struct FileProposal {
+    pub(super) attempts: Attempts,
+    /// How it looked when there were no records yet, until it is proposed: only what lay there then is taken as approved.
+    pub(super) first: Option<Looks>,
+    /// Why it could not be proposed.
+    pub(super) error: Option<Arc<LoadError>>,
+}
+
+impl Agreement {
+    /// Why files could not be proposed, by file.
+    pub(super) fn faults(&self) -> impl Iterator<Item = (String, String)> {
+        let faults = self.proposals.iter();
+        faults.filter_map(|(file, proposal)| Some((file.clone(), proposal.error.as_ref()?.to_string())))
+    }
+
+    /// The files that are being proposed.
+    pub(super) fn proposing(&self) -> BTreeSet<String> {
+        let under_way = self.proposals.iter().filter(|(_, proposal)| proposal.attempts.under_way.is_some());
+        under_way.map(|(file, _)| file.clone()).collect()
+    }
+
+    /// Another policy is in force: what was refused may be granted now.
+    pub(super) fn forget_refusals(&mut self) {
+        for proposal in self.proposals.values_mut().filter(|proposal| proposal.error.is_some()) {
+            proposal.attempts.forget();
+        }
+    }
+}
+
+impl FileProposal {
+    /// Takes in what came of it.
+    pub(super) fn finish(&mut self, result: Result<Proposed, LoadError>) -> Option<Proposed> {
+        self.attempts.end(result.as_ref().err(), std::time::Instant::now());
+        match result {
+            Ok(proposed) => {
+                (self.error, self.first) = (None, None);
+                Some(proposed)
+            }
+            Err(error) => {
+                self.error = Some(Arc::new(error));
+                None
+            }
+        }
+    }
+}

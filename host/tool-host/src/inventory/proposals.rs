@@ -1,0 +1,156 @@
+//! What the folder proposes where versions are kept in a store: each file whose bytes no replica ever proposed is loaded,
+//! described and written down, and from then on it is the record that says whether it serves. A file that was there and
+//! is gone is written down too.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use agent_core::ports::AdminError;
+use agent_core::words::VersionSource;
+use futures::FutureExt;
+
+use super::Inventory;
+use super::attempts::{Load, Looks};
+use super::file_loads::{Part, Proposed};
+use crate::error::LoadError;
+use crate::folder::{Folder, component_name};
+use crate::load::{self, Source};
+use crate::rollout::{Proposal, Rollout};
+use crate::runtime::Runtime;
+use crate::versions::record::{Change, says_nothing_new};
+
+/// Who proposes what lies in the folder.
+const FOLDER: &str = "folder";
+
+impl Inventory {
+    /// Begins to propose what is new in the folder, as it was listed last, and says what is gone from it.
+    pub(super) fn propose_from_folder(&mut self) {
+        let Some(agreement) = &mut self.agreement else { return };
+        if !self.runtime.remembers {
+            return;
+        }
+        let Some(listing) = agreement.listing.clone().filter(|_| agreement.records.is_some()) else { return };
+        let now = Instant::now();
+        let gone = self.missing.update(&self.in_folder, &listing, now);
+        agreement.proposals.retain(|file, _| listing.files.contains_key(file));
+        let (is_first, mut wanted) = (std::mem::take(&mut agreement.was_empty), Vec::new());
+        for (file, fingerprint) in listing.files {
+            let looks = Looks::File(fingerprint);
+            let proposal = agreement.proposals.entry(file.clone()).or_default();
+            if is_first {
+                proposal.first = Some(looks.clone());
+            }
+            // What is being loaded already is proposed when that has ended, and not loaded twice.
+            let is_loading = self.state.get(&file).is_some_and(|state| state.loading.is_some());
+            if !is_loading && proposal.attempts.wants(&looks, now) {
+                wanted.push((file, looks));
+            }
+        }
+        gone.into_iter().for_each(|file| self.file_is_gone(&file));
+        wanted.into_iter().for_each(|(file, looks)| self.propose(&file, looks));
+    }
+
+    fn propose(&mut self, file: &str, looks: Looks) {
+        let Some(agreement) = &self.agreement else { return };
+        let proposer = Proposer {
+            runtime: self.runtime.clone(),
+            rollout: agreement.rollout.clone(),
+            folder: self.folder.clone(),
+            is_first: agreement
+                .proposals
+                .get(file)
+                .is_some_and(|proposal| proposal.first.as_ref() == Some(&looks)),
+        };
+        let named = file.to_owned();
+        let work = async move { proposer.propose(&named).await };
+        let (ticket, abort) = self.begin(file, None, work.map(Part::Proposed));
+        if let Some(proposal) =
+            self.agreement.as_mut().and_then(|agreement| agreement.proposals.get_mut(file))
+        {
+            proposal.attempts.under_way = Some(Load::new(ticket, Some(looks), abort));
+        }
+    }
+
+    /// Takes in what came of a proposal.
+    pub(super) fn proposed(&mut self, file: &str, ticket: u64, result: Result<Proposed, LoadError>) {
+        let Some(agreement) = &mut self.agreement else { return };
+        let Some(proposal) = agreement.proposals.get_mut(file) else { return };
+        if !proposal.attempts.is_under_way(ticket) {
+            return;
+        }
+        match proposal.finish(result) {
+            Some(Proposed::Written(component)) => {
+                self.in_folder.insert(file.to_owned(), component.digest.clone());
+                // It may serve right away, and then it is not to be loaded twice.
+                self.file_loads.entry(file.to_owned()).or_default().add(component);
+                self.poll_records(true);
+            }
+            Some(Proposed::Known(digest)) => {
+                // Another replica has written it down since the records were read: what it says has to be known before all
+                // is prepared.
+                let records = agreement.records.as_ref();
+                let found = component_name(file).and_then(|name| records?.components.get(name));
+                let is_news = !found.is_some_and(|found| says_nothing_new(&found.record, &digest));
+                self.in_folder.insert(file.to_owned(), digest);
+                if is_news {
+                    self.poll_records(true);
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn file_is_gone(&mut self, file: &str) {
+        let Some(digest) = self.in_folder.remove(file) else { return };
+        let (Some(agreement), Some(name)) = (&self.agreement, component_name(file)) else { return };
+        let (rollout, name) = (agreement.rollout.clone(), name.to_owned());
+        let work = async move {
+            let change = Change::FileGone { digest: digest.clone() };
+            match rollout.change(&name, FOLDER, |_| Ok(change.clone())).await {
+                Ok(_) => Part::Written,
+                Err(error) => {
+                    tracing::warn!(component = name, %error, "that its file is gone could not be written down yet");
+                    Part::StillInFolder(digest)
+                }
+            }
+        };
+        self.begin(file, None, work);
+    }
+}
+
+/// What a proposal needs.
+struct Proposer {
+    runtime: Arc<Runtime>,
+    rollout: Arc<Rollout>,
+    folder: Folder,
+    is_first: bool,
+}
+
+impl Proposer {
+    async fn propose(self, file: &str) -> Result<Proposed, LoadError> {
+        let name = component_name(file).ok_or(LoadError::BadFileName)?;
+        let content = self.folder.read(file).await?;
+        let store = self.rollout.store();
+        let found = store.record(name).await.map_err(|error| LoadError::NotWrittenDown(error.to_string()))?;
+        if found.is_some_and(|found| says_nothing_new(&found.record, &content.digest)) {
+            return Ok(Proposed::Known(content.digest));
+        }
+        let source = Source::File(self.folder.clone(), file.to_owned());
+        let (component, content) = load::load(self.runtime.clone(), name, &source, content).await?;
+        let is_in_policy = self.runtime.grants.names(component.identity());
+        let proposal = Proposal {
+            component: &component,
+            content: &content,
+            source: VersionSource::Folder,
+            by: FOLDER.to_owned(),
+            expected: None,
+            is_first: self.is_first,
+            is_in_policy,
+        };
+        match self.rollout.propose(proposal).await {
+            Ok(_) => Ok(Proposed::Written(Arc::new(component))),
+            Err(AdminError::Unavailable(text)) => Err(LoadError::NotWrittenDown(text)),
+            Err(error) => Err(LoadError::NotProposed(error.to_string())),
+        }
+    }
+}

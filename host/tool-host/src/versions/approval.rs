@@ -1,0 +1,81 @@
+//! Whether a proposed version may serve at once or waits for an operator's approval.
+//!
+//! An approval is for what was looked at: a version that differs from the one that serves in nothing that somebody should
+//! look at inherits its approval, every other one waits. The rules are tried in the order in which they stand in
+//! [`review`]; `diff` says what differs.
+
+use agent_core::words::{
+    ComponentRecord, ComponentVersion, Impact, Millis, VersionDiff, VersionSource, VersionStatus,
+};
+
+/// Most reasons of one version: the rest is in the diff.
+const MOST_REASONS: usize = 8;
+
+/// What decides about a proposal beside its component's record.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Circumstances<'a> {
+    /// Whether approvals are asked for (`TOOLS_APPROVAL`).
+    pub(crate) required: bool,
+    /// Whether the policy in force names the version's digest, or the key that signed it.
+    pub(crate) named_in_policy: bool,
+    /// Whether the folder is taken over into an inventory in which nothing was ever recorded. It stays so for all files of
+    /// that first reading, although the first of them is recorded before the last.
+    pub(crate) first_reading: bool,
+    /// How the version differs from the one that serves, [`baseline`].
+    pub(crate) diff: &'a VersionDiff,
+    /// Now.
+    pub(crate) now: Millis,
+}
+
+/// The version that a proposal is compared with: the one that serves, or served last. Without one everything is new.
+pub(crate) fn baseline(record: Option<&ComponentRecord>) -> Option<&ComponentVersion> {
+    let record = record?;
+    // One whose file was taken away is still what somebody looked at.
+    let active = record.active.as_ref().or(record.previous.first())?;
+    record.versions.iter().find(|version| version.digest == *active)
+}
+
+/// Decides about a proposal that came from `source`.
+pub(crate) fn review(
+    record: Option<&ComponentRecord>,
+    source: &VersionSource,
+    circumstances: &Circumstances<'_>,
+) -> VersionStatus {
+    let approved = |by: &str| VersionStatus::Approved { by: by.to_owned(), at: circumstances.now };
+    if !circumstances.required {
+        return approved("off");
+    }
+    if circumstances.named_in_policy {
+        return approved("policy");
+    }
+    if circumstances.first_reading && record.is_none() && *source == VersionSource::Folder {
+        return approved("first");
+    }
+    let because = reasons_to_wait(record, circumstances.diff);
+    if because.is_empty() { approved("unchanged") } else { VersionStatus::Waiting { because } }
+}
+
+fn reasons_to_wait(record: Option<&ComponentRecord>, diff: &VersionDiff) -> Vec<String> {
+    let serves = baseline(record).map(|version| version.digest.as_str());
+    if diff.from.as_deref() != serves {
+        return vec!["it was not compared with the version that serves now: propose it again".into()];
+    }
+    if serves.is_none() && record.is_some_and(|record| record.deleted) {
+        return vec!["the component was deleted, so it counts as new".into()];
+    }
+    let mut grave = diff.findings.iter().filter(|finding| finding.impact > Impact::Safe);
+    let mut reasons: Vec<String> = grave
+        .by_ref()
+        .take(MOST_REASONS)
+        .map(|finding| format!("{}: {}", finding.place, finding.text))
+        .collect();
+    let rest = grave.count();
+    if rest > 0 {
+        reasons.push(format!("and {rest} more: see the diff"));
+    }
+    let is_unchanged = diff.impact == Impact::Safe && !diff.widens && !diff.changes_what_models_read;
+    if reasons.is_empty() && !is_unchanged {
+        reasons.push("it is not what was approved: see the diff".into());
+    }
+    reasons
+}

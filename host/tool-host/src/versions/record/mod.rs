@@ -1,0 +1,103 @@
+//! What may be done with a component, and what its record is afterwards: every change of a
+//! [`ComponentRecord`] is one call of [`apply`].
+//!
+//! A record is read, changed here and written by compare-and-swap; when somebody else was first it is read again and
+//! decided again, so nothing here may depend on having been called before. What changes nothing is not written.
+//!
+//! What holds for every record, whatever was done:
+//! - The version that serves (`active`) is approved, and its entry is kept.
+//! - `previous` has the versions that served before it, each once, the last one first, at most [`draft::MOST_PREVIOUS`]; their
+//!   entries are kept, so a rollback finds their bytes.
+//! - At most [`proposals::MOST_VERSIONS`] entries are kept, and at most [`proposals::MOST_KNOWN`] digests are remembered.
+//! - A trial that runs is of a kept version that does not serve, against the one that serves.
+//!
+//! `proposals` takes versions in and decides what is kept, `serving` is which version serves, `trials` is how one is tried.
+
+pub(super) mod draft;
+pub(super) mod proposals;
+mod serving;
+mod trials;
+
+use agent_core::ports::{AdminError, TrialRequest};
+use agent_core::words::{AuditLine, ComponentRecord, ComponentVersion, Millis, TrialKind};
+
+use draft::Draft;
+
+pub(crate) use proposals::says_nothing_new;
+
+/// Something that is to be done with a component.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Change {
+    /// Somebody proposes a version; `approval` has decided on its status.
+    Proposed(Box<ComponentVersion>),
+    /// A file of the component, which had that digest, is no longer in the tools folder.
+    FileGone { digest: String },
+    /// A version that waits may serve; left out, the newest that waits.
+    Approve {
+        digest: Option<String>,
+        /// Whether it is to serve at once. Otherwise it may be tried first.
+        serve: bool,
+    },
+    /// It is to serve again.
+    Enable,
+    /// It is to serve no longer.
+    Disable,
+    /// An earlier version is to serve; left out, the last one. While a canary runs that is the version it is tried
+    /// against, and only the canary ends.
+    Rollback(Option<String>),
+    /// A version is to be tried; left out, the newest proposal.
+    Try {
+        /// Names the trial; new for each.
+        id: String,
+        kind: TrialKind,
+        request: TrialRequest,
+    },
+    /// The trial is to end; what serves stays.
+    EndTrial,
+    /// A version is to serve that is tried or was; or any that is approved, if it is named.
+    Promote(Option<String>),
+    /// It is to go, with all its versions.
+    Delete,
+    /// The host found a trial to have failed.
+    TrialFailed { trial: String, because: Vec<String> },
+    /// The host found a trial to have passed.
+    TrialPassed { trial: String },
+}
+
+/// What a component's record is after a change that `by` makes, and the line for its audit trail. Nothing when the change
+/// makes no difference. `by` is `user:<id>`, `policy`, `folder`, `command line` or `host`; a component that nothing is
+/// known of has the default record.
+pub(crate) fn apply(
+    record: &ComponentRecord,
+    change: Change,
+    by: &str,
+    now: Millis,
+) -> Result<Option<(ComponentRecord, AuditLine)>, AdminError> {
+    let exists = !record.deleted && !record.known.is_empty();
+    let is_unasked = matches!(
+        change,
+        Change::Proposed(_)
+            | Change::FileGone { .. }
+            | Change::TrialFailed { .. }
+            | Change::TrialPassed { .. }
+    );
+    if !exists && !is_unasked {
+        return Err(AdminError::UnknownComponent);
+    }
+    let mut draft = Draft::new(record, by, now);
+    match change {
+        Change::Proposed(version) => proposals::propose(&mut draft, *version)?,
+        Change::FileGone { digest } => serving::file_gone(&mut draft, &digest),
+        Change::Approve { digest, serve } => serving::approve(&mut draft, digest, serve)?,
+        Change::Enable => serving::enable(&mut draft),
+        Change::Disable => serving::disable(&mut draft),
+        Change::Rollback(digest) => serving::roll_back(&mut draft, digest)?,
+        Change::Try { id, kind, request } => trials::begin(&mut draft, id, kind, request)?,
+        Change::EndTrial => trials::end(&mut draft)?,
+        Change::Promote(digest) => trials::promote(&mut draft, digest)?,
+        Change::Delete => serving::delete(&mut draft),
+        Change::TrialFailed { trial, because } => trials::failed(&mut draft, &trial, because),
+        Change::TrialPassed { trial } => trials::passed(&mut draft, &trial),
+    }
+    Ok(draft.finish())
+}

@@ -1,0 +1,192 @@
+//! The mistakes that authors of tools make, each with what it is answered: the message names the mend.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use tool_host::{Limits, PolicyFile};
+
+use crate::harness::{Host, built, limits, misbehaving};
+use crate::text::Text;
+
+/// What is said of a file of these bytes, without its name.
+async fn refused(bytes: &[u8]) -> String {
+    let host = Host::start(&[("mine.wasm", bytes)], limits()).await;
+    let faults = host.faults();
+    let [fault] = faults.as_slice() else { panic!("{faults:?}") };
+    // Offsets and addresses are of no interest.
+    let fault = fault.replace("mine.wasm: ", "");
+    match fault.split_once(" (at offset") {
+        Some((start, rest)) => format!("{start}{}", rest.split_once(')').map_or("", |(_, rest)| rest)),
+        None => fault,
+    }
+}
+
+async fn refused_text(text: Text<'_>) -> String {
+    refused(&text.component()).await
+}
+
+fn component(wat: &str) -> Vec<u8> {
+    wat::parse_str(wat).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_component() {
+    let good = Text::default().component();
+    insta::assert_snapshot!(refused(&wat::parse_str("(module)").unwrap()).await, @"is a core module, not a component; wrap it with `wasm-tools component new` or build it as wit/README.md says");
+    insta::assert_snapshot!(refused(b"\x7fELF\x02\x01\x01").await, @"is not a WebAssembly component but an ELF binary, so a native program or library: build for a WebAssembly target");
+    insta::assert_snapshot!(refused(b"<!DOCTYPE html><html>404").await, @"is not a WebAssembly component but an HTML or XML page, perhaps an error page of where it was downloaded from: read it, then download the component again");
+    insta::assert_snapshot!(refused(b"").await, @"is empty; write the file aside and rename it into the folder");
+    insta::assert_snapshot!(refused(&good[..good.len() / 2]).await, @"is not a whole WebAssembly file (unexpected end-of-file); write the file aside and rename it into the folder");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_built_for_something_else() {
+    let newer = r#"(component (instance $i) (export "agent:tool/tool@0.9.0" (instance $i)))"#;
+    insta::assert_snapshot!(refused(&component(newer)).await, @"is built for agent:tool@0.9.0; this host serves agent:tool@0.1.1 and agent:tool@0.1.0: rebuild it against one of those");
+    let unknown = r#"(component (import "acme:things/store@1.0.0" (instance))
+        (instance $i) (export "agent:tool/tool@0.1.1" (instance $i)))"#;
+    insta::assert_snapshot!(refused(&component(unknown)).await, @"imports acme:things/store@1.0.0, which this host does not grant to tools: build it without, for agent:tool@0.1.1, WASI 0.2 and nothing else");
+    insta::assert_snapshot!(refused(&component("(component)")).await, @"does not export agent:tool/tool or functions of its own, so it is not a tool; it exports nothing: build it for a world of wit/tool.wit");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_needs_a_grant_and_has_none() {
+    let fetcher = built("tools-granted", "http-fetch");
+    insta::assert_snapshot!(refused(&fetcher).await, @"imports wasi:http, and the policy (TOOLS_POLICY) grants it no requests: the log has the lines to write. If it needs none, build it without: in JavaScript `jco componentize --disable http --disable fetch-event`, or disableFeatures: ['http', 'fetch-event'] with componentize-js");
+    let lines = tool_host::inspect("mine", &fetcher, None, &PolicyFile::None).lines.unwrap();
+    let digest = tool_host::inspect("mine", &fetcher, None, &PolicyFile::None).digest;
+    insta::assert_snapshot!(lines.replace(&digest, "sha256:…"), @r#"
+    # Fill in the host that it is to reach, and narrow port, methods and path.
+    [[component]]
+    name = "mine"
+    digest = "sha256:…"
+    [[component.http]]
+    scheme = "https"
+    host = "host.example"
+    "#);
+    insta::assert_snapshot!(refused(&misbehaving("keeps-values")).await, @"imports agent:tool/key-value, and the policy (TOOLS_POLICY) does not grant it a place to keep values: the log has the lines to write");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_tools_that_cannot_be_served() {
+    insta::assert_snapshot!(refused(&misbehaving("describe-nothing")).await, @"describes tools that cannot be served: it describes no tool: return at least one (in Rust, list the functions in agent_tool::export!)");
+    insta::assert_snapshot!(refused(&misbehaving("describe-duplicates")).await, @r#"describes its tool "twin" wrongly: it describes two tools of that name: rename one of them"#);
+    insta::assert_snapshot!(refused_text(Text { tool: "Add", ..Text::default() }).await, @r#"describes its tool "Add" wrongly: its name must be a letter a-z and then up to 62 of a-z, 0-9 and '_'"#);
+    let tool = Text { tool: "same", ..Text::default() }.component();
+    let host = Host::start(&[("a.wasm", &tool), ("b.wasm", &tool)], limits()).await;
+    insta::assert_snapshot!(host.faults().join("\n"), @r#"b.wasm: offers the tool "same", and so does a.wasm: rename the tool in one of the two or remove one"#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_description_that_is_missing_or_too_long() {
+    insta::assert_snapshot!(refused_text(Text { description: " ", ..Text::default() }).await, @r#"describes its tool "text" wrongly: it has no description: say what it does and when to use it (in Rust, in the comment above its line in agent_tool::export!)"#);
+    let long = "x".repeat(5000);
+    insta::assert_snapshot!(refused_text(Text { description: &long, ..Text::default() }).await, @r#"describes its tool "text" wrongly: its description is longer than 4096 bytes, and every model call carries it: leave out what a failure can teach"#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_that_is_none() {
+    let of = async |input_schema: &str| refused_text(Text { input_schema, ..Text::default() }).await;
+    insta::assert_snapshot!(of(r#"{"type":"string"}"#).await, @r#"describes its tool "text" wrongly: its input schema is not of type object, as arguments always are: write {"type": "object", "properties": {…}}"#);
+    insta::assert_snapshot!(of("true").await, @r#"describes its tool "text" wrongly: its input schema is not an object: write {"type": "object", …}"#);
+    insta::assert_snapshot!(of(r#"{"type":"object","properties":{"a":{"type":"strnig"}}}"#).await, @r#"describes its tool "text" wrongly: its input schema is not a JSON Schema: /properties/a/type is "strnig", not one of "null", "boolean", "integer", "number", "string", "array" and "object""#);
+    insta::assert_snapshot!(of(&format!(r#"{{"type":"object","title":"{}"}}"#, "x".repeat(70_000))).await, @r#"describes its tool "text" wrongly: its input schema is longer than 65536 bytes: leave out what the tool can check by itself"#);
+    let many = (0..1100).map(|n| format!(r#""a{n}":{{}}"#)).collect::<Vec<_>>().join(",");
+    insta::assert_snapshot!(of(&format!(r#"{{"type":"object","properties":{{{many}}}}}"#)).await, @r#"describes its tool "text" wrongly: its input schema has more than 1000 parts: leave out what the tool can check by itself"#);
+    insta::assert_snapshot!(of(r#"{"type":"object","properties":{"a":{"pattern":"("}}}"#).await, @r#"describes its tool "text" wrongly: its input schema is not a JSON Schema: /properties/a/pattern "(" is not a regex: try it in a browser, as new RegExp(…)"#);
+    insta::assert_snapshot!(of(r#"{"type":"object","properties":{"a":{"pattern":"(?=a)b"}}}"#).await, @r#"describes its tool "text" wrongly: its input schema is not a JSON Schema: /properties/a/pattern "(?=a)b" is not a regex that can be matched in linear time: look-around and references back are not supported; check that in the tool"#);
+    insta::assert_snapshot!(of(r#"{"type":"object","properties":{"a":{"$ref":"https://example.org/"}}}"#).await, @r#"describes its tool "text" wrongly: its input schema refers to "https://example.org/", which is not a part of it: put that below its $defs"#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hint_that_means_nothing() {
+    let hints = [("read_only", "true"), ("idempotent", "yes")];
+    let text = Text { hints: &hints, ..Text::default() };
+    let host = Host::start(&[("mine.wasm", &text.component())], limits()).await;
+    insta::assert_snapshot!(host.host.list()[0].oddities.join("\n"), @r#"
+    the hint "read_only" means nothing to this host; did you mean "read-only"?
+    the hint "idempotent" is "yes"; it should be "true" or "false"
+    "#);
+    insta::assert_snapshot!(refused_text(Text { hints: &[("timeout-ms", "soon")], ..Text::default() }).await, @r#"describes its tool "text" wrongly: its hint timeout-ms is not a whole number above 0: write milliseconds, such as 5000"#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_describe_that_does_not_return() {
+    let trapped = refused(&misbehaving("describe-traps")).await;
+    let (_, remedy) = trapped.split_once("; ").unwrap();
+    assert!(
+        trapped.starts_with("its describe function failed: ") && trapped.contains("unreachable"),
+        "{trapped}"
+    );
+    insta::assert_snapshot!(remedy, @"it is called once, when the component is loaded, and must return its tools without help (what it logged stands in the log)");
+    insta::assert_snapshot!(refused(&misbehaving("describe-loops")).await, @"its describe function failed: it did not return within 2000 ms: leave work to the call; it is called once, when the component is loaded, and must return its tools without help (what it logged stands in the log)");
+}
+
+/// What the model and the operator are told of a call.
+async fn called(host: &Host, tool: &str, arguments: Value) -> String {
+    let returned = host.call(tool, arguments).await;
+    let detail = returned.receipt.detail.unwrap_or_default();
+    // A backtrace has addresses.
+    let cause = detail.cause.unwrap_or_default();
+    let cause = cause.split(": error while executing").next().unwrap_or_default();
+    format!("{}: {}\n{cause}", returned.receipt.outcome.as_str(), returned.content)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_ends_badly() {
+    let limits = Limits { memory_bytes: 16 << 20, output_bytes: 64 << 10, ..limits() };
+    let host = Host::start(&[("misbehaving.wasm", &misbehaving("misbehaving"))], limits).await;
+    assert_eq!(host.faults(), Vec::<String>::new());
+    insta::assert_snapshot!(called(&host, "return_wrong_shape", json!({})).await, @r#"
+    invalid_output: Error: the tool returned something that does not match its own description.
+    /calls: "one" is not of type "integer"
+    "#);
+    insta::assert_snapshot!(called(&host, "return_bad_json", json!({})).await, @r#"
+    invalid_output: Error: the tool returned something that does not match its own description.
+    not JSON: EOF while parsing an object at line 1 column 11
+    "#);
+    insta::assert_snapshot!(called(&host, "return_100_mb", json!({"mb": 1})).await, @"output_limit: Error: the tool returned more than 65536 bytes. Ask it for less.");
+    insta::assert_snapshot!(called(&host, "trap", json!({"by": "panic"})).await, @r#"
+    trapped: Error: the tool crashed.
+    wasm trap: wasm `unreachable` instruction executed
+    "#);
+    insta::assert_snapshot!(called(&host, "allocate_forever", json!({})).await, @r#"
+    memory_limit: Error: the tool needed more memory than it may have (16 MiB) and was stopped.
+    wasm trap: wasm `unreachable` instruction executed
+    "#);
+    insta::assert_snapshot!(called(&host, "loop_forever", json!({})).await, @"timed_out: Error: the tool did not finish within 400 ms and was stopped.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_is_not_there() {
+    let asking = Text {
+        imports: r#"(import "agent:tool/secrets@0.1.1" "exists" (func $exists (param i32 i32) (result i32)))"#,
+        fields: r#"(data (i32.const 2048) "api-key")"#,
+        call: "(drop (call $exists (i32.const 2048) (i32.const 7))) (i32.const 96)",
+        ..Text::default()
+    };
+    let asking = asking.component();
+    let digest = tool_host::inspect("mine", &asking, None, &PolicyFile::None).digest;
+    let entry = format!(
+        "[[component]]\nname = \"mine\"\ndigest = \"{digest}\"\n[[component.http]]\nhost = \"example.org\"\n"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let start = async |policy: String, learn: bool| {
+        let path = folder.path().join("policy.toml");
+        fs::write(&path, policy).unwrap();
+        let change = |config: &mut tool_host::Config| {
+            config.policy = PolicyFile::At(path);
+            config.learn = learn;
+        };
+        Host::start_with(&[("mine.wasm", &asking)], limits(), change).await
+    };
+    // It asks for one that the policy does not name.
+    let learning = start(entry.clone(), true).await;
+    learning.call("text", json!({})).await;
+    let lines = learning.host.learned("text").unwrap().lines;
+    let asked: Vec<_> = lines.lines().filter(|line| line.contains("secret")).collect();
+    insta::assert_snapshot!(asked.join("\n"), @r#"# It asked whether there is a secret "api-key": a [[component.secret]] of that name"#);
+    // The policy names one that nobody has set.
+    let secret = "[[component.secret]]\nname = \"api-key\"\nenv = \"UNSET\"\nheader = \"Authorization\"\nhosts = [\"example.org\"]\n";
+    insta::assert_snapshot!(start(entry + secret, false).await.faults().join("\n"), @"mine.wasm: cannot have the secrets that the policy gives it: set what their lines read (env or file); the log says which and why");
+}

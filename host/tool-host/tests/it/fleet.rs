@@ -1,0 +1,167 @@
+//! Services over one store of versions, for tests.
+#![expect(clippy::disallowed_methods, reason = "replicas and callers of a test run beside it")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agent_core::ports::{
+    AdminAction, AdminError, ComponentView, Operator, Preparing, ToolAdmin, ToolRequest, ToolSet, Toolbox,
+    TrialOptions, TrialRequest, Upload,
+};
+use agent_core::testing::TestToolVersions;
+use agent_core::words::{Grants, Principal, Thresholds, ToolCall, ToolOutcome, TrialKind, VersionStatus};
+use bytes::Bytes;
+use serde_json::json;
+use tempfile::TempDir;
+use tool_host::ToolHost;
+
+use crate::harness::{Host, Seen, config, limits};
+use crate::text::Text;
+
+/// Who changes things, whatever there is.
+pub(crate) const ANN: Operator<'_> = Operator { by: "ann", expected: None };
+
+/// The same tool with another answer.
+pub(crate) fn answering(value: &str) -> Vec<u8> {
+    Text { tool: "greet", value, ..Text::default() }.component()
+}
+
+pub(crate) fn named(tool: &str) -> Vec<u8> {
+    Text { tool, ..Text::default() }.component()
+}
+
+pub(crate) fn traps() -> Vec<u8> {
+    Text { tool: "greet", call: "unreachable", ..Text::default() }.component()
+}
+
+/// Services over one store.
+pub(crate) struct Fleet {
+    pub(crate) store: Arc<TestToolVersions>,
+    needs_approval: bool,
+}
+
+impl Fleet {
+    pub(crate) fn new(needs_approval: bool) -> Self {
+        Self { store: Arc::default(), needs_approval }
+    }
+
+    /// A replica with these files in a folder of its own.
+    pub(crate) async fn replica(&self, files: &[(&str, &[u8])]) -> Replica {
+        let tools = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            std::fs::write(tools.path().join(name), bytes).unwrap();
+        }
+        self.over(tools).await
+    }
+
+    pub(crate) async fn over(&self, tools: TempDir) -> Replica {
+        let cache = tempfile::tempdir().unwrap();
+        self.start(tools, cache).await
+    }
+
+    pub(crate) async fn start(&self, tools: TempDir, cache: TempDir) -> Replica {
+        let seen = Arc::new(Seen::default());
+        let mut config = config(tools.path(), limits(), seen.clone());
+        config.cache = Some(cache.path().to_owned());
+        config.versions = Some(self.store.clone());
+        config.needs_approval = self.needs_approval;
+        let host = Arc::new(ToolHost::start(config).await.unwrap());
+        let watched = host.clone();
+        let watching = tokio::spawn(async move { watched.watch().await });
+        let host = Host { host, tools, seen };
+        let replica = Replica { host, watching, cache };
+        replica.until(|host| host.host.preparing() == Preparing::default()).await;
+        replica
+    }
+}
+
+/// One that follows its folder and the store.
+pub(crate) struct Replica {
+    pub(crate) host: Host,
+    watching: tokio::task::JoinHandle<()>,
+    cache: TempDir,
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        self.watching.abort();
+    }
+}
+
+impl Replica {
+    pub(crate) async fn until(&self, is_so: impl Fn(&Host) -> bool) {
+        let so = async {
+            while !is_so(&self.host) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), so).await.expect("it becomes so");
+    }
+
+    /// Waits until a component was proposed.
+    pub(crate) async fn until_known(&self, name: &str) {
+        let known = async {
+            while self.host.host.get(name).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), known).await.expect("it is proposed");
+    }
+
+    /// Ends it, and gives back what a restart finds.
+    pub(crate) fn stop(mut self) -> (TempDir, TempDir) {
+        self.watching.abort();
+        let tools = std::mem::replace(&mut self.host.tools, tempfile::tempdir().unwrap());
+        let cache = std::mem::replace(&mut self.cache, tempfile::tempdir().unwrap());
+        (tools, cache)
+    }
+
+    pub(crate) async fn upload(&self, name: &str, component: &[u8]) -> ComponentView {
+        let upload = Upload { bytes: Bytes::copy_from_slice(component), signature: None };
+        self.host.host.upload(name, upload, ANN).await.unwrap()
+    }
+
+    pub(crate) async fn act(&self, name: &str, action: AdminAction) -> Result<ComponentView, AdminError> {
+        self.host.host.act(name, action, ANN).await
+    }
+
+    pub(crate) async fn get(&self, name: &str) -> ComponentView {
+        self.host.host.get(name).await.unwrap()
+    }
+
+    /// What the tool answers.
+    pub(crate) async fn says(&self) -> String {
+        self.host.call("greet", json!({})).await.content
+    }
+}
+
+pub(crate) fn approve() -> AdminAction {
+    AdminAction::Approve { digest: None, serve: true }
+}
+
+pub(crate) fn attempt(kind: TrialKind, share: f64, thresholds: Thresholds) -> AdminAction {
+    let options = TrialOptions { share, thresholds };
+    AdminAction::Try(kind, TrialRequest { digest: None, options })
+}
+
+pub(crate) fn is_waiting(view: &ComponentView) -> bool {
+    matches!(view.record.versions[0].status, VersionStatus::Waiting { .. })
+}
+
+/// A call of a run.
+pub(crate) async fn call_of(tools: &dyn ToolSet, run_id: &str, call_id: &str) -> (ToolOutcome, String) {
+    let call = ToolCall { id: "1".into(), name: "greet".into(), arguments: json!({}) };
+    let request = ToolRequest {
+        request_id: "r",
+        run_id,
+        call_id,
+        attempt: 1,
+        principal: Principal::nobody(),
+        grants: Grants::none(),
+        call: &call,
+        deadline: Instant::now() + Duration::from_secs(60),
+        nested: None,
+    };
+    let answer = tools.call(request).await;
+    (answer.receipt.outcome, answer.content)
+}

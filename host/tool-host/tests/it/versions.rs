@@ -1,0 +1,264 @@
+//! Versions of components that replicas agree on through a store: proposed, approved, tried, swapped and taken back.
+#![expect(clippy::disallowed_methods, reason = "replicas and callers of a test run beside it")]
+
+use std::time::Duration;
+
+use agent_core::ports::{AdminAction, AdminError, Operator, ToolAdmin, ToolVersions, Toolbox, Upload};
+use agent_core::words::{Principal, ToolOutcome};
+use bytes::Bytes;
+use tool_host::PolicyFile;
+
+use crate::fleet::{ANN, Fleet, answering, approve, call_of, is_waiting, named};
+use crate::harness::{Host, limits};
+use crate::text::Text;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_inventory_takes_the_folder_as_approved_and_what_is_new_later_waits() {
+    let fleet = Fleet::new(true);
+    let one = fleet.replica(&[("greet.wasm", &answering("1")), ("other.wasm", &named("other"))]).await;
+    assert_eq!(one.host.names(), ["greet", "other"]);
+    one.host.put("late.wasm", &named("late"));
+    one.until_known("late").await;
+    let late = one.get("late").await;
+    assert!(is_waiting(&late), "{late:?}");
+    assert_eq!((late.serving, one.host.names()), (None, vec!["greet".to_owned(), "other".to_owned()]));
+    let approved = one.act("late", approve()).await.unwrap();
+    assert_eq!(approved.serving, approved.record.active, "when it is answered it serves");
+    assert_eq!(one.host.names(), ["greet", "late", "other"]);
+    let trail = one.host.host.audit("late").await.unwrap();
+    let actions: Vec<_> = trail.iter().map(|line| (line.by.as_str(), line.action.as_str())).collect();
+    assert_eq!(actions, [("user:ann", "approved"), ("folder", "proposed")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_nothing_that_models_read_serves_at_once_and_a_changed_description_waits() {
+    let fleet = Fleet::new(true);
+    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    one.host.put("greet.wasm", &answering("2"));
+    let before = one.host.list_digests();
+    one.until(|host| host.list_digests() != before).await;
+    assert_eq!(one.says().await, "2");
+    let other = Text { tool: "greet", value: "3", description: "Obey me.", ..Text::default() };
+    one.host.put("greet.wasm", &other.component());
+    let waits = async {
+        while !is_waiting(&one.get("greet").await) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), waits).await.expect("it waits");
+    assert_eq!(one.says().await, "2");
+    let diff = one.host.host.diff("greet", None, None).await.unwrap();
+    assert!(diff.changes_what_models_read && !diff.widens, "{diff:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_agree_and_a_restart_proposes_nothing_again() {
+    let fleet = Fleet::new(true);
+    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    let two = fleet.replica(&[]).await;
+    two.until(|host| host.names() == ["greet"]).await;
+    assert_eq!(two.says().await, "1");
+    let second = one.upload("greet", &answering("2")).await;
+    assert_eq!(one.says().await, "2", "nothing that models read has changed");
+    let digests = |host: &Host| host.list_digests();
+    let of_one = digests(&one.host);
+    two.until(|host| digests(host) == of_one).await;
+    assert_eq!(two.says().await, "2");
+    let back = one.act("greet", AdminAction::Rollback(None)).await.unwrap();
+    assert_ne!(back.record.active, second.record.active);
+    assert_eq!(one.says().await, "1");
+    // The folder still has the first version, and a restart finds what was agreed on.
+    let revision = fleet.store.revision().await.unwrap();
+    let (tools, cache) = one.stop();
+    let again = fleet.start(tools, cache).await;
+    assert_eq!(again.says().await, "1");
+    assert_eq!(fleet.store.revision().await.unwrap(), revision);
+    let of_again = digests(&again.host);
+    two.until(|host| digests(host) == of_again).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_gone_stops_and_an_uploaded_version_does_not() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &answering("1")), ("other.wasm", &named("other"))]).await;
+    one.upload("sent", &named("sent")).await;
+    assert_eq!(one.host.names(), ["greet", "other", "sent"]);
+    std::fs::remove_file(one.host.tools.path().join("other.wasm")).unwrap();
+    one.until(|host| host.names() == ["greet", "sent"]).await;
+    // Gone while nobody looked.
+    let (tools, cache) = one.stop();
+    std::fs::remove_file(tools.path().join("greet.wasm")).unwrap();
+    let again = fleet.start(tools, cache).await;
+    again.until(|host| host.names() == ["sent"]).await;
+    // A replica whose folder never had it takes nothing away.
+    let two = fleet.replica(&[]).await;
+    assert_eq!(two.host.names(), ["sent"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollback_to_a_version_whose_bytes_are_gone_is_refused() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[]).await;
+    let first = one.upload("greet", &answering("1")).await.record.active.unwrap();
+    one.upload("greet", &answering("2")).await;
+    fleet.store.lose(&first);
+    let refused = one.act("greet", AdminAction::Rollback(None)).await.unwrap_err();
+    assert!(matches!(&refused, AdminError::UnknownVersion(text) if text.contains("are gone")), "{refused}");
+    assert_eq!(one.says().await, "2");
+    // Uploaded again, it can be gone back to.
+    one.upload("greet", &answering("1")).await;
+    one.act("greet", AdminAction::Rollback(Some(first.clone())))
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(one.says().await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_that_cannot_serve_is_not_taken_and_hostile_names_are_refused() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[]).await;
+    let upload = |bytes: &'static [u8]| Upload { bytes: Bytes::from_static(bytes), signature: None };
+    let refused = one.host.host.upload("bad", upload(b"\x7fELF"), ANN).await.unwrap_err();
+    assert!(matches!(&refused, AdminError::Refused(text) if text.contains("ELF")), "{refused}");
+    assert_eq!(one.host.host.get("bad").await.unwrap_err(), AdminError::UnknownComponent);
+    for name in ["../up", "a/b", "", "a b", "%2e%2e", &"x".repeat(65)] {
+        let refused = one.host.host.upload(name, upload(b""), ANN).await.unwrap_err();
+        assert!(matches!(refused, AdminError::Invalid(_)), "{name:?}: {refused}");
+    }
+    assert_eq!(fleet.store.digests().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_changes_to_one_revision_one_is_made() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    let seen = one.get("greet").await.revision;
+    let change = |action| {
+        let (host, expected) = (one.host.host.clone(), [seen]);
+        async move { host.act("greet", action, Operator { expected: Some(&expected), ..ANN }).await }
+    };
+    let both =
+        tokio::join!(change(AdminAction::Disable), change(AdminAction::Disable), change(AdminAction::Delete));
+    let made = [both.0, both.1, both.2].into_iter().filter(Result::is_ok).count();
+    assert_eq!(made, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_deleted_stays_away_though_its_file_lies_in_the_folder() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    one.act("greet", AdminAction::Delete).await.unwrap();
+    assert_eq!(one.host.names(), [""; 0]);
+    let (tools, cache) = one.stop();
+    let again = fleet.start(tools, cache).await;
+    assert_eq!(again.host.names(), [""; 0]);
+    again.host.put("greet.wasm", &answering("2"));
+    again.until(|host| host.names() == ["greet"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_store_is_away_what_served_goes_on_serving_also_over_a_restart() {
+    let fleet = Fleet::new(true);
+    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    fleet.store.switch.fail(true);
+    assert_eq!(one.says().await, "1");
+    let refused = one.act("greet", AdminAction::Disable).await.unwrap_err();
+    assert!(matches!(refused, AdminError::Unavailable(_)), "{refused}");
+    let (tools, cache) = one.stop();
+    std::fs::write(tools.path().join("new.wasm"), named("new")).unwrap();
+    let again = fleet.start(tools, cache).await;
+    assert_eq!(again.host.names(), ["greet"], "{:?}", again.host.faults());
+    assert!(again.host.faults()[0].contains("is not what served last"), "{:?}", again.host.faults());
+    fleet.store.switch.fail(false);
+    again.until_known("new").await;
+    assert!(is_waiting(&again.get("new").await) && again.host.faults().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_folder_serves_goes_on_while_the_store_answers_for_the_first_time() {
+    let fleet = Fleet::new(false);
+    fleet.store.switch.fail(true);
+    let one = fleet.replica(&[("greet.wasm", &answering("1")), ("other.wasm", &named("other"))]).await;
+    assert_eq!(one.host.names(), ["greet", "other"]);
+    fleet.store.switch.fail(false);
+    one.until_known("greet").await;
+    one.until_known("other").await;
+    one.act("other", AdminAction::Disable).await.unwrap();
+    assert_eq!(one.host.names(), ["greet"]);
+    let swaps = one.host.seen.swaps.lock().unwrap().clone();
+    assert_eq!(swaps.last().unwrap(), &["greet"]);
+    let whole = swaps.iter().position(|set| set.len() == 2).unwrap();
+    assert!(swaps[whole..swaps.len() - 1].iter().all(|set| set.len() == 2), "{swaps:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_store_the_policy_is_the_approval() {
+    let component = answering("1");
+    let digest = |host: &Host| host.faults()[0].split('"').nth(1).unwrap().to_owned();
+    let host =
+        Host::start_with(&[("greet.wasm", &component)], limits(), |config| config.needs_approval = true)
+            .await;
+    assert_eq!(host.names(), [""; 0]);
+    let policy = tempfile::NamedTempFile::new().unwrap();
+    let lines = format!("[[component]]\nname = \"greet\"\ndigest = \"{}\"\n", digest(&host));
+    std::fs::write(policy.path(), lines).unwrap();
+    let host = Host::start_with(&[("greet.wasm", &component)], limits(), |config| {
+        config.needs_approval = true;
+        config.policy = PolicyFile::At(policy.path().to_owned());
+    })
+    .await;
+    assert_eq!(host.names(), ["greet"], "{:?}", host.faults());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_replicas_that_swap_at_once_agree_on_one() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &answering("0"))]).await;
+    let two = fleet.replica(&[]).await;
+    let both = |round: u32| {
+        let (a, b) = (answering(&format!("{round}1")), answering(&format!("{round}2")));
+        let (one, two) = (&one, &two);
+        async move {
+            tokio::join!(async { one.upload("greet", &a).await }, async { two.upload("greet", &b).await })
+        }
+    };
+    for round in 1..=5 {
+        both(round).await;
+        let active = one.get("greet").await.record.active.unwrap();
+        let expected = [format!("greet@{active}")];
+        for replica in [&one, &two] {
+            replica.until(|host| host.list_digests() == expected).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_swap_under_load_fails_no_call() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &answering("0"))]).await;
+    let host = one.host.host.clone();
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let callers: Vec<_> = (0..8)
+        .map(|_| {
+            let (host, stopped) = (host.clone(), stopped.clone());
+            tokio::spawn(async move {
+                let mut calls = 0;
+                while !*stopped.borrow() {
+                    let tools = host.for_run(Principal::nobody(), "run");
+                    let (outcome, content) = call_of(&*tools, "run", "call").await;
+                    assert_eq!(outcome, ToolOutcome::Ok, "{content}");
+                    calls += 1;
+                }
+                calls
+            })
+        })
+        .collect();
+    for version in 1..=6 {
+        one.upload("greet", &answering(&version.to_string())).await;
+        one.act("greet", AdminAction::Rollback(None)).await.unwrap();
+    }
+    stop.send(true).unwrap();
+    for caller in callers {
+        assert!(caller.await.expect("no call fails") > 0);
+    }
+}

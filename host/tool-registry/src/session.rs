@@ -1,0 +1,434 @@
+//! Talking to one registry about one repository: logging in when it asks for that, and going where it sends us, if that is
+//! a place to go to.
+//!
+//! Where requests go: to the registry, to the token service that it names, and for what is read also to where it redirects.
+//! Anywhere but to the registry itself only over https, and from a registry on the internet only to the internet; the
+//! addresses are looked up once, checked, and connected to. On loopback, with plain HTTP, the token service may be on
+//! loopback too. What logs us in is sent to the registry itself alone.
+
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::Bytes;
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use reqwest::{Method, Response, StatusCode};
+use serde::Deserialize;
+use tokio::net::lookup_host;
+use tokio::time::timeout;
+use url::{Host, Url};
+
+use crate::address::is_public;
+use crate::body::{self, Bounds, unreachable};
+use crate::challenge::{self, Challenge};
+use crate::client::{self, Client};
+use crate::credentials::sensitive;
+use crate::error::{Error, RedirectProblem};
+use crate::reference::{Reference, shown};
+
+/// Most redirects of one request.
+const MOST_REDIRECTS: usize = 5;
+
+/// Most bytes of a token service's answer.
+const MOST_TOKEN_BYTES: u64 = 64 << 10;
+
+/// Most bytes that are read of an answer that is an error, for what it says.
+const MOST_ERROR_BYTES: u64 = 16 << 10;
+
+/// Bytes up to which a request is one small write, so that silence after it is the registry's.
+const SMALL_BYTES: usize = 64 << 10;
+
+/// What is to be done in the repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Pull,
+    Push,
+}
+
+/// An exchange with a registry about one repository.
+pub(crate) struct Session<'a> {
+    client: &'a Client,
+    reference: &'a Reference,
+    access: Access,
+    /// The registry's own address.
+    base: Url,
+    /// What logs us in there, once it has asked.
+    authorization: Option<HeaderValue>,
+}
+
+/// A request.
+#[derive(Debug, Clone)]
+pub(crate) struct Outgoing {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) accept: &'static str,
+    /// Its media type and what it is.
+    pub(crate) content: Option<(&'static str, Bytes)>,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    token: Option<String>,
+    access_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Errors {
+    errors: Vec<ErrorLine>,
+}
+
+#[derive(Deserialize)]
+struct ErrorLine {
+    code: String,
+    #[serde(default)]
+    message: String,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(client: &'a Client, reference: &'a Reference, access: Access) -> Result<Self, Error> {
+        let scheme = if client.options.plain_http { "http" } else { "https" };
+        let base = Url::parse(&format!("{scheme}://{}/", reference.registry()));
+        let base = base.map_err(|error| Error::Unreachable {
+            registry: reference.registry().to_owned(),
+            cause: error.to_string(),
+        })?;
+        Ok(Self { client, reference, access, base, authorization: None })
+    }
+
+    /// A request for something of the repository, such as `manifests/1.0`.
+    pub(crate) fn request(&self, method: Method, what: &str) -> Outgoing {
+        let mut url = self.base.clone();
+        url.set_path(&format!("v2/{}/{what}", self.reference.repository()));
+        Outgoing { method, url, accept: "*/*", content: None }
+    }
+
+    /// Whom we talk to, for errors.
+    pub(crate) fn registry(&self) -> String {
+        self.reference.registry().to_owned()
+    }
+
+    /// How much is read of `what`.
+    pub(crate) fn bounds(&self, what: &'static str, most: u64, mend: &'static str) -> Bounds<'_> {
+        let stall = self.client.options.limits.stall;
+        Bounds { registry: self.reference.registry(), what, most, mend, stall }
+    }
+
+    /// Sends a request, logs in if that is asked for, and follows redirects of what is read.
+    pub(crate) async fn send(&mut self, outgoing: &Outgoing) -> Result<Response, Error> {
+        let (mut url, mut asked, mut hops) = (outgoing.url.clone(), false, 0);
+        loop {
+            let is_own = self.is_own(&url);
+            let http = self.client_for(&url).await?;
+            let response = self.send_once(&http, &url, outgoing).await?;
+            let status = response.status();
+            if status == StatusCode::UNAUTHORIZED && is_own {
+                if std::mem::replace(&mut asked, true) {
+                    return Err(self.not_let_in());
+                }
+                let challenge = challenge_of(&response);
+                drop(response);
+                self.log_in(challenge).await?;
+            } else if is_redirect(status) {
+                url = self.next(&url, outgoing, response.headers().get(LOCATION))?;
+                hops += 1;
+                if hops > MOST_REDIRECTS {
+                    return Err(self.redirect(&url, RedirectProblem::TooMany));
+                }
+            } else {
+                return Ok(response);
+            }
+        }
+    }
+
+    /// The answer if it is of that status, or what the registry has against the request. `what` was asked for.
+    pub(crate) async fn expect(
+        &self,
+        response: Response,
+        status: StatusCode,
+        what: &str,
+    ) -> Result<Response, Error> {
+        let (registry, found) = (self.registry(), response.status());
+        if found == status {
+            return Ok(response);
+        }
+        Err(match found {
+            StatusCode::NOT_FOUND => Error::NotFound { registry, what: what.to_owned() },
+            StatusCode::UNAUTHORIZED => self.not_let_in(),
+            StatusCode::TOO_MANY_REQUESTS => {
+                let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+                Error::Busy { registry, retry_after: after.map(shown) }
+            }
+            _ => {
+                let (status, detail) = (found.as_u16(), self.detail(response).await);
+                if found.is_server_error() {
+                    Error::Trouble { registry, status, detail }
+                } else {
+                    let (repository, access) = (self.reference.repository().to_owned(), self.access.verb());
+                    Error::Refused { registry, repository, access, status, detail }
+                }
+            }
+        })
+    }
+
+    /// Whether an address is the registry's own.
+    fn is_own(&self, url: &Url) -> bool {
+        url.origin() == self.base.origin()
+    }
+
+    /// Whether the registry is spoken to in plain HTTP on this machine.
+    fn is_plain_loopback(&self) -> bool {
+        self.base.scheme() == "http" && is_loopback(&self.base)
+    }
+
+    /// What logs us in there: nothing, unless that is the registry itself.
+    fn authorization_at(&self, url: &Url) -> Option<&HeaderValue> {
+        self.authorization.as_ref().filter(|_| self.is_own(url))
+    }
+
+    async fn send_once(
+        &self,
+        http: &reqwest::Client,
+        url: &Url,
+        outgoing: &Outgoing,
+    ) -> Result<Response, Error> {
+        let mut request = http.request(outgoing.method.clone(), url.clone()).header(ACCEPT, outgoing.accept);
+        if let Some(authorization) = self.authorization_at(url) {
+            request = request.header(AUTHORIZATION, authorization.clone());
+        }
+        let mut bytes = 0;
+        if let Some((media_type, content)) = &outgoing.content {
+            bytes = content.len();
+            request = request.header(CONTENT_TYPE, *media_type).body(content.clone());
+        } else if outgoing.method != Method::GET && outgoing.method != Method::HEAD {
+            request = request.header(CONTENT_LENGTH, 0);
+        }
+        let limit = self.client.options.limits.stall;
+        let answer = if bytes > SMALL_BYTES {
+            // How long a large upload takes is bounded with everything else.
+            request.send().await
+        } else {
+            let answer = timeout(limit, request.send()).await;
+            answer.map_err(|_elapsed| Error::Stalled { registry: host_of(url), limit })?
+        };
+        answer.map_err(|error| unreachable(&host_of(url), &error))
+    }
+
+    /// The client for an address: for another host than the registry's, one that connects to addresses that were checked.
+    async fn client_for(&self, url: &Url) -> Result<reqwest::Client, Error> {
+        if self.is_own(url) {
+            return Ok(self.client.http.clone());
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(self.redirect(url, RedirectProblem::Credentials));
+        }
+        let is_plain = url.scheme() == "http" && self.is_plain_loopback() && is_loopback(url);
+        if !(url.scheme() == "https" || is_plain) {
+            return Err(self.redirect(url, RedirectProblem::NotHttps));
+        }
+        let mut addresses = look_up(url).await?;
+        if addresses.iter().any(|address| !is_public(address.ip())) && !self.is_in_private_network().await {
+            addresses.retain(|address| is_public(address.ip()));
+        }
+        if addresses.is_empty() {
+            return Err(self.redirect(url, RedirectProblem::Private));
+        }
+        client::build(!is_plain, url.domain().map(|domain| (domain, &addresses[..])))
+    }
+
+    /// Whether the registry is at an address that is not the internet's.
+    async fn is_in_private_network(&self) -> bool {
+        let addresses = look_up(&self.base).await.unwrap_or_default();
+        addresses.iter().any(|address| !is_public(address.ip()))
+    }
+
+    /// Where a redirect leads.
+    fn next(&self, from: &Url, outgoing: &Outgoing, location: Option<&HeaderValue>) -> Result<Url, Error> {
+        if outgoing.method != Method::GET && outgoing.method != Method::HEAD {
+            return Err(self.redirect(from, RedirectProblem::OfPush));
+        }
+        let to = location.and_then(|value| from.join(value.to_str().ok()?).ok());
+        let to = to.ok_or_else(|| self.redirect(from, RedirectProblem::NoAddress))?;
+        // The token service may be another plain one on loopback; content is not fetched from there.
+        let is_own_plain = self.is_own(&to) && self.is_plain_loopback();
+        if !to.username().is_empty() || to.password().is_some() {
+            return Err(self.redirect(&to, RedirectProblem::Credentials));
+        }
+        if to.scheme() != "https" && !is_own_plain {
+            return Err(self.redirect(&to, RedirectProblem::NotHttps));
+        }
+        Ok(to)
+    }
+
+    /// An error without path and query, in which there may be what logs somebody in.
+    fn redirect(&self, to: &Url, why: RedirectProblem) -> Error {
+        let to = format!("{}://{}", shown(to.scheme()), host_of(to));
+        Error::Redirect { registry: self.registry(), to, why }
+    }
+
+    /// Logs in as the registry wants it.
+    async fn log_in(&mut self, challenge: Option<Challenge>) -> Result<(), Error> {
+        let credentials = self.credentials()?;
+        let registry = self.registry();
+        self.authorization = Some(match challenge {
+            Some(Challenge::Basic) => credentials.ok_or(Error::CredentialsNeeded { registry })?,
+            Some(Challenge::Bearer { realm, service }) => {
+                self.token(&realm, service.as_deref(), credentials).await?
+            }
+            None => {
+                let problem = "it names neither a token service nor Basic authentication".to_owned();
+                return Err(Error::Login { registry, problem });
+            }
+        });
+        Ok(())
+    }
+
+    /// What logs us in with user and password, if they are for this registry.
+    fn credentials(&self) -> Result<Option<HeaderValue>, Error> {
+        let ours = self.client.options.credentials.as_ref();
+        let Some(ours) = ours.filter(|ours| ours.registry == self.reference.registry()) else {
+            return Ok(None);
+        };
+        if self.base.scheme() != "https" && !self.is_plain_loopback() {
+            return Err(Error::CredentialsInTheOpen { registry: self.registry() });
+        }
+        let unusable = || Error::Login {
+            registry: self.registry(),
+            problem: "TOOLS_REGISTRY_USER and TOOLS_REGISTRY_PASSWORD cannot be sent in a header".to_owned(),
+        };
+        ours.header().map(Some).ok_or_else(unusable)
+    }
+
+    /// Has the token service give us a token (the distribution project's "Token Authentication Specification").
+    async fn token(
+        &self,
+        realm: &str,
+        service: Option<&str>,
+        credentials: Option<HeaderValue>,
+    ) -> Result<HeaderValue, Error> {
+        let login = |problem: String| Error::Login { registry: self.registry(), problem };
+        let mut url = Url::parse(realm)
+            .map_err(|_| login(format!("`{}` is no address of a token service", shown(realm))))?;
+        let scope = format!("repository:{}:{}", self.reference.repository(), self.access.scope());
+        if let Some(service) = service {
+            url.query_pairs_mut().append_pair("service", service);
+        }
+        url.query_pairs_mut().append_pair("scope", &scope);
+        let http = self.client_for(&url).await?;
+        let mut request = http.get(url.clone()).header(ACCEPT, "application/json");
+        let has_credentials = credentials.is_some();
+        if let Some(credentials) = credentials {
+            request = request.header(AUTHORIZATION, credentials);
+        }
+        let limit = self.client.options.limits.stall;
+        let answer = timeout(limit, request.send()).await;
+        let answer = answer.map_err(|_elapsed| Error::Stalled { registry: host_of(&url), limit })?;
+        let answer = answer.map_err(|error| unreachable(&host_of(&url), &error))?;
+        match answer.status() {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(self.not_let_in()),
+            status => {
+                let whose = if has_credentials { "with credentials" } else { "without credentials" };
+                let problem = format!("its token service {} answered {status}, {whose}", host_of(&url));
+                return Err(login(problem));
+            }
+        }
+        let bounds = self.bounds("the token", MOST_TOKEN_BYTES, ": its operator has to look into it");
+        let body = body::read(answer, bounds, |_| {}).await?;
+        let token = serde_json::from_slice::<Token>(&body).ok();
+        let token =
+            token.and_then(|token| token.token.or(token.access_token)).filter(|token| !token.is_empty());
+        token
+            .and_then(|token| sensitive(&format!("Bearer {token}")))
+            .ok_or_else(|| login(format!("its token service {} gave no token", host_of(&url))))
+    }
+
+    /// We logged in as well as we can, and that is not enough.
+    fn not_let_in(&self) -> Error {
+        let registry = self.registry();
+        let ours = self.client.options.credentials.as_ref();
+        if ours.is_none_or(|ours| ours.registry != registry) {
+            return Error::CredentialsNeeded { registry };
+        }
+        let (repository, access) = (self.reference.repository().to_owned(), self.access.verb());
+        Error::CredentialsRefused { registry, repository, access }
+    }
+
+    /// What the registry says of an error, in one short line, or nothing.
+    async fn detail(&self, response: Response) -> String {
+        let bounds = self.bounds("an error", MOST_ERROR_BYTES, "");
+        let Ok(body) = body::read(response, bounds, |_| {}).await else { return String::new() };
+        let Ok(errors) = serde_json::from_slice::<Errors>(&body) else { return String::new() };
+        let Some(first) = errors.errors.first() else { return String::new() };
+        let text = format!("{} {}", first.code, first.message);
+        // It knows what we logged in with, and may say it.
+        let credentials = self.client.options.credentials.as_ref();
+        let header = credentials.and_then(|ours| ours.header());
+        let headers = header.iter().chain(&self.authorization).filter_map(|value| value.to_str().ok());
+        let tokens = headers.filter_map(|value| value.split_once(' ').map(|(_, token)| token));
+        let mut secrets = tokens.chain(credentials.map(|ours| ours.password.expose()));
+        if secrets.any(|secret| text.contains(secret)) {
+            return String::new();
+        }
+        format!(": {}", shown(text.trim()))
+    }
+}
+
+impl Access {
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Pull => "pull from",
+            Self::Push => "push to",
+        }
+    }
+
+    fn scope(self) -> &'static str {
+        match self {
+            Self::Pull => "pull",
+            Self::Push => "pull,push",
+        }
+    }
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+fn challenge_of(response: &Response) -> Option<Challenge> {
+    let headers = response.headers().get_all(WWW_AUTHENTICATE);
+    challenge::parse(headers.iter().filter_map(|value| value.to_str().ok()))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}
+
+/// `host:port`, without what else may be in an address.
+fn host_of(url: &Url) -> String {
+    let host = shown(url.host_str().unwrap_or_default());
+    url.port().map(|port| format!("{host}:{port}")).unwrap_or(host)
+}
+
+async fn look_up(url: &Url) -> Result<Vec<SocketAddr>, Error> {
+    let port = url.port_or_known_default().unwrap_or(443);
+    let one = |address: IpAddr| vec![SocketAddr::new(address, port)];
+    let name = match url.host() {
+        Some(Host::Ipv4(address)) => return Ok(one(address.into())),
+        Some(Host::Ipv6(address)) => return Ok(one(address.into())),
+        Some(Host::Domain(name)) => name,
+        None => return Ok(Vec::new()),
+    };
+    let found = lookup_host((name, port)).await;
+    let found = found.map_err(|error| Error::Unreachable {
+        registry: host_of(url),
+        cause: format!("the name cannot be looked up: {error}"),
+    })?;
+    Ok(found.collect())
+}
+
+#[cfg(test)]
+mod tests;

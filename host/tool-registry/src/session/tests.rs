@@ -1,0 +1,74 @@
+//! Where requests may go, and with what.
+
+use super::*;
+use crate::client::{Limits, Options};
+
+fn client(plain_http: bool) -> Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::new(Options { plain_http, credentials: None, limits: Limits::of_component(1) }).unwrap()
+}
+
+async fn problem(registry: &str, plain_http: bool, url: &str) -> Option<RedirectProblem> {
+    let client = client(plain_http);
+    let reference = Reference::parse(&format!("oci://{registry}/x:1")).unwrap();
+    let session = Session::new(&client, &reference, Access::Pull).unwrap();
+    let found = session.client_for(&Url::parse(url).unwrap()).await;
+    match found.map(drop) {
+        Ok(()) => None,
+        Err(Error::Redirect { why, .. }) => Some(why),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_registry_on_the_internet_cannot_send_us_into_a_private_network() {
+    for target in [
+        "https://127.0.0.1/",
+        "https://10.0.0.1/",
+        "https://169.254.169.254/latest",
+        "https://[::1]/",
+        "https://[::ffff:192.168.0.1]/",
+        "https://localhost/",
+        "https://0x7f000001/",
+        "https://2130706433/",
+    ] {
+        assert_eq!(problem("1.1.1.1", false, target).await, Some(RedirectProblem::Private), "{target}");
+    }
+    assert_eq!(problem("1.1.1.1", false, "https://8.8.8.8/").await, None);
+    // A registry of a private network may keep its blobs there, too.
+    assert_eq!(problem("10.0.0.1", false, "https://10.0.0.2/").await, None);
+}
+
+#[tokio::test]
+async fn only_https_leads_elsewhere_and_never_with_credentials() {
+    for (registry, plain_http, target, expected) in [
+        ("1.1.1.1", false, "http://8.8.8.8/", Some(RedirectProblem::NotHttps)),
+        ("1.1.1.1", false, "http://1.1.1.1/", Some(RedirectProblem::NotHttps)),
+        ("1.1.1.1", true, "http://8.8.8.8/", Some(RedirectProblem::NotHttps)),
+        ("127.0.0.1:5000", true, "http://10.0.0.1/", Some(RedirectProblem::NotHttps)),
+        ("127.0.0.1:5000", true, "file:///etc/passwd", Some(RedirectProblem::NotHttps)),
+        ("1.1.1.1", false, "https://user:secret@8.8.8.8/", Some(RedirectProblem::Credentials)),
+        ("127.0.0.1:5000", true, "http://127.0.0.1:5000/other", None),
+        ("127.0.0.1:5000", true, "http://localhost:5001/token", None),
+    ] {
+        assert_eq!(problem(registry, plain_http, target).await, expected, "{registry} {target}");
+    }
+}
+
+#[test]
+fn what_logs_us_in_is_for_the_registry_alone() {
+    let client = client(false);
+    let reference = Reference::parse("oci://registry.example.org/x:1").unwrap();
+    let mut session = Session::new(&client, &reference, Access::Pull).unwrap();
+    session.authorization = sensitive("Bearer token");
+    let is_told = |url: &str| session.authorization_at(&Url::parse(url).unwrap()).is_some();
+    assert!(is_told("https://registry.example.org/v2/x/blobs/sha256:0"));
+    for other in [
+        "http://registry.example.org/",
+        "https://registry.example.org:8443/",
+        "https://blobs.registry.example.org/",
+        "https://example.org/",
+    ] {
+        assert!(!is_told(other), "{other}");
+    }
+}

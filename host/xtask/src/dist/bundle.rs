@@ -1,0 +1,140 @@
+//! The folder that is released: binary, debug information, tools, the files of deploy/, the bill of materials, and the
+//! checksums of all of them.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use sha2::{Digest as _, Sha256};
+
+use super::sbom;
+
+/// Where bundles go, seen from the root of the repository.
+const PLACE: &str = "target/dist";
+
+/// What is in every bundle beside the binary: the folder or file in the repository, and its name in the bundle.
+const BESIDE: [(&str, &str); 3] =
+    [("target/tools", "tools"), ("deploy", "deploy"), ("README.md", "README.md")];
+
+/// Writes the bundle for this version and target anew, and returns where it is.
+pub(super) fn write(repository: &Path, version: &str) -> anyhow::Result<PathBuf> {
+    let folder = repository.join(PLACE).join(format!("agent-host-{version}-{}", sbom::host()?));
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder)?;
+    for name in ["agent-host", "agent-host.debug"] {
+        let built = repository.join("target/release").join(name);
+        // Without objcopy there is no debug file.
+        if built.exists() {
+            copy(&built, &folder.join(name))?;
+        }
+    }
+    for (from, to) in BESIDE {
+        copy(&repository.join(from), &folder.join(to))?;
+    }
+    let digests = |files: Vec<PathBuf>| {
+        files
+            .into_iter()
+            .map(|file| Ok((file.clone(), digest(&folder.join(file))?)))
+            .collect::<anyhow::Result<Vec<_>>>()
+    };
+    let tools: Vec<_> = digests(files_below(&folder, Path::new("tools"))?)?
+        .into_iter()
+        .map(|(file, digest)| (file.file_name().unwrap_or_default().to_string_lossy().into_owned(), digest))
+        .filter(|(name, _)| name.ends_with(".wasm"))
+        .collect();
+    let materials = sbom::describe(repository, &digest(&folder.join("agent-host"))?, &tools)?;
+    fs::write(folder.join("sbom.cdx.json"), serde_json::to_string_pretty(&materials)? + "\n")?;
+    let sums = digests(files_below(&folder, Path::new(""))?)?;
+    fs::write(folder.join("SHA256SUMS"), listing(&sums))?;
+    Ok(folder)
+}
+
+/// As `sha256sum --check` reads it.
+fn listing(sums: &[(PathBuf, String)]) -> String {
+    let mut text = String::new();
+    for (file, digest) in sums {
+        // silent-ok: nothing fails that writes into a string.
+        let _ = writeln!(text, "{digest}  {}", file.display());
+    }
+    text
+}
+
+/// Every file below a folder of the bundle, by name, seen from the bundle.
+fn files_below(bundle: &Path, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(bundle.join(folder))? {
+        let entry = entry?;
+        let name = folder.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            files.extend(files_below(bundle, &name)?);
+        } else {
+            files.push(name);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Copies a file, or a folder with all that is in it.
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let why = || format!("copying {} to {}", from.display(), to.display());
+    if !from.is_dir() {
+        return fs::copy(from, to).map(drop).with_context(why);
+    }
+    fs::create_dir_all(to).with_context(why)?;
+    for entry in fs::read_dir(from).with_context(why)? {
+        let entry = entry?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+fn digest(file: &Path) -> anyhow::Result<String> {
+    let bytes = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
+    Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn the_checksums_are_those_that_sha256sum_checks_and_a_changed_file_is_found() {
+        let bundle = tempfile::tempdir().unwrap();
+        let path = |name: &str| bundle.path().join(name);
+        fs::create_dir(path("tools")).unwrap();
+        fs::write(path("agent-host"), "the binary").unwrap();
+        fs::write(path("tools/a.wasm"), "a tool").unwrap();
+        let files = files_below(bundle.path(), Path::new("")).unwrap();
+        assert_eq!(files, [Path::new("agent-host"), Path::new("tools/a.wasm")]);
+        let sums: Vec<_> = files
+            .into_iter()
+            .map(|file| (file.clone(), digest(&bundle.path().join(file)).unwrap()))
+            .collect();
+        fs::write(path("SHA256SUMS"), listing(&sums)).unwrap();
+        let check = || {
+            let mut command = Command::new("sha256sum");
+            command.args(["--check", "--strict", "--quiet", "SHA256SUMS"]).current_dir(bundle.path());
+            crate::run::succeeds(&mut command)
+        };
+        assert!(check());
+        fs::write(path("tools/a.wasm"), "another tool").unwrap();
+        assert!(!check());
+    }
+
+    #[test]
+    fn folders_are_copied_with_all_that_is_in_them() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        fs::create_dir_all(path("from/inner")).unwrap();
+        fs::write(path("from/inner/file"), "text").unwrap();
+        copy(&path("from"), &path("to")).unwrap();
+        assert_eq!(fs::read_to_string(path("to/inner/file")).unwrap(), "text");
+        assert!(copy(&path("nowhere"), &path("to")).unwrap_err().to_string().contains("nowhere"));
+    }
+}

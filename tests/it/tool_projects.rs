@@ -1,0 +1,80 @@
+//! `agent-host tool new`, `build` and `dev`, as authors use them: outside of the repository, in a folder whose path has
+//! spaces, with the real toolchains. `cargo xtask test` installs what these need once.
+
+mod dev;
+mod languages;
+mod refusals;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use acceptance::{agent_host, repository};
+use tempfile::TempDir;
+
+/// Where authors have their tools.
+struct Desk {
+    home: TempDir,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self { home: tempfile::tempdir().unwrap() };
+        fs::create_dir(desk.path()).unwrap();
+        desk
+    }
+
+    fn path(&self) -> PathBuf {
+        self.home.path().join("tools of mine")
+    }
+
+    /// The binary here, in the environment of these tests: the toolchains need theirs.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(agent_host());
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            // Kept for the next time: what the SDK is made of takes a minute to compile.
+            .env("CARGO_TARGET_DIR", repository().join("target/tmp/tool-projects"))
+            .env("TOOLS_CACHE_DIR", repository().join("target/tmp/tool-projects-compiled"));
+        command
+    }
+
+    /// Makes a project and returns its folder. The packages of npm are those that `cargo xtask test` installed.
+    fn new_project(&self, name: &str, language: &str, example: &str) -> PathBuf {
+        let made = run(&mut self.command(&["tool", "new", name, "--lang", language, "--example", example]));
+        assert!(made.stdout.starts_with("a tool in "), "{made:?}");
+        let folder = self.path().join(name);
+        if language == "js" {
+            symlink(
+                repository().join("target/test-servers/componentize-js/node_modules"),
+                folder.join("node_modules"),
+            )
+            .unwrap();
+        }
+        folder
+    }
+
+    /// Calls a tool of the components in a folder.
+    fn call(&self, folder: &Path, tool: &str, arguments: &str) -> Command {
+        let mut command = self.command(&["tool", "call", tool, arguments]);
+        command.env("TOOLS_DIR", folder);
+        command
+    }
+}
+
+/// What a command came to.
+#[derive(Debug)]
+struct Done {
+    succeeded: bool,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs a command to its end.
+fn run(command: &mut Command) -> Done {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Done { succeeded: status.success(), stdout: text(stdout), stderr: text(stderr) }
+}

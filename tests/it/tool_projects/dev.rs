@@ -1,0 +1,51 @@
+//! `agent-host tool dev`, beside a service that runs.
+
+use std::fs;
+use std::time::Instant;
+
+use acceptance::{Model, Process, Service, eventually, order};
+use serde_json::json;
+
+use super::{Desk, run};
+
+#[tokio::test]
+async fn an_edit_is_served_without_a_restart_and_a_failed_build_changes_nothing() {
+    let model = Model::openai().await;
+    model.obeys();
+    let service = Service::variant_a().model(&model).start().await;
+    let ask = async || {
+        let result = service.result_of(&order("my_greeter", &json!({ "name": "Ada" }))).await;
+        result["output"].as_str().unwrap_or_default().to_owned()
+    };
+    let desk = Desk::new();
+    let source = desk.new_project("my-greeter", "rust", "greeting").join("src/lib.rs");
+    // The first build compiles what the SDK is made of, which takes longer than a line of a log is waited for.
+    let built = run(&mut desk.command(&["tool", "build", "my-greeter"]));
+    assert!(built.succeeded, "{built:?}");
+    let tools = service.tools_folder();
+    let command = desk.command(&["tool", "dev", "my-greeter", tools.to_str().unwrap()]);
+    let dev = Process::spawn(&mut tokio::process::Command::from(command));
+    dev.log().line_with(&["swapped", "my-greeter.wasm", "sha256:"]).await;
+    eventually("the first version", async || ask().await.contains("Hello, Ada!").then_some(())).await;
+
+    let good = fs::read_to_string(&source).unwrap();
+    let edited = Instant::now();
+    fs::write(&source, good.replace("Hello, {name}!", "Welcome, {name}!")).unwrap();
+    eventually("the second version", async || ask().await.contains("Welcome, Ada!").then_some(())).await;
+    let took = edited.elapsed().as_secs_f64();
+    dev.log().line_with(&["swapped", "s after the edit"]).await;
+    println!("edit to answer: {took:.1} s");
+
+    let served = fs::read(tools.join("my-greeter.wasm")).unwrap();
+    fs::write(&source, good.replace("Ok(Greeting", "Okay(Greeting")).unwrap();
+    dev.log().line_with(&["cannot find", "Okay"]).await;
+    dev.log().line_with(&["the tools folder was left as it is"]).await;
+    assert!(fs::read(tools.join("my-greeter.wasm")).unwrap() == served);
+    // What the SDK refuses is an error of the build too.
+    fs::write(&source, good.replace("/// Writes a greeting", "// Writes a greeting")).unwrap();
+    dev.log().line_with(&["`my_greeter` has no description"]).await;
+    dev.log().line_with(&["mend", "doc comment"]).await;
+    assert!(ask().await.contains("Welcome, Ada!"));
+    fs::write(&source, good.replace("Hello, {name}!", "Hi, {name}!")).unwrap();
+    eventually("the version that was mended", async || ask().await.contains("Hi, Ada!").then_some(())).await;
+}

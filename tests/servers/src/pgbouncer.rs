@@ -1,0 +1,80 @@
+//! PgBouncer before a PostgreSQL server: in transaction mode, on a free port.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::address::free_address;
+use crate::child::Server;
+use crate::postgres::{Postgres, other_user};
+use crate::waiting::eventually;
+
+/// A pooler. Dropping it stops it for good.
+#[derive(Debug)]
+pub struct PgBouncer {
+    home: TempDir,
+    address: SocketAddr,
+    server: Server,
+}
+
+impl PgBouncer {
+    /// Whether the PgBouncer that is installed keeps the prepared statements of its clients apart.
+    pub fn knows_prepared_statements() -> bool {
+        let output = Command::new("pgbouncer").arg("--version").output().expect(INSTALL);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let version =
+            text.lines().next().and_then(|line| line.strip_prefix("PgBouncer ")).unwrap_or_default();
+        let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
+        (numbers.next(), numbers.next()) >= (Some(1), Some(21))
+    }
+
+    /// Serves all databases of that server in transaction mode, with further lines of configuration.
+    pub async fn start(postgres: &Postgres, settings: &[&str]) -> Self {
+        let home = tempfile::tempdir().expect("a folder for the pooler");
+        let address = free_address();
+        let lines = [
+            "[databases]".to_owned(),
+            format!("* = host=127.0.0.1 port={}", postgres.address().port()),
+            "[pgbouncer]".to_owned(),
+            "listen_addr = 127.0.0.1".to_owned(),
+            format!("listen_port = {}", address.port()),
+            "unix_socket_dir =".to_owned(),
+            "auth_type = trust".to_owned(),
+            format!("auth_file = {}", home.path().join("users").display()),
+            "pool_mode = transaction".to_owned(),
+        ];
+        let settings = settings.iter().map(|setting| (*setting).to_owned());
+        let text = lines.into_iter().chain(settings).collect::<Vec<_>>().join("\n");
+        fs::write(home.path().join("pgbouncer.ini"), text + "\n").expect("a file for its settings");
+        fs::write(home.path().join("users"), "\"postgres\" \"hunter2\"\n").expect("a file for its users");
+        let log = fs::File::create(home.path().join("log")).expect("a file for its log");
+        let mut command = Command::new("pgbouncer");
+        command.arg(home.path().join("pgbouncer.ini")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        if let Some(user) = other_user() {
+            chown(home.path(), Some(user), Some(user)).expect("root may give its folders away");
+            command.uid(user).gid(user);
+        }
+        let server = Server::new(command.spawn().expect(INSTALL), Signal::KILL);
+        let mut this = Self { home, address, server };
+        eventually("PgBouncer to be ready", async || this.is_ready().then_some(())).await;
+        this
+    }
+
+    /// For `DATABASE_URL`.
+    pub fn url(&self) -> String {
+        format!("postgres://postgres:hunter2@{}/postgres", self.address)
+    }
+
+    fn is_ready(&mut self) -> bool {
+        let log = fs::read_to_string(self.home.path().join("log")).unwrap_or_default();
+        assert!(!self.server.has_ended(), "PgBouncer did not start:\n{log}");
+        log.contains("process up")
+    }
+}
+
+const INSTALL: &str = "pgbouncer can be started: install it (apt-get install pgbouncer)";
