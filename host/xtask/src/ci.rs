@@ -1,39 +1,22 @@
-//! `cargo xtask ci`: what every change has to pass. The cheap checks come first.
+//! `cargo xtask ci`: what every change has to pass. The cheap check comes first.
 //!
 //! Nothing is built for release: that would build every library once more, and no test runs what comes of it. Whoever
-//! ships it does that with `cargo xtask dist`, as the Dockerfile does.
+//! ships it does that with `cargo xtask dist`, as the Dockerfile does. Lints and documentation are no steps of their own:
+//! [`linting_compiler`] does both while the tests are built.
 
-use std::panic::resume_unwind;
+pub(crate) mod linting_compiler;
+
 use std::path::Path;
-use std::thread;
 
 use crate::run::{cargo, run};
 use crate::test;
+use linting_compiler::LintingCompiler;
 
 /// Runs every check, and stops at the first that fails.
 pub(crate) fn check_all(repository: &Path) -> anyhow::Result<()> {
-    let (linted, installed) = thread::scope(|scope| {
-        // What the tests need is downloaded meanwhile.
-        let parts = scope.spawn(|| test::install_missing(repository));
-        let linted = lint(repository);
-        (linted, parts.join().unwrap_or_else(|panic| resume_unwind(panic)))
-    });
-    linted?;
-    installed?;
-    // Last, so that what it says of the tests is the last word.
-    test::run_all(repository, &test::Arguments::default())
-}
-
-/// Formatting, lints and documentation.
-fn lint(repository: &Path) -> anyhow::Result<()> {
-    let guest_tools = repository.join("guest-tools");
-    for workspace in [repository, &guest_tools] {
+    for workspace in [repository, &repository.join("guest-tools")] {
         run(&mut cargo(workspace, ["fmt", "--all", "--check"]))?;
     }
-    for workspace in [repository, &guest_tools] {
-        let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
-        run(&mut cargo(workspace, arguments))?;
-    }
-    let arguments = ["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"];
-    run(cargo(repository, arguments).env("RUSTDOCFLAGS", "-D warnings"))
+    // Tests come last, so that what it says of them is the last word.
+    test::run_all(repository, &test::Arguments::default(), Some(&LintingCompiler::install(repository)?))
 }

@@ -11,6 +11,7 @@ mod run;
 mod test;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -40,11 +41,19 @@ enum Command {
     Ci,
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
+    if ci::linting_compiler::is_wanted() {
+        return ci::linting_compiler::compile();
+    }
+    carry_out()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn carry_out() -> anyhow::Result<()> {
     let repository = repository();
     match Arguments::parse().command {
         Command::Dev(arguments) => dev::serve(&repository, &arguments),
-        Command::Test(arguments) => test::run_all(&repository, &arguments),
+        Command::Test(arguments) => test::run_all(&repository, &arguments, None),
         Command::Guests(arguments) => guests::build(&repository, &arguments),
         Command::Dist => dist::build(&repository),
         Command::Bench(arguments) => bench::print_numbers(&repository, &arguments),

@@ -1,9 +1,10 @@
-//! `GET /openapi.json` and `GET /docs`: texts that are made once, when the router is.
+//! `GET /openapi.json` and `GET /docs`: texts that are made once, for the first who asks, so that a start does not wait for
+//! them.
 //!
 //! The page is one file with its script and its style in it. Its Content-Security-Policy names the two by their digests
 //! and lets it read from this service only, so it works without any other network and runs nothing else.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -38,14 +39,18 @@ pub(crate) fn serve(mut described: Vec<Described>, more: fn(Operation) -> Operat
     );
     described.extend(own.split().1);
     let described: Vec<_> = described.into_iter().map(|route| route.map(more)).collect();
-    // A document is always JSON.
-    let document = serde_json::to_vec(&document(&described)).unwrap_or_default();
-    let document = Text::new(answer::JSON, document.into(), None);
-    let page = PAGE.replace("/*STYLE*/", STYLE).replace("/*SCRIPT*/", SCRIPT);
-    let page = Text::new(HTML, page.into(), HeaderValue::try_from(policy()).ok());
+    let document = Text::made_by(move || {
+        // A document is always JSON.
+        let document = serde_json::to_vec(&document(&described)).unwrap_or_default();
+        Text::new(answer::JSON, document.into(), None)
+    });
+    let page = Text::made_by(|| {
+        let page = PAGE.replace("/*STYLE*/", STYLE).replace("/*SCRIPT*/", SCRIPT);
+        Text::new(HTML, page.into(), HeaderValue::try_from(policy()).ok())
+    });
     Router::new()
-        .route("/openapi.json", routing::get(show).with_state(Arc::new(document)))
-        .route("/docs", routing::get(show).with_state(Arc::new(page)))
+        .route("/openapi.json", routing::get(show).with_state(document))
+        .route("/docs", routing::get(show).with_state(page))
 }
 
 fn describe_document() -> Operation {
@@ -80,7 +85,14 @@ struct Text {
     headers: HeaderMap,
 }
 
+/// A text that the first reader makes.
+type Lazy = Arc<LazyLock<Text, Box<dyn FnOnce() -> Text + Send>>>;
+
 impl Text {
+    fn made_by(make: impl FnOnce() -> Self + Send + 'static) -> Lazy {
+        Arc::new(LazyLock::new(Box::new(make)))
+    }
+
     fn new(content_type: HeaderValue, body: Bytes, policy: Option<HeaderValue>) -> Self {
         // Weak: the same text is sent in several content codings.
         let tag = format!("W/\"{}\"", URL_SAFE_NO_PAD.encode(Sha256::digest(&body)));
@@ -106,7 +118,7 @@ impl Text {
     }
 }
 
-async fn show(State(text): State<Arc<Text>>, headers: HeaderMap) -> Response {
+async fn show(State(text): State<Lazy>, headers: HeaderMap) -> Response {
     if text.is_known(&headers) {
         let mut kept = text.headers.clone();
         kept.remove(CONTENT_TYPE);

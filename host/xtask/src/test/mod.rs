@@ -15,6 +15,7 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
+use crate::ci::linting_compiler::LintingCompiler;
 use crate::guests;
 use crate::run::{cargo, run, succeeds};
 
@@ -37,17 +38,29 @@ pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
     deployment::find_or_install(repository)
 }
 
-/// Installs what is missing, builds the tools and the binary, and runs all tests.
-pub(crate) fn run_all(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+/// Installs what is missing, builds the tools and the binary, and runs all tests. A linting compiler compiles instead of the usual
+/// one, and then everything that there is to lint.
+pub(crate) fn run_all(
+    repository: &Path,
+    arguments: &Arguments,
+    compiler: Option<&LintingCompiler>,
+) -> anyhow::Result<()> {
+    let of_compiler = compiler.map(LintingCompiler::cargo_arguments);
+    let of_compiler = || of_compiler.iter().flatten();
     let prepared = thread::scope(|scope| {
         // Downloads leave the processors to the compiler.
         let parts = scope.spawn(|| install_missing(repository));
         // Another workspace with another target folder. It has steps that keep one processor busy for minutes, so the two
         // take turns better than they follow each other.
-        let tools = scope.spawn(|| build_and_test_tools(repository));
+        let tools = scope.spawn(|| {
+            guests::build(repository, &guests::Arguments::default())?;
+            let mut tests = cargo(&repository.join("guest-tools"), ["test", "--workspace", "--quiet"]);
+            run(tests.args(of_compiler()))
+        });
         // The acceptance tests start the binary; they are no tests of its package, so cargo does not know. Built
         // together with the tests, or the libraries would be built twice, with other features each time.
-        let host = run(&mut cargo(repository, ["build", "--workspace", "--bins", "--tests"]));
+        let targets: &[&str] = if compiler.is_some() { &["--all-targets"] } else { &["--bins", "--tests"] };
+        let host = run(cargo(repository, ["build", "--workspace"]).args(targets).args(of_compiler()));
         let [tools, parts] =
             [tools, parts].map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
         host.and(tools).and(parts)
@@ -55,12 +68,5 @@ pub(crate) fn run_all(repository: &Path, arguments: &Arguments) -> anyhow::Resul
     prepared?;
     let nextest = succeeds(&mut cargo(repository, ["nextest", "--version"]));
     let runner: &[&str] = if nextest { &["nextest", "run", "--workspace"] } else { &["test", "--workspace"] };
-    let mut command = cargo(repository, runner);
-    command.args(&arguments.runner);
-    run(&mut command)
-}
-
-fn build_and_test_tools(repository: &Path) -> anyhow::Result<()> {
-    guests::build(repository, &guests::Arguments::default())?;
-    run(&mut cargo(&repository.join("guest-tools"), ["test", "--workspace", "--quiet"]))
+    run(cargo(repository, runner).args(of_compiler()).args(&arguments.runner))
 }

@@ -1,0 +1,141 @@
+//! A compiler that lints and documents what it compiles.
+//!
+//! `cargo clippy` and `cargo doc` check every library once more before they look at our crates, because what they make is of no
+//! use to a build. So `cargo xtask ci` builds with a program of its own as cargo's `rustc-workspace-wrapper`, which cargo starts
+//! for the crates of a workspace only: it has clippy's driver compile, which is rustc with more lints, and then rustdoc
+//! read the same crate with the same arguments. A warning of either one fails the build.
+//!
+//! The program is a copy of this executable, told apart by its name: the build replaces the executable itself.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::Context as _;
+
+/// The name that the copy has, and is recognized by.
+const NAME: &str = "linting-compiler";
+
+/// What clippy's driver reads its arguments from, and what stands between two of them there: clippy's own convention.
+const CLIPPY_ARGUMENTS: (&str, &str) = ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+
+/// Options of rustc that take the next argument, and that rustdoc has no use for: how code is generated, and where it goes.
+const RUSTC_ONLY: [&str; 2] = ["-C", "--out-dir"];
+
+/// The copy, in a repository's target folder.
+pub(crate) struct LintingCompiler {
+    path: PathBuf,
+}
+
+impl LintingCompiler {
+    /// Puts the copy into its place.
+    pub(crate) fn install(repository: &Path) -> anyhow::Result<Self> {
+        let path = repository.join("target").join(NAME);
+        let this = std::env::current_exe().context("finding this executable")?;
+        // Removed first: a program that is running cannot be written over.
+        if path.exists() {
+            fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
+        }
+        fs::copy(&this, &path).with_context(|| format!("writing {}", path.display()))?;
+        Ok(Self { path })
+    }
+
+    /// The arguments that have cargo compile with it. They are given to every command that builds, because what
+    /// another compiler made is built again. Nothing is kept for a next build: CI begins with an empty folder.
+    pub(crate) fn cargo_arguments(&self) -> [OsString; 4] {
+        let mut wrapper = OsString::from("build.rustc-workspace-wrapper='");
+        wrapper.push(&self.path);
+        wrapper.push("'");
+        ["--config".into(), wrapper, "--config".into(), "profile.dev.incremental=false".into()]
+    }
+}
+
+/// Whether cargo started this process as a compiler.
+pub(crate) fn is_wanted() -> bool {
+    std::env::args_os()
+        .next()
+        .is_some_and(|program| Path::new(&program).file_name() == Some(OsStr::new(NAME)))
+}
+
+/// Compiles, lints and documents as the command line says, which is the path of rustc and its arguments.
+pub(crate) fn compile() -> anyhow::Result<ExitCode> {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let (name, value) = CLIPPY_ARGUMENTS;
+    let compiled = succeeds(beside_cargo("clippy-driver").args(&arguments).env(name, value))?;
+    let documents = is_documented(arguments.get(1..).unwrap_or_default());
+    let passed = compiled && documents.is_none_or(|arguments| document(&arguments).unwrap_or(false));
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The arguments with which rustdoc reads what rustc compiles with these; none for tests, for build scripts and for what only asks rustc
+/// something.
+fn is_documented(arguments: &[OsString]) -> Option<Vec<OsString>> {
+    let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
+    let starts = |wanted: &str| {
+        let has_prefix = |argument: &OsString| argument.to_str().is_some_and(|text| text.starts_with(wanted));
+        arguments.iter().any(has_prefix)
+    };
+    if !has("--crate-type") || !starts("--emit=") || has("--test") || has("build_script_build") {
+        return None;
+    }
+    let mut kept = vec![];
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        if RUSTC_ONLY.iter().any(|option| argument == option) {
+            rest.next();
+        } else if !argument.to_str().is_some_and(|text| text.starts_with("--emit=")) {
+            kept.push(argument.clone());
+        }
+    }
+    Some(kept)
+}
+
+fn document(arguments: &[OsString]) -> anyhow::Result<bool> {
+    let folder = std::env::current_exe()?.with_file_name("doc");
+    let options = ["--document-private-items", "-D", "warnings", "--out-dir"];
+    succeeds(beside_cargo("rustdoc").args(arguments).args(options).arg(folder))
+}
+
+/// A program of the toolchain that builds us.
+fn beside_cargo(program: &str) -> Command {
+    Command::new(Path::new(env!("CARGO")).with_file_name(program))
+}
+
+fn succeeds(command: &mut Command) -> anyhow::Result<bool> {
+    let status = command.status().with_context(|| format!("starting {}", command.get_program().display()))?;
+    Ok(status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn documented(line: &str) -> Option<String> {
+        let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let kept = is_documented(&arguments)?;
+        Some(kept.iter().map(|argument| argument.to_string_lossy()).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn rustdoc_reads_libraries_and_programs_as_rustc_does() {
+        let line = "--crate-name a src/lib.rs --crate-type lib --emit=dep-info,metadata,link -C debuginfo=1 --warn=x --out-dir t \
+                    -L dependency=t --extern b=t/b.rmeta";
+        let expected =
+            "--crate-name a src/lib.rs --crate-type lib --warn=x -L dependency=t --extern b=t/b.rmeta";
+        assert_eq!(documented(line).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn rustdoc_reads_neither_tests_nor_build_scripts_nor_questions() {
+        for line in [
+            "--crate-name a src/lib.rs --emit=dep-info,link --test",
+            "--crate-name a src/lib.rs --crate-type lib --emit=dep-info,link --test",
+            "--crate-name build_script_build build.rs --crate-type bin --emit=dep-info,link",
+            "- --crate-name ___ --print=file-names --crate-type bin",
+            "-vV",
+        ] {
+            assert_eq!(documented(line), None, "{line}");
+        }
+    }
+}
