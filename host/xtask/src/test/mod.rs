@@ -11,6 +11,7 @@ mod postgres;
 mod redis;
 mod registry;
 
+use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
@@ -68,5 +69,8 @@ pub(crate) fn run_all(
     prepared?;
     let nextest = succeeds(&mut cargo(repository, ["nextest", "--version"]));
     let runner: &[&str] = if nextest { &["nextest", "run", "--workspace"] } else { &["test", "--workspace"] };
-    run(cargo(repository, runner).args(of_compiler()).args(&arguments.runner))
+    // One more at a time than there are processors: a test waits for its servers a third of its time.
+    let at_once = thread::available_parallelism().map_or(1, NonZero::get) + 1;
+    let mut tests = cargo(repository, runner);
+    run(tests.args(of_compiler()).args(&arguments.runner).env("NEXTEST_TEST_THREADS", at_once.to_string()))
 }
