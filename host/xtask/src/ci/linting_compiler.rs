@@ -17,8 +17,8 @@ use anyhow::Context as _;
 /// The name that the copy has, and is recognized by.
 const NAME: &str = "linting-compiler";
 
-/// What clippy's driver reads its arguments from, and what stands between two of them there: clippy's own convention.
-const CLIPPY_ARGUMENTS: (&str, &str) = ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+/// No warning passes.
+const DENIED: &[&str] = &["-D", "warnings"];
 
 /// Options of rustc that take the next argument, and that rustdoc has no use for: how code is generated, and where it goes.
 const RUSTC_ONLY: [&str; 2] = ["-C", "--out-dir"];
@@ -61,17 +61,21 @@ pub(crate) fn is_wanted() -> bool {
 /// Compiles, lints and documents as the command line says, which is the path of rustc and its arguments.
 pub(crate) fn compile() -> anyhow::Result<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let (name, value) = CLIPPY_ARGUMENTS;
-    let compiled = succeeds(beside_cargo("clippy-driver").args(&arguments).env(name, value))?;
-    let documents = is_documented(arguments.get(1..).unwrap_or_default());
-    let passed = compiled && documents.is_none_or(|arguments| document(&arguments).unwrap_or(false));
+    let of_rustdoc = arguments_of_rustdoc(arguments.get(1..).unwrap_or_default());
+    // Said here and not in CLIPPY_ARGS: cargo would see that this variable is not its own, and build everything again.
+    let denied = if has(&arguments, "--crate-type") || has(&arguments, "--test") { DENIED } else { &[] };
+    let compiled = succeeds(beside_cargo("clippy-driver").args(&arguments).args(denied))?;
+    let passed = match of_rustdoc {
+        Some(arguments) if compiled => document(&arguments)?,
+        _ => compiled,
+    };
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The arguments with which rustdoc reads what rustc compiles with these; none for tests, for build scripts and for what only asks rustc
-/// something.
-fn is_documented(arguments: &[OsString]) -> Option<Vec<OsString>> {
-    let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
+/// The arguments with which rustdoc reads what rustc compiles with these; none for tests, for build scripts and for what only
+/// asks rustc something.
+fn arguments_of_rustdoc(arguments: &[OsString]) -> Option<Vec<OsString>> {
+    let has = |wanted: &str| has(arguments, wanted);
     let starts = |wanted: &str| {
         let has_prefix = |argument: &OsString| argument.to_str().is_some_and(|text| text.starts_with(wanted));
         arguments.iter().any(has_prefix)
@@ -91,10 +95,14 @@ fn is_documented(arguments: &[OsString]) -> Option<Vec<OsString>> {
     Some(kept)
 }
 
+fn has(arguments: &[OsString], wanted: &str) -> bool {
+    arguments.iter().any(|argument| argument == wanted)
+}
+
 fn document(arguments: &[OsString]) -> anyhow::Result<bool> {
     let folder = std::env::current_exe()?.with_file_name("doc");
-    let options = ["--document-private-items", "-D", "warnings", "--out-dir"];
-    succeeds(beside_cargo("rustdoc").args(arguments).args(options).arg(folder))
+    let options = ["--document-private-items", "--out-dir"];
+    succeeds(beside_cargo("rustdoc").args(arguments).args(DENIED).args(options).arg(folder))
 }
 
 /// A program of the toolchain that builds us.
@@ -113,7 +121,7 @@ mod tests {
 
     fn documented(line: &str) -> Option<String> {
         let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let kept = is_documented(&arguments)?;
+        let kept = arguments_of_rustdoc(&arguments)?;
         Some(kept.iter().map(|argument| argument.to_string_lossy()).collect::<Vec<_>>().join(" "))
     }
 
