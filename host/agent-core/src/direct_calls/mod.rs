@@ -4,6 +4,7 @@
 //! hold, what it may call itself is bounded (`nested.rs`), and each call has its span and its log line. What a run adds is
 //! not there: no journal, so nothing is resumed, and no budget of tokens. Dropping a call interrupts the tool.
 
+mod changes;
 mod nested;
 mod permits;
 #[cfg(test)]
@@ -13,21 +14,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
 use crate::driver::gen_ai;
 use crate::ports::{NestedTools, ToolRequest, ToolSet, Toolbox};
 use crate::run::refusal;
-use crate::words::{Catalog, Grants, Principal, ToolCall, ToolReturn};
+use crate::words::{Catalog, Grants, Principal, ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
 use nested::NestedCalls;
 use permits::CallPermits;
 
+pub use changes::ToolChanges;
 pub use permits::MOST_AT_ONCE;
-
-/// How often it is looked whether a caller's tools have changed. A look is cheap, and whoever waits for a swap is a program
-/// that asks for the list again.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// The tools, for callers without a run. Clones share their permits.
 #[derive(Clone)]
@@ -35,6 +34,7 @@ pub struct DirectCalls {
     toolbox: Arc<dyn Toolbox>,
     time_limit: Duration,
     permits: CallPermits,
+    stopping: CancellationToken,
 }
 
 /// A call that somebody wants to be made.
@@ -53,7 +53,13 @@ pub struct DirectCall<'a> {
 impl DirectCalls {
     /// Calls end after `time_limit` at the latest; a tool's own limit may be shorter.
     pub fn new(toolbox: Arc<dyn Toolbox>, time_limit: Duration) -> Self {
-        Self { toolbox, time_limit, permits: CallPermits::default() }
+        Self { toolbox, time_limit, permits: CallPermits::default(), stopping: CancellationToken::new() }
+    }
+
+    /// The same; when `stopping` is cancelled, nobody is told of changes any more. Calls under way go on.
+    #[must_use]
+    pub fn until(self, stopping: CancellationToken) -> Self {
+        Self { stopping, ..self }
     }
 
     /// The tools that the caller may use now, sorted by name.
@@ -61,15 +67,13 @@ impl DirectCalls {
         self.toolbox.current_for(caller).catalog().clone()
     }
 
-    /// Resolves when the caller's tools are no longer those of this digest: with the digest of those that they are.
-    pub async fn changed(&self, caller: &Principal, digest: &str) -> String {
-        loop {
-            let catalog = self.catalog(caller);
-            if catalog.digest() != digest {
-                return catalog.digest().to_owned();
-            }
-            tokio::time::sleep(LOOK).await;
-        }
+    /// The changes of the caller's tools from now on, or since they were those of this digest.
+    pub fn changes(&self, caller: &Principal, since: Option<&str>) -> ToolChanges {
+        let digest = match since {
+            Some(digest) => digest.to_owned(),
+            None => self.catalog(caller).digest().to_owned(),
+        };
+        ToolChanges::since(digest, caller.clone(), (self.toolbox.clone(), self.stopping.clone()))
     }
 
     /// Makes a call. Whatever goes wrong is an answer. A tool that is tried serves a share of the calls, as it does of runs.
@@ -78,11 +82,12 @@ impl DirectCalls {
         let tools = self.toolbox.for_run(wanted.caller, &id);
         let call = ToolCall::of_object(id, wanted.name.to_owned(), wanted.arguments.clone());
         let span = gen_ai::execute_tool(&call);
+        let line = CallLine { wanted: &wanted, call: &call, is_written: false };
         let mut answer = self.answer(&*tools, &wanted, &call).instrument(span.clone()).await;
         answer.receipt.detail_mut().arguments = Some(call.arguments_digest());
         answer.receipt.bound();
         gen_ai::tool_ended(&span, &answer);
-        log(&wanted, &call, &answer);
+        line.write(&answer.receipt);
         answer
     }
 
@@ -116,23 +121,46 @@ impl DirectCalls {
     }
 }
 
-/// The line of a call. Runs have theirs in the journal; here it is all that is left. Neither arguments nor answers are in
-/// it.
-fn log(wanted: &DirectCall<'_>, call: &ToolCall, answer: &ToolReturn) {
-    let receipt = &answer.receipt;
-    // What a stranger wrote is not logged unless a tool has that name.
-    let tool = receipt.component.as_ref().map(|_| call.name.as_str());
-    tracing::info!(
-        request_id = wanted.request_id,
-        user_id = wanted.caller.user_id,
-        call_id = call.id,
-        tool,
-        component = receipt.component,
-        outcome = receipt.outcome.as_str(),
-        duration_ms = receipt.duration_ms,
-        nested = receipt.nested,
-        "a tool was called outside of runs"
-    );
+/// The log line of a call, also of one that is dropped. Runs have theirs in the journal; here it is all that is left.
+/// Neither arguments nor answers are in it.
+struct CallLine<'a> {
+    wanted: &'a DirectCall<'a>,
+    call: &'a ToolCall,
+    is_written: bool,
+}
+
+impl CallLine<'_> {
+    fn write(mut self, receipt: &ToolReceipt) {
+        self.is_written = true;
+        // What a stranger wrote is not logged unless a tool has that name.
+        let tool = receipt.component.as_ref().map(|_| self.call.name.as_str());
+        tracing::info!(
+            request_id = self.wanted.request_id,
+            user_id = self.wanted.caller.user_id,
+            call_id = self.call.id,
+            tool,
+            component = receipt.component,
+            outcome = receipt.outcome.as_str(),
+            duration_ms = receipt.duration_ms,
+            nested = receipt.nested,
+            "a tool was called outside of runs"
+        );
+    }
+}
+
+impl Drop for CallLine<'_> {
+    fn drop(&mut self) {
+        if self.is_written {
+            return;
+        }
+        tracing::info!(
+            request_id = self.wanted.request_id,
+            user_id = self.wanted.caller.user_id,
+            call_id = self.call.id,
+            outcome = ToolOutcome::Cancelled.as_str(),
+            "a tool was called outside of runs"
+        );
+    }
 }
 
 impl std::fmt::Debug for DirectCalls {

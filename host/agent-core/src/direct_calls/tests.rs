@@ -65,19 +65,25 @@ impl Toolbox for Swapped {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_change_hears_of_their_own_tools_only() {
-    let tools = |names: &[&str]| EchoTools::new(names).only_for_tier("search", "premium");
-    let toolbox = Arc::new(Swapped(Mutex::new(tools(&["add"]))));
+async fn changes_are_told_once_and_to_whoever_missed_them() {
+    let toolbox = Arc::new(Swapped(Mutex::new(EchoTools::new(&["add"]))));
     let calls = DirectCalls::new(toolbox.clone(), Duration::from_secs(30));
     let user = Principal::user("u1");
-    let (of_user, of_premium) = (calls.catalog(&user), calls.catalog(&premium()));
-    let mut waits = Box::pin(calls.changed(&user, of_user.digest()));
-    assert!(waits.as_mut().now_or_never().is_none());
+    let mut of_user = calls.changes(&user, None);
+    let before = of_user.digest().to_owned();
+    assert!(of_user.next().now_or_never().is_none());
     *toolbox.0.lock().unwrap() = EchoTools::of_digest("sha256:another");
-    let now = waits.await;
-    assert_ne!(now, of_user.digest());
+    let now = of_user.next().await.unwrap().to_owned();
+    assert_ne!(now, before);
     assert_eq!(now, calls.catalog(&user).digest());
-    assert_eq!(calls.changed(&premium(), of_premium.digest()).await, now);
+    assert!(of_user.next().now_or_never().is_none(), "each change is told once");
+    // Whoever returns hears at once of what they missed, and of nothing else.
+    assert_eq!(calls.changes(&user, Some(&before)).next().await, Some(now.as_str()));
+    assert!(calls.changes(&user, Some(&now)).next().now_or_never().is_none());
+    let stopping = CancellationToken::new();
+    let calls = calls.until(stopping.clone());
+    stopping.cancel();
+    assert_eq!(calls.changes(&user, None).next().await, None);
 }
 
 #[tokio::test]
