@@ -1,5 +1,7 @@
 //! The routes of `/mcp`, for the document. What the messages are is the protocol's to say.
 
+use std::time::Duration;
+
 use http::StatusCode;
 use http::header::ALLOW;
 use serde_json::{Value, json};
@@ -7,7 +9,8 @@ use serde_json::{Value, json};
 use super::headers::SESSION_ID;
 use super::messages::ErrorMessage;
 use super::refusal::Refusal;
-use crate::openapi::{Operation, Parameter, tags};
+use crate::body::BodyError;
+use crate::openapi::{Operation, Parameter, Refused, tags};
 use crate::variant_b::documented as variant_b;
 use crate::variant_b::error::Error;
 
@@ -26,7 +29,7 @@ pub(super) fn messages() -> Operation {
         .answers::<ErrorMessage>(StatusCode::BAD_REQUEST, "The message cannot be read, or is in no version that is spoken")
         .answers::<ErrorMessage>(StatusCode::NOT_FOUND, "The method is not known (since 2026-07-28)")
         .header(StatusCode::OK, &SESSION_ID)
-        .refuses(variant_b::rows(refused.map(Error::Mcp)).chain(variant_b::bodies()))
+        .refuses(variant_b::rows(refused.map(Error::Mcp)).chain(bodies()))
 }
 
 pub(super) fn changes() -> Operation {
@@ -57,6 +60,16 @@ fn common(operation: Operation) -> Operation {
             "As the answer to `initialize` had it. Nothing is kept under it.",
             session,
         ))
+}
+
+/// What is refused of a body, whatever is in it.
+fn bodies() -> impl Iterator<Item = Refused> {
+    variant_b::rows([
+        Error::Body(BodyError::TooLarge { limit: 0 }),
+        Error::Body(BodyError::TooSlow { limit: Duration::ZERO }),
+        Error::Body(BodyError::UnknownCoding),
+        Error::Body(BodyError::Undecodable(std::io::ErrorKind::InvalidData.into())),
+    ])
 }
 
 fn message() -> Value {
