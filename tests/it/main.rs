@@ -25,6 +25,7 @@ mod invoke;
 mod log;
 mod log_form;
 mod log_reader;
+mod mcp;
 mod metrics;
 mod misbehaving;
 mod node_peer;

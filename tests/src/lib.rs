@@ -53,7 +53,7 @@ pub use log::Log;
 pub use model::{Gate, Model, Play, Protocol, Request, asks_for, asks_for_all, order, says};
 pub use peer::{Peer, PeerServer, PeerWorker};
 pub use process::{Ended, Process, Signal};
-pub use service::{Builder, Service};
+pub use service::{Builder, Service, Startable};
 pub use socket::{ReservedPort, Socket};
 pub use test_servers::{PATIENCE, Postgres, Redis, Registry, Task, eventually, within};
 pub use token::{SECRET, Token, claims, now};

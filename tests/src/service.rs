@@ -30,6 +30,18 @@ pub struct Builder {
     prepared: bool,
 }
 
+/// The binary with its environment, to be started by another program.
+#[derive(Debug)]
+pub struct Startable {
+    /// The binary.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Its environment.
+    pub variables: BTreeMap<String, String>,
+    home: TempDir,
+}
+
 /// A service that answers. What a [`Caller`] can do can be done to it directly. Dropping it kills it, and
 /// prints its log when the test fails.
 #[derive(Debug)]
@@ -106,10 +118,7 @@ impl Service {
 
     /// Puts a file into the tools folder as operators should: written aside and renamed.
     pub fn put(&self, component: &Component) {
-        let folder = self.tools_folder();
-        let aside = folder.join(format!(".{}.part", component.name));
-        fs::write(&aside, &component.bytes).expect("the folder can be written");
-        fs::rename(aside, folder.join(component.file())).expect("a file can be renamed within its folder");
+        put(&self.tools_folder(), component);
     }
 
     /// Its process id.
@@ -275,11 +284,22 @@ impl Builder {
         process.ended().await
     }
 
-    fn spawn(self) -> (Process, TempDir) {
+    /// What another program has to be told that starts it by itself.
+    pub fn for_others(self) -> Startable {
+        self.place_components();
+        let Self { arguments, variables, home, .. } = self;
+        Startable { program: agent_host(), arguments, variables, home }
+    }
+
+    fn place_components(&self) {
         for component in &self.components {
             let file = self.home.path().join("tools").join(component.file());
             fs::write(file, &component.bytes).expect("the folder can be written");
         }
+    }
+
+    fn spawn(self) -> (Process, TempDir) {
+        self.place_components();
         let mut command = Command::new(agent_host());
         command
             .args(&self.arguments)
@@ -292,6 +312,19 @@ impl Builder {
         let spawn = if self.unread { Process::spawn_unread } else { Process::spawn };
         (spawn(&mut command), self.home)
     }
+}
+
+impl Startable {
+    /// Puts a file into the tools folder, as [`Service::put`].
+    pub fn put(&self, component: &Component) {
+        put(&self.home.path().join("tools"), component);
+    }
+}
+
+fn put(folder: &Path, component: &Component) {
+    let aside = folder.join(format!(".{}.part", component.name));
+    fs::write(&aside, &component.bytes).expect("the folder can be written");
+    fs::rename(aside, folder.join(component.file())).expect("a file can be renamed within its folder");
 }
 
 /// The address in the line of the log that says where the service listens, JSON or text.

@@ -9,6 +9,7 @@
 //! - [`health`]: runs probes side by side and collects a report.
 //! - [`backoff`]: the pauses between tries, for the whole workspace.
 //! - [`circuit`]: a circuit breaker as a value, and one that many calls pass through.
+//! - [`direct_calls`]: calls of tools that belong to no run.
 //! - [`journal`]: how the journals of runs get to their store.
 //! - [`usage_meter`]: what a run has cost so far, also one that ends without a result.
 //! - [`nearest_word`](mod@nearest_word): which word was meant.
@@ -24,6 +25,7 @@
 
 pub mod backoff;
 pub mod circuit;
+pub mod direct_calls;
 pub mod driver;
 pub mod error_chain;
 pub mod health;

@@ -57,6 +57,9 @@ const OURS: [&str; 10] = [
     "tool",
 ];
 
+/// Crates that warn of what their peers do wrong, which is answered where it happens and is no operator's business.
+const QUIET: [&str; 1] = ["rmcp"];
+
 /// How long the end of the process waits for a reader of the log.
 const FLUSH_LIMIT: Duration = Duration::from_millis(500);
 
@@ -207,13 +210,18 @@ fn is_wanted(entry: &Metadata<'_>, level: Level) -> bool {
         (true, true) if spans::declares_kind(entry) => return false,
         (true, true) => level.max(Level::INFO),
         (true, false) => level,
+        (false, _) if is_of(entry, &QUIET) => Level::ERROR,
         (false, _) => level.min(Level::WARN),
     };
     *entry.level() <= limit
 }
 
 fn is_ours(entry: &Metadata<'_>) -> bool {
-    OURS.contains(&entry.target().split("::").next().unwrap_or_default())
+    is_of(entry, &OURS)
+}
+
+fn is_of(entry: &Metadata<'_>, crates: &[&str]) -> bool {
+    crates.contains(&entry.target().split("::").next().unwrap_or_default())
 }
 
 /// The hook for panics. It replaces the one that prints to standard error, so a panic is logged once.

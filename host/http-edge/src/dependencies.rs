@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use agent_core::direct_calls::DirectCalls;
 use agent_core::jobs::Jobs;
 use agent_core::policy::Invoke;
 use agent_core::ports::{
@@ -87,6 +88,8 @@ pub struct VariantB {
     pub llm: Arc<dyn Probe>,
     /// Asked only whether the tools are prepared.
     pub toolbox: Arc<dyn Toolbox>,
+    /// Calls tools for MCP clients.
+    pub tool_calls: DirectCalls,
     /// Shows and changes which tools serve, for administrators; without it nothing under `/admin/` is served.
     pub tool_admin: Option<Arc<dyn ToolAdmin>>,
     /// Whether the stores have the tables that are needed: a database that was down when the service started gets
@@ -124,7 +127,7 @@ pub struct RateLimit {
     pub period: Duration,
 }
 
-/// How often one may call what is under `/api/` and `/admin/`. The defaults are the interface's (Limits).
+/// How often one may call what is under `/api/` and `/admin/`, and `/mcp`. The defaults are the interface's (Limits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimits {
     /// Of one address: everything under the two counts, reading jobs included.

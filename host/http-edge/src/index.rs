@@ -61,7 +61,7 @@ const A: [Endpoint; 5] = [
     endpoint("GET", "/health/ready", "Whether requests should be sent here"),
 ];
 
-const B: [Endpoint; 13] = [
+const B: [Endpoint; 15] = [
     endpoint(
         "POST",
         "/api/agent",
@@ -81,6 +81,8 @@ const B: [Endpoint; 13] = [
         "/api/gateway",
         "Runs the agent, here or on a cluster: {\"query\": \"…\", \"priority\": \"high\"}",
     ),
+    endpoint("POST", "/mcp", "The tools as an MCP server, over streamable HTTP; with a bearer token too"),
+    endpoint("GET", "/mcp", "Tells MCP clients when the tools change"),
     endpoint("GET", "/health", "Whether everything that the service depends on works"),
     endpoint("GET", "/ready", "Whether requests should be sent here"),
 ];

@@ -7,6 +7,7 @@
 //!   authentication as well, in `variant_b/api_stack.rs`.
 //!   `variant_b/admin/`: the admin API, by which operators look after the tools.
 //! - [`Idempotency`]: where the answers to requests with an idempotency key are kept.
+//! - `mcp/`: the tools as an MCP server, whatever carries its messages; `variant_b/mcp/` carries them over HTTP.
 //! - `openapi/`: the document of what is served, made from the same table as the routes, and the page that shows it.
 //! - [`Tokens`]: who is who.
 //! - [`Origins`], [`Hosts`]: which pages may call, and under which names the service answers.
@@ -25,6 +26,7 @@ mod fallback;
 mod health_log;
 mod index;
 mod json;
+mod mcp;
 mod metrics;
 mod middleware;
 mod openapi;
@@ -43,6 +45,7 @@ pub use dependencies::{
     AnsweredRequest, Edge, Idempotency, ObserveRequest, RateLimit, RateLimits, RenderMetrics, Settings,
     VariantA, VariantB,
 };
+pub use mcp::McpServer;
 pub use origins::{Hosts, NotAnOrigin, Origin, Origins};
 pub use readiness::{Latch, Readiness, TasksDown};
 pub use router::router;

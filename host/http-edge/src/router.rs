@@ -42,8 +42,8 @@ pub fn router(edge: Edge) -> Router {
         routes = routes.merge(own.with_state(Arc::new(state)));
         described.extend(of_own);
     }
-    let rules = Rules { origins: origins.clone(), hosts };
-    let mut nested = vec![];
+    let rules = Rules { origins: origins.clone(), hosts, checks_reads: false };
+    let (mut nested, mut mcp) = (vec![], None);
     if let Some(variant) = b {
         let tool_admin = variant.tool_admin.clone();
         let streams = StreamPermits::default();
@@ -51,6 +51,9 @@ pub fn router(edge: Edge) -> Router {
         let state = Arc::new(state);
         nested.push((API, variant_b::api(&state, rules.clone())));
         nested.extend(tool_admin.map(|tools| (ADMIN, variant_b::admin(&state, tools, rules.clone()))));
+        let (router, of_mcp) = variant_b::mcp(&state, rules.clone());
+        mcp = Some(router);
+        described.extend(of_mcp);
         let (own, of_own) = variant_b::routes().split();
         routes = routes.merge(own.with_state(state));
         described.extend(of_own);
@@ -65,6 +68,9 @@ pub fn router(edge: Edge) -> Router {
     let mut router = stack::protect(routes, rules);
     for (prefix, (api, _)) in nested {
         router = router.nest(prefix, api);
+    }
+    if let Some(mcp) = mcp {
+        router = router.merge(mcp);
     }
     stack::surround(router, Surroundings { trusted_proxies: settings.trusted_proxies, observe, origins })
 }

@@ -71,10 +71,10 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
     format!("sha256:{:x}", Sha256::digest(bytes))
 }
 
-/// Checks how a component describes itself, which may call other tools or not.
+/// Checks how a component describes itself, which wants these of the policy.
 pub(crate) fn define(
     described: Vec<ToolDef>,
-    calls_tools: bool,
+    wants: &[Want],
     budget: &mut Budget,
 ) -> Result<Vec<Arc<Definition>>, LoadError> {
     if described.is_empty() {
@@ -91,7 +91,8 @@ pub(crate) fn define(
     let mut tools: Vec<Arc<Definition>> = Vec::with_capacity(described.len());
     for one in described {
         let mut tool = Definition::new(one, budget)?;
-        if calls_tools {
+        tool.reaches_out(wants.contains(&Want::Http));
+        if wants.contains(&Want::Toolbox) {
             tool.calls_tools();
         }
         if tools.iter().any(|other| other.spec.name == tool.spec.name) {

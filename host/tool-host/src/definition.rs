@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::words::ToolSpec;
+use agent_core::words::{ToolHints, ToolSpec};
 use serde_json::Value;
 
 use crate::bindings::exports::agent::tool::tool::ToolDef;
@@ -83,6 +83,7 @@ impl Definition {
         let says = |key: &str| described.hints.iter().any(|(own, value)| own == key && value == "true");
         let is_read_only = says("read-only") && !says("destructive");
         let spec = ToolSpec {
+            hints: read_hints(&described.hints),
             name: described.name,
             description,
             input_schema: arguments.text.clone(),
@@ -116,6 +117,12 @@ impl Definition {
     /// itself.
     pub(crate) fn calls_tools(&mut self) {
         (self.spec.calls_tools, self.spec.is_repeatable) = (true, false);
+        self.spec.hints = ToolHints::default();
+    }
+
+    /// Its component sends requests, or cannot.
+    pub(crate) fn reaches_out(&mut self, may: bool) {
+        self.spec.hints.open_world = Some(may);
     }
 
     /// Holds a call's arguments against their schema. What is wrong is for the model.
@@ -230,6 +237,24 @@ fn meant_hint(key: &str) -> Option<&'static str> {
         let known = letters(known);
         found == known || (found.len() > 4 && (known.starts_with(&found) || found.starts_with(&known)))
     })
+}
+
+/// What a tool says of its calls, as clients are told. What contradicts itself is read as the worse of the two.
+fn read_hints(hints: &[(String, String)]) -> ToolHints {
+    let says = |key: &str| hints.iter().find(|(own, _)| own == key).map(|(_, value)| value == "true");
+    let (destructive, idempotent) = (says("destructive"), says("idempotent"));
+    let read_only = match destructive {
+        Some(true) => Some(false),
+        Some(false) | None => says("read-only"),
+    };
+    // What changes nothing destroys nothing, and does so a second time.
+    let follows = (read_only == Some(true)).then_some(true);
+    ToolHints {
+        read_only,
+        destructive: destructive.or(follows.map(|_| false)),
+        idempotent: idempotent.or(follows),
+        open_world: None,
+    }
 }
 
 fn read_timeout(hints: &[(String, String)]) -> Result<Option<Duration>, String> {
@@ -351,6 +376,31 @@ pub(crate) mod tests {
             let text = problem(|d| d.input_schema = schema);
             assert!(text.contains("hides characters that cannot be seen in"), "{text}");
         }
+    }
+
+    #[test]
+    fn clients_are_told_what_a_tool_says_and_the_worse_of_what_contradicts_itself() {
+        let told = |hints: &[(&str, &str)]| {
+            let hints = hints.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            let spec = Definition::new(ToolDef { hints, ..described() }, &mut budget()).unwrap().spec;
+            [spec.hints.read_only, spec.hints.destructive, spec.hints.idempotent, spec.hints.open_world]
+        };
+        let (yes, no) = (Some(true), Some(false));
+        for (hints, expected) in [
+            (&[][..], [None; 4]),
+            (&[("read-only", "true")], [yes, no, yes, None]),
+            (&[("read-only", "false")], [no, None, None, None]),
+            (&[("destructive", "true"), ("read-only", "true")], [no, yes, None, None]),
+            (&[("destructive", "false"), ("idempotent", "true")], [None, no, yes, None]),
+            (&[("read-only", "true"), ("idempotent", "false")], [yes, no, no, None]),
+        ] {
+            assert_eq!(told(hints), expected, "{hints:?}");
+        }
+        let mut definition = hinted(&["read-only"]);
+        definition.reaches_out(false);
+        assert_eq!(definition.spec.hints.open_world, Some(false));
+        definition.calls_tools();
+        assert_eq!(definition.spec.hints, ToolHints::default(), "what it calls may do anything");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::capability::{KeyValueState, ToolboxState};
 use crate::component::define;
 use crate::definition::Definition;
 use crate::error::{LoadError, detail};
+use crate::policy::Want;
 use crate::runtime::Runtime;
 use crate::schema::Budget;
 use crate::surface::{Surface, Transfer};
@@ -32,11 +33,11 @@ pub(crate) async fn describe(
     runtime: &Arc<Runtime>,
     surface: &Surface,
     name: &Arc<str>,
-    calls_tools: bool,
+    wants: &[Want],
 ) -> Result<Vec<Arc<Definition>>, LoadError> {
     let slot = runtime.slots.describe().await;
     let work = {
-        let (runtime, name) = (runtime.clone(), name.clone());
+        let (runtime, name, wants) = (runtime.clone(), name.clone(), wants.to_owned());
         let described = surface.described().map_err(AnyToolPre::clone);
         move || {
             let described = match described {
@@ -44,7 +45,7 @@ pub(crate) async fn describe(
                 Err(pre) => Handle::current().block_on(ask(&runtime, &pre, name))?,
             };
             drop(slot);
-            define(described, calls_tools, &mut Budget::until(Instant::now() + PREPARE_TIMEOUT))
+            define(described, &wants, &mut Budget::until(Instant::now() + PREPARE_TIMEOUT))
         }
     };
     let tools = runtime

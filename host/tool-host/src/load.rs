@@ -18,7 +18,6 @@ use crate::error::{LoadError, detail};
 use crate::folder::{Content, Folder};
 use crate::inventory::Memory;
 use crate::policy::Identity;
-use crate::policy::Want;
 use crate::rollout::Rollout;
 use crate::runtime::Runtime;
 use crate::surface::Surface;
@@ -114,8 +113,7 @@ pub(crate) async fn load(
     })
     .await?;
     let granted_by_policy = capabilities.granted_by_policy();
-    let calls_tools = granted_by_policy.contains(&Want::Toolbox);
-    let tools = describe(&runtime, &surface, &name, calls_tools).await?;
+    let tools = describe(&runtime, &surface, &name, &granted_by_policy).await?;
     let component = Component {
         id: format!("{name}@{}", content.digest),
         bulkhead: Bulkhead::new(runtime.sandbox.limits()),

@@ -14,7 +14,7 @@ use crate::words::{Catalog, Event, Grants, Principal, ToolCall, ToolReturn};
 
 /// Most tool calls of one run that are made at once, so that it takes a bounded share of the sandboxes that all runs have
 /// together. Calls that tools make have as many permits of their own: a tool never waits for one that it holds itself.
-pub(super) const CALLS_AT_ONCE: usize = 16;
+pub(crate) const CALLS_AT_ONCE: usize = 16;
 
 /// What the calls of one reply have in common.
 pub(super) struct CallContext<'a> {

@@ -6,6 +6,7 @@ mod call_context;
 mod error;
 pub(crate) mod gen_ai;
 mod nested;
+pub(crate) mod nested_bounds;
 #[cfg(test)]
 mod tests;
 mod tool_calls;
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use uuid::Uuid;
 
+pub(crate) use call_context::CALLS_AT_ONCE;
 pub use error::RunError;
 
 use crate::live::LiveRun;

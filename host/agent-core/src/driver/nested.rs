@@ -12,24 +12,15 @@ use tracing::Span;
 
 use super::call_context::CallContext;
 use super::gen_ai;
+use super::nested_bounds::{self, MOST_OF_A_CALL};
 
-use crate::ports::{DENIED, LIMIT_EXCEEDED, NestedTools};
+use crate::ports::NestedTools;
 use crate::run::{OpenCall, refusal};
 use crate::words::{Event, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, cut};
-
-/// Most calls that one call may make of other tools: several times what a task in one script takes, and few enough that
-/// the whole journal of a call can be read by a person.
-const MOST_OF_A_CALL: u32 = 64;
 
 /// Most of them in one run. A run's journal is read at once wherever it is resumed, so it has to stay small: these are
 /// about as many lines as the model's own calls may add (32 in each of nine replies).
 const MOST_OF_A_RUN: u32 = 256;
-
-/// Most bytes of arguments as a tool wrote them. They are read and hashed on the service's own threads.
-const ARGUMENTS_BYTES: usize = 256 << 10;
-
-/// Most bytes of a name as a tool wrote it. Those of tools are shorter.
-const NAME_BYTES: usize = 100;
 
 /// Most bytes of an error that are journaled.
 const ERROR_BYTES: usize = 400;
@@ -75,7 +66,7 @@ impl<'a> NestedCalls<'a> {
             return refusal;
         }
         let Some(tool) = self.calls.catalog.nestable().find(|tool| tool.name == call.name) else {
-            return refused(call, DENIED, "a tool that calls tools is not called by another one");
+            return nested_bounds::calls_tools_itself(call);
         };
         // The semaphore is never closed, so there always is a permit.
         let _turn = self.calls.nested_turns.acquire().await;
@@ -95,21 +86,15 @@ impl NestedTools for NestedCalls<'_> {
     }
 
     async fn call(&self, name: &str, arguments: &str) -> ToolReturn {
-        let mut name = name.to_owned();
-        cut(&mut name, NAME_BYTES);
+        let name = nested_bounds::shortened(name);
         let Some(number) = self.take_number() else {
-            let call = ToolCall::from_text(String::new(), name, String::new());
-            let why = format!(
-                "there are too many calls of tools by tools: one call may make {MOST_OF_A_CALL}, those of a run \
-                 {MOST_OF_A_RUN}"
-            );
-            return refused(&call, LIMIT_EXCEEDED, &why);
+            let bounds = format!("one call may make {MOST_OF_A_CALL}, those of a run {MOST_OF_A_RUN}");
+            return nested_bounds::one_too_many(name, &bounds);
         };
         let id = format!("{}.{number}", self.outer.id);
-        let answer = if arguments.len() > ARGUMENTS_BYTES {
-            too_long(&name)
-        } else {
-            self.answer(number, &ToolCall::from_text(id, name, arguments.to_owned())).await
+        let answer = match nested_bounds::read(id, name, arguments) {
+            Ok(call) => self.answer(number, &call).await,
+            Err(too_long) => too_long,
         };
         self.per_user.fetch_or(answer.receipt.is_per_user(), Relaxed);
         let failed = answer.receipt.outcome != ToolOutcome::Ok;
@@ -122,18 +107,5 @@ impl NestedTools for NestedCalls<'_> {
             Event::NestedReturned { index: self.outer.index, number, receipt: answer.receipt.clone(), error };
         self.calls.notes.journaled(returned).await;
         answer
-    }
-}
-
-fn refused(call: &ToolCall, code: &str, why: &str) -> ToolReturn {
-    let mut refusal = refusal::not_run(call, why);
-    refusal.receipt.detail_mut().code = Some(code.to_owned());
-    refusal
-}
-
-fn too_long(name: &str) -> ToolReturn {
-    ToolReturn {
-        content: format!("Error: the arguments are too long: at most {ARGUMENTS_BYTES} bytes are read."),
-        receipt: ToolReceipt::new(name, ToolOutcome::InvalidArguments),
     }
 }

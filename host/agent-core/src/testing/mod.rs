@@ -24,8 +24,8 @@ use crate::ports::{
     ToolRequest, ToolSet, Toolbox,
 };
 use crate::words::{
-    Catalog, Event, Finish, Message, ModelReply, Principal, ToolCall, ToolOutcome, ToolReceipt, ToolReturn,
-    ToolSpec, Usage,
+    Catalog, Event, Finish, Message, ModelReply, Principal, ToolCall, ToolHints, ToolOutcome, ToolReceipt,
+    ToolReturn, ToolSpec, Usage,
 };
 
 /// A reply that is only text.
@@ -143,6 +143,7 @@ impl EchoTools {
             is_repeatable: true,
             is_destructive: false,
             calls_tools: false,
+            hints: ToolHints::default(),
         };
         let catalog = Catalog::new(names.iter().map(spec).collect(), digest.into());
         Self {

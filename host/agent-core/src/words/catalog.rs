@@ -19,6 +19,23 @@ pub struct ToolSpec {
     /// Whether the tool may call the run's other tools. Then what a call does is what those do, whatever the tool says
     /// of itself: it is never made again, and it waits for its turn if one of the tools that it can call is destructive.
     pub calls_tools: bool,
+    /// What the tool says of its calls, for clients that call it themselves. Models are not told.
+    pub hints: ToolHints,
+}
+
+/// What a tool says of its calls, for a person or a program that decides about one. Nothing of it is enforced. Absent: the
+/// tool says nothing of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ToolHints {
+    /// A call changes nothing.
+    pub read_only: Option<bool>,
+    /// A call may destroy something.
+    pub destructive: Option<bool>,
+    /// A second equal call changes nothing more.
+    pub idempotent: Option<bool>,
+    /// A call may reach something outside of the service. This one is the host's: it follows from what the tool's component
+    /// imports.
+    pub open_world: Option<bool>,
 }
 
 impl ToolSpec {

@@ -1,7 +1,7 @@
 //! What is said in a run: messages and the tool calls in them.
 
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 /// One entry of a run's transcript, in the JSON shape that clients see.
@@ -54,6 +54,15 @@ impl ToolCall {
             Ok(object @ Value::Object(_)) if is_shallow(&object, MOST_LEVELS) => object,
             Ok(_) | Err(_) => Value::String(arguments),
         };
+        Self { id, name, arguments }
+    }
+
+    /// A call whose arguments were read already. Those that are nested too deeply are kept as text, as in
+    /// [`Self::from_text`].
+    pub fn of_object(id: String, name: String, arguments: Map<String, Value>) -> Self {
+        let object = Value::Object(arguments);
+        let arguments =
+            if is_shallow(&object, MOST_LEVELS) { object } else { Value::String(object.to_string()) };
         Self { id, name, arguments }
     }
 

@@ -21,7 +21,7 @@ mod usage;
 mod webhook;
 
 pub(crate) use catalog::BYTES_PER_TOKEN;
-pub use catalog::{Catalog, ToolSpec, prompt_tokens};
+pub use catalog::{Catalog, ToolHints, ToolSpec, prompt_tokens};
 pub use component_name::is_component_name;
 pub use event::Event;
 pub use job::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};

@@ -6,6 +6,7 @@ mod completions;
 mod dev;
 mod doctor;
 mod jobs;
+mod mcp;
 mod replay;
 mod runs;
 mod serve;
@@ -46,6 +47,12 @@ enum Command {
     /// Exits with 1 when a component of TOOLS_DIR cannot be loaded, and says why.
     #[command(alias = "tool")]
     Tools(Box<tools::Arguments>),
+    /// Serve the tools of TOOLS_DIR to an MCP client, over the standard input and output
+    ///
+    /// Is started by the client, and ends with its input. Logs to the standard error. Needs no model and no key. A running
+    /// service with Variant B has the same at /mcp, over HTTP.
+    #[command(after_help = "For example: agent-host mcp --user ada --tier premium")]
+    Mcp(mcp::Arguments),
     /// Sign a bearer token for Variant B with JWT_SECRET
     Token(token::Arguments),
     /// List runs, show what one did or does, remove old ones, or all of a user
@@ -90,6 +97,7 @@ pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<
         Command::Serve => serve::run(&crate::config::ProcessEnv, guest_runtime, |_| {}).await,
         Command::Dev => dev::run(guest_runtime).await,
         Command::Tools(arguments) => tools::run(&arguments, guest_runtime).await,
+        Command::Mcp(arguments) => mcp::run(arguments, guest_runtime).await,
         Command::Token(arguments) => token::run(arguments),
         Command::Runs(arguments) => runs::run(arguments).await,
         Command::Jobs(arguments) => jobs::run(arguments).await,

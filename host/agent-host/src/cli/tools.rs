@@ -200,6 +200,18 @@ impl Load {
 
 /// Loads the tools folder.
 async fn load(config: &Tools, guest_runtime: Handle, load: Load) -> anyhow::Result<ToolHost> {
+    let host = load_begun(config, guest_runtime, load).await?;
+    // The start itself does not wait for what has to be compiled.
+    host.reload().await;
+    Ok(host)
+}
+
+/// Begins to load the tools folder, for a command that follows it.
+pub(super) async fn start_folder(config: &Tools, guest_runtime: Handle) -> anyhow::Result<ToolHost> {
+    load_begun(config, guest_runtime, Load::quiet()).await
+}
+
+async fn load_begun(config: &Tools, guest_runtime: Handle, load: Load) -> anyhow::Result<ToolHost> {
     let folder = &config.folder;
     if !folder.is_dir() {
         let found = if folder.exists() { "is no folder" } else { "does not exist" };
@@ -209,10 +221,7 @@ async fn load(config: &Tools, guest_runtime: Handle, load: Load) -> anyhow::Resu
             std::path::absolute(folder).as_ref().unwrap_or(folder).display()
         );
     }
-    let host = start(config, guest_runtime, load).await?;
-    // The start itself does not wait for what has to be compiled.
-    host.reload().await;
-    Ok(host)
+    start(config, guest_runtime, load).await
 }
 
 /// A tool host for whoever looks after versions: nothing of the folder is compiled for that.

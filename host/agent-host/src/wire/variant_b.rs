@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use agent_core::direct_calls::DirectCalls;
 use agent_core::health::StoreFindings;
 use agent_core::jobs::{Jobs, Worker};
 use agent_core::ports::{Cluster, Probe, ResultCache, RunStore, ToolAdmin};
@@ -76,6 +77,8 @@ pub(crate) fn build(
         key_value: shared.key_value,
         llm: parts.llm.clone(),
         toolbox: parts.toolbox.clone(),
+        tool_calls: DirectCalls::new(parts.toolbox.clone(), config.agent.timeout)
+            .until(parts.stopping.clone()),
         tool_admin: stores.tool_admin,
         prepared: stores.prepared,
         production: config.service.environment == Environment::Production,

@@ -26,12 +26,15 @@ use utoipa::ToSchema;
 
 pub(crate) use accept::accepts_events;
 pub(crate) use frames::Position;
-pub(crate) use permits::{StreamPermit, StreamPermits};
+pub(crate) use permits::{MOST_STREAMS, StreamPermit, StreamPermits};
 
 use frames::Frames;
 
 /// How long a stream is silent at most: proxies take a connection for dead after half a minute or so.
-const HEARTBEAT: Duration = Duration::from_secs(5);
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// How long a stream lasts at most that does not end by itself. Clients begin another one, with a token that is good then.
+pub(crate) const STREAM_LIFE: Duration = Duration::from_hours(1);
 
 /// How much is put into one write at most, about.
 const MOST_BYTES: usize = 64 << 10;
@@ -40,7 +43,7 @@ const MOST_BYTES: usize = 64 << 10;
 const ON_DISCONNECT: HeaderName = HeaderName::from_static("agent-on-disconnect");
 
 /// Where the last event stands that a client has read.
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// nginx passes events on one by one when it reads this.
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -112,17 +115,24 @@ impl EventStream {
             let chunk = state.next_chunk().await?;
             Some((Ok::<_, Infallible>(chunk), state))
         });
-        let mut response = Body::from_stream(chunks).into_response();
+        let mut response = respond(Body::from_stream(chunks));
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, EVENT_STREAM);
-        headers.insert(CACHE_CONTROL, NO_STORE);
-        headers.insert(ACCEL_BUFFERING, NO);
         // Ids are plain; one that no header could carry is in the first event all the same.
         if let Ok(location) = HeaderValue::try_from(location) {
             headers.insert(CONTENT_LOCATION, location);
         }
         response
     }
+}
+
+/// The response whose body is events.
+pub(crate) fn respond(events: Body) -> Response {
+    let mut response = events.into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, EVENT_STREAM);
+    headers.insert(CACHE_CONTROL, NO_STORE);
+    headers.insert(ACCEL_BUFFERING, NO);
+    response
 }
 
 struct Streaming {

@@ -35,6 +35,8 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 pub(crate) struct Rules {
     pub(crate) origins: Origins,
     pub(crate) hosts: Hosts,
+    /// Whether pages of others may not even read: what only changes nothing is no danger, but a protocol may want it.
+    pub(crate) checks_reads: bool,
 }
 
 /// Why a request is refused. Nothing of the request is quoted.
@@ -130,7 +132,7 @@ impl Rules {
         headers: &HeaderMap,
         host: Option<&Authority>,
     ) -> Result<(), Refusal> {
-        if method.is_safe() {
+        if method.is_safe() && !self.checks_reads {
             return Ok(());
         }
         let origin = headers.get(ORIGIN);

@@ -58,6 +58,7 @@ fn tags(paths: &BTreeMap<String, Map<String, Value>>) -> Value {
         ),
         (tags::CACHE, "Answers that are kept."),
         (tags::TOOLS, "Which tools serve, for administrators."),
+        (tags::MCP, "The tools for clients that speak the Model Context Protocol."),
         (tags::HEALTH, "For orchestrators and monitors."),
         (tags::SERVICE, "The service itself."),
     ];

@@ -16,6 +16,7 @@ pub(crate) mod tags {
     pub(crate) const JOBS: &str = "Jobs";
     pub(crate) const CACHE: &str = "Cache";
     pub(crate) const TOOLS: &str = "Tools";
+    pub(crate) const MCP: &str = "MCP";
     pub(crate) const HEALTH: &str = "Health";
     pub(crate) const SERVICE: &str = "Service";
 }

@@ -1,4 +1,4 @@
-//! The middlewares around everything under `/api/` and under `/admin/`, in the order in which a request meets them:
+//! The middlewares around everything under `/api/` and `/admin/` and `/mcp`, in the order in which a request meets them:
 //!
 //! ```text
 //! surround      rate_limit::report → error::render → refusals → panic guard
@@ -28,19 +28,42 @@ use crate::middleware::refusals::Rules;
 use crate::openapi::{Described, Operation};
 use crate::stack;
 
+/// What a token that is none is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TokenRefusal {
+    /// 403 (interface, Errors).
+    Forbidden,
+    /// 401, as RFC 6750 has it: MCP clients take another token for it.
+    Unauthorized,
+}
+
+impl TokenRefusal {
+    fn of(self, error: Error) -> Error {
+        match (self, error) {
+            (Self::Unauthorized, Error::Token(error)) => Error::TokenRejected(error),
+            (_, error) => error,
+        }
+    }
+}
+
 /// What is said of every route in it.
 pub(super) fn describe(route: Described) -> Described {
+    describe_with(route, TokenRefusal::Forbidden)
+}
+
+/// The same of a route behind [`authenticate_with`].
+pub(super) fn describe_with(route: Described, refusal: TokenRefusal) -> Described {
     let is_post = route.is_post();
     route.map(|operation| {
         let operation = if is_post { operation.once(documented::keys()) } else { operation };
-        describe_operation(operation)
+        describe_operation(operation, refusal)
     })
 }
 
-fn describe_operation(operation: Operation) -> Operation {
+fn describe_operation(operation: Operation, refusal: TokenRefusal) -> Operation {
     let of_users = operation.refuses(documented::limits()).headers(&rate_limit::OF_USERS);
-    stack::describe(of_users.wants_token(&[]).refuses(documented::tokens()))
-        .headers(&rate_limit::OF_ADDRESSES)
+    let tokens = documented::tokens().into_iter().map(|error| refusal.of(error).refused());
+    stack::describe(of_users.wants_token(&[]).refuses(tokens)).headers(&rate_limit::OF_ADDRESSES)
 }
 
 /// Surrounds the routes and what answers when there is none.
@@ -71,7 +94,7 @@ pub(super) fn authenticate_beside<S>(routes: Router<S>, state: &Shared) -> Route
 where
     S: Clone + Send + Sync + 'static,
 {
-    surround_routes(routes, state, Counting::Beside)
+    surround_routes(routes, state, Counting::Beside, TokenRefusal::Forbidden)
 }
 
 /// Surrounds the routes that are there by now: their handlers see only requests of an authenticated [`auth::Caller`]
@@ -80,10 +103,23 @@ pub(super) fn authenticate<S>(routes: Router<S>, state: &Shared) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
 {
-    surround_routes(routes, state, Counting::Before)
+    authenticate_with(routes, state, TokenRefusal::Forbidden)
 }
 
-fn surround_routes<S>(routes: Router<S>, state: &Shared, counting: Counting) -> Router<S>
+/// The same with another answer to bad tokens.
+pub(super) fn authenticate_with<S>(routes: Router<S>, state: &Shared, refusal: TokenRefusal) -> Router<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
+    surround_routes(routes, state, Counting::Before, refusal)
+}
+
+fn surround_routes<S>(
+    routes: Router<S>,
+    state: &Shared,
+    counting: Counting,
+    refusal: TokenRefusal,
+) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
 {
@@ -99,9 +135,9 @@ where
             // Counts the request. Outside the refusal of tokens: an address whose window is full hears of that only.
             .layer(from_fn_with_state((state.clone(), counting), rate_limit::limit))
             // Refuses a request without a valid token.
-            .layer(layer_fn(|inner| {
-                Guard::new(inner, |request: &mut Request| {
-                    auth::require(request).err().map(IntoResponse::into_response)
+            .layer(layer_fn(move |inner| {
+                Guard::new(inner, move |request: &mut Request| {
+                    auth::require(request).err().map(|error| refusal.of(error).into_response())
                 })
             }))
             // Answers a request that was carried out under its idempotency key before. Inside the rate limit, in which such

@@ -21,8 +21,8 @@ pub(super) fn limits() -> impl Iterator<Item = Refused> {
 }
 
 /// What is refused for its token.
-pub(super) fn tokens() -> impl Iterator<Item = Refused> {
-    rows([Error::NoToken, Error::Token(TokenError::Expired)])
+pub(super) fn tokens() -> [Error; 2] {
+    [Error::NoToken, Error::Token(TokenError::Expired)]
 }
 
 /// What is refused for its idempotency key.

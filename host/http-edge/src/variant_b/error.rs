@@ -22,6 +22,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
 use super::admin::refusal::Refusal;
+use super::mcp;
 use super::timestamp::whole_seconds;
 use super::validation_issue::{Issue, Issues};
 use crate::answer::{self, Failure};
@@ -40,6 +41,9 @@ pub(super) enum Error {
     NoToken,
     #[error(transparent)]
     Token(#[from] TokenError),
+    /// The same where the protocol has 401 for it.
+    #[error(transparent)]
+    TokenRejected(TokenError),
     #[error("the user has sent too many requests")]
     UserLimited { retry_after: Duration },
     #[error("the user is no administrator")]
@@ -79,6 +83,8 @@ pub(super) enum Error {
     /// What an administrator asked for in a way that cannot be.
     #[error(transparent)]
     AdminRequest(#[from] Refusal),
+    #[error(transparent)]
+    Mcp(#[from] mcp::refusal::Refusal),
     #[error(transparent)]
     Idempotency(idempotency::Refusal),
     #[error(transparent)]
@@ -151,6 +157,7 @@ impl Error {
                 | TokenError::NotYet
                 | TokenError::Nobody,
             ) => ErrorAnswer::challenging(StatusCode::FORBIDDEN, TOKEN_INVALID),
+            Self::TokenRejected(_) => ErrorAnswer::challenging(StatusCode::UNAUTHORIZED, TOKEN_INVALID),
             Self::UserLimited { retry_after } => {
                 text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(Some(*retry_after))
             }
@@ -195,6 +202,10 @@ impl Error {
             Self::Idempotency(refusal) => self.key_refused(refusal, production),
             Self::Admin(error) => Self::admin_failed(error),
             Self::AdminRequest(refusal) => Self::admin_refused(refusal),
+            Self::Mcp(mcp::refusal::Refusal::Unanswered) => self.internal(production),
+            Self::Mcp(refusal) => {
+                ErrorAnswer { header: refusal.header(), ..ErrorAnswer::quoting(refusal.status(), refusal) }
+            }
         }
     }
 

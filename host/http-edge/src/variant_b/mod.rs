@@ -6,6 +6,8 @@
 //!
 //! `admin` is what administrators do with the tools: routes of its own under `/admin/`, in the same stack.
 //!
+//! `mcp` is the tools for clients of another protocol, at `/mcp`, in the same stack.
+//!
 //! `documented` says which errors routes have in common. `validation_issue`, `schema` and `parameters` say what a valid request is. What both variants need is not in here.
 
 mod admin;
@@ -19,6 +21,7 @@ mod events;
 mod gateway;
 mod health;
 mod jobs;
+mod mcp;
 mod parameters;
 mod rate_limit;
 mod ready;
@@ -40,6 +43,7 @@ use crate::openapi::{Described, Routes};
 use state::Shared;
 
 pub(crate) use admin::api as admin;
+pub(crate) use mcp::api as mcp;
 pub use webhooks::webhook_message;
 
 /// The routes beside the API.

@@ -4,6 +4,7 @@
 mod authors;
 mod debian;
 mod deployment;
+mod mcp;
 mod mongo;
 mod peers;
 mod pgbouncer;
@@ -36,6 +37,7 @@ pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
     mongo::find_or_install(repository)?;
     peers::find_or_install(repository)?;
     authors::find_or_install(repository)?;
+    mcp::find_or_install(repository)?;
     deployment::find_or_install(repository)
 }
 

@@ -14,21 +14,25 @@ const NODE: u32 = 20;
 
 /// Sees to it that Node and the peers' packages are there, as their lock file names them.
 pub(super) fn find_or_install(repository: &Path) -> anyhow::Result<()> {
-    let peers = repository.join("tests/peers");
-    if !peers.join("package.json").exists() {
+    install_packages(&repository.join("tests/peers"))
+}
+
+/// The same for the packages of any folder of tests/.
+pub(super) fn install_packages(folder: &Path) -> anyhow::Result<()> {
+    if !folder.join("package.json").exists() {
         return Ok(());
     }
     let npm_is_there = || succeeds(Command::new("npm").arg("--version"));
-    if node_version().is_none() || (!is_installed(&peers) && !npm_is_there()) {
+    if node_version().is_none() || (!is_installed(folder) && !npm_is_there()) {
         debian::install(&["nodejs", "npm"], "the tests", &format!("Node {NODE} or newer, with npm"))?;
     }
     let version = node_version().unwrap_or_default();
     ensure!(version >= NODE, "the tests need Node {NODE} or newer, and this one is {version}: install it");
-    if is_installed(&peers) {
+    if is_installed(folder) {
         return Ok(());
     }
-    eprintln!("xtask: installing the packages of tests/peers");
-    run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&peers))
+    eprintln!("xtask: installing the packages of {}", folder.display());
+    run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(folder))
 }
 
 /// Its first number.
@@ -39,8 +43,8 @@ fn node_version() -> Option<u32> {
 }
 
 /// npm writes down last what it has installed.
-fn is_installed(peers: &Path) -> bool {
-    let changed = |file: &str| -> Option<SystemTime> { peers.join(file).metadata().ok()?.modified().ok() };
+fn is_installed(folder: &Path) -> bool {
+    let changed = |file: &str| -> Option<SystemTime> { folder.join(file).metadata().ok()?.modified().ok() };
     changed("node_modules/.package-lock.json")
         .is_some_and(|installed| changed("package-lock.json").is_some_and(|locked| installed >= locked))
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
+use agent_core::direct_calls::DirectCalls;
 use agent_core::jobs::Jobs;
 use agent_core::policy::Invoke;
 use agent_core::ports::{JobQueue, RateWindows, ResultCache, ToolAdmin};
@@ -61,6 +62,10 @@ impl Fakes {
                 key_value: FixedProbe::passes("memory"),
                 llm: FixedProbe::passes("llm"),
                 toolbox: Arc::new(agent_core::testing::EchoTools::new(&[])),
+                tool_calls: DirectCalls::new(
+                    Arc::new(agent_core::testing::EchoTools::new(&[])),
+                    Duration::from_secs(30),
+                ),
                 tool_admin: Some(Arc::clone(&tools) as Arc<dyn ToolAdmin>),
                 prepared: Arc::new(AtomicBool::new(true)),
                 production: true,

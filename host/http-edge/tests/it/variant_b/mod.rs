@@ -13,6 +13,7 @@ mod idempotency;
 mod jobs;
 mod limits;
 mod log;
+mod mcp;
 mod order;
 mod serverless;
 mod streams;

@@ -1,0 +1,176 @@
+//! One client's MCP server: it lists and calls the tools that its caller may use.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::direct_calls::{DirectCall, DirectCalls};
+use agent_core::words::Principal;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ErrorCode, ErrorData, Implementation, InitializeResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+    SubscriptionFilter,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{RoleServer, ServerHandler};
+use tokio::time::timeout;
+
+use super::listing;
+use super::under_way::{CallId, CallUnderWay, CallsUnderWay};
+use crate::events::{MOST_STREAMS, STREAM_LIFE, StreamPermits};
+
+/// The versions that are spoken, oldest first. The newest one has no handshake.
+pub(crate) const SUPPORTED: &[ProtocolVersion] = &[
+    ProtocolVersion::V_2025_03_26,
+    ProtocolVersion::V_2025_06_18,
+    ProtocolVersion::V_2025_11_25,
+    ProtocolVersion::V_2026_07_28,
+];
+
+/// The code of the answer to a call that its client cancelled, as language servers have it. Clients do not wait for it.
+const CANCELLED: ErrorCode = ErrorCode(-32800);
+
+/// One client's server. Clones are the same client's.
+#[derive(Debug, Clone)]
+pub struct McpServer {
+    calls: DirectCalls,
+    caller: Principal,
+    /// The request or session, for the log.
+    request_id: Arc<str>,
+    /// Present over HTTP, where messages come one by one.
+    over_http: Option<OverHttp>,
+}
+
+/// What requests of all clients share over HTTP.
+#[derive(Debug, Clone)]
+struct OverHttp {
+    under_way: CallsUnderWay,
+    session: Arc<str>,
+    streams: StreamPermits,
+}
+
+impl McpServer {
+    /// The server of a client whose messages all come the same way. `request_id` stands in the log lines of its calls.
+    pub fn new(calls: DirectCalls, caller: Principal, request_id: &str) -> Self {
+        Self { calls, caller, request_id: request_id.into(), over_http: None }
+    }
+
+    /// The server of one request over HTTP. The session is the client's, or empty.
+    pub(crate) fn over_http(self, under_way: CallsUnderWay, session: &str, streams: StreamPermits) -> Self {
+        let over_http = Some(OverHttp { under_way, session: session.into(), streams });
+        Self { over_http, ..self }
+    }
+
+    /// Notes the call as one that can be cancelled, where a later request may do so.
+    fn note(&self, request: &impl ToString) -> Option<CallUnderWay> {
+        let OverHttp { under_way, session, .. } = self.over_http.as_ref()?;
+        Some(under_way.begin(CallId {
+            user_id: self.caller.user_id.clone().unwrap_or_default(),
+            session: session.to_string(),
+            request: request.to_string(),
+        }))
+    }
+}
+
+impl ServerHandler for McpServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        InitializeResult::new(capabilities)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+            .with_server_info(Implementation::new("agent-host", env!("CARGO_PKG_VERSION")))
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(SUPPORTED)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        // There is one page, so no cursor is ours.
+        if request.is_some_and(|request| request.cursor.is_some()) {
+            return Err(ErrorData::invalid_params("there is no page of that cursor", None));
+        }
+        Ok(listing::list(&self.calls.catalog(&self.caller)))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let call = self.calls.call(DirectCall {
+            request_id: &self.request_id,
+            caller: &self.caller,
+            name: &request.name,
+            arguments: &arguments,
+        });
+        let under_way = self.note(&context.id);
+        let cancelled = async {
+            match &under_way {
+                Some(call) => call.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        // Whichever is first, the call is dropped with this future, which interrupts the tool.
+        tokio::select! {
+            biased;
+            answer = call => listing::answer(answer).map(CallToolResponse::from),
+            // The client left, or cancelled over the same way.
+            () = context.ct.cancelled() => Err(cancelled_by_client()),
+            () = cancelled => Err(cancelled_by_client()),
+        }
+    }
+
+    fn accepted_subscription_filter(&self, _requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(SubscriptionFilter::builder().tools_list_changed().build())
+    }
+
+    /// Tells the client of swaps as long as it listens (2026-07-28 and later).
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let permit = match &self.over_http {
+            Some(OverHttp { streams, .. }) => {
+                let user_id = self.caller.user_id.as_deref().unwrap_or_default();
+                Some(streams.acquire(user_id).ok_or_else(too_many_streams)?)
+            }
+            None => None,
+        };
+        // Who listens over HTTP proves only at the beginning who they are, and no token is good for ever.
+        let life = if permit.is_some() { STREAM_LIFE } else { Duration::MAX };
+        let mut changes = self.calls.changes(&self.caller, None);
+        let tell = async {
+            while changes.next().await.is_some() {
+                if context.sink().notify_tool_list_changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = context.cancelled() => {}
+            _ = timeout(life, tell) => {}
+        }
+        Ok(())
+    }
+
+    /// Tells the client of swaps until it is gone (before 2026-07-28). Over HTTP this is not called: there the client asks
+    /// for a stream.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let mut changes = self.calls.changes(&self.caller, None);
+        while changes.next().await.is_some() {
+            if context.peer.notify_tool_list_changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn cancelled_by_client() -> ErrorData {
+    ErrorData::new(CANCELLED, "the call was cancelled", None)
+}
+
+fn too_many_streams() -> ErrorData {
+    ErrorData::internal_error(format!("you have {MOST_STREAMS} streams already"), None)
+}

@@ -1,0 +1,88 @@
+//! The routes of `/mcp`, for the document. What the messages are is the protocol's to say.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use http::header::ALLOW;
+use serde_json::{Value, json};
+
+use super::headers::SESSION_ID;
+use super::messages::ErrorMessage;
+use super::refusal::Refusal;
+use crate::body::BodyError;
+use crate::openapi::{Operation, Parameter, Refused, tags};
+use crate::variant_b::documented as variant_b;
+use crate::variant_b::error::Error;
+
+pub(super) fn messages() -> Operation {
+    let refused = [Refusal::NotBothAccepted, Refusal::ContentType, Refusal::Version, Refusal::Session];
+    common(Operation::new("sendMcpMessage", tags::MCP, "Send a message to the MCP server"))
+        .about(
+            "The tools as an MCP server over streamable HTTP, for the tokens of the API. `Accept` has to name \
+             `application/json` and `text/event-stream`.",
+        )
+        .request_id()
+        .body(("McpMessage", message()))
+        .answers_object("The answer to a request")
+        .answers_text("text/event-stream", "Notifications, and the answer as the last event")
+        .answers_nothing(StatusCode::ACCEPTED, "A notification has been read")
+        .answers::<ErrorMessage>(StatusCode::BAD_REQUEST, "The message cannot be read, or is in no version that is spoken")
+        .answers::<ErrorMessage>(StatusCode::NOT_FOUND, "The method is not known (since 2026-07-28)")
+        .header(StatusCode::OK, &SESSION_ID)
+        .refuses(variant_b::rows(refused.map(Error::Mcp)).chain(bodies()))
+}
+
+pub(super) fn changes() -> Operation {
+    let refused =
+        [Refusal::NoEventsAccepted, Refusal::Version, Refusal::Session, Refusal::NoStream].map(Error::Mcp);
+    let last = json!({ "type": "string", "maxLength": 128, "examples": ["sha256:6f3b"] });
+    common(Operation::new("followMcpChanges", tags::MCP, "Be told when the tools change"))
+        .about("Notifications of the MCP server, in the versions before 2026-07-28.")
+        .parameter(Parameter::header("Last-Event-ID", "The last event that was read.", last))
+        .answers_text("text/event-stream", "A notification for each swap")
+        .refuses(variant_b::rows(refused))
+        .refuses(variant_b::rows([Error::TooManyStreams]))
+        .header(StatusCode::METHOD_NOT_ALLOWED, &ALLOW)
+}
+
+fn common(operation: Operation) -> Operation {
+    let version = json!({ "type": "string", "examples": ["2025-11-25"] });
+    let session =
+        json!({ "type": "string", "minLength": 1, "maxLength": 64, "examples": ["018f4f2e-7d3c-7a5b"] });
+    operation
+        .parameter(Parameter::header(
+            "MCP-Protocol-Version",
+            "The version that the client speaks. Without it, 2025-03-26.",
+            version,
+        ))
+        .parameter(Parameter::header(
+            "Mcp-Session-Id",
+            "As the answer to `initialize` had it. Nothing is kept under it.",
+            session,
+        ))
+}
+
+/// What is refused of a body, whatever is in it.
+fn bodies() -> impl Iterator<Item = Refused> {
+    variant_b::rows([
+        Error::Body(BodyError::TooLarge { limit: 0 }),
+        Error::Body(BodyError::TooSlow { limit: Duration::ZERO }),
+        Error::Body(BodyError::UnknownCoding),
+        Error::Body(BodyError::Undecodable(std::io::ErrorKind::InvalidData.into())),
+    ])
+}
+
+fn message() -> Value {
+    json!({
+        "type": "object", "required": ["jsonrpc", "method"], "description": "A request or a notification.",
+        "properties": {
+            "jsonrpc": { "type": "string", "enum": ["2.0"], "description": "The version of JSON-RPC.", "examples": ["2.0"] },
+            "id": {
+                "type": ["integer", "string"], "description": "The client's name for the request; notifications have none.",
+                "examples": [1],
+            },
+            "method": { "type": "string", "description": "What is to be done.", "examples": ["tools/list"] },
+            "params": { "type": "object", "description": "With what.", "examples": [{}] },
+        },
+    })
+}

@@ -1,0 +1,131 @@
+//! `POST /mcp`: a message of the protocol, and its answer: JSON, or a stream of events when more than the answer is to be
+//! sent.
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderValue, StatusCode};
+use http_body_util::Full;
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ClientRequest};
+use serde::Serialize;
+use serde_json::error::Category;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::headers::{self, SESSION_ID};
+use super::refusal::Refusal;
+use super::state::Shared;
+use crate::answer;
+use crate::body::Payload;
+use crate::mcp::CallId;
+use crate::middleware::request_id::RequestId;
+use crate::variant_b::auth::Caller;
+use crate::variant_b::error::Error;
+
+/// Codes of JSON-RPC for what cannot be read and for what is no message.
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
+
+/// An error of the protocol.
+#[derive(Serialize, ToSchema)]
+#[schema(as = McpError)]
+pub(super) struct ErrorMessage {
+    /// The version of JSON-RPC.
+    #[schema(example = "2.0")]
+    jsonrpc: &'static str,
+    /// That of the message that is answered, if it could be read.
+    #[schema(value_type = Option<String>, example = json!(null))]
+    id: Option<()>,
+    /// What is wrong.
+    error: MessageError,
+}
+
+/// What is wrong with a message.
+#[derive(Serialize, ToSchema)]
+#[schema(as = McpErrorDetail)]
+struct MessageError {
+    /// As JSON-RPC and the protocol have it.
+    #[schema(example = -32700)]
+    code: i32,
+    /// The same for people.
+    #[schema(example = "Parse error")]
+    message: &'static str,
+}
+
+/// A call goes with its request: when the client leaves, the tool is interrupted.
+pub(super) async fn send_message(
+    State(mcp): State<Shared>,
+    caller: Caller,
+    request_id: RequestId,
+    request: Request,
+) -> Result<Response, Error> {
+    let (mut parts, body) = request.into_parts();
+    let session = headers::session(&parts.headers)?.to_owned();
+    let body = Payload::new(&parts.headers, body).read(&mcp.edge.settings).await?;
+    let message = match serde_json::from_slice(&body) {
+        Ok(message) => message,
+        Err(error) => return Ok(unreadable(&error)),
+    };
+    if let Some(request) = cancelled_request(&message) {
+        let user_id = caller.id().to_owned();
+        mcp.under_way.cancel(&CallId { user_id, session: session.clone(), request });
+    }
+    let begins_session = is_initialize(&message);
+    // The body is decoded by now, and nobody further in has to know the token.
+    for header in [CONTENT_ENCODING, CONTENT_LENGTH, AUTHORIZATION] {
+        parts.headers.remove(header);
+    }
+    let server = mcp.server(&caller, &request_id, &session);
+    let request = http::Request::from_parts(parts, Full::new(body));
+    let mut answer = readable(mcp.service(server).handle(request).await.map(Body::new))?;
+    if begins_session && answer.status().is_success() {
+        answer.headers_mut().insert(SESSION_ID, new_session());
+    }
+    Ok(answer)
+}
+
+/// Names nothing but itself, so that it can be given without being kept.
+fn new_session() -> HeaderValue {
+    // Hyphens and hex digits are always fit for a header.
+    HeaderValue::try_from(Uuid::now_v7().to_string()).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// The request that a client wants no longer, if the message says so.
+fn cancelled_request(message: &ClientJsonRpcMessage) -> Option<String> {
+    let ClientJsonRpcMessage::Notification(notification) = message else { return None };
+    let ClientNotification::CancelledNotification(cancelled) = &notification.notification else {
+        return None;
+    };
+    cancelled.params.request_id.as_ref().map(ToString::to_string)
+}
+
+fn is_initialize(message: &ClientJsonRpcMessage) -> bool {
+    let ClientJsonRpcMessage::Request(request) = message else { return false };
+    matches!(request.request, ClientRequest::InitializeRequest(_))
+}
+
+/// The answer to a body that is no message. It is not quoted.
+fn unreadable(error: &serde_json::Error) -> Response {
+    let (code, message) = match error.classify() {
+        Category::Syntax | Category::Eof | Category::Io => (PARSE_ERROR, "Parse error"),
+        Category::Data => (INVALID_REQUEST, "Invalid request"),
+    };
+    let body = ErrorMessage { jsonrpc: "2.0", id: None, error: MessageError { code, message } };
+    answer::json(StatusCode::BAD_REQUEST, &body)
+}
+
+/// The SDK's answer; what it refuses in plain text is said as it is said everywhere here.
+fn readable(answer: Response) -> Result<Response, Error> {
+    let status = answer.status();
+    let is_message = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
+    if status.is_success() || answer.headers().get(CONTENT_TYPE).is_some_and(is_message) {
+        return Ok(answer);
+    }
+    Err(Error::Mcp(match status {
+        StatusCode::NOT_ACCEPTABLE => Refusal::NotBothAccepted,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => Refusal::ContentType,
+        StatusCode::BAD_REQUEST => Refusal::Version,
+        _ => Refusal::Unanswered,
+    }))
+}

@@ -1,0 +1,46 @@
+//! The state of the handlers of `/mcp`.
+
+use std::sync::Arc;
+
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+
+use crate::events::HEARTBEAT;
+use crate::mcp::{CallsUnderWay, McpServer};
+use crate::middleware::request_id::RequestId;
+use crate::variant_b::auth::Caller;
+use crate::variant_b::state as variant_b;
+
+/// Shared by all of them.
+pub(super) type Shared = Arc<Mcp>;
+
+/// What they have.
+pub(super) struct Mcp {
+    pub(super) edge: variant_b::Shared,
+    pub(super) under_way: CallsUnderWay,
+}
+
+impl Mcp {
+    /// The server of one request.
+    pub(super) fn server(&self, caller: &Caller, request_id: &RequestId, session: &str) -> McpServer {
+        let calls = self.edge.variant.tool_calls.clone();
+        McpServer::new(calls, caller.principal(), &request_id.to_string()).over_http(
+            self.under_way.clone(),
+            session,
+            self.edge.streams.clone(),
+        )
+    }
+
+    /// The SDK's side of one request. It keeps nothing for the next one.
+    pub(super) fn service(&self, server: McpServer) -> StreamableHttpService<McpServer, NeverSessionManager> {
+        let config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_sse_keep_alive(Some(HEARTBEAT))
+            .with_max_request_body_bytes(self.edge.settings.max_body_bytes)
+            // Both are checked for every route (`middleware/refusals.rs`).
+            .disable_allowed_hosts()
+            .disable_allowed_origins();
+        StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config)
+    }
+}

@@ -1,0 +1,294 @@
+//! `/mcp`: the tools for clients that speak the Model Context Protocol. What its official clients make of it is an acceptance
+//! test; here are the protocol's rules about HTTP, each with who breaks it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agent_core::direct_calls::DirectCalls;
+use agent_core::ports::{ToolFault, ToolSet, Toolbox};
+use agent_core::testing::EchoTools;
+use agent_core::words::Principal;
+use axum::body::Body;
+use futures::StreamExt as _;
+use http::{Request, StatusCode};
+use http_edge::{Hosts, Origins};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use tower::ServiceExt as _;
+
+use crate::harness::{Answer, Answers, Fakes, Service, b, bearer, request, token, with_token};
+
+const BOTH: &str = "application/json, text/event-stream";
+
+/// Tools that a test swaps.
+#[derive(Clone)]
+struct Swapped(Arc<Mutex<EchoTools>>);
+
+impl Toolbox for Swapped {
+    fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
+        self.0.lock().unwrap().current_for(caller)
+    }
+
+    fn everything(&self) -> Arc<dyn ToolSet> {
+        self.0.lock().unwrap().everything()
+    }
+
+    fn faults(&self) -> Vec<ToolFault> {
+        vec![]
+    }
+}
+
+fn serving(tools: EchoTools) -> (Fakes, Swapped) {
+    let tools = Swapped(Arc::new(Mutex::new(tools)));
+    let calls = DirectCalls::new(Arc::new(tools.clone()), Duration::from_secs(30));
+    (Fakes::configured(Answers, |edge| b(edge).tool_calls = calls), tools)
+}
+
+fn message(body: &Value) -> Request<Body> {
+    let mut request = request("POST", "/mcp", body.to_string());
+    for (name, value) in [("accept", BOTH), ("content-type", "application/json")] {
+        request.headers_mut().insert(name, value.parse().unwrap());
+    }
+    request
+}
+
+fn with(mut request: Request<Body>, header: &'static str, value: &str) -> Request<Body> {
+    request.headers_mut().insert(header, value.parse().unwrap());
+    request
+}
+
+fn asked(id: u64, method: &str, params: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+fn call(id: u64, name: &str) -> Value {
+    asked(id, "tools/call", &json!({ "name": name, "arguments": { "a": 1 } }))
+}
+
+fn initialize(version: &str) -> Value {
+    let client = json!({ "name": "test", "version": "0" });
+    asked(1, "initialize", &json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": client }))
+}
+
+/// As a request of 2026-07-28 has it: each stands for itself.
+fn of_its_own(mut body: Value) -> Request<Body> {
+    body["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "0" },
+    });
+    let method = body["method"].as_str().unwrap().to_owned();
+    let request = with(message(&body), "mcp-protocol-version", "2026-07-28");
+    let request = with(request, "mcp-method", &method);
+    match body["params"]["name"].as_str() {
+        Some(name) => with(request, "mcp-name", name),
+        None => request,
+    }
+}
+
+async fn send(fakes: &Fakes, request: Request<Body>) -> Answer {
+    fakes.service.send(bearer("u1", request)).await
+}
+
+#[tokio::test]
+async fn each_version_is_agreed_on_or_the_newest_that_has_a_handshake() {
+    let (fakes, _) = serving(EchoTools::new(&[]));
+    for (asked, agreed) in [
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("2024-11-05", "2025-11-25"),
+        ("2026-07-28", "2025-11-25"),
+        ("tomorrow", "2025-11-25"),
+    ] {
+        let answer = send(&fakes, message(&initialize(asked))).await;
+        let result = &answer.json()["result"];
+        assert_eq!((answer.status, &result["protocolVersion"]), (StatusCode::OK, &json!(agreed)), "{asked}");
+        assert_eq!(result["capabilities"], json!({ "tools": { "listChanged": true } }), "{asked}");
+        assert_eq!(result["serverInfo"]["name"], "agent-host");
+        let session = answer.header("mcp-session-id").unwrap_or_default();
+        assert_eq!(session.len(), 36, "{asked}: {session}");
+    }
+    let found = send(&fakes, of_its_own(asked(1, "server/discover", &json!({})))).await;
+    let versions = &found.json()["result"]["supportedVersions"];
+    assert_eq!(versions, &json!(["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]), "{found}");
+    assert_eq!(found.header("mcp-session-id"), None);
+}
+
+#[tokio::test]
+async fn a_caller_lists_and_calls_their_own_tools_in_every_version() {
+    let (fakes, _) = serving(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium"));
+    let premium = token("u2", Some("premium"), None);
+    for version in ["", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
+        let request = |body: Value| match version {
+            "" => message(&body),
+            "2026-07-28" => of_its_own(body),
+            version => with(message(&body), "mcp-protocol-version", version),
+        };
+        let names = |listed: &Answer| -> Vec<String> {
+            let tools = listed.json()["result"]["tools"].as_array().cloned().unwrap_or_default();
+            tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        };
+        let list = || request(asked(7, "tools/list", &json!({})));
+        let own = send(&fakes, list()).await;
+        assert_eq!((own.header("content-type"), names(&own)), (Some("application/json"), vec!["add".into()]));
+        assert_eq!(own.json()["id"], 7);
+        let more = fakes.service.send(with_token(&premium, list())).await;
+        assert_eq!(names(&more), ["add", "search"], "{version}");
+
+        let answered = send(&fakes, request(call(8, "add"))).await.json();
+        assert_eq!(answered["result"]["content"], json!([{ "type": "text", "text": r#"{"a":1}"# }]));
+        assert_eq!(answered["result"]["isError"], false, "{version}");
+        for unknown in ["search", "nope"] {
+            let answered = send(&fakes, request(call(9, unknown))).await.json();
+            assert_eq!(answered["error"]["code"], -32602, "{version} {unknown}: {answered}");
+            assert!(!answered.to_string().contains("search"), "nobody learns of others' tools: {answered}");
+        }
+        // The windows are those of the API: each user has ten requests a minute.
+        fakes.windows.fill("user:u1", 0);
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_message_in_a_version_that_is_spoken_is_refused() {
+    let (fakes, _) = serving(EchoTools::new(&["add"]));
+    let list = || message(&asked(1, "tools/list", &json!({})));
+    let post = |body: &str| {
+        let request = with(request("POST", "/mcp", body.to_owned()), "accept", BOTH);
+        with(request, "content-type", "application/json")
+    };
+    let get = || with(request("GET", "/mcp", Body::empty()), "accept", "text/event-stream");
+    let mut said = String::new();
+    for (what, request) in [
+        ("json alone", with(list(), "accept", "application/json")),
+        ("another type", with(list(), "content-type", "text/plain")),
+        ("a version of tomorrow", with(list(), "mcp-protocol-version", "2031-01-01")),
+        ("an odd session", with(list(), "mcp-session-id", &"x".repeat(65))),
+        ("no json", post("{")),
+        ("no message", post(r#"{"hello": 1}"#)),
+        ("a batch", post("[]")),
+        ("a stream of nothing", with(get(), "accept", "application/json")),
+        ("a stream of tomorrow", with(get(), "mcp-protocol-version", "2031-01-01")),
+        ("a stream of today", with(get(), "mcp-protocol-version", "2026-07-28")),
+        ("the end of a session", request("DELETE", "/mcp", Body::empty())),
+        ("a cursor", message(&asked(1, "tools/list", &json!({ "cursor": "2" })))),
+        ("a method that is none", message(&asked(1, "tools/burn", &json!({})))),
+        ("a notification", message(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))),
+    ] {
+        let answer = send(&fakes, request).await;
+        said.push_str(&format!("{what}: {} {}\n", answer.status.as_u16(), answer.body));
+        fakes.windows.fill("user:u1", 0);
+    }
+    assert_snapshot!(said);
+}
+
+#[tokio::test]
+async fn a_token_is_needed_and_one_that_is_none_is_401() {
+    let (fakes, _) = serving(EchoTools::new(&["add"]));
+    let list = || message(&asked(1, "tools/list", &json!({})));
+    let get = || with(request("GET", "/mcp", Body::empty()), "accept", "text/event-stream");
+    for (request, challenge) in [
+        (list(), r#"Bearer realm="agent-host""#),
+        (get(), r#"Bearer realm="agent-host""#),
+        (with_token("x.y.z", list()), r#"Bearer realm="agent-host", error="invalid_token""#),
+        (with_token("x.y.z", get()), r#"Bearer realm="agent-host", error="invalid_token""#),
+    ] {
+        let answer = fakes.service.send(request).await;
+        assert_eq!((answer.status, answer.body.as_str()), (StatusCode::UNAUTHORIZED, ""));
+        assert_eq!(answer.header("www-authenticate"), Some(challenge));
+        assert!(answer.header("ratelimit-remaining").is_some(), "the address is counted");
+    }
+    let limits: Vec<_> = [send(&fakes, list()).await, fakes.post("/api/agent/async", "").await]
+        .iter()
+        .map(|answer| answer.header("x-ratelimit-remaining").map(str::to_owned))
+        .collect();
+    assert_eq!(limits, [Some("9".to_owned()), Some("8".to_owned())], "one window for both");
+    let large = "x".repeat(110_000);
+    let large = message(&asked(1, "tools/call", &json!({ "name": "add", "arguments": { "a": large } })));
+    assert_eq!(send(&fakes, large).await.status, StatusCode::PAYLOAD_TOO_LARGE);
+    let service = Service::with_invoke(Answers);
+    assert_eq!(service.send(bearer("u1", list())).await.status, StatusCode::NOT_FOUND, "variant A has none");
+}
+
+#[tokio::test]
+async fn pages_of_others_neither_send_nor_read() {
+    let fakes = Fakes::configured(Answers, |edge| {
+        edge.origins = Origins::parse("https://ours.example").unwrap();
+        edge.hosts = Hosts::Named;
+    });
+    let list = || message(&asked(1, "tools/list", &json!({})));
+    let get = || with(request("GET", "/mcp", Body::empty()), "accept", "text/event-stream");
+    for (origin, status) in
+        [("https://evil.example", StatusCode::FORBIDDEN), ("https://ours.example", StatusCode::OK)]
+    {
+        for request in [list(), get()] {
+            let request = with(with(request, "host", "agent.example"), "origin", origin);
+            let response = fakes.service.router().oneshot(bearer("u1", request)).await.unwrap();
+            assert_eq!(response.status(), status, "{origin}");
+        }
+    }
+}
+
+/// A call that never ends, as a task.
+fn hanging(fakes: &Fakes, user: &'static str, session: &str) -> tokio::task::JoinHandle<Answer> {
+    let router = fakes.service.router();
+    let request = bearer(user, with(message(&call(5, "add")), "mcp-session-id", session));
+    tokio::spawn(async move {
+        let response = router.oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        Answer { status: parts.status, headers: parts.headers, body: String::from_utf8_lossy(&body).into() }
+    })
+}
+
+#[tokio::test]
+async fn a_call_is_cancelled_by_its_own_client_only() {
+    let (fakes, _) = serving(EchoTools::new(&["add"]).hanging());
+    let mut call = hanging(&fakes, "u1", "s1");
+    // Until it is under way; whether it is cannot be seen from outside.
+    let cancel = |user: &str, session: &str, id: u64| {
+        let body =
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
+        bearer(user, with(message(&body), "mcp-session-id", session))
+    };
+    for (user, session, id) in [("u2", "s1", 5), ("u1", "s2", 5), ("u1", "s1", 6)] {
+        let answer = fakes.service.send(cancel(user, session, id)).await;
+        assert_eq!((answer.status, answer.body.as_str()), (StatusCode::ACCEPTED, ""));
+    }
+    assert!(timeout(Duration::from_millis(200), &mut call).await.is_err(), "nobody else ends it");
+    fakes.service.send(cancel("u1", "s1", 5)).await;
+    let answer = timeout(Duration::from_secs(5), call).await.unwrap().unwrap();
+    assert_eq!(answer.json()["error"]["code"], -32800, "{answer}");
+}
+
+#[tokio::test]
+async fn a_stream_tells_of_swaps_and_of_those_that_were_missed() {
+    let (fakes, tools) = serving(EchoTools::of_digest("sha256:one"));
+    let open = async |version: &str, last: Option<&str>| {
+        let request = with(request("GET", "/mcp", Body::empty()), "accept", "text/event-stream");
+        let request = with(request, "mcp-protocol-version", version);
+        let request = if let Some(last) = last { with(request, "last-event-id", last) } else { request };
+        let response = fakes.service.router().oneshot(bearer("u1", request)).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        response
+            .into_body()
+            .into_data_stream()
+            .map(|chunk| String::from_utf8(chunk.unwrap().to_vec()).unwrap())
+    };
+    let changed =
+        "id: sha256:two\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n";
+    let mut current = open("2025-11-25", None).await;
+    let mut older = open("2025-06-18", None).await;
+    assert_eq!(current.next().await.unwrap(), "retry: 1000\n\nid: sha256:one\ndata:\n\n");
+    assert_eq!(older.next().await.unwrap(), "retry: 1000\n\n");
+    *tools.0.lock().unwrap() = EchoTools::of_digest("sha256:two");
+    for stream in [&mut current, &mut older] {
+        let next = timeout(Duration::from_secs(5), stream.next()).await.unwrap().unwrap();
+        assert_eq!(next, changed);
+    }
+    let mut returned = open("2025-06-18", Some("sha256:one")).await;
+    assert_eq!(returned.next().await.unwrap(), "retry: 1000\n\n");
+    assert_eq!(timeout(Duration::from_millis(100), returned.next()).await.unwrap().unwrap(), changed);
+}
