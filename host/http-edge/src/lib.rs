@@ -10,6 +10,7 @@
 //! - `openapi/`: the document of what is served, made from the same table as the routes, and the page that shows it.
 //! - [`Tokens`]: who is who.
 //! - [`Origins`], [`Hosts`]: which pages may call, and under which names the service answers.
+//! - `history`: what was said before a request.
 //! - `result_json`: the agent's result as clients read it.
 //! - `events/`: runs as server-sent events.
 //! - `body`, `json`, `visible_json`, `answer`, `fallback`, `index`, `metrics`, `path_id`: what the variants share.
@@ -23,6 +24,7 @@ mod dependencies;
 mod events;
 mod fallback;
 mod health_log;
+mod history;
 mod index;
 mod json;
 mod metrics;

@@ -23,7 +23,7 @@ use uuid::Uuid;
 pub use admission::{Admission, Admitted, DEFAULT_PLACES, DEFAULT_WAIT, Permit};
 pub use agent::Agent;
 pub use breaker::Breaker;
-pub use cached::{Cached, TIME_TO_LIVE, Unshared, WriteBehindCache};
+pub use cached::{Answerer, Cached, TIME_TO_LIVE, Unshared, WriteBehindCache};
 pub use chosen_tools::restricted;
 pub use deadline::Deadline;
 pub use heartbeat::{HEARTBEAT, Heartbeat, record_end};

@@ -13,6 +13,7 @@
 //! journal folds to the same history with whatever tools are loaded when it is read.
 
 mod budget;
+mod conversation;
 mod progress;
 mod recorded_end;
 pub(crate) mod refusal;
@@ -25,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use budget::most_catalog_tokens;
+pub use conversation::kept_history;
 pub use progress::{attempts_without_progress, hand_backs_without_progress};
 pub use recorded_end::recorded_end;
 
@@ -102,6 +104,8 @@ pub struct Run {
     task: Task,
     catalog: Arc<Catalog>,
     messages: Vec<Message>,
+    /// How many of them stood there before the run: instructions and history.
+    before: usize,
     usage: Usage,
     /// Usage of the last reply and how many messages there were with it: what the next call will read.
     last: Option<(Usage, usize)>,
@@ -217,8 +221,10 @@ impl Run {
     }
 
     fn begin(task: Task, catalog: Arc<Catalog>) -> Self {
+        let (messages, before) = conversation::begin(&task);
         Self {
-            messages: vec![Message::User { content: task.input.clone() }],
+            messages,
+            before,
             model: task.model.clone(),
             task,
             catalog,
@@ -439,15 +445,17 @@ impl Run {
 
     fn finish(&mut self, stop_reason: StopReason) -> Step {
         self.waiting = Waiting::Over;
-        let output = self.messages.iter().rev().find_map(|message| match message {
+        // The caller has the history, and the instructions are not the caller's to read.
+        let messages = self.messages.split_off(self.before);
+        let output = messages.iter().rev().find_map(|message| match message {
             Message::Assistant { content, .. } => Some(content.clone()),
-            Message::User { .. } | Message::Tool { .. } => None,
+            Message::System { .. } | Message::User { .. } | Message::Tool { .. } => None,
         });
         Step::Done(Box::new(AgentResult {
             id: self.task.id.clone(),
             output: output.unwrap_or_default(),
             stop_reason,
-            messages: std::mem::take(&mut self.messages),
+            messages,
             usage: self.usage,
             iterations: self.iterations,
             model: self.model.clone(),

@@ -77,6 +77,7 @@ pub(crate) fn build(
         llm: parts.llm.clone(),
         toolbox: parts.toolbox.clone(),
         tool_admin: stores.tool_admin,
+        openai: needs.openai,
         prepared: stores.prepared,
         production: config.service.environment == Environment::Production,
     };
