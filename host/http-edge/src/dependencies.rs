@@ -89,6 +89,8 @@ pub struct VariantB {
     pub toolbox: Arc<dyn Toolbox>,
     /// Shows and changes which tools serve, for administrators; without it nothing under `/admin/` is served.
     pub tool_admin: Option<Arc<dyn ToolAdmin>>,
+    /// Whether clients of OpenAI are answered, under `/v1/` (`OPENAI_API`).
+    pub openai: bool,
     /// Whether the stores have the tables that are needed: a database that was down when the service started gets
     /// them as soon as it is there.
     pub prepared: Arc<AtomicBool>,
@@ -124,7 +126,7 @@ pub struct RateLimit {
     pub period: Duration,
 }
 
-/// How often one may call what is under `/api/` and `/admin/`. The defaults are the interface's (Limits).
+/// How often one may call what is under `/api/`, `/admin/` and `/v1/`. The defaults are the interface's (Limits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimits {
     /// Of one address: everything under the two counts, reading jobs included.
@@ -220,6 +222,7 @@ impl fmt::Debug for VariantB {
             .field("cache", &self.cache.is_some())
             .field("cluster", &self.cluster.is_some())
             .field("tool_admin", &self.tool_admin.is_some())
+            .field("openai", &self.openai)
             .field("production", &self.production)
             .finish_non_exhaustive()
     }

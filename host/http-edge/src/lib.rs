@@ -5,7 +5,8 @@
 //! - [`Edge`]: everything a handler may use. [`Latch`] and [`Readiness`]: how it learns of the shutdown.
 //! - `variant_a/`, `variant_b/`: one file per route, and the variant's error table. Variant B has rate limit and
 //!   authentication as well, in `variant_b/api_stack.rs`.
-//!   `variant_b/admin/`: the admin API, by which operators look after the tools.
+//!   `variant_b/admin/`: the admin API, by which operators look after the tools. `variant_b/openai/`: the agent for clients
+//!   of OpenAI.
 //! - [`Idempotency`]: where the answers to requests with an idempotency key are kept.
 //! - `openapi/`: the document of what is served, made from the same table as the routes, and the page that shows it.
 //! - [`Tokens`]: who is who.

@@ -62,6 +62,7 @@ impl Fakes {
                 llm: FixedProbe::passes("llm"),
                 toolbox: Arc::new(agent_core::testing::EchoTools::new(&[])),
                 tool_admin: Some(Arc::clone(&tools) as Arc<dyn ToolAdmin>),
+                openai: true,
                 prepared: Arc::new(AtomicBool::new(true)),
                 production: true,
             });
