@@ -28,6 +28,7 @@ mod log_reader;
 mod metrics;
 mod misbehaving;
 mod node_peer;
+mod openai_clients;
 mod provider;
 mod replay;
 mod result;

@@ -5,6 +5,7 @@ mod authors;
 mod debian;
 mod deployment;
 mod mongo;
+mod openai;
 mod peers;
 mod pgbouncer;
 mod postgres;
@@ -33,6 +34,7 @@ pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
     registry::find_or_install()?;
     mongo::find_or_install(repository)?;
     peers::find_or_install(repository)?;
+    openai::find_or_install(repository)?;
     authors::find_or_install(repository)?;
     deployment::find_or_install(repository)
 }

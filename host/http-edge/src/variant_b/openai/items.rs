@@ -96,9 +96,13 @@ impl Items {
     pub(super) fn returned(&mut self, index: usize, content: &str, succeeded: bool) {
         let Some(place) = self.open.get_mut(index).and_then(Option::take) else { return };
         let Some(item) = self.items.get_mut(place) else { return };
-        let (field, status) = if succeeded { ("output", "completed") } else { ("error", "failed") };
-        set(item, field, content.into());
-        set(item, "status", status.into());
+        if succeeded {
+            set(item, "output", content.into());
+        } else {
+            let content = json!([{ "type": "text", "text": content }]);
+            set(item, "error", json!({ "type": "mcp_tool_execution_error", "content": content }));
+        }
+        set(item, "status", if succeeded { "completed" } else { "failed" }.into());
         let ended = if succeeded { "response.mcp_call.completed" } else { "response.mcp_call.failed" };
         let place_of = json!({ "item_id": item.get("id"), "output_index": place });
         let done = json!({ "output_index": place, "item": item });
@@ -266,7 +270,7 @@ mod tests {
                 "{} {} {}",
                 text(item.get("type")),
                 text(item.get("status")),
-                text(words.or(item.get("error")))
+                text(words.or(item.pointer("/error/content/0/text")))
             )
         };
         items.iter().map(brief).collect()

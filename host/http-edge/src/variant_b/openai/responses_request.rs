@@ -80,7 +80,9 @@ fn read_item(item: &Value, param: &str, conversation: &mut Conversation) -> Resu
             // Every one of these items has its own answer, so each is a message of its own.
             conversation.assistant(String::new(), vec![call]);
             let text = |name| fields.get(name).and_then(Value::as_str);
-            conversation.answer(id, text("output").or(text("error")).unwrap_or_default().to_owned());
+            let error = item.pointer("/error/content/0/text").and_then(Value::as_str);
+            let answer = text("output").or(error).or(text("error"));
+            conversation.answer(id, answer.unwrap_or_default().to_owned());
         }
         // What another model thought says nothing to this one.
         "reasoning" => {}
@@ -150,7 +152,7 @@ mod tests {
             {"type": "reasoning", "id": "rs_1", "summary": []},
             {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": output("Well")},
             {"type": "mcp_call", "id": "mcp_1", "name": "add", "arguments": "{}", "server_label": "agent", "output": "3"},
-            {"type": "mcp_call", "id": "mcp_2", "name": "add", "arguments": "{}", "server_label": "agent", "output": null, "error": "no"},
+            {"type": "mcp_call", "id": "mcp_2", "name": "add", "arguments": "{}", "server_label": "agent", "output": null, "error": {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": "no"}]}},
             {"type": "message", "role": "assistant", "content": output("3")},
             {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "look", "arguments": "{}"},
             {"type": "function_call", "id": "fc_2", "call_id": "b", "name": "look", "arguments": "{}"},

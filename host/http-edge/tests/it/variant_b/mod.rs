@@ -13,6 +13,7 @@ mod idempotency;
 mod jobs;
 mod limits;
 mod log;
+mod openai;
 mod order;
 mod serverless;
 mod streams;
