@@ -1,4 +1,4 @@
-//! Clients of OpenAI find the agent under `/v1/` (README, "Clients of OpenAI"): the official SDKs, as users have them.
+//! Clients of OpenAI find the agent under `/v1/` (README, "Clients of OpenAI"): the official SDKs, and frameworks on them.
 //!
 //! What every route answers is tested beside the code; here are the SDKs' own readers, which refuse what is not as they expect,
 //! and what a client sees of the whole service.
@@ -91,6 +91,26 @@ async fn the_official_sdks_read_what_they_are_answered() {
         // What the tool returned in the response before is part of the conversation.
         let said = |request: &Request| request.body["messages"].as_array().unwrap().len();
         assert_eq!((said(last), last.tool_results().len()), (6, 1), "{program}");
+    }
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn the_frameworks_read_what_they_are_answered() {
+    let model = Model::openai().await;
+    let service =
+        Service::variant_b().model(&model).tools(["calculator"]).env("RESULT_CACHE", "off").start().await;
+    for (program, response, events) in [
+        // A tool that the server called is shown, and nobody is asked to call it.
+        ("ai_sdk.mjs", json!(["42", "stop", [true]]), json!(["bye", "stop"])),
+        ("langchain_client.py", json!(["42", "completed", 0]), json!(["bye"])),
+    ] {
+        plays(&model);
+        let user = service.user(Token::of(program).premium());
+        let expected = json!({
+            "chat": ["hello", "stop", 110], "stream": ["42", "stop", 220], "response": response, "events": events,
+        });
+        assert_eq!(report(program, &service, &user).await, expected, "{program}");
     }
     service.stop().await;
 }

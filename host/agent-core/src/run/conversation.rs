@@ -13,9 +13,11 @@ pub(super) fn begin(task: &Task) -> (Vec<Message>, usize) {
     let own = task.instructions.iter().map(|content| Message::System { content: content.clone() });
     let history = &task.options.history;
     let (instructions, said): (Vec<_>, Vec<_>) = history.iter().cloned().partition(is_instruction);
+    // Providers want something to be answered.
+    let is_silent = said.is_empty();
     let mut messages: Vec<_> = own.chain(instructions).chain(said).collect();
     let before = messages.len();
-    if !task.input.is_empty() || before == 0 {
+    if !task.input.is_empty() || is_silent {
         messages.push(Message::User { content: task.input.clone() });
     }
     (messages, before)
@@ -163,6 +165,7 @@ mod tests {
         for (own, before, input, messages, stood) in [
             (None, "", "q", "u", 0),
             (None, "", "", "u", 0),
+            (None, "s", "", "su", 1),
             (Some("be kind"), "", "q", "su", 1),
             (Some("be kind"), "uasua", "q", "ssuauau", 6),
             (None, "uct", "", "uct", 3),

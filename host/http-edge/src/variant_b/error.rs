@@ -231,7 +231,8 @@ impl Error {
                 (StatusCode::UNAUTHORIZED, "The token that was sent as API key is not valid".into())
             }
             (_, Body::Page(text)) => (status, text.into()),
-            (_, Body::Text(text) | Body::Quoting(text)) => (status, text),
+            (_, Body::Text(text)) => (status, text),
+            (_, Body::Quoting(text)) => (status, text),
             // What OpenAI's clients send is not checked against a schema of ours.
             (_, Body::Issues(_)) => (status, "Invalid input".into()),
             (_, Body::Empty) => (status, status.canonical_reason().unwrap_or_default().into()),

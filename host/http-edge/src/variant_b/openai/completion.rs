@@ -24,7 +24,7 @@ pub(super) struct ChatCompletion<'a> {
     #[schema(example = "agent")]
     model: &'static str,
     /// One choice.
-    choices: [Choice<'a>; 1],
+    choices: Vec<Choice<'a>>,
     /// What the run cost.
     usage: ChatUsage,
 }
@@ -109,7 +109,7 @@ impl<'a> ChatCompletion<'a> {
             object: "chat.completion",
             created: head.created,
             model: models::AGENT,
-            choices: [Choice { index: 0, message, logprobs: (), finish_reason }],
+            choices: vec![Choice { index: 0, message, logprobs: (), finish_reason }],
             usage: result.usage.into(),
         }
     }

@@ -41,7 +41,7 @@ struct Models {
     #[schema(example = "list")]
     object: &'static str,
     /// The agent.
-    data: [Model; 1],
+    data: Vec<Model>,
 }
 
 const MODEL: Model = Model { id: AGENT, object: "model", created: 0, owned_by: "agent-host" };
@@ -59,7 +59,7 @@ pub(super) fn describe_one() -> Operation {
 }
 
 pub(super) async fn list() -> Response {
-    answer::json(StatusCode::OK, &Models { object: "list", data: [MODEL] })
+    answer::json(StatusCode::OK, &Models { object: "list", data: vec![MODEL] })
 }
 
 pub(super) async fn read(model: PathId) -> Result<Response, Error> {

@@ -92,19 +92,33 @@ impl Frame {
 
     fn object(&self, output: &[Value], end: &End) -> Value {
         let incomplete = end.incomplete.map(|reason| json!({ "reason": reason }));
-        json!({
+        let mut object = json!({
             "id": format!("resp_{}", self.id), "object": "response", "created_at": self.created,
             "completed_at": end.completed_at, "status": end.status, "error": end.error,
             "incomplete_details": incomplete, "model": models::AGENT, "output": output, "usage": end.usage,
+        });
+        let echoed = json!({
             "instructions": self.echo.instructions, "metadata": self.echo.metadata,
             "max_output_tokens": self.max_output_tokens, "temperature": self.temperature,
-            "background": false, "store": false, "truncation": "auto", "previous_response_id": null,
-            "tools": [], "tool_choice": "auto", "parallel_tool_calls": true, "max_tool_calls": null,
-            "text": { "format": { "type": "text" } }, "reasoning": { "effort": null, "summary": null },
-            "top_p": 1.0, "top_logprobs": 0, "presence_penalty": 0.0, "frequency_penalty": 0.0,
-            "service_tier": "default", "safety_identifier": null, "prompt_cache_key": null, "user": null,
-        })
+        });
+        for part in [echoed, same_for_all()] {
+            if let (Value::Object(object), Value::Object(part)) = (&mut object, part) {
+                object.extend(part);
+            }
+        }
+        object
     }
+}
+
+/// What every response says.
+fn same_for_all() -> Value {
+    json!({
+        "background": false, "store": false, "truncation": "auto", "previous_response_id": null,
+        "tools": [], "tool_choice": "auto", "parallel_tool_calls": true, "max_tool_calls": null,
+        "text": { "format": { "type": "text" } }, "reasoning": { "effort": null, "summary": null },
+        "top_p": 1.0, "top_logprobs": 0, "presence_penalty": 0.0, "frequency_penalty": 0.0,
+        "service_tier": "default", "safety_identifier": null, "prompt_cache_key": null, "user": null,
+    })
 }
 
 /// Writes a run as the events of one response: each with its number, from 0 on without a gap.
