@@ -85,7 +85,7 @@ pub struct VariantB {
     pub key_value: Arc<dyn Probe>,
     /// Sends a short message to the model.
     pub llm: Arc<dyn Probe>,
-    /// Asked only whether the tools are prepared.
+    /// Asked whether the tools are prepared, and how those of a caller are called.
     pub toolbox: Arc<dyn Toolbox>,
     /// Shows and changes which tools serve, for administrators; without it nothing under `/admin/` is served.
     pub tool_admin: Option<Arc<dyn ToolAdmin>>,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::words::{Event, Message, ReceiptDetail, ToolCall, ToolReceipt};
+use crate::words::{ClientFunction, Event, Message, ReceiptDetail, ToolCall, ToolReceipt};
 
 /// What an event weighs besides its texts.
 const BASE: usize = 200;
@@ -12,7 +12,9 @@ pub(super) fn of(event: &Event) -> usize {
     let texts = match event {
         Event::Started { task, tools } => {
             let history: usize = task.options.history.iter().map(of_message).sum();
-            task.input.len() + of_text(task.instructions.as_ref()) + history + tools.len()
+            let functions: usize = task.options.functions.iter().map(of_function).sum();
+            let texts = task.input.len() + of_text(task.instructions.as_ref()) + tools.len();
+            texts + history + functions
         }
         Event::ModelReplied { reply, .. } => {
             reply.content.len() + reply.tool_calls.iter().map(of_call).sum::<usize>()
@@ -25,6 +27,11 @@ pub(super) fn of(event: &Event) -> usize {
         Event::Cancelled | Event::HandedBack => 0,
     };
     BASE + texts
+}
+
+fn of_function(function: &ClientFunction) -> usize {
+    let ClientFunction { name, description, parameters } = function;
+    name.len() + description.len() + of_value(parameters)
 }
 
 fn of_message(message: &Message) -> usize {

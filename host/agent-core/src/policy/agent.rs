@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tracing::{Instrument as _, info};
 
 use super::chosen_tools::{self, restricted};
-use super::{Answer, Ask, Invoke, InvokeError};
+use super::{Answer, Ask, Invoke, InvokeError, client_functions};
 use crate::driver::{Driver, RunError, gen_ai};
 use crate::ports::{Journal, Model, ToolSet, Toolbox};
 use crate::run::kept_history;
@@ -101,10 +101,11 @@ impl Agent {
 }
 
 fn choose(tools: Arc<dyn ToolSet>, options: &Options) -> Arc<dyn ToolSet> {
-    match &options.tools {
+    let tools = match &options.tools {
         Some(chosen) => restricted(tools, chosen),
         None => tools,
-    }
+    };
+    client_functions::offered(tools, &options.functions)
 }
 
 impl std::fmt::Debug for Agent {

@@ -7,6 +7,7 @@ mod agent;
 mod breaker;
 mod cached;
 mod chosen_tools;
+mod client_functions;
 mod deadline;
 mod heartbeat;
 mod rate_check;

@@ -351,6 +351,9 @@ impl Run {
                 ("this was the last reply that the run could have", limit.stop_reason())
             }
             (Finish::Done, None) if calls.is_empty() => ("", StopReason::Completed),
+            (Finish::Done, None) if calls.iter().any(|(call, _)| self.is_callers(call)) => {
+                ("the reply also called functions of the caller, which come first", StopReason::ToolCalls)
+            }
             // No model call is left that could read what the tools say. Calls have been made without saying that they
             // are the last by older versions, and are where there are no tools.
             (Finish::Done, None) if self.iterations >= self.task.limits.iterations => {
@@ -358,8 +361,16 @@ impl Run {
             }
             (Finish::Done, None) => return Waiting::Tools(calls),
         };
-        self.leave_unanswered(calls, why);
+        let own =
+            calls.into_iter().filter(|(call, _)| reason != StopReason::ToolCalls || !self.is_callers(call));
+        let own = own.collect();
+        self.leave_unanswered(own, why);
         Waiting::Nothing(reason)
+    }
+
+    /// Whether a call is for the caller to carry out.
+    fn is_callers(&self, call: &ToolCall) -> bool {
+        self.task.options.functions.iter().any(|function| function.name == call.name)
     }
 
     fn on_start(&mut self, indexes: Vec<usize>) -> Result<(), UnexpectedEvent> {

@@ -33,8 +33,8 @@ pub use record::{FailureKind, RunOutcome, RunQuery, RunRecord};
 pub use reply::{Finish, ModelReply};
 pub use result::{AgentResult, StopReason};
 pub use task::{
-    DEFAULT_TOKEN_BUDGET, LONGEST_HISTORY_MESSAGE, Limit, Limits, MAX_ITERATIONS, MOST_CHOSEN_TOOLS,
-    MOST_HISTORY_MESSAGES, Options, Task,
+    ClientFunction, DEFAULT_TOKEN_BUDGET, LONGEST_HISTORY_MESSAGE, Limit, Limits, MAX_ITERATIONS,
+    MOST_CHOSEN_TOOLS, MOST_CLIENT_FUNCTIONS, MOST_HISTORY_MESSAGES, Options, Task,
 };
 pub use tool::ToolOutcome;
 pub use tool_version::{

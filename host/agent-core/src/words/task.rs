@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Grants, Message, Principal, StopReason};
 
@@ -102,4 +103,21 @@ pub struct Options {
     /// ([`crate::run::kept_history`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
+    /// Functions that the caller carries out, offered to the model beside the tools. The run ends when it calls one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<ClientFunction>,
+}
+
+/// Most functions of one caller. The edge refuses more.
+pub const MOST_CLIENT_FUNCTIONS: usize = 64;
+
+/// A function that a caller carries out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientFunction {
+    /// By which the model calls it.
+    pub name: String,
+    /// What the model is told of it.
+    pub description: String,
+    /// The JSON schema of its arguments: an object.
+    pub parameters: Value,
 }

@@ -135,6 +135,7 @@ fn read_options(options: Option<Value>, issues: &mut Issues) -> Options {
         temperature: issues.check(temperature).flatten(),
         tools: fields.get("tools").and_then(|tools| read_tools(tools, issues)),
         history: fields.get("history").and_then(|history| read_history(history, issues)).unwrap_or_default(),
+        functions: vec![],
     }
 }
 

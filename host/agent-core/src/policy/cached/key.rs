@@ -53,6 +53,10 @@ pub(super) fn of(query: &str, options: &Options, by: &Answerer, tools: &str, gra
         // Messages can always be written.
         part(&serde_json::to_vec(&options.history).unwrap_or_default());
     }
+    if !options.functions.is_empty() {
+        part(b"functions");
+        part(&serde_json::to_vec(&options.functions).unwrap_or_default());
+    }
     let digest = hash.finalize();
     let mut key = String::with_capacity(NAMESPACE.len() + 2 * digest.len());
     key.push_str(NAMESPACE);
@@ -68,7 +72,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::words::Message;
+    use crate::words::{ClientFunction, Message};
 
     #[test]
     fn a_key_differs_with_every_part_and_with_nothing_else() {
@@ -76,6 +80,12 @@ mod tests {
         let options = |max_tokens, temperature| Options { max_tokens, temperature, ..Options::default() };
         let user = |content: &str| Message::User { content: content.into() };
         let said = |content: &str| Message::Assistant { content: content.into(), tool_calls: vec![] };
+        let function = ClientFunction {
+            name: "f".into(),
+            description: String::new(),
+            parameters: serde_json::json!({}),
+        };
+        let with_function = Options { functions: vec![function], ..Options::default() };
         let after = |history: &[Message]| Options { history: history.to_vec(), ..Options::default() };
         let questions = [
             ("q", none, "m", "t", ""),
@@ -97,6 +107,7 @@ mod tests {
             ("q", &after(&[user("a"), said("b")]), "m", "t", ""),
             ("q", &after(&[user("a"), said("b")]), "m", "t", "g"),
             ("q", &after(&[said("b"), user("a")]), "m", "t", ""),
+            ("q", &with_function, "m", "t", ""),
         ];
         let mut keys = HashSet::new();
         for instructions in [None, Some("be kind"), Some("be brief")] {

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_core::ports::{Epoch, JournalError, RunStore};
 use agent_core::testing::{asks_for, says};
 use agent_core::words::{
-    Event, FailureKind, Grants, Limits, Message, Options, Principal, ReceiptDetail, RunOutcome, RunQuery,
-    RunRecord, StopReason, Task, ToolOutcome, ToolReceipt, ToolReturn, Usage,
+    ClientFunction, Event, FailureKind, Grants, Limits, Message, Options, Principal, ReceiptDetail,
+    RunOutcome, RunQuery, RunRecord, StopReason, Task, ToolOutcome, ToolReceipt, ToolReturn, Usage,
 };
 use futures::future::join_all;
 use serde_json::json;
@@ -298,6 +298,11 @@ fn history(text: &str) -> Vec<Event> {
             temperature: Some(0.1),
             tools: Some(vec![text.into()]),
             history: vec![Message::User { content: text.into() }],
+            functions: vec![ClientFunction {
+                name: text.into(),
+                description: text.into(),
+                parameters: json!({}),
+            }],
         },
         limits: Limits::default(),
         model: "test/scripted".into(),

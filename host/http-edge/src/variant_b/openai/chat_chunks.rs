@@ -1,15 +1,15 @@
 //! A run as the chunks of a chat completion: `data: {…}`, and `data: [DONE]` at the end.
 //!
 //! A chunk has words of the agent. While a reply is written nobody knows whether tool calls follow it, so the words of all
-//! replies are sent, with a blank line between two of them. Tool calls are the agent's own affair and have no chunks: the
-//! `tool_calls` of a chunk would be for the client to carry out.
+//! replies are sent, with a blank line between two of them. Calls of the agent's own tools have no chunks: the `tool_calls` of a
+//! chunk are for the client to carry out.
 
 use agent_core::live::Delta;
 use agent_core::policy::Answer;
 use agent_core::words::Event;
 use serde_json::{Value, json};
 
-use super::completion::{ChatUsage, finish_reason, id_of};
+use super::completion::{ChatToolCall, ChatUsage, finish_reason, id_of, tool_calls};
 use super::head::Head;
 use super::models;
 use super::sent_text::{Say, SentText};
@@ -102,6 +102,11 @@ impl WriteRun for ChatChunks {
         if !self.has_replied && !result.output.is_empty() {
             self.say(out, false, Say::More(result.output.clone()));
         }
+        let calls: Vec<_> =
+            tool_calls(result).iter().enumerate().map(|(index, call)| indexed(index, call)).collect();
+        if !calls.is_empty() {
+            self.choice(out, &json!({ "tool_calls": calls }), None);
+        }
         self.choice(out, &json!({}), Some(finish_reason(result.stop_reason)));
         if self.include_usage {
             self.chunk(out, &json!([]), Some(result.usage.into()));
@@ -112,6 +117,15 @@ impl WriteRun for ChatChunks {
     fn failed(&mut self, out: &mut String, error: &Value) {
         data(out, &error.to_string());
     }
+}
+
+/// A call with its place, by which clients put its pieces together: here it is one piece.
+fn indexed(index: usize, call: &ChatToolCall<'_>) -> Value {
+    let mut call = json!(call);
+    if let Value::Object(fields) = &mut call {
+        fields.insert("index".to_owned(), index.into());
+    }
+    call
 }
 
 /// JSON on one line has no line breaks.

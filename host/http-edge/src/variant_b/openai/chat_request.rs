@@ -3,10 +3,10 @@
 use agent_core::words::{Options, ToolCall};
 use serde_json::Value;
 
-use super::content;
 use super::conversation::{Asked, Conversation};
 use super::parameters::{self, Fields};
 use super::problem::Problem;
+use super::{content, functions};
 
 /// What a client asks.
 #[derive(Debug, PartialEq)]
@@ -33,9 +33,10 @@ pub(super) fn read(body: Value) -> Result<ChatRequest, Problem> {
     parameters::check(&fields, parameters::OF_CHATS)?;
     let max_tokens = parameters::max_tokens(&fields, &["max_completion_tokens", "max_tokens"])?;
     let temperature = parameters::temperature(&fields)?;
+    let functions = functions::read(&fields, Some("function"))?;
     Ok(ChatRequest {
         asked: conversation.finish("messages")?,
-        options: Options { max_tokens, temperature, ..Options::default() },
+        options: Options { max_tokens, temperature, functions, ..Options::default() },
         stream: parameters::is_on(&fields, "stream")?,
         include_usage: includes_usage(&fields)?,
     })

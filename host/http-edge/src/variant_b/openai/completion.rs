@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::head::Head;
-use super::models;
+use super::{functions, models};
 
 /// What the agent said.
 #[derive(Serialize, ToSchema)]
@@ -41,7 +41,7 @@ struct Choice<'a> {
     /// Always null.
     #[schema(value_type = Option<String>, example = json!(null))]
     logprobs: (),
-    /// `stop`, `length` or `content_filter`.
+    /// `stop`, `tool_calls`, `length` or `content_filter`.
     #[schema(example = "stop")]
     finish_reason: &'static str,
 }
@@ -53,12 +53,50 @@ struct ChatMessage<'a> {
     /// Always `assistant`.
     #[schema(example = "assistant")]
     role: &'static str,
-    /// The agent's last words.
+    /// The agent's last words; null when it only called functions of the client.
     #[schema(example = "6 * 7 is 42.")]
-    content: &'a str,
+    content: Option<&'a str>,
+    /// Calls of the client's functions, which it carries out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ChatToolCall<'a>>,
     /// Always null.
     #[schema(value_type = Option<String>, example = json!(null))]
     refusal: (),
+}
+
+/// A call of a function of the client.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenAiToolCall)]
+pub(super) struct ChatToolCall<'a> {
+    /// Names the call; its answer has it too.
+    #[schema(example = "call_1")]
+    id: &'a str,
+    /// Always `function`.
+    #[schema(example = "function")]
+    r#type: &'static str,
+    /// What is called.
+    function: ChatFunction<'a>,
+}
+
+/// What is called.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenAiFunctionCall)]
+struct ChatFunction<'a> {
+    /// The function.
+    #[schema(example = "look")]
+    name: &'a str,
+    /// Its arguments, as JSON text.
+    #[schema(example = "{}")]
+    arguments: String,
+}
+
+/// The calls that the client carries out.
+pub(super) fn tool_calls(result: &AgentResult) -> Vec<ChatToolCall<'_>> {
+    let calls = functions::called(result).into_iter().map(|call| {
+        let function = ChatFunction { name: &call.name, arguments: functions::arguments_text(call) };
+        ChatToolCall { id: &call.id, r#type: "function", function }
+    });
+    calls.collect()
 }
 
 /// Tokens of all model calls of a run.
@@ -88,6 +126,7 @@ pub(super) fn finish_reason(reason: StopReason) -> &'static str {
     match reason {
         StopReason::Completed | StopReason::EmptyReply => "stop",
         StopReason::ContentFilter => "content_filter",
+        StopReason::ToolCalls => "tool_calls",
         StopReason::MaxTokens
         | StopReason::TokenBudget
         | StopReason::MaxIterations
@@ -102,7 +141,9 @@ pub(super) fn id_of(head: &Head) -> String {
 
 impl<'a> ChatCompletion<'a> {
     pub(super) fn of(head: &Head, result: &'a AgentResult) -> Self {
-        let message = ChatMessage { role: "assistant", content: &result.output, refusal: () };
+        let tool_calls = tool_calls(result);
+        let content = Some(result.output.as_str()).filter(|text| tool_calls.is_empty() || !text.is_empty());
+        let message = ChatMessage { role: "assistant", content, tool_calls, refusal: () };
         let finish_reason = finish_reason(result.stop_reason);
         Self {
             id: id_of(head),

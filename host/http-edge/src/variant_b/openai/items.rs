@@ -4,11 +4,16 @@
 //! an answer of its own that the *server* calls: clients show it and do nothing. A `function_call` would be for the client to
 //! carry out and to answer. `server_label` is the same for all tools: `agent`.
 //!
-//! The same steps make the output of a response that is not streamed, whose events nobody reads ([`Items::of`]).
+//! Functions of the client are `function_call`s, which it carries out.
+//!
+//! The same steps make the output of a response that is not streamed, whose events nobody reads ([`Items::take`]).
+
+use std::collections::BTreeSet;
 
 use agent_core::words::{AgentResult, Message, ToolCall, ToolOutcome};
 use serde_json::{Value, json};
 
+use super::functions::arguments_text;
 use super::models;
 use super::sent_text::{Say, SentText};
 
@@ -20,26 +25,23 @@ pub(super) type Event = (&'static str, Value);
 pub(super) struct Items {
     /// Names the response; ids of items are made of it.
     id: String,
+    /// Names of the functions that the client carries out.
+    functions: BTreeSet<String>,
     items: Vec<Value>,
     events: Vec<Event>,
     /// The words of the reply that is being written.
     reply: SentText,
     /// Where its message is among the items, once it has said something.
     message: Option<usize>,
-    /// The calls of the last reply, in its order, that are not answered: where each is among the items.
+    /// The calls of the last reply, in its order, that are the agent's and not answered: where each is among the items.
     open: Vec<Option<usize>>,
+    /// Which of the last reply's calls are the agent's, in its order.
+    own: Vec<usize>,
 }
 
 impl Items {
-    pub(super) fn new(id: &str) -> Self {
-        Self { id: id.to_owned(), ..Self::default() }
-    }
-
-    /// The items of a run that has ended.
-    pub(super) fn of(id: &str, result: &AgentResult) -> Vec<Value> {
-        let mut items = Self::new(id);
-        items.take(result);
-        items.items
+    pub(super) fn new(id: &str, functions: BTreeSet<String>) -> Self {
+        Self { id: id.to_owned(), functions, ..Self::default() }
     }
 
     /// All of them.
@@ -55,17 +57,19 @@ impl Items {
     /// Takes in a whole run.
     pub(super) fn take(&mut self, result: &AgentResult) {
         let mut receipts = result.tool_calls.iter();
-        let mut index = 0;
+        let mut answered = 0;
         for message in &result.messages {
             match message {
                 Message::Assistant { content, tool_calls } => {
                     self.replied(content, tool_calls);
-                    index = 0;
+                    answered = 0;
                 }
                 Message::Tool { content, .. } => {
                     let succeeded = receipts.next().is_some_and(|receipt| receipt.outcome == ToolOutcome::Ok);
-                    self.returned(index, content, succeeded);
-                    index += 1;
+                    if let Some(index) = self.own.get(answered).copied() {
+                        self.returned(index, content, succeeded);
+                    }
+                    answered += 1;
                 }
                 Message::System { .. } | Message::User { .. } => {}
             }
@@ -89,7 +93,8 @@ impl Items {
         self.say(say);
         self.close_message("completed");
         self.reply.clear();
-        self.open = calls.iter().map(|call| Some(self.begin_call(call))).collect();
+        self.own = (0..calls.len()).filter(|index| !self.is_of_client(calls.get(*index))).collect();
+        self.open = calls.iter().map(|call| self.begin(call)).collect();
     }
 
     /// A call of the last reply was answered, of that number among its calls.
@@ -117,9 +122,9 @@ impl Items {
             _ => None,
         });
         let answers: Vec<_> = answers.collect();
-        for index in 0..self.open.len() {
+        for (number, index) in self.own.clone().into_iter().enumerate() {
             // Calls that were not made have no event, and their answers say why.
-            let answer = answers.iter().rev().nth(index).copied();
+            let answer = answers.iter().rev().nth(number).copied();
             self.returned(index, answer.unwrap_or("The call was not answered."), false);
         }
     }
@@ -196,11 +201,45 @@ impl Items {
         ]);
     }
 
+    fn is_of_client(&self, call: Option<&ToolCall>) -> bool {
+        call.is_some_and(|call| self.functions.contains(&call.name))
+    }
+
+    /// Where an answer goes, if there will be one.
+    fn begin(&mut self, call: &ToolCall) -> Option<usize> {
+        if self.is_of_client(Some(call)) {
+            self.ask_client(call);
+            return None;
+        }
+        Some(self.begin_call(call))
+    }
+
+    /// A call that the client carries out: whole as soon as it is there.
+    fn ask_client(&mut self, call: &ToolCall) {
+        let (place, arguments) = (self.items.len(), arguments_text(call));
+        let id = format!("fc_{}_{place}", self.id);
+        let mut item = json!({
+            "type": "function_call", "id": id, "status": "in_progress", "call_id": call.id, "name": call.name,
+            "arguments": "",
+        });
+        let added = json!({ "output_index": place, "item": item });
+        let delta = json!({ "item_id": id, "output_index": place, "delta": arguments });
+        let all = json!({ "item_id": id, "output_index": place, "name": call.name, "arguments": arguments });
+        set(&mut item, "arguments", arguments.into());
+        set(&mut item, "status", "completed".into());
+        self.events.extend([
+            ("response.output_item.added", added),
+            ("response.function_call_arguments.delta", delta),
+            ("response.function_call_arguments.done", all),
+            ("response.output_item.done", json!({ "output_index": place, "item": item })),
+        ]);
+        self.items.push(item);
+    }
+
     fn begin_call(&mut self, call: &ToolCall) -> usize {
         let place = self.items.len();
         let id = format!("mcp_{}_{place}", self.id);
-        // What is no object is the text that the model wrote.
-        let arguments = call.arguments.as_str().map_or_else(|| call.arguments.to_string(), str::to_owned);
+        let arguments = arguments_text(call);
         let mut item = json!({
             "type": "mcp_call", "id": id, "status": "in_progress", "server_label": models::AGENT, "name": call.name,
             "arguments": "", "output": null, "error": null, "approval_request_id": null,
@@ -318,8 +357,10 @@ mod tests {
     #[test]
     fn a_run_that_is_watched_has_the_items_of_one_that_is_not() {
         let whole = whole_run();
-        assert_eq!(brief(&Items::of("1", &whole)), WHOLE);
-        let mut watched = Items::new("1");
+        let mut taken = Items::new("1", BTreeSet::new());
+        taken.take(&whole);
+        assert_eq!(brief(taken.all()), WHOLE);
+        let mut watched = Items::new("1", BTreeSet::new());
         watched.delta("Let me ");
         watched.delta("see.");
         watched.replied("Let me see.", &[call("add"), call("nope")]);
@@ -350,7 +391,7 @@ mod tests {
 
     #[test]
     fn what_is_open_at_the_end_is_closed() {
-        let mut items = Items::new("1");
+        let mut items = Items::new("1", BTreeSet::new());
         items.replied("", &[call("add"), call("add")]);
         items.returned(0, "3", true);
         let messages =
@@ -359,10 +400,32 @@ mod tests {
         assert_eq!(brief(items.all()), ["mcp_call completed 3", "mcp_call failed not run: cancelled"]);
         check_order(&items.events());
 
-        let mut items = Items::new("1");
+        let mut items = Items::new("1", BTreeSet::new());
         items.delta("It");
         items.break_off();
         assert_eq!(brief(items.all()), ["message incomplete It"]);
         check_order(&items.events());
+    }
+
+    #[test]
+    fn functions_of_the_client_are_calls_for_it_to_make() {
+        let calls = vec![call("look"), call("add"), call("look")];
+        let messages = vec![said("", calls.clone()), answer("not run")];
+        let ended =
+            AgentResult { stop_reason: StopReason::ToolCalls, ..result(messages, &[ToolOutcome::NotRun]) };
+        let items = || Items::new("1", BTreeSet::from(["look".to_owned()]));
+        let (mut taken, mut watched) = (items(), items());
+        taken.take(&ended);
+        watched.replied("", &calls);
+        watched.end(&ended);
+        for mut items in [taken, watched] {
+            assert_eq!(
+                brief(items.all()),
+                ["function_call completed -", "mcp_call failed not run", "function_call completed -"]
+            );
+            let first = &items.all()[0];
+            assert_eq!((&first["call_id"], &first["arguments"]), (&json!("id_look"), &json!(r#"{"a":1}"#)));
+            check_order(&items.events());
+        }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! - `models`, `chat`, `responses`: the routes.
 //! - `parameters`: what of a request is honoured, refused and not looked at. `chat_request`, `responses_request`: a request
-//!   read, put together by `conversation` out of `content`. `run`: what the agent is asked for it.
+//!   read, put together by `conversation` out of `content`, with the client's `functions`. `run`: what the agent is asked for it.
 //! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`, whose output `items` makes. `sent_text` knows
 //!   which words were sent.
 //! - `problem`: what is wrong with a request, and the form of errors. `documented`, `request_schema`: for the document.
@@ -17,6 +17,7 @@ mod completion;
 mod content;
 mod conversation;
 mod documented;
+mod functions;
 mod head;
 mod items;
 mod models;

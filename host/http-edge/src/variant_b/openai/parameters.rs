@@ -30,7 +30,9 @@ const fn value(name: &'static str, harmless: fn(&Value) -> bool, why: &'static s
     Refused { name, harmless, has_values: true, why }
 }
 
-const OWN_TOOLS: &str = "The agent has its own tools, which it calls by itself; it cannot be given others.";
+const OWN_TOOLS: &str =
+    "The agent has its own tools; beside them it can be given `tools` of the type 'function'.";
+const FREE_CHOICE: &str = "Which tools are called is for the agent to choose: 'auto' or 'none'.";
 const NO_PROBABILITIES: &str = "The agent does not say how likely its words were.";
 const NO_FORMAT: &str = "The agent answers in plain text.";
 
@@ -41,10 +43,9 @@ pub(super) const OF_CHATS: &[Refused] = &[
     parameter("audio", |_| false, "The agent does not speak."),
     value("modalities", |list| is_list_of(list, "text"), NO_FORMAT),
     value("response_format", is_plain_text, NO_FORMAT),
-    parameter("tools", is_empty, OWN_TOOLS),
-    value("tool_choice", is_no_choice, OWN_TOOLS),
+    value("tool_choice", is_no_choice, FREE_CHOICE),
     parameter("functions", is_empty, OWN_TOOLS),
-    value("function_call", is_no_choice, OWN_TOOLS),
+    value("function_call", is_no_choice, FREE_CHOICE),
     parameter("logprobs", |wanted| *wanted == false, NO_PROBABILITIES),
     parameter("top_logprobs", |count| *count == 0, NO_PROBABILITIES),
     parameter("logit_bias", is_empty, "The agent may use any word."),
@@ -58,8 +59,7 @@ pub(super) const OF_RESPONSES: &[Refused] = &[
     parameter("conversation", |_| false, "Send the conversation with `input`."),
     parameter("prompt", |_| false, "No prompts are kept here: send `instructions` and `input`."),
     parameter("max_tool_calls", |_| false, "How many tools the agent calls is for the deployment to say."),
-    parameter("tools", is_empty, OWN_TOOLS),
-    value("tool_choice", is_no_choice, OWN_TOOLS),
+    value("tool_choice", is_no_choice, FREE_CHOICE),
     value("text", |text| text.get("format").is_none_or(is_plain_text), NO_FORMAT),
     parameter("top_logprobs", |count| *count == 0, NO_PROBABILITIES),
     value("include", |list| !has(list, "message.output_text.logprobs"), NO_PROBABILITIES),
@@ -191,14 +191,13 @@ mod tests {
             (OF_CHATS, "audio", json!({}), "unsupported_parameter"),
             (OF_CHATS, "modalities", json!(["text", "audio"]), "unsupported_value"),
             (OF_CHATS, "response_format", json!({"type": "json_object"}), "unsupported_value"),
-            (OF_CHATS, "tools", tool.clone(), "unsupported_parameter"),
             (OF_CHATS, "tool_choice", json!("required"), "unsupported_value"),
-            (OF_CHATS, "functions", tool.clone(), "unsupported_parameter"),
+            (OF_CHATS, "functions", tool, "unsupported_parameter"),
             (OF_CHATS, "logprobs", json!(true), "unsupported_parameter"),
             (OF_CHATS, "logit_bias", json!({"1": -100}), "unsupported_parameter"),
             (OF_RESPONSES, "background", json!(true), "unsupported_value"),
             (OF_RESPONSES, "previous_response_id", json!("resp_1"), "unsupported_parameter"),
-            (OF_RESPONSES, "tools", tool, "unsupported_parameter"),
+            (OF_RESPONSES, "tool_choice", json!({"type": "function"}), "unsupported_value"),
             (OF_RESPONSES, "text", json!({"format": {"type": "json_schema"}}), "unsupported_value"),
             (OF_RESPONSES, "include", json!(["message.output_text.logprobs"]), "unsupported_value"),
         ] {

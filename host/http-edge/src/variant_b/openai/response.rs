@@ -3,6 +3,8 @@
 //! All fields that the API's clients know are there; what has no meaning here has the value that says so. `truncation` is
 //! `auto`, because the oldest turns are left out of a conversation that the token budget has no room for.
 
+use std::collections::BTreeSet;
+
 use agent_core::live::Delta;
 use agent_core::policy::Answer;
 use agent_core::words::{AgentResult, Event, Options, StopReason, ToolOutcome};
@@ -21,6 +23,8 @@ pub(super) struct Frame {
     created: u64,
     max_output_tokens: Option<u32>,
     temperature: f64,
+    /// Names of the functions that the client carries out.
+    functions: BTreeSet<String>,
     echo: Echo,
 }
 
@@ -65,7 +69,8 @@ impl End {
 /// A run that a limit ended is incomplete. The API has two reasons for that, of which tokens are the nearer one.
 fn status_of(reason: StopReason) -> (&'static str, Option<&'static str>) {
     match reason {
-        StopReason::Completed | StopReason::EmptyReply => ("completed", None),
+        // What the client has to carry out ends a response like any other.
+        StopReason::Completed | StopReason::EmptyReply | StopReason::ToolCalls => ("completed", None),
         StopReason::MaxTokens | StopReason::TokenBudget | StopReason::MaxIterations => {
             ("incomplete", Some("max_output_tokens"))
         }
@@ -81,13 +86,21 @@ impl Frame {
             created: head.created,
             max_output_tokens: options.max_tokens,
             temperature: options.temperature.unwrap_or_default(),
+            functions: options.functions.iter().map(|function| function.name.clone()).collect(),
             echo,
         }
     }
 
     /// The response of a run that has ended.
     pub(super) fn of(&self, result: &AgentResult) -> Value {
-        self.object(&Items::of(&self.id, result), &End::of(result))
+        let mut items = self.items();
+        items.take(result);
+        self.object(items.all(), &End::of(result))
+    }
+
+    /// The output, of which there is nothing yet.
+    fn items(&self) -> Items {
+        Items::new(&self.id, self.functions.clone())
     }
 
     fn object(&self, output: &[Value], end: &End) -> Value {
@@ -99,6 +112,7 @@ impl Frame {
         });
         let echoed = json!({
             "instructions": self.echo.instructions, "metadata": self.echo.metadata,
+            "tools": self.echo.tools, "tool_choice": self.echo.tool_choice,
             "max_output_tokens": self.max_output_tokens, "temperature": self.temperature,
         });
         for part in [echoed, same_for_all()] {
@@ -114,7 +128,7 @@ impl Frame {
 fn same_for_all() -> Value {
     json!({
         "background": false, "store": false, "truncation": "auto", "previous_response_id": null,
-        "tools": [], "tool_choice": "auto", "parallel_tool_calls": true, "max_tool_calls": null,
+        "parallel_tool_calls": true, "max_tool_calls": null,
         "text": { "format": { "type": "text" } }, "reasoning": { "effort": null, "summary": null },
         "top_p": 1.0, "top_logprobs": 0, "presence_penalty": 0.0, "frequency_penalty": 0.0,
         "service_tier": "default", "safety_identifier": null, "prompt_cache_key": null, "user": null,
@@ -132,7 +146,7 @@ pub(super) struct ResponseEvents {
 
 impl ResponseEvents {
     pub(super) fn new(frame: Frame) -> Self {
-        let items = Items::new(&frame.id);
+        let items = frame.items();
         Self { frame, items, sequence: 0, has_replied: false }
     }
 

@@ -42,6 +42,7 @@ pub(super) async fn create(
 ) -> Result<Response, Error> {
     let request = responses_request::read(read_json(payload, &edge.settings).await?)?;
     let (asked, options) = (request.asked, request.options);
+    run::check_functions(&edge.variant, &caller, &options.functions)?;
     let ask = run::ask(Request { asked, options, request_id: &request_id, caller: &caller, rate_check });
     let frame = Frame::new(&Head::new(&ask.run_id), &ask.options, request.echo);
     if request.stream {

@@ -3,10 +3,10 @@
 use agent_core::words::{Options, ToolCall};
 use serde_json::Value;
 
-use super::content;
 use super::conversation::{Asked, Conversation};
 use super::parameters::{self, Fields};
 use super::problem::Problem;
+use super::{content, functions};
 
 /// What a client asks.
 #[derive(Debug, PartialEq)]
@@ -23,6 +23,8 @@ pub(super) struct ResponsesRequest {
 pub(super) struct Echo {
     pub(super) instructions: Value,
     pub(super) metadata: Value,
+    pub(super) tools: Value,
+    pub(super) tool_choice: Value,
 }
 
 pub(super) fn read(body: Value) -> Result<ResponsesRequest, Problem> {
@@ -45,10 +47,11 @@ pub(super) fn read(body: Value) -> Result<ResponsesRequest, Problem> {
     let max_tokens = parameters::max_tokens(&fields, &["max_output_tokens"])?;
     let temperature = parameters::temperature(&fields)?;
     let stream = parameters::is_on(&fields, "stream")?;
+    let functions = functions::read(&fields, None)?;
     let asked = conversation.finish("input")?;
     Ok(ResponsesRequest {
         asked,
-        options: Options { max_tokens, temperature, ..Options::default() },
+        options: Options { max_tokens, temperature, functions, ..Options::default() },
         stream,
         echo: echo(fields)?,
     })
@@ -60,7 +63,13 @@ fn echo(mut fields: Fields) -> Result<Echo, Problem> {
         Some(metadata @ Value::Object(_)) => metadata,
         Some(_) => return Err(Problem::wrong_type("metadata", "an object")),
     };
-    Ok(Echo { instructions: fields.remove("instructions").unwrap_or_default(), metadata })
+    let mut take = |name: &str, otherwise: Value| fields.remove(name).unwrap_or(otherwise);
+    Ok(Echo {
+        instructions: take("instructions", Value::Null),
+        tools: take("tools", Value::Array(vec![])),
+        tool_choice: take("tool_choice", "auto".into()),
+        metadata,
+    })
 }
 
 fn read_item(item: &Value, param: &str, conversation: &mut Conversation) -> Result<(), Problem> {
@@ -140,7 +149,12 @@ mod tests {
         let asked =
             Asked { input: "hi".into(), history: vec![Message::System { content: "be kind".into() }] };
         let options = Options { max_tokens: Some(50), ..Options::default() };
-        let echo = Echo { instructions: json!("be kind"), metadata: json!({"a": "b"}) };
+        let echo = Echo {
+            instructions: json!("be kind"),
+            metadata: json!({"a": "b"}),
+            tools: json!([]),
+            tool_choice: json!("auto"),
+        };
         assert_eq!(request, ResponsesRequest { asked, options, stream: false, echo });
     }
 

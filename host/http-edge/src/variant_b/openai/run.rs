@@ -1,11 +1,14 @@
 //! From a request to what the agent is asked.
 
 use agent_core::policy::{Ask, RateCheck};
-use agent_core::words::Options;
+use agent_core::words::{ClientFunction, Options};
 use axum::Extension;
 
 use super::super::auth::Caller;
 use super::conversation::Asked;
+use super::functions;
+use super::problem::Problem;
+use crate::dependencies::VariantB;
 use crate::middleware::request_id::RequestId;
 
 /// A request that has been read.
@@ -15,6 +18,19 @@ pub(super) struct Request<'a> {
     pub(super) request_id: &'a RequestId,
     pub(super) caller: &'a Caller,
     pub(super) rate_check: Option<Extension<RateCheck>>,
+}
+
+/// Refuses functions that have the name of a tool which the caller's runs have.
+pub(super) fn check_functions(
+    variant: &VariantB,
+    caller: &Caller,
+    functions: &[ClientFunction],
+) -> Result<(), Problem> {
+    if functions.is_empty() {
+        return Ok(());
+    }
+    let tools = variant.toolbox.current_for(&caller.principal());
+    functions::check_names(functions, |name| tools.catalog().get(name).is_some())
 }
 
 /// What the agent is asked on behalf of the caller.

@@ -193,8 +193,12 @@ async fn the_conversation_and_what_may_be_chosen_reach_the_agent() {
     assert_eq!(fakes.post(RESPONSES, response(&body)).await.status, StatusCode::OK);
     for ask in agent.asked() {
         assert_eq!((&ask.input, ask.principal.user_id.as_deref()), (&long, Some("u1")));
-        let options =
-            Options { max_tokens: Some(77), temperature: Some(0.5), tools: None, history: history.clone() };
+        let options = Options {
+            max_tokens: Some(77),
+            temperature: Some(0.5),
+            history: history.clone(),
+            ..Options::default()
+        };
         assert_eq!(ask.options, options);
     }
     assert_eq!(agent.asked().len(), 2);
