@@ -1,7 +1,7 @@
 //! What operators do to the queue with Bull Board, which is done here with BullMQ itself: our workers and those who wait for
 //! a job take it as Node's do.
 
-use acceptance::{Gate, Model, Peer, Redis, Service, Task, Token, says};
+use acceptance::{Gate, Model, Peer, Redis, Service, Task, Token, eventually, says};
 use serde_json::json;
 
 const USER: &str = "u1";

@@ -224,7 +224,7 @@ impl Issue {
             Fault::Type { expected, received } => Self::wrong_type(expected, received, path),
             Fault::Role(received) => {
                 let shown = received.chars().take(MOST_QUOTED).collect();
-                Self::not_one_of(history::ROLES.to_vec(), shown, path)
+                Self::not_one_of_at(history::ROLES.to_vec(), shown, path)
             }
             Fault::Empty => Self::too_short(1, path),
             Fault::TooLong => Self::too_long(LONGEST_HISTORY_MESSAGE as u32, path),
@@ -232,14 +232,14 @@ impl Issue {
         }
     }
 
-    pub(super) fn not_one_of(
-        options: Vec<&'static str>,
-        received: String,
-        path: impl Into<Location>,
-    ) -> Self {
+    pub(super) fn not_one_of(options: Vec<&'static str>, received: String, path: Path) -> Self {
+        Self::not_one_of_at(options, received, path.into())
+    }
+
+    fn not_one_of_at(options: Vec<&'static str>, received: String, path: Location) -> Self {
         let quoted: Vec<_> = options.iter().map(|option| format!("'{option}'")).collect();
         let message = format!("Invalid enum value. Expected {}, received '{received}'", quoted.join(" | "));
-        Self::InvalidEnumValue { received, options, path: path.into(), message }
+        Self::InvalidEnumValue { received, options, path, message }
     }
 
     fn path(&self) -> Location {

@@ -21,9 +21,8 @@ pub(super) fn find_or_install(repository: &Path) -> anyhow::Result<()> {
     if is_there(&place) {
         return Ok(());
     }
-    eprintln!(
-        "xtask: the tests need the Python package openai {VERSION}; installing it from PyPI into {PLACE}"
-    );
+    let packages = PACKAGES.map(|(name, version)| format!("{name}=={version}"));
+    eprintln!("xtask: the tests need {} of PyPI; installing them into {PLACE}", packages.join(" and "));
     if !succeeds(Command::new("python3").args(["-c", "import venv, ensurepip"])) {
         debian::install(
             &["python3", "python3-venv"],

@@ -337,7 +337,7 @@ async fn questions_with_other_tools_are_other_questions() {
     let bench = bench_with(ScriptedInvoke::answering("4"), toolbox);
     // That of a caller who chose nothing is what it was before tools could be chosen.
     bench.ask("q").await.unwrap();
-    let key = key::of("q", &Options::default(), "m", "sha256:echo", "");
+    let key = key::of("q", &Options::default(), &Answerer::new("m".into(), None), "sha256:echo", "");
     assert_eq!(bench.cache.kept()[0].0, key);
     for (tools, cached) in [
         (vec!["add", "echo"], false),

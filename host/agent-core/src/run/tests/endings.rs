@@ -2,6 +2,7 @@
 //! model call", "Model replies without words").
 
 use super::*;
+use crate::words::ClientFunction;
 
 /// A reply that used so many tokens.
 fn using(input_tokens: u64, output_tokens: u64, reply: ModelReply) -> ModelReply {
