@@ -29,6 +29,7 @@ mod mcp;
 mod metrics;
 mod misbehaving;
 mod node_peer;
+mod openai_clients;
 mod provider;
 mod replay;
 mod result;

@@ -86,12 +86,14 @@ pub struct VariantB {
     pub key_value: Arc<dyn Probe>,
     /// Sends a short message to the model.
     pub llm: Arc<dyn Probe>,
-    /// Asked only whether the tools are prepared.
+    /// Asked whether the tools are prepared, and how those of a caller are called.
     pub toolbox: Arc<dyn Toolbox>,
     /// Calls tools for MCP clients.
     pub tool_calls: DirectCalls,
     /// Shows and changes which tools serve, for administrators; without it nothing under `/admin/` is served.
     pub tool_admin: Option<Arc<dyn ToolAdmin>>,
+    /// Whether clients of OpenAI are answered, under `/v1/` (`OPENAI_API`).
+    pub openai: bool,
     /// Whether the stores have the tables that are needed: a database that was down when the service started gets
     /// them as soon as it is there.
     pub prepared: Arc<AtomicBool>,
@@ -127,7 +129,7 @@ pub struct RateLimit {
     pub period: Duration,
 }
 
-/// How often one may call what is under `/api/` and `/admin/`, and `/mcp`. The defaults are the interface's (Limits).
+/// How often one may call what is under `/api/`, `/admin/` and `/v1/`, and `/mcp`. The defaults are the interface's (Limits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimits {
     /// Of one address: everything under the two counts, reading jobs included.
@@ -223,6 +225,7 @@ impl fmt::Debug for VariantB {
             .field("cache", &self.cache.is_some())
             .field("cluster", &self.cluster.is_some())
             .field("tool_admin", &self.tool_admin.is_some())
+            .field("openai", &self.openai)
             .field("production", &self.production)
             .finish_non_exhaustive()
     }

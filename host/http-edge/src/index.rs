@@ -15,6 +15,7 @@ pub(crate) struct Variants {
     pub(crate) a: bool,
     pub(crate) b: bool,
     pub(crate) admin: bool,
+    pub(crate) openai: bool,
 }
 
 /// What this is.
@@ -87,6 +88,18 @@ const B: [Endpoint; 15] = [
     endpoint("GET", "/ready", "Whether requests should be sent here"),
 ];
 
+/// For clients of OpenAI.
+const OPENAI: [Endpoint; 4] = [
+    endpoint(
+        "GET",
+        "/v1/models",
+        "The agent as a model, for clients of OpenAI: agent; with a bearer token as API key",
+    ),
+    endpoint("GET", "/v1/models/{model}", "Reads a model"),
+    endpoint("POST", "/v1/chat/completions", "Runs the agent: {\"model\": \"agent\", \"messages\": […]}"),
+    endpoint("POST", "/v1/responses", "Runs the agent: {\"model\": \"agent\", \"input\": \"…\"}"),
+];
+
 /// For tokens of administrators.
 const ADMIN: [Endpoint; 9] = [
     endpoint("GET", "/admin/tools", "Lists the components and what serves of each; for administrators"),
@@ -122,11 +135,12 @@ pub(crate) fn describe() -> Operation {
 pub(crate) async fn show_index(State(variants): State<Variants>) -> Response {
     let a = variants.a.then_some(A).into_iter().flatten();
     let b = variants.b.then_some(B).into_iter().flatten();
+    let openai = variants.openai.then_some(OPENAI).into_iter().flatten();
     let admin = variants.admin.then_some(ADMIN).into_iter().flatten();
     let page = Page {
         service: "agent-host",
         version: env!("CARGO_PKG_VERSION"),
-        endpoints: a.chain(b).chain(admin).chain(ALWAYS).collect(),
+        endpoints: a.chain(b).chain(openai).chain(admin).chain(ALWAYS).collect(),
     };
     answer::json(StatusCode::OK, &page)
 }

@@ -5,12 +5,14 @@
 //! - [`Edge`]: everything a handler may use. [`Latch`] and [`Readiness`]: how it learns of the shutdown.
 //! - `variant_a/`, `variant_b/`: one file per route, and the variant's error table. Variant B has rate limit and
 //!   authentication as well, in `variant_b/api_stack.rs`.
-//!   `variant_b/admin/`: the admin API, by which operators look after the tools.
+//!   `variant_b/admin/`: the admin API, by which operators look after the tools. `variant_b/openai/`: the agent for clients
+//!   of OpenAI.
 //! - [`Idempotency`]: where the answers to requests with an idempotency key are kept.
 //! - `mcp/`: the tools as an MCP server, whatever carries its messages; `variant_b/mcp/` carries them over HTTP.
 //! - `openapi/`: the document of what is served, made from the same table as the routes, and the page that shows it.
 //! - [`Tokens`]: who is who.
 //! - [`Origins`], [`Hosts`]: which pages may call, and under which names the service answers.
+//! - `history`: what was said before a request.
 //! - `result_json`: the agent's result as clients read it.
 //! - `events/`: runs as server-sent events.
 //! - `body`, `json`, `visible_json`, `answer`, `fallback`, `index`, `metrics`, `path_id`: what the variants share.
@@ -24,6 +26,7 @@ mod dependencies;
 mod events;
 mod fallback;
 mod health_log;
+mod history;
 mod index;
 mod json;
 mod mcp;

@@ -126,7 +126,7 @@ impl<'a> From<&'a AgentResult> for ResultBody<'a> {
             id: &result.id,
             output: &result.output,
             stop_reason: result.stop_reason.as_str(),
-            messages: result.messages.iter().map(MessageBody::from).collect(),
+            messages: result.messages.iter().filter_map(MessageBody::of).collect(),
             usage: UsageBody::from(result.usage),
             iterations: result.iterations,
             model: &result.model,
@@ -135,15 +135,17 @@ impl<'a> From<&'a AgentResult> for ResultBody<'a> {
     }
 }
 
-impl<'a> From<&'a Message> for MessageBody<'a> {
-    fn from(message: &'a Message) -> Self {
-        match message {
+impl<'a> MessageBody<'a> {
+    /// Instructions are no part of what clients read.
+    fn of(message: &'a Message) -> Option<Self> {
+        Some(match message {
+            Message::System { .. } => return None,
             Message::User { content } => Self::User { content },
             Message::Assistant { content, tool_calls } => {
                 Self::Assistant { content, tool_calls: tool_calls.iter().map(ToolCallBody::from).collect() }
             }
             Message::Tool { tool_call_id, name, content } => Self::Tool { tool_call_id, name, content },
-        }
+        })
     }
 }
 

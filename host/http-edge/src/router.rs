@@ -20,6 +20,9 @@ const API: &str = "/api/";
 /// Where the admin API is nested, in the same way. What is under it counts in the same windows.
 const ADMIN: &str = "/admin/";
 
+/// Where clients of OpenAI find the agent, in the same way and in the same windows.
+const OPENAI: &str = "/v1/";
+
 /// The endpoints of the variants that the edge has the dependencies of. Their paths are disjoint.
 pub fn router(edge: Edge) -> Router {
     let Edge { a, b, metrics, readiness, observe, idempotency, origins, hosts, settings } = edge;
@@ -28,6 +31,7 @@ pub fn router(edge: Edge) -> Router {
         a: a.is_some(),
         b: b.is_some(),
         admin: b.as_ref().is_some_and(|variant| variant.tool_admin.is_some()),
+        openai: b.as_ref().is_some_and(|variant| variant.openai),
     };
     let (index, mut described) = Routes::new().get("/", index::show_index, index::describe()).split();
     let (scrape, of_scrape) =
@@ -50,6 +54,7 @@ pub fn router(edge: Edge) -> Router {
         let state = RouteState { variant, readiness, settings, idempotency, began, streams };
         let state = Arc::new(state);
         nested.push((API, variant_b::api(&state, rules.clone())));
+        nested.extend(variants.openai.then(|| (OPENAI, variant_b::openai(&state, rules.clone()))));
         nested.extend(tool_admin.map(|tools| (ADMIN, variant_b::admin(&state, tools, rules.clone()))));
         let (router, of_mcp) = variant_b::mcp(&state, rules.clone());
         mcp = Some(router);

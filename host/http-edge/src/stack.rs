@@ -48,8 +48,13 @@ pub(crate) fn surround(routes: Router, surroundings: Surroundings) -> Router {
 
 /// What is said of every route, because of what surrounds it.
 pub(crate) fn describe(operation: Operation) -> Operation {
+    operation.refuses(documented())
+}
+
+/// What any route's request may be answered, because of what surrounds it.
+pub(crate) fn documented() -> impl Iterator<Item = Refused> {
     let panicked = Refused::text(StatusCode::INTERNAL_SERVER_ERROR, answer::INTERNAL_ERROR);
-    operation.refuses(refusals::documented()).refuses([panicked])
+    refusals::documented().chain([panicked])
 }
 
 /// Surrounds the routes that are under neither, inside of [`surround`].

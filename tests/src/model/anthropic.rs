@@ -77,6 +77,11 @@ pub(super) fn check_headers(request: &Request, key: &str, violations: &mut Viola
 pub(super) fn check_parameters(body: &Value, violations: &mut Violations) {
     violations.unless(body["max_tokens"].as_u64().is_some_and(|limit| limit > 0), "max_tokens");
     violations.tools(&body["tools"], |tool| Some((tool, "input_schema")));
+    let is_text = |block: &Value| {
+        block["type"] == "text" && block["text"].as_str().is_some_and(|text| !text.is_empty())
+    };
+    let is_told = body["system"].as_array().is_some_and(|blocks| blocks.iter().all(is_text));
+    violations.unless(body["system"].is_null() || is_told, "instructions are texts");
 }
 
 /// Turns alternate, and the turn after one with calls begins with the answers to all of them.

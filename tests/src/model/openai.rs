@@ -95,7 +95,9 @@ pub(super) fn check_parameters(body: &Value, violations: &mut Violations) {
 
 /// Every call is answered, by a message of its own, before anybody says anything else.
 pub(super) fn check_messages(messages: &[Value], violations: &mut Violations) {
-    violations.unless(messages.first().is_some_and(|first| first["role"] == "user"), "begins with the user");
+    let said = || messages.iter().skip_while(|message| message["role"] == "system");
+    violations.unless(said().next().is_some_and(|first| first["role"] == "user"), "begins with the user");
+    violations.unless(said().all(|message| message["role"] != "system"), "instructions come first");
     let (mut open, mut seen) = (HashSet::new(), HashSet::new());
     for message in messages {
         if message["role"] == "tool" {

@@ -48,9 +48,29 @@ impl Request {
         choice.as_str().or_else(|| choice["type"].as_str())
     }
 
-    /// What the user has said.
+    /// What the model was told before the conversation.
+    pub fn instructions(&self) -> Vec<&str> {
+        let told: Vec<_> = match self.protocol {
+            Protocol::OpenAi => self
+                .said()
+                .take_while(|message| message["role"] == "system")
+                .map(|one| &one["content"])
+                .collect(),
+            Protocol::Anthropic => {
+                self.body["system"].as_array().into_iter().flatten().map(|one| &one["text"]).collect()
+            }
+        };
+        told.into_iter().filter_map(Value::as_str).collect()
+    }
+
+    fn said(&self) -> impl Iterator<Item = &Value> {
+        self.body["messages"].as_array().into_iter().flatten()
+    }
+
+    /// What the user has said first.
     pub fn user_text(&self) -> String {
-        let first = &self.body["messages"][0]["content"];
+        let first = self.said().find(|message| message["role"] == "user");
+        let Some(first) = first.map(|message| &message["content"]) else { return String::new() };
         first.as_str().or_else(|| first[0]["text"].as_str()).unwrap_or_default().to_owned()
     }
 

@@ -153,6 +153,9 @@ fn split(name: &str) -> (&str, &str) {
 /// A message in the form of the conventions.
 fn message(message: &Message) -> Value {
     match message {
+        Message::System { content } => {
+            json!({"role": "system", "parts": [{"type": "text", "content": content}]})
+        }
         Message::User { content } => json!({"role": "user", "parts": [{"type": "text", "content": content}]}),
         Message::Assistant { content, tool_calls } => assistant(content, tool_calls),
         Message::Tool { tool_call_id, content, .. } => {

@@ -56,6 +56,7 @@ fn task() -> Task {
     Task {
         id: "run_1".into(),
         input: "hello".into(),
+        instructions: None,
         options: Options::default(),
         limits: Limits::default(),
         model: "test/scripted".into(),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::words::{Event, ReceiptDetail, ToolCall, ToolReceipt};
+use crate::words::{ClientFunction, Event, Message, ReceiptDetail, ToolCall, ToolReceipt};
 
 /// What an event weighs besides its texts.
 const BASE: usize = 200;
@@ -10,7 +10,12 @@ const BASE: usize = 200;
 /// The texts of an event and a little for the rest.
 pub(super) fn of(event: &Event) -> usize {
     let texts = match event {
-        Event::Started { task, tools } => task.input.len() + tools.len(),
+        Event::Started { task, tools } => {
+            let history: usize = task.options.history.iter().map(of_message).sum();
+            let functions: usize = task.options.functions.iter().map(of_function).sum();
+            let texts = task.input.len() + of_text(task.instructions.as_ref()) + tools.len();
+            texts + history + functions
+        }
         Event::ModelReplied { reply, .. } => {
             reply.content.len() + reply.tool_calls.iter().map(of_call).sum::<usize>()
         }
@@ -22,6 +27,22 @@ pub(super) fn of(event: &Event) -> usize {
         Event::Cancelled | Event::HandedBack => 0,
     };
     BASE + texts
+}
+
+fn of_function(function: &ClientFunction) -> usize {
+    let ClientFunction { name, description, parameters } = function;
+    name.len() + description.len() + of_value(parameters)
+}
+
+fn of_message(message: &Message) -> usize {
+    let texts = match message {
+        Message::System { content } | Message::User { content } => content.len(),
+        Message::Assistant { content, tool_calls } => {
+            content.len() + tool_calls.iter().map(of_call).sum::<usize>()
+        }
+        Message::Tool { tool_call_id, name, content } => tool_call_id.len() + name.len() + content.len(),
+    };
+    size_of::<Message>() + texts
 }
 
 fn of_receipt(receipt: &ToolReceipt) -> usize {

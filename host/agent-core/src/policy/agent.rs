@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, info};
 
 use super::chosen_tools::{self, restricted};
-use super::{Answer, Ask, Invoke, InvokeError};
+use super::{Answer, Ask, Invoke, InvokeError, client_functions};
 use crate::driver::{Driver, RunError, gen_ai};
 use crate::ports::{Journal, Model, ToolSet, Toolbox};
-use crate::words::{Event, Limits, Options, Task};
+use crate::run::kept_history;
+use crate::words::{Catalog, Event, Limits, Options, Task};
 
 /// How long a run may take when nobody set a deadline: long enough to be none.
 const NO_DEADLINE: Duration = Duration::from_hours(24);
@@ -25,17 +26,19 @@ pub struct Agent {
     pub journal: Arc<dyn Journal>,
     /// What one run may use up.
     pub limits: Limits,
+    /// What the model is told before everything else (`AGENT_INSTRUCTIONS`).
+    pub instructions: Option<Arc<str>>,
 }
 
 #[async_trait]
 impl Invoke for Agent {
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
         // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it.
-        let history = match &ask.job_id {
+        let journaled = match &ask.job_id {
             Some(_) => self.journal.read(&ask.run_id, 0).await.map_err(RunError::Journal)?,
             None => Vec::new(),
         };
-        let tools = match history.first() {
+        let tools = match journaled.first() {
             // A run that is taken up is on behalf of whom it was begun for, and has the tools that this caller may use by
             // now, in the versions that it began with. What was chosen and is not there any more is missing then, which
             // ends no run.
@@ -49,10 +52,12 @@ impl Invoke for Agent {
                 choose(tools, &ask.options)
             }
         };
+        let options = self.keep_history(ask.options, &ask.input, tools.catalog());
         let task = Task {
             id: ask.run_id,
             input: ask.input,
-            options: ask.options,
+            instructions: self.instructions.as_deref().map(str::to_owned),
+            options,
             limits: self.limits,
             model: self.model.name().to_owned(),
             principal: ask.principal,
@@ -74,7 +79,7 @@ impl Invoke for Agent {
         };
         let span = gen_ai::invoke_agent(&task);
         let driven = async {
-            if history.is_empty() { driver.start(task).await } else { driver.resume(history).await }
+            if journaled.is_empty() { driver.start(task).await } else { driver.resume(journaled).await }
         };
         let ended = driven.instrument(span.clone()).await;
         gen_ai::agent_ended(&span, &ended);
@@ -82,11 +87,25 @@ impl Invoke for Agent {
     }
 }
 
+impl Agent {
+    /// The options with as much of the history as the token budget has room for.
+    fn keep_history(&self, options: Options, input: &str, catalog: &Catalog) -> Options {
+        let asked = options.history.len();
+        let history =
+            kept_history(options.history, self.instructions.as_deref(), input, catalog, self.limits);
+        if history.len() < asked {
+            info!(kept = history.len(), of = asked, "the token budget has no room for the whole history");
+        }
+        Options { history, ..options }
+    }
+}
+
 fn choose(tools: Arc<dyn ToolSet>, options: &Options) -> Arc<dyn ToolSet> {
-    match &options.tools {
+    let tools = match &options.tools {
         Some(chosen) => restricted(tools, chosen),
         None => tools,
-    }
+    };
+    client_functions::offered(tools, &options.functions)
 }
 
 impl std::fmt::Debug for Agent {
@@ -101,7 +120,7 @@ mod tests {
 
     use super::*;
     use crate::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, says};
-    use crate::words::{AgentResult, Principal, ToolOutcome};
+    use crate::words::{AgentResult, Message, Principal, ToolOutcome};
 
     fn premium() -> Principal {
         Principal { tier: Some("premium".into()), ..Principal::user("u1") }
@@ -116,6 +135,7 @@ mod tests {
             toolbox: Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
             journal: journal.clone(),
             limits: Limits::default(),
+            instructions: None,
         };
         (agent, journal)
     }
@@ -174,8 +194,17 @@ mod tests {
             let Ask { run_id, input, options, principal, grants, .. } = ask(begun_by, chosen);
             let (limits, model) = (Limits::default(), "test/scripted".to_owned());
             let versions = Default::default();
-            let task =
-                Task { id: run_id.clone(), input, options, limits, model, principal, grants, versions };
+            let task = Task {
+                id: run_id.clone(),
+                input,
+                instructions: None,
+                options,
+                limits,
+                model,
+                principal,
+                grants,
+                versions,
+            };
             let started = Event::Started { task, tools: "sha256:before".into() };
             let epoch = crate::ports::Epoch(1);
             journal.append(&run_id, epoch, 0, &[started]).await.unwrap();
@@ -184,5 +213,32 @@ mod tests {
             let ask = Ask { run_id, epoch, job_id: Some("1".into()), ..ask(somebody, None) };
             assert_eq!(called(&agent.invoke(ask).await.unwrap().result), reached, "{chosen:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn the_model_reads_instructions_and_history_and_the_result_has_neither() {
+        let model = Arc::new(ScriptedModel::new([Ok(says("done"))]));
+        let journal = Arc::new(TestJournal::default());
+        let agent = Agent {
+            model: model.clone(),
+            toolbox: Arc::new(EchoTools::new(&[])),
+            journal: journal.clone(),
+            limits: Limits { tokens: 1_400, ..Limits::default() },
+            instructions: Some("be kind".into()),
+        };
+        let user = |content: &str| Message::User { content: content.into() };
+        let said = |content: &str| Message::Assistant { content: content.into(), tool_calls: vec![] };
+        // Too much for the budget: the oldest turn goes.
+        let history = vec![user(&"x".repeat(3_000)), said("long ago"), user("and then?"), said("then this")];
+        let options = Options { history, ..Options::default() };
+        let answer = agent.invoke(Ask { options, ..Ask::new("r".into(), "hi".into()) }).await.unwrap();
+        let system = Message::System { content: "be kind".into() };
+        let kept = [user("and then?"), said("then this")];
+        let shown = [vec![system], kept.to_vec(), vec![user("hi")]].concat();
+        assert_eq!(model.asked(), [shown]);
+        assert_eq!(answer.result.messages, [user("hi"), said("done")]);
+        // Whoever takes the run up finds what it began with.
+        let Some(Event::Started { task, .. }) = journal.events().into_iter().next() else { panic!() };
+        assert_eq!((task.instructions.as_deref(), task.options.history), (Some("be kind"), kept.to_vec()));
     }
 }

@@ -28,6 +28,7 @@ use crate::observe::{CacheUse, Observer};
 use crate::outage::Outage;
 use crate::ports::{CacheError, ResultCache as _, Toolbox};
 use crate::words::{AgentResult, Principal, StopReason};
+pub use key::Answerer;
 pub use unwritten::WriteBehindCache;
 
 /// For how long a result is kept (interface, Limits, "Cache time-to-live").
@@ -68,7 +69,7 @@ struct Parts<I> {
     inner: I,
     cache: WriteBehindCache,
     toolbox: Arc<dyn Toolbox>,
-    model: String,
+    answerer: Answerer,
     observer: Arc<dyn Observer>,
     outage: Outage,
 }
@@ -76,16 +77,16 @@ struct Parts<I> {
 type Outcome = Result<Answer, InvokeError>;
 
 impl<I: Invoke + 'static> Cached<I> {
-    /// Keeps in `cache` what `inner` answers. `model` is the model's name and `toolbox` has the tools
-    /// that runs are made with: other ones give other answers.
+    /// Keeps in `cache` what `inner` answers. `answerer` and the tools of `toolbox` are those that runs are made with: other
+    /// ones give other answers.
     pub fn new(
         inner: I,
         cache: WriteBehindCache,
         toolbox: Arc<dyn Toolbox>,
-        model: String,
+        answerer: Answerer,
         observer: Arc<dyn Observer>,
     ) -> Self {
-        let shared = Arc::new(Parts { inner, cache, toolbox, model, observer, outage: Outage::default() });
+        let shared = Arc::new(Parts { inner, cache, toolbox, answerer, observer, outage: Outage::default() });
         Self { shared, flights: SingleFlight::default() }
     }
 }
@@ -190,7 +191,7 @@ impl<I: Invoke + 'static> Parts<I> {
         let set = self.toolbox.current_for(&ask.principal);
         chosen_tools::check(set.catalog(), chosen)?;
         let tools = chosen_tools::digest(set.catalog(), chosen);
-        let key = key::of(&ask.input, &ask.options, &self.model, &tools, &ask.grants.digest());
+        let key = key::of(&ask.input, &ask.options, &self.answerer, &tools, &ask.grants.digest());
         Ok(Question { key, tools })
     }
 
@@ -273,6 +274,6 @@ impl<I: Invoke + 'static> Parts<I> {
 
 impl<I> std::fmt::Debug for Parts<I> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parts").field("model", &self.model).finish_non_exhaustive()
+        f.debug_struct("Parts").field("answerer", &self.answerer).finish_non_exhaustive()
     }
 }

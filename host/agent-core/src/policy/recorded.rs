@@ -181,6 +181,7 @@ mod tests {
             toolbox: Arc::new(EchoTools::new(&["echo"])),
             journal: Arc::new(behind.clone()),
             limits: Limits::default(),
+            instructions: None,
         };
         let answer = Recorded::new(agent, behind).invoke(ask()).now_or_never().unwrap().unwrap();
         store.switch.hang(false);
@@ -243,6 +244,7 @@ mod tests {
                 toolbox: Arc::new(if hangs { tools.hanging() } else { tools }),
                 journal: Arc::new(behind.clone()),
                 limits: Limits::default(),
+                instructions: None,
             };
             let recorder = Recorded::new(Deadline::new(agent, minute / 2), behind);
             let ended = tokio::time::timeout(waits, recorder.invoke(ask())).await;
@@ -265,6 +267,7 @@ mod tests {
             toolbox: Arc::new(EchoTools::new(&["echo"]).hanging()),
             journal: Arc::new(TestRuns::default()),
             limits: Limits::default(),
+            instructions: None,
         };
         let cancel = CancellationToken::new();
         let ask = Ask { job_id: Some("1".into()), cancel: Some(cancel.clone()), ..ask() };

@@ -72,13 +72,13 @@ pub(crate) fn estimate_usage(input_tokens: u64, reply: &Message) -> Usage {
     Usage { input_tokens, output_tokens: estimate_messages(std::slice::from_ref(reply)) }
 }
 
-fn estimate_messages(messages: &[Message]) -> u64 {
+pub(crate) fn estimate_messages(messages: &[Message]) -> u64 {
     messages.iter().map(|message| TOKENS_PER_MESSAGE + bytes_of(message).div_ceil(BYTES_PER_TOKEN)).sum()
 }
 
 fn bytes_of(message: &Message) -> u64 {
     let bytes = match message {
-        Message::User { content } => content.len(),
+        Message::System { content } | Message::User { content } => content.len(),
         Message::Assistant { content, tool_calls } => {
             content.len() + tool_calls.iter().map(bytes_of_call).sum::<usize>()
         }

@@ -13,6 +13,7 @@
 //! journal folds to the same history with whatever tools are loaded when it is read.
 
 mod budget;
+mod conversation;
 mod progress;
 mod recorded_end;
 pub(crate) mod refusal;
@@ -25,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use budget::most_catalog_tokens;
+pub use conversation::kept_history;
 pub use progress::{attempts_without_progress, hand_backs_without_progress};
 pub use recorded_end::recorded_end;
 
@@ -102,6 +104,8 @@ pub struct Run {
     task: Task,
     catalog: Arc<Catalog>,
     messages: Vec<Message>,
+    /// How many of them stood there before the run: instructions and history.
+    before: usize,
     usage: Usage,
     /// Usage of the last reply and how many messages there were with it: what the next call will read.
     last: Option<(Usage, usize)>,
@@ -217,8 +221,10 @@ impl Run {
     }
 
     fn begin(task: Task, catalog: Arc<Catalog>) -> Self {
+        let (messages, before) = conversation::begin(&task);
         Self {
-            messages: vec![Message::User { content: task.input.clone() }],
+            messages,
+            before,
             model: task.model.clone(),
             task,
             catalog,
@@ -345,6 +351,9 @@ impl Run {
                 ("this was the last reply that the run could have", limit.stop_reason())
             }
             (Finish::Done, None) if calls.is_empty() => ("", StopReason::Completed),
+            (Finish::Done, None) if calls.iter().any(|(call, _)| self.is_callers(call)) => {
+                ("the reply also called functions of the caller, which come first", StopReason::ToolCalls)
+            }
             // No model call is left that could read what the tools say. Calls have been made without saying that they
             // are the last by older versions, and are where there are no tools.
             (Finish::Done, None) if self.iterations >= self.task.limits.iterations => {
@@ -352,8 +361,16 @@ impl Run {
             }
             (Finish::Done, None) => return Waiting::Tools(calls),
         };
-        self.leave_unanswered(calls, why);
+        let own =
+            calls.into_iter().filter(|(call, _)| reason != StopReason::ToolCalls || !self.is_callers(call));
+        let own = own.collect();
+        self.leave_unanswered(own, why);
         Waiting::Nothing(reason)
+    }
+
+    /// Whether a call is for the caller to carry out.
+    fn is_callers(&self, call: &ToolCall) -> bool {
+        self.task.options.functions.iter().any(|function| function.name == call.name)
     }
 
     fn on_start(&mut self, indexes: Vec<usize>) -> Result<(), UnexpectedEvent> {
@@ -439,15 +456,17 @@ impl Run {
 
     fn finish(&mut self, stop_reason: StopReason) -> Step {
         self.waiting = Waiting::Over;
-        let output = self.messages.iter().rev().find_map(|message| match message {
+        // The caller has the history, and the instructions are not the caller's to read.
+        let messages = self.messages.split_off(self.before);
+        let output = messages.iter().rev().find_map(|message| match message {
             Message::Assistant { content, .. } => Some(content.clone()),
-            Message::User { .. } | Message::Tool { .. } => None,
+            Message::System { .. } | Message::User { .. } | Message::Tool { .. } => None,
         });
         Step::Done(Box::new(AgentResult {
             id: self.task.id.clone(),
             output: output.unwrap_or_default(),
             stop_reason,
-            messages: std::mem::take(&mut self.messages),
+            messages,
             usage: self.usage,
             iterations: self.iterations,
             model: self.model.clone(),

@@ -43,6 +43,7 @@ mod tests {
         let task = Task {
             id: "run_1".into(),
             input: "hi".into(),
+            instructions: None,
             options: Options::default(),
             limits: Limits::default(),
             model: "test/scripted".into(),

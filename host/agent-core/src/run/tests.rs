@@ -26,6 +26,7 @@ fn task(limits: Limits) -> Task {
     Task {
         id: "run_1".into(),
         input: "hello".into(),
+        instructions: None,
         options: Options::default(),
         limits,
         model: "test/configured".into(),
@@ -86,7 +87,7 @@ fn answers(result: &AgentResult) -> Vec<(&str, &str)> {
         .iter()
         .filter_map(|message| match message {
             Message::Tool { tool_call_id, content, .. } => Some((tool_call_id.as_str(), content.as_str())),
-            Message::User { .. } | Message::Assistant { .. } => None,
+            Message::System { .. } | Message::User { .. } | Message::Assistant { .. } => None,
         })
         .collect()
 }
@@ -103,7 +104,7 @@ fn the_first_step_asks_the_model_with_what_the_budget_allows() {
 
 #[test]
 fn the_callers_options_reach_every_model_call() {
-    let options = Options { max_tokens: Some(150), temperature: Some(0.7), tools: None };
+    let options = Options { max_tokens: Some(150), temperature: Some(0.7), ..Options::default() };
     let (mut run, first) = Run::start(Task { options, ..task(Limits::default()) }, catalog());
     run.on(replied(asks_for(&[("1", "echo", json!({}))]))).unwrap();
     let second = run.on(returned(0, "echo")).unwrap();

@@ -26,6 +26,7 @@ fn runs(tools: EchoTools) -> (Runs, Arc<TestRuns>) {
         toolbox: Arc::new(tools),
         journal: journal.clone(),
         limits: Limits::default(),
+        instructions: None,
     };
     (Runs::new(Arc::new(Recorded::new(agent, behind)), journal, Arc::new(TokioSpawn)), store)
 }

@@ -143,6 +143,16 @@ impl<'a> Timeline<'a> {
         let user = user.map_or_else(|| "nobody known".to_owned(), |id| format!("user {}", word(id)));
         let (id, model) = (word(&task.id), word(&task.model));
         self.numbered(number, format_args!("started: {id} for {user}, with {model}"));
+        let before = [
+            task.instructions.as_ref().map(|text| format!("instructions of {} bytes", text.len())),
+            Some(task.options.history.len())
+                .filter(|count| *count > 0)
+                .map(|n| format!("a history of {n} messages")),
+        ];
+        let before: Vec<_> = before.into_iter().flatten().collect();
+        if !before.is_empty() {
+            self.beneath(1, format_args!("after {}", before.join(" and ")));
+        }
         self.beneath(1, format_args!("{}", quoted(&task.input)));
         let limits = task.limits;
         self.beneath(

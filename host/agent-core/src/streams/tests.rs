@@ -26,6 +26,7 @@ fn replica(store: &Arc<TestRuns>, model: impl Model + 'static, tools: EchoTools)
         toolbox: Arc::new(tools),
         journal: journal.clone(),
         limits: Limits::default(),
+        instructions: None,
     };
     let stack = Recorded::new(Heartbeat::new(agent, store.clone()), behind);
     RunStreams::new(

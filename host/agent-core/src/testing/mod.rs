@@ -98,7 +98,7 @@ pub fn check_conversation(messages: &[Message]) {
     let mut open: VecDeque<&str> = VecDeque::new();
     for message in messages {
         match message {
-            Message::User { .. } => {}
+            Message::System { .. } | Message::User { .. } => {}
             Message::Assistant { tool_calls, .. } => {
                 assert!(open.is_empty(), "unanswered calls {open:?}");
                 open.extend(tool_calls.iter().map(|call| call.id.as_str()));

@@ -8,6 +8,11 @@ use sha2::{Digest, Sha256};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum Message {
+    /// What the model is told about its task by the deployment or the caller. Never part of a result.
+    System {
+        /// The text.
+        content: String,
+    },
     /// The caller's text.
     User {
         /// The text as it was sent.

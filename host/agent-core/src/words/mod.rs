@@ -32,7 +32,10 @@ pub use receipt::{Exchange, ReceiptDetail, ToolReceipt, ToolReturn};
 pub use record::{FailureKind, RunOutcome, RunQuery, RunRecord};
 pub use reply::{Finish, ModelReply};
 pub use result::{AgentResult, StopReason};
-pub use task::{DEFAULT_TOKEN_BUDGET, Limit, Limits, MAX_ITERATIONS, MOST_CHOSEN_TOOLS, Options, Task};
+pub use task::{
+    ClientFunction, DEFAULT_TOKEN_BUDGET, LONGEST_HISTORY_MESSAGE, Limit, Limits, MAX_ITERATIONS,
+    MOST_CHOSEN_TOOLS, MOST_CLIENT_FUNCTIONS, MOST_HISTORY_MESSAGES, Options, Task,
+};
 pub use tool::ToolOutcome;
 pub use tool_version::{
     AuditLine, CallCounts, ComponentFacts, ComponentRecord, ComponentVersion, DURATION_BUCKETS, Finding,

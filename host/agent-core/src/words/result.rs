@@ -16,7 +16,7 @@ pub struct AgentResult {
     pub output: String,
     /// Why the run ended.
     pub stop_reason: StopReason,
-    /// The whole transcript. Every tool call in it is answered.
+    /// The transcript of the run. Every tool call in it is answered, but for those of the caller's own functions.
     pub messages: Vec<Message>,
     /// Tokens of all model calls of the run together.
     #[serde(serialize_with = "with_total")]
@@ -57,11 +57,13 @@ pub enum StopReason {
     EmptyReply,
     /// The run was cancelled.
     Cancelled,
+    /// The model called functions of the caller, who carries them out.
+    ToolCalls,
 }
 
 impl StopReason {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Completed,
         Self::MaxIterations,
         Self::TokenBudget,
@@ -69,6 +71,7 @@ impl StopReason {
         Self::ContentFilter,
         Self::EmptyReply,
         Self::Cancelled,
+        Self::ToolCalls,
     ];
 
     /// The reason as it stands in JSON and in metric labels.
@@ -81,6 +84,7 @@ impl StopReason {
             Self::ContentFilter => "content_filter",
             Self::EmptyReply => "empty_reply",
             Self::Cancelled => "cancelled",
+            Self::ToolCalls => "tool_calls",
         }
     }
 }

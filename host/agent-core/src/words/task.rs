@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::{Grants, Principal, StopReason};
+use super::{Grants, Message, Principal, StopReason};
 
 /// Most model calls of one run (interface, Limits, "Agent iterations").
 pub const MAX_ITERATIONS: u32 = 10;
@@ -52,8 +53,12 @@ impl Limit {
 pub struct Task {
     /// Id of the run, `run_…`.
     pub id: String,
-    /// The caller's text; it becomes the one user message.
+    /// The caller's text; it becomes the last message before the first reply. Empty where the conversation in
+    /// [`Options::history`] waits for a reply already.
     pub input: String,
+    /// What the deployment tells the model before everything else (`AGENT_INSTRUCTIONS`), fixed when the run began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
     /// The caller's wishes for the model calls and the tools.
     pub options: Options,
     /// What the run may use up.
@@ -75,6 +80,12 @@ pub struct Task {
 /// Most names of [`Options::tools`]. The edge refuses more.
 pub const MOST_CHOSEN_TOOLS: usize = 64;
 
+/// Most messages of a caller's `options.history`. The edge refuses more.
+pub const MOST_HISTORY_MESSAGES: usize = 200;
+
+/// Most characters of one of them.
+pub const LONGEST_HISTORY_MESSAGE: usize = 20_000;
+
 /// What a caller may ask of a run: of every model call, and of the tools.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -88,4 +99,25 @@ pub struct Options {
     /// Names of the only tools that the run has, as the caller listed them. Absent: all that the caller may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
+    /// What was said before, the oldest first. In a task: what the token budget has room for
+    /// ([`crate::run::kept_history`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Message>,
+    /// Functions that the caller carries out, offered to the model beside the tools. The run ends when it calls one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<ClientFunction>,
+}
+
+/// Most functions of one caller. The edge refuses more.
+pub const MOST_CLIENT_FUNCTIONS: usize = 64;
+
+/// A function that a caller carries out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientFunction {
+    /// By which the model calls it.
+    pub name: String,
+    /// What the model is told of it.
+    pub description: String,
+    /// The JSON schema of its arguments: an object.
+    pub parameters: Value,
 }

@@ -1,5 +1,6 @@
 //! What one agent run may use up, and the policies around it: permits, circuit breaker, cache, cluster.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use agent_core::circuit::DEFAULT_MIN_VOLUME;
@@ -11,7 +12,7 @@ use super::http_url::HttpUrl;
 use super::problem::Problems;
 use super::process_env::EnvVars;
 use super::reader::{self, Reader, Reported};
-use super::setting::{HOUR, millis, milliseconds, number, one_of, settings, url};
+use super::setting::{HOUR, millis, milliseconds, number, one_of, path, settings, url};
 
 settings! {
     /// How many agents may run at once, those of requests and jobs together. Variant A alone has no limit unless this
@@ -28,6 +29,9 @@ settings! {
     CIRCUIT_MIN_VOLUME = number(0, 1_000_000).or_number(|| DEFAULT_MIN_VOLUME);
     /// Whether results are kept and given again to the same question.
     RESULT_CACHE = one_of(&["on", "off"]).or("on");
+    /// A file with what the model is told before every conversation, at most 64 KiB of UTF-8. It is read when the service
+    /// starts.
+    AGENT_INSTRUCTIONS = path();
     /// Where gateway requests of high priority go.
     AGENT_CLUSTER_URL = url(&["https", "http"]);
 }
@@ -48,6 +52,8 @@ pub struct Agent {
     pub circuit_min_volume: u64,
     /// Whether results are kept (`RESULT_CACHE`).
     pub result_cache: bool,
+    /// The file with what the model is told first (`AGENT_INSTRUCTIONS`).
+    pub instructions: Option<PathBuf>,
     /// Where gateway requests of high priority go (`AGENT_CLUSTER_URL`).
     pub cluster_url: Option<HttpUrl>,
 }
@@ -67,6 +73,7 @@ impl Agent {
         let timeout = reader.duration(&AGENT_TIMEOUT_MS);
         let circuit_min_volume = reader.number(&CIRCUIT_MIN_VOLUME);
         let result_cache = reader.switch(&RESULT_CACHE);
+        let instructions = reader.path(&AGENT_INSTRUCTIONS);
         let cluster_url = reader.http_url(&AGENT_CLUSTER_URL);
         if reader.variant().is_some_and(Variant::serves_b) && !reader.is_set(&AGENT_CLUSTER_URL) {
             // Decisions, "Gateway".
@@ -79,6 +86,7 @@ impl Agent {
             timeout: timeout?,
             circuit_min_volume: circuit_min_volume?,
             result_cache: result_cache?,
+            instructions: instructions?,
             cluster_url: cluster_url?,
         })
     }

@@ -101,7 +101,7 @@ impl Config {
         let stores = Stores::read(reader);
         let retention = Retention::read(reader);
         let webhooks = Webhooks::read(reader);
-        let jwt_secret = VariantB::read_secret(reader);
+        let (jwt_secret, openai) = (VariantB::read_secret(reader), VariantB::read_openai(reader));
         let (service, stores) = (service?, stores?);
         let (mut models, agent) = (models?, agent?);
         if !reader.is_set(&model::LLM_TIMEOUT_MS) {
@@ -114,7 +114,7 @@ impl Config {
             models,
             agent,
             tools: tools?,
-            variant_b: VariantB::from(service.variant, jwt_secret?, &stores),
+            variant_b: VariantB::from(service.variant, jwt_secret?, openai?, &stores),
             service,
             stores,
             retention: retention?,

@@ -155,6 +155,7 @@ fn models_agent_and_tools_have_defaults_too() {
             timeout: 30s,
             circuit_min_volume: 5,
             result_cache: true,
+            instructions: None,
             cluster_url: None,
         },
         Tools {
@@ -234,6 +235,20 @@ fn environments_are_those_of_every_served_variant() {
     }
     assert_eq!(read("a", &[]).service.environment, Environment::Development);
     assert_eq!(read("b", &[("NODE_ENV", "staging")]).service.environment.to_string(), "staging");
+}
+
+#[test]
+fn clients_of_openai_are_answered_where_there_are_tokens() {
+    let openai =
+        |variant: &str, more: &[(&str, &str)]| read(variant, more).variant_b.map(|needs| needs.openai);
+    for variant in ["b", "both"] {
+        assert_eq!(openai(variant, &[]), Some(true));
+        assert_eq!(openai(variant, &[("OPENAI_API", "on")]), Some(true));
+        assert_eq!(openai(variant, &[("OPENAI_API", "off")]), Some(false));
+    }
+    assert_eq!(openai("a", &[("OPENAI_API", "off")]), None);
+    check("a", &[("OPENAI_API", "on")], &["OPENAI_API"]);
+    check("b", &[("OPENAI_API", "yes")], &["OPENAI_API"]);
 }
 
 #[test]

@@ -40,6 +40,14 @@ pub enum WireError {
         "TOOLS_RECORD_HTTP=on needs a database to keep the recordings in: set DATABASE_URL, or TOOLS_RECORD_HTTP=off"
     )]
     NoRecordings,
+    /// The instructions cannot be used.
+    #[error("AGENT_INSTRUCTIONS names {}, {problem}", .path.display())]
+    Instructions {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The tool host cannot start.
     #[error("the tools cannot be set up")]
     Tools(#[source] tool_host::StartError),

@@ -7,8 +7,8 @@ use agent_core::jobs::{CancelledRuns, WorkerContext};
 use agent_core::journal::{NotifyingJournal, RetryingJournal, WriteBehind};
 use agent_core::live::{LiveJournal, LiveRuns};
 use agent_core::policy::{
-    Admission, Admitted, Agent, Breaker, Cached, Deadline, Heartbeat, Invoke, RateChecked, Recorded,
-    WriteBehindCache,
+    Admission, Admitted, Agent, Answerer, Breaker, Cached, Deadline, Heartbeat, Invoke, RateChecked,
+    Recorded, WriteBehindCache,
 };
 use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
 use agent_core::runs::Runs;
@@ -25,6 +25,8 @@ pub(crate) struct SharedDeps<'a> {
     pub(crate) metrics: &'a Metrics,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) toolbox: Arc<dyn Toolbox>,
+    /// What the model is told before every conversation.
+    pub(crate) instructions: Option<Arc<str>>,
     /// Records runs behind their answers; absent when there is no store.
     pub(crate) behind: Option<WriteBehind>,
     /// The journal of runs that are not recorded.
@@ -62,8 +64,8 @@ impl SharedDeps<'_> {
         let checked = RateChecked::new(self.guarded());
         let Some(cache) = cache else { return Arc::new(checked) };
         // Outermost: what is known costs neither a place nor a try.
-        let (toolbox, model) = (self.toolbox.clone(), self.model.name().to_owned());
-        Arc::new(Cached::new(checked, cache, toolbox, model, self.metrics.service()))
+        let (toolbox, answerer) = (self.toolbox.clone(), self.answerer());
+        Arc::new(Cached::new(checked, cache, toolbox, answerer, self.metrics.service()))
     }
 
     /// The runs that are streamed. Each is the reader's own, so none is shared with others, and goes on without the
@@ -84,8 +86,8 @@ impl SharedDeps<'_> {
         let stack: Arc<dyn Invoke> = match cache {
             None => Arc::new(checked),
             Some(cache) => {
-                let (toolbox, model) = (self.toolbox.clone(), self.model.name().to_owned());
-                Arc::new(Cached::new(checked, cache, toolbox, model, self.metrics.service()).unshared())
+                let (toolbox, answerer) = (self.toolbox.clone(), self.answerer());
+                Arc::new(Cached::new(checked, cache, toolbox, answerer, self.metrics.service()).unshared())
             }
         };
         RunStreams::new(stack, kept, self.spawn.clone())
@@ -160,7 +162,12 @@ impl SharedDeps<'_> {
     fn bare_agent(&self, journal: Arc<dyn Journal>) -> Agent {
         let limits = Limits { iterations: MAX_ITERATIONS, tokens: self.config.token_budget };
         let (model, toolbox) = (self.model.clone(), self.toolbox.clone());
-        Agent { model, toolbox, journal, limits }
+        Agent { model, toolbox, journal, limits, instructions: self.instructions.clone() }
+    }
+
+    /// What results that are kept depend on, beside the question and the tools.
+    fn answerer(&self) -> Answerer {
+        Answerer::new(self.model.name().to_owned(), self.instructions.as_deref())
     }
 
     fn recorded(&self, bounded: Deadline<Agent>) -> Arc<dyn Invoke> {

@@ -4,6 +4,7 @@
 mod background;
 mod dependencies;
 mod error;
+mod instructions;
 mod invoke;
 mod migration;
 mod models;
@@ -95,6 +96,7 @@ pub async fn build(
 ) -> Result<Service, WireError> {
     let metrics = new_metrics(config)?;
     let models = models::connect(&config.models, &metrics)?;
+    let instructions = instructions::read(&config.agent)?;
     let stores = stores::open(&config.stores).await?;
     let store_checks = check_stores(config, &stores).await?;
     let (tools, http_recordings) = start_tools(config, guest_runtime, &stores, &metrics).await?;
@@ -110,6 +112,7 @@ pub async fn build(
         metrics: &metrics,
         model: Arc::new(probes::Heard { model: models.chat, probe: llm.clone() }),
         toolbox: tools.clone(),
+        instructions,
         behind,
         unrecorded: Arc::new(MemoryJournal::new(JOURNAL_BYTES)),
         llm: Arc::new(llm),

@@ -80,6 +80,7 @@ pub(crate) fn build(
         tool_calls: DirectCalls::new(parts.toolbox.clone(), config.agent.timeout)
             .until(parts.stopping.clone()),
         tool_admin: stores.tool_admin,
+        openai: needs.openai,
         prepared: stores.prepared,
         production: config.service.environment == Environment::Production,
     };

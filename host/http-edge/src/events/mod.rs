@@ -39,7 +39,7 @@ pub(crate) const STREAM_LIFE: Duration = Duration::from_hours(1);
 /// How much is put into one write at most, about.
 const MOST_BYTES: usize = 64 << 10;
 
-/// The header of a request that asks for the run to end with its reader: `cancel`.
+/// The header of a request that says what becomes of its run when the reader leaves: `cancel` or `continue`.
 const ON_DISCONNECT: HeaderName = HeaderName::from_static("agent-on-disconnect");
 
 /// Where the last event stands that a client has read.
@@ -63,11 +63,12 @@ pub(crate) enum ShownEnd {
 /// Shows the end of a run as the variant's plain answers do.
 pub(crate) type ShowEnd = Arc<dyn Fn(&RunEnd) -> ShownEnd + Send + Sync>;
 
-/// What becomes of the run when the reader leaves.
-pub(crate) fn on_disconnect(headers: &HeaderMap) -> OnDisconnect {
-    match headers.get(ON_DISCONNECT) {
-        Some(value) if value.as_bytes().eq_ignore_ascii_case(b"cancel") => OnDisconnect::Cancel,
-        Some(_) | None => OnDisconnect::Continue,
+/// What becomes of the run when the reader leaves, if the request says so.
+pub(crate) fn on_disconnect(headers: &HeaderMap, otherwise: OnDisconnect) -> OnDisconnect {
+    match headers.get(ON_DISCONNECT).map(HeaderValue::as_bytes) {
+        Some(value) if value.eq_ignore_ascii_case(b"cancel") => OnDisconnect::Cancel,
+        Some(value) if value.eq_ignore_ascii_case(b"continue") => OnDisconnect::Continue,
+        Some(_) | None => otherwise,
     }
 }
 
@@ -116,12 +117,25 @@ impl EventStream {
             Some((Ok::<_, Infallible>(chunk), state))
         });
         let mut response = respond(Body::from_stream(chunks));
-        let headers = response.headers_mut();
-        // Ids are plain; one that no header could carry is in the first event all the same.
-        if let Ok(location) = HeaderValue::try_from(location) {
-            headers.insert(CONTENT_LOCATION, location);
-        }
+        locate(&mut response, &location);
         response
+    }
+}
+
+/// Says where a stream can be resumed. Ids are plain; one that no header could carry is in the first event all the same.
+pub(crate) fn locate(response: &mut Response, location: &str) {
+    if let Ok(location) = HeaderValue::try_from(location) {
+        response.headers_mut().insert(CONTENT_LOCATION, location);
+    }
+}
+
+/// The one line about a run that failed while it was streamed.
+pub(crate) fn log_failure(run_id: &str, status: StatusCode, error: &str) {
+    let status = status.as_u16();
+    if status >= 500 {
+        tracing::error!(run_id, status, error, "a streamed run failed");
+    } else {
+        tracing::info!(run_id, status, error, "a streamed run failed");
     }
 }
 
@@ -179,22 +193,7 @@ impl Streaming {
                     self.frames.ended(*events, &result, answer);
                 }
                 ShownEnd::Failed { status, body, log } => {
-                    let run_id = self.following.run_id();
-                    if status.is_server_error() {
-                        tracing::error!(
-                            run_id,
-                            status = status.as_u16(),
-                            error = log,
-                            "a streamed run failed"
-                        );
-                    } else {
-                        tracing::info!(
-                            run_id,
-                            status = status.as_u16(),
-                            error = log,
-                            "a streamed run failed"
-                        );
-                    }
+                    log_failure(self.following.run_id(), status, &log);
                     self.frames.failed(status, &body);
                 }
             },

@@ -56,6 +56,7 @@ fn tags(paths: &BTreeMap<String, Map<String, Value>>) -> Value {
             tags::JOBS,
             "Runs that nobody waits for: queued, read, listed, cancelled. Everybody sees their own only.",
         ),
+        (tags::OPENAI, "The agent for clients of OpenAI."),
         (tags::CACHE, "Answers that are kept."),
         (tags::TOOLS, "Which tools serve, for administrators."),
         (tags::MCP, "The tools for clients that speak the Model Context Protocol."),

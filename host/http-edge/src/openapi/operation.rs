@@ -14,6 +14,7 @@ use super::schemas::Schemas;
 pub(crate) mod tags {
     pub(crate) const AGENT: &str = "Agent";
     pub(crate) const JOBS: &str = "Jobs";
+    pub(crate) const OPENAI: &str = "OpenAI";
     pub(crate) const CACHE: &str = "Cache";
     pub(crate) const TOOLS: &str = "Tools";
     pub(crate) const MCP: &str = "MCP";
@@ -135,6 +136,15 @@ impl Operation {
         let schema = json!({ "type": "string", "enum": ["cancel", "continue"], "examples": ["cancel"] });
         let description = "What becomes of a streamed run whose reader leaves. Without it, it goes on.";
         self.parameter(Parameter::header("Agent-On-Disconnect", description, schema)).answers_stream()
+    }
+
+    /// The answer is a stream of OpenAI's if the body asks for one.
+    pub(crate) fn streams(self, description: &str) -> Self {
+        let schema = json!({ "type": "string", "enum": ["cancel", "continue"], "examples": ["continue"] });
+        let left = "What becomes of a streamed run whose reader leaves. Without it, it is cancelled.";
+        self.parameter(Parameter::header("Agent-On-Disconnect", left, schema))
+            .answers_text("text/event-stream", description)
+            .header(StatusCode::OK, &CONTENT_LOCATION)
     }
 
     /// The answer is a stream of events, from any event on.
@@ -270,6 +280,11 @@ impl Operation {
                 self.schemas.add_json("Issue", issue_schema());
                 (Some(JSON), "ValidationError", validation_schema(), text, json!({ "error": issues }))
             }
+            RefusedBody::OpenAi(body) => {
+                let text =
+                    body.pointer("/error/message").and_then(Value::as_str).unwrap_or_default().to_owned();
+                (Some(JSON), "OpenAiError", openai_error_schema(), text, body)
+            }
         };
         let reference = if name.is_empty() { schema } else { self.schemas.add_json(name, schema) };
         let reason = status.canonical_reason().unwrap_or_default();
@@ -360,6 +375,23 @@ fn error_schema() -> Value {
         "type": "object", "required": ["error"], "description": "Why a request was refused, or what went wrong.",
         "properties": { "error": {
             "type": "string", "description": "A text for people.", "examples": ["Invalid input"],
+        } },
+    })
+}
+
+/// `{"error": {"message", "type", "param", "code"}}`.
+fn openai_error_schema() -> Value {
+    json!({
+        "type": "object", "required": ["error"], "description": "An error in OpenAI's form.",
+        "properties": { "error": {
+            "type": "object", "required": ["message", "type", "param", "code"], "description": "What went wrong.",
+            "examples": [{ "message": "Missing required parameter: 'model'.", "type": "invalid_request_error", "param": "model", "code": "missing_required_parameter" }],
+            "properties": {
+                "message": { "type": "string", "description": "A text for people.", "examples": ["Missing required parameter: 'model'."] },
+                "type": { "type": "string", "description": "What kind of error it is.", "examples": ["invalid_request_error"] },
+                "param": { "type": ["string", "null"], "description": "Where in the request it is.", "examples": ["model"] },
+                "code": { "type": ["string", "null"], "description": "Its name for programs.", "examples": ["missing_required_parameter"] },
+            },
         } },
     })
 }

@@ -22,6 +22,8 @@ pub(crate) enum RefusedBody {
     Text(String),
     /// `{"error": [issue, …]}`.
     Issues(Value),
+    /// `{"error": {"message", …}}`.
+    OpenAi(Value),
 }
 
 impl Refused {

@@ -7,7 +7,7 @@ use agent_core::driver::RunError;
 use agent_core::error_chain::ErrorChain;
 use agent_core::policy::{Ask, InvokeError};
 use agent_core::ports::JournalError;
-use agent_core::streams::{Followed, FoundRun, RunEnd, RunStreams};
+use agent_core::streams::{Followed, FoundRun, OnDisconnect, RunEnd, RunStreams};
 use agent_core::words::CancelOutcome;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -38,7 +38,7 @@ pub(super) fn describe_cancel() -> Operation {
 
 /// Begins a run that goes on without its reader.
 pub(super) async fn stream(streams: &RunStreams, headers: &HeaderMap, ask: Ask) -> Result<Response, Error> {
-    let mut following = streams.start(ask, events::on_disconnect(headers));
+    let mut following = streams.start(ask, events::on_disconnect(headers, OnDisconnect::Continue));
     let first = following.next().await;
     if let Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) = first {
         return Err(error.into());

@@ -1,15 +1,17 @@
-//! What a valid request body is: `{"input": "…"}`, and `options.tools` if that is there. Keys that nobody asked for are
+//! What a valid request body is: `{"input": "…"}`, and `options.tools` and `options.history` if they are there. Keys that nobody asked for are
 //! ignored, whatever they hold.
 
-use agent_core::words::{MOST_CHOSEN_TOOLS, Options};
+use agent_core::words::{MOST_CHOSEN_TOOLS, MOST_HISTORY_MESSAGES, Options};
 use serde_json::{Value, json};
+
+use crate::history;
 
 /// What a caller asks.
 #[derive(Debug, PartialEq)]
 pub(super) struct InvokeRequest {
     /// The caller's text as it was sent: blanks count as text, and what they mean is the model's to decide.
     pub(super) input: String,
-    /// Nothing but the tools is chosen here.
+    /// Nothing but the tools and the history is chosen here.
     pub(super) options: Options,
 }
 
@@ -26,6 +28,8 @@ pub(super) enum InputError {
     Empty,
     #[error("`options.tools` is not a list of at most {} names", MOST_CHOSEN_TOOLS)]
     Tools,
+    #[error("`options.history` is not a list of at most {} messages", MOST_HISTORY_MESSAGES)]
+    History,
 }
 
 pub(super) fn read_request(body: Value) -> Result<InvokeRequest, InputError> {
@@ -38,7 +42,10 @@ pub(super) fn read_request(body: Value) -> Result<InvokeRequest, InputError> {
     };
     let chosen = fields.get("options").and_then(|options| options.get("tools"));
     let tools = chosen.map(read_tools).transpose()?;
-    Ok(InvokeRequest { input, options: Options { tools, ..Options::default() } })
+    let said = fields.get("options").and_then(|options| options.get("history"));
+    let history = said.map(|said| history::read(said).map_err(|_wrong| InputError::History)).transpose()?;
+    let history = history.unwrap_or_default();
+    Ok(InvokeRequest { input, options: Options { tools, history, ..Options::default() } })
 }
 
 /// What [`read_request`] takes, by name.
@@ -57,7 +64,7 @@ pub(super) fn schema() -> (&'static str, Value) {
                     "type": "array", "maxItems": MOST_CHOSEN_TOOLS, "items": { "type": "string" },
                     "description": "Names of the only tools that the run has. Without it the run has all of them.",
                     "examples": [["calculate"]],
-                } },
+                }, "history": history::schema() },
             },
         },
     });
@@ -71,6 +78,8 @@ fn read_tools(tools: &Value) -> Result<Vec<String>, InputError> {
 
 #[cfg(test)]
 mod tests {
+    use agent_core::words::Message;
+
     use super::*;
 
     fn tools(options: &Value) -> Result<Option<Vec<String>>, InputError> {
@@ -84,6 +93,16 @@ mod tests {
         assert_eq!(tools(&json!({"tools": vec!["add"; 64]})).unwrap().unwrap().len(), 64);
         for wrong in [json!(null), json!("add"), json!({"0": "add"}), json!([1]), json!(vec!["add"; 65])] {
             assert_eq!(tools(&json!({ "tools": wrong })), Err(InputError::Tools));
+        }
+    }
+
+    #[test]
+    fn what_was_said_before_is_a_list_of_messages() {
+        let read = |history: Value| read_request(json!({"input": "hi", "options": {"history": history}}));
+        let said = read(json!([{"role": "user", "content": "a"}])).unwrap().options.history;
+        assert_eq!(said, [Message::User { content: "a".into() }]);
+        for wrong in [json!(null), json!({}), json!(["a"]), json!([{"role": "tool", "content": "a"}])] {
+            assert_eq!(read(wrong), Err(InputError::History));
         }
     }
 

@@ -1,4 +1,4 @@
-//! The middlewares around everything under `/api/` and `/admin/` and `/mcp`, in the order in which a request meets them:
+//! The middlewares around everything under `/api/`, `/admin/` and `/v1/` and around `/mcp`, in the order in which a request meets them:
 //!
 //! ```text
 //! surround      rate_limit::report → error::render → refusals → panic guard
@@ -17,10 +17,10 @@ use tower::layer::layer_fn;
 use tower::util::{MapRequestLayer, MapResponseLayer};
 
 use super::auth::Caller;
-use super::error::Error;
+use super::error::{Error, Render};
 use super::rate_limit::Counting;
 use super::state::Shared;
-use super::{auth, documented, error, rate_limit};
+use super::{auth, documented, rate_limit};
 use crate::middleware::guard::Guard;
 use crate::middleware::idempotency::{Idempotent, Manner};
 use crate::middleware::panic_guard;
@@ -66,8 +66,8 @@ fn describe_operation(operation: Operation, refusal: TokenRefusal) -> Operation 
     stack::describe(of_users.wants_token(&[]).refuses(tokens)).headers(&rate_limit::OF_ADDRESSES)
 }
 
-/// Surrounds the routes and what answers when there is none.
-pub(super) fn surround<S>(routes: Router<S>, state: &Shared, rules: Rules) -> Router<S>
+/// Surrounds the routes and what answers when there is none. `render` gives errors their bodies.
+pub(super) fn surround<S>(routes: Router<S>, state: &Shared, rules: Rules, render: Render) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
 {
@@ -75,9 +75,9 @@ where
     routes.layer(
         ServiceBuilder::new()
             // Writes the headers of the windows, on every answer.
-            .layer(from_fn_with_state(state.clone(), rate_limit::report))
+            .layer(from_fn_with_state((state.clone(), render), rate_limit::report))
             // Gives errors their bodies.
-            .layer(MapResponseLayer::new(move |answer| error::render(answer, production)))
+            .layer(MapResponseLayer::new(move |answer| render(answer, production)))
             // Answers what no route is to see. Inside the rate limit, so that it is counted.
             .layer(layer_fn(move |inner| {
                 let rules = rules.clone();
@@ -90,28 +90,33 @@ where
 }
 
 /// As [`authenticate`], for routes that wait themselves for the check that they have as an extension.
-pub(super) fn authenticate_beside<S>(routes: Router<S>, state: &Shared) -> Router<S>
+pub(super) fn authenticate_beside<S>(routes: Router<S>, state: &Shared, render: Render) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
 {
-    surround_routes(routes, state, Counting::Beside, TokenRefusal::Forbidden)
+    surround_routes(routes, state, Counting::Beside, TokenRefusal::Forbidden, render)
 }
 
 /// Surrounds the routes that are there by now: their handlers see only requests of an authenticated [`auth::Caller`]
 /// within its rate limit. What has to know the caller before the handler does goes behind `auth::require`.
-pub(super) fn authenticate<S>(routes: Router<S>, state: &Shared) -> Router<S>
+pub(super) fn authenticate<S>(routes: Router<S>, state: &Shared, render: Render) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
 {
-    authenticate_with(routes, state, TokenRefusal::Forbidden)
+    authenticate_with(routes, state, TokenRefusal::Forbidden, render)
 }
 
 /// The same with another answer to bad tokens.
-pub(super) fn authenticate_with<S>(routes: Router<S>, state: &Shared, refusal: TokenRefusal) -> Router<S>
+pub(super) fn authenticate_with<S>(
+    routes: Router<S>,
+    state: &Shared,
+    refusal: TokenRefusal,
+    render: Render,
+) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
 {
-    surround_routes(routes, state, Counting::Before, refusal)
+    surround_routes(routes, state, Counting::Before, refusal, render)
 }
 
 fn surround_routes<S>(
@@ -119,13 +124,14 @@ fn surround_routes<S>(
     state: &Shared,
     counting: Counting,
     refusal: TokenRefusal,
+    render: Render,
 ) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
 {
     let edge = state.clone();
     let (keys, settings, manner) =
-        (state.idempotency.clone(), state.settings, manner(state.variant.production));
+        (state.idempotency.clone(), state.settings, manner(state.variant.production, render));
     routes.route_layer(
         ServiceBuilder::new()
             // Verifies the token without refusing anything. That costs no I/O, and so both windows are one round trip.
@@ -150,14 +156,14 @@ where
 }
 
 /// Idempotency keys are counted per user.
-fn manner(production: bool) -> Manner {
+fn manner(production: bool, render: Render) -> Manner {
     Manner {
         caller: |request| {
             let caller = request.extensions().get().map(Caller::id);
             caller.map(|id| format!("user:{id}")).unwrap_or_default()
         },
         refuse: |refusal| Error::from(refusal).into_response(),
-        render: error::render,
+        render,
         production,
     }
 }

@@ -17,12 +17,13 @@ use agent_core::error_chain::ErrorChain;
 use agent_core::policy::InvokeError;
 use agent_core::ports::{AdminError, CacheError, ClusterError, ModelError, QueueError, WebhookError};
 use axum::response::{IntoResponse, Response};
-use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
 use super::admin::refusal::Refusal;
 use super::mcp;
+use super::openai::problem::{self, Problem};
 use super::timestamp::whole_seconds;
 use super::validation_issue::{Issue, Issues};
 use crate::answer::{self, Failure};
@@ -91,6 +92,9 @@ pub(super) enum Error {
     Webhook(#[from] WebhookError),
     #[error("the webhook is still on its way")]
     WebhookOnItsWay,
+    /// What a client of OpenAI asked for and cannot be.
+    #[error(transparent)]
+    OpenAi(#[from] Problem),
 }
 
 impl From<idempotency::Refusal> for Error {
@@ -206,6 +210,9 @@ impl Error {
             Self::Mcp(refusal) => {
                 ErrorAnswer { header: refusal.header(), ..ErrorAnswer::quoting(refusal.status(), refusal) }
             }
+            Self::OpenAi(problem) => {
+                ErrorAnswer::new(problem.status(), Body::Quoting(problem.message().into()))
+            }
         }
     }
 
@@ -220,6 +227,28 @@ impl Error {
             Body::Issues(issues) => serde_json::to_value(&*issues).unwrap_or_default(),
         };
         (answer.status, json!({ "error": error }))
+    }
+
+    /// The same for a client of OpenAI, in the form that it reads. Whatever is wrong with a token is a 401 there.
+    pub(super) fn openai(&self, production: bool) -> (StatusCode, Value) {
+        let ErrorAnswer { status, body, .. } = self.answer(production);
+        let (status, text): (_, Cow<'_, str>) = match (self, body) {
+            (Self::OpenAi(problem), _) => return (status, problem.body()),
+            (Self::NoToken, _) => (
+                StatusCode::UNAUTHORIZED,
+                "There is no token: send it as API key, in the header 'Authorization: Bearer …'".into(),
+            ),
+            (Self::Token(_), _) => {
+                (StatusCode::UNAUTHORIZED, "The token that was sent as API key is not valid".into())
+            }
+            (_, Body::Page(text)) => (status, text.into()),
+            (_, Body::Text(text)) => (status, text),
+            (_, Body::Quoting(text)) => (status, text),
+            // What OpenAI's clients send is not checked against a schema of ours.
+            (_, Body::Issues(_)) => (status, "Invalid input".into()),
+            (_, Body::Empty) => (status, status.canonical_reason().unwrap_or_default().into()),
+        };
+        (status, problem::body(status, &text, None, problem::code_of(status)))
     }
 
     /// What is said of it in the document: what a client gets in production.
@@ -350,15 +379,26 @@ impl<'a> ErrorAnswer<'a> {
             Body::Quoting(text) => answer::refuse_visibly(self.status, &*text),
             Body::Issues(issues) => answer::refuse_with(self.status, &*issues),
         };
-        if let Some(duration) = self.retry_after {
-            response.headers_mut().insert(RETRY_AFTER, whole_seconds(duration).max(1).into());
-        }
-        if let Some((name, value)) = self.header {
-            response.headers_mut().insert(name, value);
-        }
+        Self::add_headers(&mut response, self.retry_after, self.header);
         response
     }
+
+    fn add_headers(
+        response: &mut Response,
+        retry_after: Option<Duration>,
+        header: Option<(HeaderName, HeaderValue)>,
+    ) {
+        if let Some(duration) = retry_after {
+            response.headers_mut().insert(RETRY_AFTER, whole_seconds(duration).max(1).into());
+        }
+        if let Some((name, value)) = header {
+            response.headers_mut().insert(name, value);
+        }
+    }
 }
+
+/// Gives errors their bodies: [`render`] and [`render_openai`].
+pub(super) type Render = fn(Response, bool) -> Response;
 
 /// An error whose body [`render`] is still to write, in an answer's extensions.
 #[derive(Debug, Clone)]
@@ -371,6 +411,42 @@ pub(super) fn render(mut answer: Response, production: bool) -> Response {
     let mut rendered = error.answer(production).into_response();
     rendered.extensions_mut().extend(std::mem::take(answer.extensions_mut()));
     rendered.extensions_mut().insert(Failure::shared(error));
+    rendered
+}
+
+/// An answer in OpenAI's form, in its extensions.
+#[derive(Debug, Clone, Copy)]
+struct InOpenAiForm;
+
+/// The same in the form that clients of OpenAI read, what the shared middlewares refuse included. `Allow` stays as well.
+pub(super) fn render_openai(mut answer: Response, production: bool) -> Response {
+    let error = answer.extensions_mut().remove::<ErrorBody>();
+    let is_rendered = answer.extensions().get::<InOpenAiForm>().is_some();
+    let mut rendered = match &error {
+        Some(ErrorBody(error)) => {
+            let ErrorAnswer { retry_after, header, .. } = error.answer(production);
+            let (status, body) = error.openai(production);
+            let mut rendered = answer::visible_json(status, &body);
+            ErrorAnswer::add_headers(&mut rendered, retry_after, header);
+            rendered
+        }
+        None if !is_rendered && answer.extensions().get::<Failure>().is_some() => {
+            let status = answer.status();
+            let text = status.canonical_reason().unwrap_or_default();
+            answer::visible_json(status, &problem::body(status, text, None, problem::code_of(status)))
+        }
+        None => return answer,
+    };
+    for name in [ALLOW, CONNECTION] {
+        if let Some(value) = answer.headers_mut().remove(&name) {
+            rendered.headers_mut().insert(name, value);
+        }
+    }
+    rendered.extensions_mut().extend(std::mem::take(answer.extensions_mut()));
+    rendered.extensions_mut().insert(InOpenAiForm);
+    if let Some(ErrorBody(error)) = error {
+        rendered.extensions_mut().insert(Failure::shared(error));
+    }
     rendered
 }
 

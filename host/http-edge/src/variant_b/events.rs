@@ -7,7 +7,7 @@ use std::time::Duration;
 use agent_core::error_chain::ErrorChain;
 use agent_core::policy::Ask;
 use agent_core::ports::{JournalError, QueueError};
-use agent_core::streams::{Followed, FoundRun, RunEnd, RunFailure, RunStreams};
+use agent_core::streams::{Followed, FoundRun, OnDisconnect, RunEnd, RunFailure, RunStreams};
 use agent_core::words::{CancelOutcome, FailureKind};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -56,7 +56,7 @@ pub(super) async fn stream(
     ask: Ask,
 ) -> Result<Response, Error> {
     let permit = permit(edge, ask.principal.user_id.as_deref().unwrap_or_default())?;
-    let mut following = streams.start(ask, events::on_disconnect(headers));
+    let mut following = streams.start(ask, events::on_disconnect(headers, OnDisconnect::Continue));
     let first = following.next().await;
     if let Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) = first {
         return Err(error.into());
@@ -153,11 +153,11 @@ async fn is_over(streams: &RunStreams, run: &FoundRun, after: Option<Position>) 
     }
 }
 
-fn permit(edge: &RouteState<VariantB>, user_id: &str) -> Result<StreamPermit, Error> {
+pub(super) fn permit(edge: &RouteState<VariantB>, user_id: &str) -> Result<StreamPermit, Error> {
     edge.streams.acquire(user_id).ok_or(Error::TooManyStreams)
 }
 
-fn location(run_id: &str) -> String {
+pub(super) fn location(run_id: &str) -> String {
     format!("/api/agent/runs/{run_id}/events")
 }
 

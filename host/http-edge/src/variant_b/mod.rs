@@ -6,7 +6,8 @@
 //!
 //! `admin` is what administrators do with the tools: routes of its own under `/admin/`, in the same stack.
 //!
-//! `mcp` is the tools for clients of another protocol, at `/mcp`, in the same stack.
+//! `mcp` is the tools for clients of another protocol, at `/mcp`, and `openai` the agent for clients of OpenAI, under `/v1/`, in the
+//! same stack.
 //!
 //! `documented` says which errors routes have in common. `validation_issue`, `schema` and `parameters` say what a valid request is. What both variants need is not in here.
 
@@ -22,6 +23,7 @@ mod gateway;
 mod health;
 mod jobs;
 mod mcp;
+mod openai;
 mod parameters;
 mod rate_limit;
 mod ready;
@@ -44,6 +46,7 @@ use state::Shared;
 
 pub(crate) use admin::api as admin;
 pub(crate) use mcp::api as mcp;
+pub(crate) use openai::api as openai;
 pub use webhooks::webhook_message;
 
 /// The routes beside the API.
@@ -61,12 +64,13 @@ pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
     let (others, of_others) = other_routes(state.variant.cluster.is_some()).split();
     described.extend(of_others);
     // These two come after the authentication, so that they answer whoever asks.
-    let routes = api_stack::authenticate_beside(asked, state)
-        .merge(api_stack::authenticate(others, state))
+    let routes = api_stack::authenticate_beside(asked, state, error::render)
+        .merge(api_stack::authenticate(others, state, error::render))
         .fallback(fallback::answer_unknown_path)
         .method_not_allowed_fallback(fallback::answer_wrong_method);
     let described = described.into_iter().map(api_stack::describe).collect();
-    (api_stack::surround(routes, state, rules).with_state(state.clone()), described)
+    let router = api_stack::surround(routes, state, rules, error::render);
+    (router.with_state(state.clone()), described)
 }
 
 fn other_routes(has_cluster: bool) -> Routes<Shared> {

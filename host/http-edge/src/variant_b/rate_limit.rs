@@ -21,7 +21,7 @@ use futures::future::{Either, select};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::auth::{Caller, Identity};
-use super::error::{self, Error};
+use super::error::{Error, Render};
 use super::state::Shared;
 use super::timestamp::whole_seconds;
 use crate::dependencies::{RateLimit, RateLimits};
@@ -105,7 +105,11 @@ async fn answer_beside(
 
 /// Writes on an answer what its request was counted in. One that was not counted, because no route has answered it, is
 /// counted now: being turned away only afterwards looks no different, since nothing was done.
-pub(super) async fn report(State(edge): State<Shared>, request: Request, next: Next) -> Response {
+pub(super) async fn report(
+    State((edge, render)): State<(Shared, Render)>,
+    request: Request,
+    next: Next,
+) -> Response {
     let address = request.extensions().get().copied();
     let mut answer = next.run(request).await;
     let status = match answer.extensions_mut().remove::<RateLimitStatus>() {
@@ -113,7 +117,7 @@ pub(super) async fn report(State(edge): State<Shared>, request: Request, next: N
         None => {
             let status = count(&*edge.variant.windows, edge.settings.rates, address, None).await;
             if let Err(error) = status.check() {
-                answer = error::render(error.into_response(), edge.variant.production);
+                answer = render(error.into_response(), edge.variant.production);
             }
             status
         }

@@ -5,6 +5,7 @@ use agent_core::words::MOST_CHOSEN_TOOLS;
 use serde_json::{Value, json};
 
 use super::schema::{HIGH, LONGEST_URL, MAX_TOKENS, MOST_CHARACTERS, TEMPERATURE};
+use crate::history;
 
 /// The body of `POST /api/agent`.
 pub(super) fn agent_request() -> (&'static str, Value) {
@@ -26,6 +27,7 @@ pub(super) fn agent_request() -> (&'static str, Value) {
                 "description": "Names of the only tools that the run has. Without it the run has all that the caller may use.",
                 "examples": [["calculate"]],
             },
+            "history": history::schema(),
         },
     });
     let schema = json!({
@@ -101,6 +103,10 @@ mod tests {
             (62usize..67).prop_map(|length| json!(vec!["add"; length])),
             Just(json!(["add", 1])),
             Just(json!([])),
+            Just(json!("user")),
+            Just(json!([{"role": "user", "content": "é"}])),
+            Just(json!([{"role": "tool", "content": ""}])),
+            (198usize..203).prop_map(|length| json!(vec![json!({"role": "system", "content": "a"}); length])),
         ];
         let keys = prop::sample::select(vec![
             "query",
@@ -110,6 +116,9 @@ mod tests {
             "temperature",
             "tools",
             "webhookUrl",
+            "history",
+            "role",
+            "content",
         ]);
         leaf.prop_recursive(2, 12, 4, move |inner| {
             prop::collection::btree_map(keys.clone().prop_map(str::to_owned), inner, 0..4)

@@ -4,14 +4,14 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::words::{MOST_CHOSEN_TOOLS, Options};
+use agent_core::words::{MOST_CHOSEN_TOOLS, Message, Options};
 use serde_json::{Map, Value};
 
 use super::error::Error;
 use super::validation_issue::{CHOSEN_TOOLS, Issue, Issues, Location, Path, WEBHOOK_URL};
 use crate::body::Payload;
 use crate::dependencies::Settings;
-use crate::json;
+use crate::{history, json};
 
 /// Most characters of a query; the fewest are 1 (interface, Limits, "query length").
 pub(super) const MOST_CHARACTERS: u32 = 1_000;
@@ -134,6 +134,8 @@ fn read_options(options: Option<Value>, issues: &mut Issues) -> Options {
         max_tokens: issues.check(max_tokens).flatten().map(|number| number as u32),
         temperature: issues.check(temperature).flatten(),
         tools: fields.get("tools").and_then(|tools| read_tools(tools, issues)),
+        history: fields.get("history").and_then(|history| read_history(history, issues)).unwrap_or_default(),
+        functions: vec![],
     }
 }
 
@@ -151,6 +153,10 @@ fn read_tools(tools: &Value, issues: &mut Issues) -> Option<Vec<String>> {
         issues.check(name.as_str().map(str::to_owned).ok_or_else(wrong))
     });
     Some(names.collect())
+}
+
+fn read_history(history: &Value, issues: &mut Issues) -> Option<Vec<Message>> {
+    history::read(history).map_err(|wrong| issues.0.extend(wrong.iter().map(Issue::of_history))).ok()
 }
 
 fn read_number(

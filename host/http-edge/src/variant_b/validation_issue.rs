@@ -7,8 +7,11 @@ use std::borrow::Cow;
 use std::fmt;
 
 use agent_core::nearest_word::nearest_word;
+use agent_core::words::{LONGEST_HISTORY_MESSAGE, MOST_HISTORY_MESSAGES};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+
+use crate::history::{self, Fault};
 
 /// Where a field stands, from the outside in.
 pub(super) type Path = &'static [&'static str];
@@ -18,21 +21,27 @@ pub(super) type Path = &'static [&'static str];
 pub(super) struct Location {
     field: Path,
     index: Option<usize>,
+    /// A field of that element.
+    member: Option<&'static str>,
 }
 
 impl Location {
     pub(super) const fn element(field: Path, index: usize) -> Self {
-        Self { field, index: Some(index) }
+        Self { field, index: Some(index), member: None }
+    }
+
+    const fn member(field: Path, index: usize, member: &'static str) -> Self {
+        Self { field, index: Some(index), member: Some(member) }
     }
 }
 
 impl From<Path> for Location {
     fn from(field: Path) -> Self {
-        Self { field, index: None }
+        Self { field, index: None, member: None }
     }
 }
 
-/// A list of names, and of the index as a number.
+/// A list of names, with the index as a number.
 impl Serialize for Location {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
@@ -42,15 +51,22 @@ impl Serialize for Location {
             Index(usize),
         }
         let names = self.field.iter().map(|name| Part::Name(name));
-        serializer.collect_seq(names.chain(self.index.map(Part::Index)))
+        let element = self.index.map(Part::Index).into_iter().chain(self.member.map(Part::Name));
+        serializer.collect_seq(names.chain(element))
     }
 }
 
 /// Where a caller chooses the tools of a run.
 pub(super) const CHOSEN_TOOLS: Path = &["options", "tools"];
 
+/// Where a caller says what was said before.
+pub(super) const HISTORY: Path = &["options", "history"];
+
 /// Where the end of a job is to be sent.
 pub(super) const WEBHOOK_URL: Path = &["webhookUrl"];
+
+/// Most characters that are quoted of what a client sent: more than any key or word that there is has.
+const MOST_QUOTED: usize = 64;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -110,8 +126,10 @@ impl Of {
 
 impl Issue {
     /// A cursor that no list of jobs has given.
-    pub(super) const BAD_CURSOR: &[Self] =
-        &[Self::Custom { message: "Invalid cursor", path: Location { field: &["cursor"], index: None } }];
+    pub(super) const BAD_CURSOR: &[Self] = &[Self::Custom {
+        message: "Invalid cursor",
+        path: Location { field: &["cursor"], index: None, member: None },
+    }];
 
     /// A name in `options.tools` that is no tool of the caller's: whether it is somebody else's is not said.
     pub(super) fn unknown_tool(index: usize) -> Self {
@@ -120,8 +138,6 @@ impl Issue {
 
     /// A key of the object at `path` that is none of `known`.
     pub(super) fn unknown_key(key: &str, known: &[&str], path: Path) -> Self {
-        /// Longer than any key there is, in characters.
-        const MOST_QUOTED: usize = 64;
         let mut quoted: String = key.chars().take(MOST_QUOTED).collect();
         if quoted.len() < key.len() {
             quoted.push('…');
@@ -170,12 +186,12 @@ impl Issue {
         Self::InvalidType { expected, received, path: path.into(), message }
     }
 
-    pub(super) fn too_short(minimum: u32, path: Path) -> Self {
+    pub(super) fn too_short(minimum: u32, path: impl Into<Location>) -> Self {
         let message = format!("String must contain at least {minimum} character(s)");
         Self::TooSmall { minimum, of: Of::a("string"), message, path: path.into() }
     }
 
-    pub(super) fn too_long(maximum: u32, path: Path) -> Self {
+    pub(super) fn too_long(maximum: u32, path: impl Into<Location>) -> Self {
         let message = format!("String must contain at most {maximum} character(s)");
         Self::TooBig { maximum, of: Of::a("string"), message, path: path.into() }
     }
@@ -197,10 +213,33 @@ impl Issue {
         (number > f64::from(maximum)).then_some(Self::TooBig { maximum, of, message, path })
     }
 
+    /// What is wrong with a history.
+    pub(super) fn of_history(wrong: &history::Wrong<'_>) -> Self {
+        let path = match (wrong.index, wrong.field) {
+            (Some(index), Some(field)) => Location::member(HISTORY, index, field),
+            (Some(index), None) => Location::element(HISTORY, index),
+            (None, _) => HISTORY.into(),
+        };
+        match wrong.fault {
+            Fault::Type { expected, received } => Self::wrong_type(expected, received, path),
+            Fault::Role(received) => {
+                let shown = received.chars().take(MOST_QUOTED).collect();
+                Self::not_one_of_at(history::ROLES.to_vec(), shown, path)
+            }
+            Fault::Empty => Self::too_short(1, path),
+            Fault::TooLong => Self::too_long(LONGEST_HISTORY_MESSAGE as u32, path),
+            Fault::TooMany => Self::too_many(MOST_HISTORY_MESSAGES as u32, HISTORY),
+        }
+    }
+
     pub(super) fn not_one_of(options: Vec<&'static str>, received: String, path: Path) -> Self {
+        Self::not_one_of_at(options, received, path.into())
+    }
+
+    fn not_one_of_at(options: Vec<&'static str>, received: String, path: Location) -> Self {
         let quoted: Vec<_> = options.iter().map(|option| format!("'{option}'")).collect();
         let message = format!("Invalid enum value. Expected {}, received '{received}'", quoted.join(" | "));
-        Self::InvalidEnumValue { received, options, path: path.into(), message }
+        Self::InvalidEnumValue { received, options, path, message }
     }
 
     fn path(&self) -> Location {
@@ -250,8 +289,13 @@ impl fmt::Display for Issues {
         f.write_str("the request does not match its schema in:")?;
         self.0.iter().try_for_each(|issue| match issue.path() {
             Location { field: [], .. } => f.write_str(" the whole body"),
-            Location { field, index: None } => write!(f, " `{}`", field.join(".")),
-            Location { field, index: Some(index) } => write!(f, " `{}.{index}`", field.join(".")),
+            Location { field, index: None, .. } => write!(f, " `{}`", field.join(".")),
+            Location { field, index: Some(index), member: None } => {
+                write!(f, " `{}.{index}`", field.join("."))
+            }
+            Location { field, index: Some(index), member: Some(member) } => {
+                write!(f, " `{}.{index}.{member}`", field.join("."))
+            }
         })
     }
 }

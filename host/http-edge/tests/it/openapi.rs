@@ -203,6 +203,25 @@ async fn real_answers_are_what_the_document_says() {
     }
 }
 
+#[tokio::test]
+async fn real_answers_to_clients_of_openai_are_what_the_document_says() {
+    let fakes = both();
+    let document = document(&fakes.service).await;
+    let told = |method: &str, path: &str, answer: &Answer| is_told(&document, method, path, answer);
+    for (path, real) in [("/v1/models", "/v1/models"), ("/v1/models/{model}", "/v1/models/agent")] {
+        told("GET", path, &fakes.get(real).await);
+        told("GET", path, &fakes.service.get(real).await);
+    }
+    told("GET", "/v1/models/{model}", &fakes.get("/v1/models/gpt-5").await);
+    for more in ["", r#","n":2"#, r#","top_logprobs":2"#] {
+        let chat = format!(r#"{{"model":"agent","messages":[{{"role":"user","content":"hi"}}]{more}}}"#);
+        told("POST", "/v1/chat/completions", &fakes.post("/v1/chat/completions", chat).await);
+        let response = format!(r#"{{"model":"agent","input":"hi"{more}}}"#);
+        let answer = fakes.post("/v1/responses", response).await;
+        assert!(answer.status.is_success() || answer.json()["error"]["code"].is_string());
+    }
+}
+
 /// Whether an answer has a status, headers and a body that the document describes.
 fn is_told(document: &Value, method: &str, path: &str, answer: &Answer) {
     let place = format!("{method} {path} {}", answer.status);

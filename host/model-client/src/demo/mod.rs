@@ -56,7 +56,7 @@ fn next(messages: &[Message], tools: &Catalog) -> (String, Vec<ToolCall>) {
         .rev()
         .map_while(|message| match message {
             Message::Tool { name, content, .. } => Some(format!("{name} returned {content}")),
-            Message::User { .. } | Message::Assistant { .. } => None,
+            Message::System { .. } | Message::User { .. } | Message::Assistant { .. } => None,
         })
         .collect();
     if !results.is_empty() {
@@ -65,7 +65,7 @@ fn next(messages: &[Message], tools: &Catalog) -> (String, Vec<ToolCall>) {
     }
     let text = messages.iter().rev().find_map(|message| match message {
         Message::User { content } => Some(content.as_str()),
-        Message::Assistant { .. } | Message::Tool { .. } => None,
+        Message::System { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
     });
     let text = text.unwrap_or_default();
     let calls = match written_out(text, tools) {
@@ -175,7 +175,9 @@ fn shorten(mut text: String, most: u64) -> (String, Finish) {
 fn size(message: &Message) -> u64 {
     let asked = |call: &ToolCall| call.name.len() + call.arguments.to_string().len();
     let bytes = match message {
-        Message::User { content } | Message::Tool { content, .. } => content.len(),
+        Message::System { content } | Message::User { content } | Message::Tool { content, .. } => {
+            content.len()
+        }
         Message::Assistant { content, tool_calls } => {
             content.len() + tool_calls.iter().map(asked).sum::<usize>()
         }

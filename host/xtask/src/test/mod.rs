@@ -6,6 +6,7 @@ mod debian;
 mod deployment;
 mod mcp;
 mod mongo;
+mod openai;
 mod peers;
 mod pgbouncer;
 mod postgres;
@@ -36,6 +37,7 @@ pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
     registry::find_or_install()?;
     mongo::find_or_install(repository)?;
     peers::find_or_install(repository)?;
+    openai::find_or_install(repository)?;
     authors::find_or_install(repository)?;
     mcp::find_or_install(repository)?;
     deployment::find_or_install(repository)

@@ -1,4 +1,4 @@
-//! The Node programs of tests/peers/ that the service is tested with, and their packages.
+//! The Node programs of tests/peers/ and tests/clients/ that the service is tested with, and their packages.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,9 +12,12 @@ use crate::run::{run, succeeds};
 /// Oldest Node that runs the peers.
 const NODE: u32 = 20;
 
-/// Sees to it that Node and the peers' packages are there, as their lock file names them.
+/// Where they are, each with a lock file of its own.
+const FOLDERS: [&str; 2] = ["tests/peers", "tests/clients"];
+
+/// Sees to it that Node and the packages are there, as their lock files name them.
 pub(super) fn find_or_install(repository: &Path) -> anyhow::Result<()> {
-    install_packages(&repository.join("tests/peers"))
+    FOLDERS.into_iter().try_for_each(|folder| install_packages(&repository.join(folder)))
 }
 
 /// The same for the packages of any folder of tests/.

@@ -17,6 +17,7 @@ fn agent(runs: &Arc<TestRuns>, model: &Arc<ScriptedModel>) -> Agent {
         toolbox: Arc::new(EchoTools::new(&["echo"])),
         journal: Arc::new(RetryingJournal::new(runs.clone())),
         limits: Limits::default(),
+        instructions: None,
     }
 }
 

@@ -7,9 +7,26 @@ use sha2::{Digest, Sha256};
 use crate::ports::cache::NAMESPACE;
 use crate::words::Options;
 
+/// What answers, as far as it decides what is answered.
+#[derive(Debug, Clone)]
+pub struct Answerer {
+    /// `provider/model` that runs ask.
+    pub model: String,
+    /// Digest of the deployment's instructions, if there are any ([`Answerer::new`]).
+    instructions: Option<String>,
+}
+
+impl Answerer {
+    /// That model, told these instructions.
+    pub fn new(model: String, instructions: Option<&str>) -> Self {
+        let digest = instructions.map(|text| format!("sha256:{:x}", Sha256::digest(text)));
+        Self { model, instructions: digest }
+    }
+}
+
 /// `agent:` and the hex SHA-256 of everything that an answer depends on (decisions, "Cache key"). `tools` is the digest of the
 /// tools that the run is to have: the caller's, without those that were not chosen.
-pub(super) fn of(query: &str, options: &Options, model: &str, tools: &str, grants: &str) -> String {
+pub(super) fn of(query: &str, options: &Options, by: &Answerer, tools: &str, grants: &str) -> String {
     let mut hash = Sha256::new();
     let mut part = |bytes: &[u8]| {
         // With its length before it, no part can be read as the end of another.
@@ -20,11 +37,25 @@ pub(super) fn of(query: &str, options: &Options, model: &str, tools: &str, grant
     // An option that was not given is an empty part, which no given one is.
     part(&options.max_tokens.map_or(vec![], |most| most.to_be_bytes().to_vec()));
     part(&options.temperature.map_or(vec![], |degree| degree.to_be_bytes().to_vec()));
-    part(model.as_bytes());
+    part(by.model.as_bytes());
     part(tools.as_bytes());
     // Absent for the ungranted, so that the keys of results which are kept already stay what they are.
     if !grants.is_empty() {
         part(grants.as_bytes());
+    }
+    // Absent for the same reason. Their names stand before them: none is a digest of grants.
+    if let Some(instructions) = &by.instructions {
+        part(b"instructions");
+        part(instructions.as_bytes());
+    }
+    if !options.history.is_empty() {
+        part(b"history");
+        // Messages can always be written.
+        part(&serde_json::to_vec(&options.history).unwrap_or_default());
+    }
+    if !options.functions.is_empty() {
+        part(b"functions");
+        part(&serde_json::to_vec(&options.functions).unwrap_or_default());
     }
     let digest = hash.finalize();
     let mut key = String::with_capacity(NAMESPACE.len() + 2 * digest.len());
@@ -41,11 +72,21 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::words::{ClientFunction, Message};
 
     #[test]
     fn a_key_differs_with_every_part_and_with_nothing_else() {
         let none = &Options::default();
-        let options = |max_tokens, temperature| Options { max_tokens, temperature, tools: None };
+        let options = |max_tokens, temperature| Options { max_tokens, temperature, ..Options::default() };
+        let user = |content: &str| Message::User { content: content.into() };
+        let said = |content: &str| Message::Assistant { content: content.into(), tool_calls: vec![] };
+        let function = ClientFunction {
+            name: "f".into(),
+            description: String::new(),
+            parameters: serde_json::json!({}),
+        };
+        let with_function = Options { functions: vec![function], ..Options::default() };
+        let after = |history: &[Message]| Options { history: history.to_vec(), ..Options::default() };
         let questions = [
             ("q", none, "m", "t", ""),
             ("q2", none, "m", "t", ""),
@@ -61,11 +102,24 @@ mod tests {
             ("", none, "qm", "t", ""),
             ("q", none, "m", "t", "g"),
             ("q", none, "m", "t", "g2"),
+            ("q", &after(&[user("a")]), "m", "t", ""),
+            ("q", &after(&[said("a")]), "m", "t", ""),
+            ("q", &after(&[user("a"), said("b")]), "m", "t", ""),
+            ("q", &after(&[user("a"), said("b")]), "m", "t", "g"),
+            ("q", &after(&[said("b"), user("a")]), "m", "t", ""),
+            ("q", &with_function, "m", "t", ""),
         ];
-        let keys: HashSet<_> = questions.iter().map(|(q, o, m, t, g)| of(q, o, m, t, g)).collect();
-        assert_eq!(keys.len(), questions.len());
-        assert_eq!(of("q", none, "m", "t", ""), of("q", none, "m", "t", ""));
-        let key = of("q", none, "m", "t", "");
+        let mut keys = HashSet::new();
+        for instructions in [None, Some("be kind"), Some("be brief")] {
+            let by = |model: &str| Answerer::new(model.into(), instructions);
+            keys.extend(questions.iter().map(|(q, o, m, t, g)| of(q, o, &by(m), t, g)));
+        }
+        assert_eq!(keys.len(), 3 * questions.len());
+        let by = &Answerer::new("m".into(), None);
+        assert_eq!(of("q", none, by, "t", ""), of("q", none, by, "t", ""));
+        let key = of("q", none, by, "t", "");
+        // What is kept by older versions is found.
+        assert_eq!(key, "agent:f32a8dc8a807963b3babf24852706d85d307115737e33d6c6c551fa576003699");
         let digest = key.strip_prefix("agent:").unwrap();
         assert!(digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()), "{key}");
     }

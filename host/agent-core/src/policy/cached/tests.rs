@@ -40,7 +40,8 @@ fn bench(agent: ScriptedInvoke) -> Bench {
 
 fn bench_with(agent: ScriptedInvoke, toolbox: Arc<dyn Toolbox>) -> Bench {
     let (cache, noted) = (Arc::new(TestCache::default()), Arc::new(Noted::default()));
-    let cached = Cached::new(agent.clone(), behind(&cache), toolbox, "m".into(), noted.clone());
+    let cached =
+        Cached::new(agent.clone(), behind(&cache), toolbox, Answerer::new("m".into(), None), noted.clone());
     Bench { agent, cache, noted, cached }
 }
 
@@ -336,7 +337,7 @@ async fn questions_with_other_tools_are_other_questions() {
     let bench = bench_with(ScriptedInvoke::answering("4"), toolbox);
     // That of a caller who chose nothing is what it was before tools could be chosen.
     bench.ask("q").await.unwrap();
-    let key = key::of("q", &Options::default(), "m", "sha256:echo", "");
+    let key = key::of("q", &Options::default(), &Answerer::new("m".into(), None), "sha256:echo", "");
     assert_eq!(bench.cache.kept()[0].0, key);
     for (tools, cached) in [
         (vec!["add", "echo"], false),
@@ -373,9 +374,16 @@ async fn whether_a_result_is_kept_is_said_by_the_receipts_of_its_run() {
             toolbox: toolbox.clone(),
             journal: Arc::new(TestJournal::default()),
             limits: Limits::default(),
+            instructions: None,
         };
         let cache = Arc::new(TestCache::default());
-        let cached = Cached::new(agent, behind(&cache), toolbox, "m".into(), Arc::new(Noted::default()));
+        let cached = Cached::new(
+            agent,
+            behind(&cache),
+            toolbox,
+            Answerer::new("m".into(), None),
+            Arc::new(Noted::default()),
+        );
         cached.invoke(Ask { principal: user("u1"), ..Ask::new("r".into(), "q".into()) }).await.unwrap();
         until_written().await;
         assert_eq!(cache.kept().len(), kept, "{tool}");
@@ -407,7 +415,13 @@ async fn a_follower_is_not_turned_away_for_the_limits_of_its_leader() {
     let agent = ScriptedInvoke::answering("4");
     let (cache, noted) = (Arc::new(TestCache::default()), Arc::new(Noted::default()));
     let toolbox = Arc::new(EchoTools::new(&["echo"]));
-    let cached = Cached::new(RateChecked::new(agent.clone()), behind(&cache), toolbox, "m".into(), noted);
+    let cached = Cached::new(
+        RateChecked::new(agent.clone()),
+        behind(&cache),
+        toolbox,
+        Answerer::new("m".into(), None),
+        noted,
+    );
     let ask = |after: Duration, passes: bool| {
         let check = RateCheck::new(async move {
             tokio::time::sleep(after).await;

@@ -2,6 +2,7 @@
 //! model call", "Model replies without words").
 
 use super::*;
+use crate::words::ClientFunction;
 
 /// A reply that used so many tokens.
 fn using(input_tokens: u64, output_tokens: u64, reply: ModelReply) -> ModelReply {
@@ -159,4 +160,28 @@ fn a_reply_that_was_cut_off_before_its_first_word_is_not_asked_for_again() {
     let reply = ModelReply { finish: Finish::Length, ..says("") };
     let result = done(run.on(asks_model(&step).replied(reply)).unwrap());
     assert_eq!((result.stop_reason, result.iterations), (StopReason::MaxTokens, 1));
+}
+
+#[test]
+fn a_call_of_the_callers_own_function_ends_the_run_and_is_left_to_the_caller() {
+    let function = ClientFunction {
+        name: "look".into(),
+        description: String::new(),
+        parameters: json!({"type": "object"}),
+    };
+    let options = Options { functions: vec![function], ..Options::default() };
+    let begin = || Run::start(Task { options: options.clone(), ..task(Limits::default()) }, catalog()).0;
+    let mut run = begin();
+    let calls = asks_for(&[("1", "echo", json!({})), ("2", "look", json!({"at": "it"}))]);
+    let Step::Done(result) = run.on(replied(calls.clone())).unwrap() else { panic!("the run goes on") };
+    assert_eq!(result.stop_reason, StopReason::ToolCalls);
+    // What is the run's own to call is answered, so that nobody waits for it.
+    let [_, Message::Assistant { tool_calls, .. }, Message::Tool { tool_call_id, .. }] = &result.messages[..]
+    else {
+        panic!("{:?}", result.messages)
+    };
+    assert_eq!((tool_calls.len(), tool_call_id.as_str()), (2, "1"));
+    // Without one of them the tools are called as ever.
+    let own = asks_for(&[("1", "echo", json!({}))]);
+    assert!(matches!(begin().on(replied(own)).unwrap(), Step::CallTools(_)));
 }

@@ -12,6 +12,7 @@ fn started(input: &str) -> Event {
     let task = Task {
         id: "run_1".into(),
         input: input.into(),
+        instructions: None,
         options: Options::default(),
         limits: Limits::default(),
         model: "test/scripted".into(),

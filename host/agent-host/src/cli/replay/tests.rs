@@ -66,6 +66,7 @@ fn calls_stand_in_the_order_of_the_replies_with_the_ids_they_were_recorded_by() 
     let task = Task {
         id: "run_1".into(),
         input: "do it".into(),
+        instructions: None,
         options: Options::default(),
         limits: Limits::default(),
         model: "m".into(),

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_core::ports::{Epoch, JournalError, RunStore};
 use agent_core::testing::{asks_for, says};
 use agent_core::words::{
-    Event, FailureKind, Grants, Limits, Options, Principal, ReceiptDetail, RunOutcome, RunQuery, RunRecord,
-    StopReason, Task, ToolOutcome, ToolReceipt, ToolReturn, Usage,
+    ClientFunction, Event, FailureKind, Grants, Limits, Message, Options, Principal, ReceiptDetail,
+    RunOutcome, RunQuery, RunRecord, StopReason, Task, ToolOutcome, ToolReceipt, ToolReturn, Usage,
 };
 use futures::future::join_all;
 use serde_json::json;
@@ -292,7 +292,18 @@ fn history(text: &str) -> Vec<Event> {
     let task = Task {
         id: "run_x".into(),
         input: text.into(),
-        options: Options { max_tokens: Some(100), temperature: Some(0.1), tools: Some(vec![text.into()]) },
+        instructions: Some(text.into()),
+        options: Options {
+            max_tokens: Some(100),
+            temperature: Some(0.1),
+            tools: Some(vec![text.into()]),
+            history: vec![Message::User { content: text.into() }],
+            functions: vec![ClientFunction {
+                name: text.into(),
+                description: text.into(),
+                parameters: json!({}),
+            }],
+        },
         limits: Limits::default(),
         model: "test/scripted".into(),
         principal: Principal { tier: Some(text.into()), role: Some(text.into()), ..Principal::user(text) },

@@ -34,7 +34,7 @@ use axum::middleware::from_fn;
 use axum::response::IntoResponse;
 use tower::layer::layer_fn;
 
-use super::{api_stack, auth, state::Shared};
+use super::{api_stack, auth, error, state::Shared};
 use crate::fallback;
 use crate::middleware::guard::Guard;
 use crate::middleware::refusals::Rules;
@@ -52,10 +52,10 @@ pub(crate) fn api(state: &Shared, tools: Arc<dyn ToolAdmin>, rules: Rules) -> (R
                 auth::require_admin(request).err().map(IntoResponse::into_response)
             })
         }));
-    let routes = api_stack::authenticate(routes, state)
+    let routes = api_stack::authenticate(routes, state, error::render)
         .fallback(fallback::answer_unknown_path)
         .method_not_allowed_fallback(fallback::answer_wrong_method);
-    let router = api_stack::surround(routes, state, rules)
+    let router = api_stack::surround(routes, state, rules, error::render)
         // Outermost, so that it has the answer as the client gets it, whoever has given it.
         .layer(from_fn(audit::log_change))
         .with_state(Arc::new(Admin::new(state.settings, tools)));

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use axum::Router;
 
 use super::api_stack::{self, TokenRefusal};
+use super::error;
 use super::state as variant_b;
 use crate::fallback;
 use crate::mcp::CallsUnderWay;
@@ -34,12 +35,12 @@ pub(crate) fn api(state: &variant_b::Shared, rules: Rules) -> (Router, Vec<Descr
         .post("/mcp", messages::send_message, documented::messages())
         .get("/mcp", changes::follow_changes, documented::changes())
         .split();
-    let routes = api_stack::authenticate_with(routes, state, TokenRefusal::Unauthorized)
+    let routes = api_stack::authenticate_with(routes, state, TokenRefusal::Unauthorized, error::render)
         .method_not_allowed_fallback(fallback::answer_wrong_method);
     // The protocol has reading checked as well.
     let rules = Rules { checks_reads: true, ..rules };
     let mcp = Mcp { edge: state.clone(), under_way: CallsUnderWay::default() };
-    let router = api_stack::surround(routes, state, rules).with_state(Arc::new(mcp));
+    let router = api_stack::surround(routes, state, rules, error::render).with_state(Arc::new(mcp));
     let described =
         described.into_iter().map(|route| api_stack::describe_with(route, TokenRefusal::Unauthorized));
     (router, described.collect())

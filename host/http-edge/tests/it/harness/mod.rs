@@ -39,6 +39,7 @@ impl Service {
             toolbox: Arc::new(EchoTools::new(&["echo"])),
             journal: Arc::new(TestJournal::default()),
             limits: Limits::default(),
+            instructions: None,
         })
     }
 

@@ -67,6 +67,7 @@ impl Fakes {
                     Duration::from_secs(30),
                 ),
                 tool_admin: Some(Arc::clone(&tools) as Arc<dyn ToolAdmin>),
+                openai: true,
                 prepared: Arc::new(AtomicBool::new(true)),
                 production: true,
             });

@@ -73,7 +73,10 @@ async fn the_agent_learns_who_asks_what_and_with_which_wishes() {
     assert_eq!(asked[0].input, "Grüße 👋🏽\0");
     assert_eq!(asked[0].principal.user_id.as_deref(), Some("u1"));
     assert_eq!(Some(asked[0].request_id.as_str()), answer.header("x-request-id"));
-    assert_eq!(asked[0].options, Options { max_tokens: Some(500), temperature: Some(0.5), tools: None });
+    assert_eq!(
+        asked[0].options,
+        Options { max_tokens: Some(500), temperature: Some(0.5), ..Options::default() }
+    );
     assert_eq!(asked[1].options, Options::default());
 }
 
@@ -105,6 +108,7 @@ fn searching() -> Agent {
         toolbox: Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
         journal: Arc::new(TestJournal::default()),
         limits: Limits::default(),
+        instructions: None,
     }
 }
 

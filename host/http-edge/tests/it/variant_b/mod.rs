@@ -14,6 +14,7 @@ mod jobs;
 mod limits;
 mod log;
 mod mcp;
+mod openai;
 mod order;
 mod serverless;
 mod streams;

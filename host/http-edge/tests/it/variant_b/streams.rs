@@ -24,6 +24,7 @@ fn streaming() -> (Fakes, Arc<TestRuns>) {
         toolbox: Arc::new(EchoTools::new(&["echo"])),
         journal: journal.clone(),
         limits: Limits::default(),
+        instructions: None,
     };
     let stack = Arc::new(Heartbeat::new(agent, store.clone()));
     let kept = Kept { journal, records: Some(store.clone()), live };

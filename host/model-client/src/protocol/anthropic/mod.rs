@@ -105,6 +105,7 @@ fn request(prompt: Prompt<'_>) -> wire::Request<'_> {
         temperature: profile.temperature.then_some(request.temperature.min(HOTTEST)),
         tools,
         tool_choice,
+        system: instructions(request.messages),
         messages: turns(request.messages),
         stream: stream.then_some(true),
     }
@@ -160,12 +161,25 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
     })
 }
 
+/// What the model is told about its task, wherever it stands in the conversation.
+fn instructions(messages: &[Message]) -> Vec<Block<'_>> {
+    let texts = messages.iter().filter_map(|message| match message {
+        Message::System { content } => not_blank(content),
+        Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
+    });
+    texts.map(|text| Block::Text { text }).collect()
+}
+
 /// The conversation as turns whose roles alternate: consecutive messages of one role, above all the answers to several
 /// tool calls, become one turn.
 fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
     let mut turns: Vec<Turn<'_>> = Vec::new();
     for message in messages {
-        let (role, blocks) = blocks(message);
+        let Some((role, blocks)) = blocks(message) else { continue };
+        if turns.is_empty() && role == Role::Assistant && !blocks.is_empty() {
+            // The first turn has to be the user's.
+            turns.push(Turn { role: Role::User, content: vec![Block::Text { text: NO_TEXT }] });
+        }
         match turns.last_mut() {
             Some(last) if last.role == role => last.content.extend(blocks),
             // A model may reply with nothing, but a request may not hold an empty turn.
@@ -176,8 +190,10 @@ fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
     turns
 }
 
-fn blocks(message: &Message) -> (Role, Vec<Block<'_>>) {
-    match message {
+/// Nothing for what is no turn.
+fn blocks(message: &Message) -> Option<(Role, Vec<Block<'_>>)> {
+    Some(match message {
+        Message::System { .. } => return None,
         Message::User { content } => {
             (Role::User, vec![Block::Text { text: not_blank(content).unwrap_or(NO_TEXT) }])
         }
@@ -195,7 +211,7 @@ fn blocks(message: &Message) -> (Role, Vec<Block<'_>>) {
                 Block::ToolResult { tool_use_id: sent_id(tool_call_id), content: not_blank(content) };
             (Role::User, vec![result])
         }
-    }
+    })
 }
 
 /// The text, unless it is blank.

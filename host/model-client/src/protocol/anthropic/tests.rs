@@ -59,6 +59,26 @@ fn several_answers_are_one_turn() {
 }
 
 #[test]
+fn instructions_stand_beside_the_turns_the_first_of_which_is_the_users() {
+    let system = |content: &str| Message::System { content: content.into() };
+    let said = |content: &str| Message::Assistant { content: content.into(), tool_calls: vec![] };
+    let conversation = [system("be kind"), said("Hello!"), system(" "), system("be brief"), said("Well?")];
+    let request = ModelRequest { messages: &conversation, ..scripted::request() };
+    let mut sent = rendered(&request, ProviderProfile::OTHER);
+    let text = |text: &str| json!({"type": "text", "text": text});
+    assert_eq!(sent["system"].take(), json!([text("be kind"), text("be brief")]));
+    assert_eq!(
+        sent["messages"].take(),
+        json!([
+            {"role": "user", "content": [text("(no text)")]},
+            {"role": "assistant", "content": [text("Hello!"), text("Well?")]},
+        ])
+    );
+    let plain = rendered(&scripted::request(), ProviderProfile::OTHER);
+    assert_eq!(plain.get("system"), None);
+}
+
+#[test]
 fn no_block_is_without_text_and_no_turn_without_blocks() {
     let conversation = [
         Message::User { content: " \n".into() },
@@ -86,9 +106,9 @@ fn ids_and_names_of_another_provider_are_made_acceptable() {
         Message::Assistant { content: String::new(), tool_calls: vec![odd] },
         tool("call:1|é", "3"),
     ]);
-    let tool_use = &sent[0]["content"][0];
+    let tool_use = &sent[1]["content"][0];
     assert_eq!(tool_use["name"], "functions_add");
-    assert_eq!(tool_use["id"], sent[1]["content"][0]["tool_use_id"]);
+    assert_eq!(tool_use["id"], sent[2]["content"][0]["tool_use_id"]);
     assert!(tool_use["id"].as_str().unwrap().chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
 }
 

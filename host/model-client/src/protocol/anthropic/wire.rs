@@ -19,6 +19,9 @@ pub(super) struct Request<'a> {
     pub(super) tools: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_choice: Option<ToolChoice>,
+    /// Beside the turns, none of which has such a role.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) system: Vec<Block<'a>>,
     pub(super) messages: Vec<Turn<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stream: Option<bool>,

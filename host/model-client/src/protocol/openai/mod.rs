@@ -164,6 +164,7 @@ fn finish(reason: &str) -> Finish {
 
 fn message(message: &Message, profile: ProviderProfile) -> wire::Message<'_> {
     match message {
+        Message::System { content } => wire::Message::System { content },
         Message::User { content } => wire::Message::User { content },
         Message::Assistant { content, tool_calls } => wire::Message::Assistant {
             content: Some(content.as_str()).filter(|text| tool_calls.is_empty() || !text.is_empty()),

@@ -36,6 +36,7 @@ fn problem(body: &str) -> String {
 #[test]
 fn a_conversation_is_rendered() {
     let messages = [
+        Message::System { content: "be kind".into() },
         Message::User { content: "1+2?".into() },
         Message::Assistant {
             content: String::new(),
@@ -51,6 +52,7 @@ fn a_conversation_is_rendered() {
         json!({
             "model": "m",
             "messages": [
+                {"role": "system", "content": "be kind"},
                 {"role": "user", "content": "1+2?"},
                 {"role": "assistant", "content": null, "tool_calls": [
                     {"id": "a", "type": "function", "function": function("{\"x\":1}")},

@@ -38,6 +38,9 @@ pub(super) struct StreamOptions {
 #[derive(Debug, Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub(super) enum Message<'a> {
+    System {
+        content: &'a str,
+    },
     User {
         content: &'a str,
     },

@@ -1,0 +1,180 @@
+//! What stands before a run's first reply: the deployment's instructions, the caller's, the history, and the caller's text.
+//!
+//! A history that the token budget has no room for is shortened once, before the run begins, and the task holds what was
+//! kept ([`kept_history`]). So a journal folds to the same conversation with whatever tools are loaded when it is read.
+
+use super::budget;
+use crate::words::{Catalog, Limits, Message, Task};
+
+/// The first messages of a run, and how many of them stood there before it.
+///
+/// All instructions come first, those of the deployment before the caller's: providers differ in where else they may stand.
+pub(super) fn begin(task: &Task) -> (Vec<Message>, usize) {
+    let own = task.instructions.iter().map(|content| Message::System { content: content.clone() });
+    let history = &task.options.history;
+    let (instructions, said): (Vec<_>, Vec<_>) = history.iter().cloned().partition(is_instruction);
+    // Providers want something to be answered.
+    let is_silent = said.is_empty();
+    let mut messages: Vec<_> = own.chain(instructions).chain(said).collect();
+    let before = messages.len();
+    if !task.input.is_empty() || is_silent {
+        messages.push(Message::User { content: task.input.clone() });
+    }
+    (messages, before)
+}
+
+/// The history that a run is begun with. While its first model call would be its last affordable one, the oldest turn is
+/// left out: a message of the user with all that follows up to the user's next one, so that no tool call is parted from its
+/// answer. Instructions stay, and so does the newest message of the user, which is `input` or, without one, the last in the
+/// history.
+pub fn kept_history(
+    history: Vec<Message>,
+    instructions: Option<&str>,
+    input: &str,
+    catalog: &Catalog,
+    limits: Limits,
+) -> Vec<Message> {
+    if history.is_empty() {
+        return history;
+    }
+    let about = |message: &Message| budget::estimate_messages(std::slice::from_ref(message));
+    let system = |content: &str| Message::System { content: content.to_owned() };
+    let fixed = instructions.map(|text| about(&system(text))).unwrap_or_default();
+    let asked = if input.is_empty() { 0 } else { about(&system(input)) };
+    let tools = budget::estimate_first_input(catalog.prompt_bytes(), &[]);
+    let mut tokens = history.iter().map(about).fold(tools + fixed + asked, u64::saturating_add);
+    // The turn that is answered is the last one, and there is none in the history if the input is.
+    let newest = if input.is_empty() {
+        history.iter().rposition(is_of_user).unwrap_or_default()
+    } else {
+        history.len()
+    };
+    let mut from = 0;
+    while from < newest && budget::is_last(limits.tokens, 0, tokens) {
+        let next = (from + 1..newest).find(|index| history.get(*index).is_some_and(is_of_user));
+        let turn = history.get(from..next.unwrap_or(newest)).unwrap_or_default();
+        let left_out = turn.iter().filter(|message| !is_instruction(message)).map(about);
+        tokens = left_out.fold(tokens, u64::saturating_sub);
+        from = next.unwrap_or(newest);
+    }
+    let kept = history.into_iter().enumerate();
+    kept.filter(|(index, message)| *index >= from || is_instruction(message)).map(|(_, kept)| kept).collect()
+}
+
+fn is_instruction(message: &Message) -> bool {
+    matches!(message, Message::System { .. })
+}
+
+fn is_of_user(message: &Message) -> bool {
+    matches!(message, Message::User { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::words::{Grants, Options, Principal, ToolCall};
+
+    /// `s`, `u`, `a`, `c` (calls a tool), `t` (its answer), each with its own text of about 100 tokens.
+    fn history(kinds: &str) -> Vec<Message> {
+        let message = |(index, kind): (usize, char)| {
+            let content = format!("{index}{}", "x".repeat(290));
+            match kind {
+                's' => Message::System { content },
+                'u' => Message::User { content },
+                'a' => Message::Assistant { content, tool_calls: vec![] },
+                'c' => {
+                    let call = ToolCall { id: "1".into(), name: "add".into(), arguments: json!({}) };
+                    Message::Assistant { content, tool_calls: vec![call] }
+                }
+                't' => Message::Tool { tool_call_id: "1".into(), name: "add".into(), content },
+                _ => panic!("{kind}"),
+            }
+        };
+        kinds.chars().enumerate().map(message).collect()
+    }
+
+    fn kinds(messages: &[Message]) -> String {
+        let kind = |message: &Message| match message {
+            Message::System { .. } => 's',
+            Message::User { .. } => 'u',
+            Message::Assistant { tool_calls, .. } if tool_calls.is_empty() => 'a',
+            Message::Assistant { .. } => 'c',
+            Message::Tool { .. } => 't',
+        };
+        messages.iter().map(kind).collect()
+    }
+
+    /// Two closing replies and the first of them again: what `is_last` keeps free.
+    const CLOSING: u64 = 3 * 256;
+
+    #[test]
+    fn whole_turns_are_left_out_from_the_oldest_on() {
+        for (before, input, room, kept) in [
+            // All of it fits.
+            ("uaua", "q", 1_000, "uaua"),
+            // One turn too many, and two.
+            ("uaua", "q", 350, "ua"),
+            ("uaua", "q", 50, ""),
+            // Instructions stay wherever they stand, and cost what they cost.
+            ("suasua", "q", 450, "ssua"),
+            ("suasua", "q", 10, "ss"),
+            // A call goes with its answer.
+            ("uctaua", "q", 350, "ua"),
+            ("ucta", "q", 350, ""),
+            // What comes before the first user is a turn too.
+            ("aua", "q", 250, "ua"),
+            ("", "q", 1, ""),
+            // Without an input the newest message of the user stays with all that follows.
+            ("uauct", "", 350, "uct"),
+            ("uauct", "", 10, "uct"),
+            ("uau", "", 10, "u"),
+        ] {
+            let limits = Limits { tokens: 2 * (room + 10) + CLOSING, ..Limits::default() };
+            let left = kept_history(history(before), None, input, &Catalog::default(), limits);
+            assert_eq!(kinds(&left), kept, "{before:?} {input:?} {room}");
+        }
+    }
+
+    #[test]
+    fn the_newest_turns_are_those_that_are_kept() {
+        let all = history("uauaua");
+        let limits = Limits { tokens: 2 * 350 + CLOSING, ..Limits::default() };
+        let kept = kept_history(all.clone(), None, "q", &Catalog::default(), limits);
+        assert_eq!(kept, all[4..]);
+        // The deployment's instructions take the room of a turn.
+        let instructions = "x".repeat(600);
+        let kept = kept_history(all, Some(&instructions), "q", &Catalog::default(), limits);
+        assert_eq!(kept, []);
+    }
+
+    #[test]
+    fn instructions_stand_before_what_was_said_and_the_input_is_last() {
+        let task = |instructions: Option<&str>, history, input: &str| Task {
+            id: "run_1".into(),
+            input: input.into(),
+            instructions: instructions.map(str::to_owned),
+            options: Options { history, ..Options::default() },
+            limits: Limits::default(),
+            model: "test/m".into(),
+            principal: Principal::default(),
+            grants: Grants::default(),
+            versions: Default::default(),
+        };
+        for (own, before, input, messages, stood) in [
+            (None, "", "q", "u", 0),
+            (None, "", "", "u", 0),
+            (None, "s", "", "su", 1),
+            (Some("be kind"), "", "q", "su", 1),
+            (Some("be kind"), "uasua", "q", "ssuauau", 6),
+            (None, "uct", "", "uct", 3),
+        ] {
+            let (begun, count) = begin(&task(own, history(before), input));
+            assert_eq!((kinds(&begun).as_str(), count), (messages, stood), "{own:?} {before:?}");
+            if let Some(own) = own {
+                assert_eq!(begun[0], Message::System { content: own.into() });
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! `POST /v1/chat/completions`: the agent's last words as a completion, or all its words as they are written.
+
+use agent_core::policy::RateCheck;
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+
+use super::super::auth::Caller;
+use super::super::error::Error;
+use super::super::schema::read_json;
+use super::super::state::Shared;
+use super::chat_chunks::ChatChunks;
+use super::completion::ChatCompletion;
+use super::head::Head;
+use super::run::{self, Request};
+use super::{chat_request, documented, request_schema, stream};
+use crate::answer;
+use crate::body::Payload;
+use crate::middleware::request_id::RequestId;
+use crate::openapi::{Operation, tags};
+
+pub(super) fn describe() -> Operation {
+    Operation::new("createChatCompletion", tags::OPENAI, "Run the agent as OpenAI's chat completions do")
+        .about(
+            "The agent is the model `agent`: it calls its own tools, and answers. With `stream` the answer is OpenAI's stream \
+             of chunks. Parameters that say how a model chooses its words are not looked at; what the agent cannot do is \
+             refused.",
+        )
+        .request_id()
+        .body(request_schema::chat())
+        .answers::<ChatCompletion<'static>>(StatusCode::OK, "The completion")
+        .streams("Chunks, and `[DONE]`")
+        .refuses(documented::asking())
+}
+
+/// The handler may be dropped at any await when the client goes away; the run stops with it.
+pub(super) async fn create(
+    State(edge): State<Shared>,
+    caller: Caller,
+    request_id: RequestId,
+    (headers, rate_check): (HeaderMap, Option<Extension<RateCheck>>),
+    payload: Payload,
+) -> Result<Response, Error> {
+    let request = chat_request::read(read_json(payload, &edge.settings).await?)?;
+    let (asked, options) = (request.asked, request.options);
+    run::check_functions(&edge.variant, &caller, &options.functions)?;
+    let ask = run::ask(Request { asked, options, request_id: &request_id, caller: &caller, rate_check });
+    let head = Head::new(&ask.run_id);
+    if request.stream {
+        let chunks = ChatChunks::new(&head, request.include_usage);
+        return stream::begin(&edge, &headers, ask, chunks).await;
+    }
+    let answer = edge.variant.invoke.invoke(ask).await?;
+    Ok(answer::json(StatusCode::OK, &ChatCompletion::of(&head, &answer.result)))
+}

@@ -1,0 +1,157 @@
+//! A chat completion that is not streamed, and what its stream says in the same words.
+
+use agent_core::words::{AgentResult, StopReason, Usage};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::head::Head;
+use super::{functions, models};
+
+/// What the agent said.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenAiChatCompletion)]
+pub(super) struct ChatCompletion<'a> {
+    /// Names the completion.
+    #[schema(example = "chatcmpl-019b1c2d")]
+    id: String,
+    /// Always `chat.completion`.
+    #[schema(example = "chat.completion")]
+    object: &'static str,
+    /// Seconds since 1970.
+    #[schema(example = 1_795_262_400)]
+    created: u64,
+    /// Always `agent`.
+    #[schema(example = "agent")]
+    model: &'static str,
+    /// One choice.
+    choices: Vec<Choice<'a>>,
+    /// What the run cost.
+    usage: ChatUsage,
+}
+
+/// An answer.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenAiChoice)]
+struct Choice<'a> {
+    /// Always 0.
+    #[schema(example = 0)]
+    index: u32,
+    /// What was said.
+    message: ChatMessage<'a>,
+    /// Always null.
+    #[schema(value_type = Option<String>, example = json!(null))]
+    logprobs: (),
+    /// `stop`, `tool_calls`, `length` or `content_filter`.
+    #[schema(example = "stop")]
+    finish_reason: &'static str,
+}
+
+/// A message of the agent.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenAiChatMessage)]
+struct ChatMessage<'a> {
+    /// Always `assistant`.
+    #[schema(example = "assistant")]
+    role: &'static str,
+    /// The agent's last words; null when it only called functions of the client.
+    #[schema(example = "6 * 7 is 42.")]
+    content: Option<&'a str>,
+    /// Calls of the client's functions, which it carries out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ChatToolCall<'a>>,
+    /// Always null.
+    #[schema(value_type = Option<String>, example = json!(null))]
+    refusal: (),
+}
+
+/// A call of a function of the client.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenAiToolCall)]
+pub(super) struct ChatToolCall<'a> {
+    /// Names the call; its answer has it too.
+    #[schema(example = "call_1")]
+    id: &'a str,
+    /// Always `function`.
+    #[schema(example = "function")]
+    r#type: &'static str,
+    /// What is called.
+    function: ChatFunction<'a>,
+}
+
+/// What is called.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenAiFunctionCall)]
+struct ChatFunction<'a> {
+    /// The function.
+    #[schema(example = "look")]
+    name: &'a str,
+    /// Its arguments, as JSON text.
+    #[schema(example = "{}")]
+    arguments: String,
+}
+
+/// The calls that the client carries out.
+pub(super) fn tool_calls(result: &AgentResult) -> Vec<ChatToolCall<'_>> {
+    let calls = functions::called(result).into_iter().map(|call| {
+        let function = ChatFunction { name: &call.name, arguments: functions::arguments_text(call) };
+        ChatToolCall { id: &call.id, r#type: "function", function }
+    });
+    calls.collect()
+}
+
+/// Tokens of all model calls of a run.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = OpenAiChatUsage)]
+pub(super) struct ChatUsage {
+    /// Tokens that the model read.
+    #[schema(example = 210)]
+    prompt_tokens: u64,
+    /// Tokens that the model wrote.
+    #[schema(example = 18)]
+    completion_tokens: u64,
+    /// Both together.
+    #[schema(example = 228)]
+    total_tokens: u64,
+}
+
+impl From<Usage> for ChatUsage {
+    fn from(usage: Usage) -> Self {
+        let Usage { input_tokens, output_tokens } = usage;
+        Self { prompt_tokens: input_tokens, completion_tokens: output_tokens, total_tokens: usage.total() }
+    }
+}
+
+/// Why a completion ends, as OpenAI has words for it. A run that a limit ended is one that was cut off.
+pub(super) fn finish_reason(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::Completed | StopReason::EmptyReply => "stop",
+        StopReason::ContentFilter => "content_filter",
+        StopReason::ToolCalls => "tool_calls",
+        StopReason::MaxTokens
+        | StopReason::TokenBudget
+        | StopReason::MaxIterations
+        | StopReason::Cancelled => "length",
+    }
+}
+
+/// The id of a completion.
+pub(super) fn id_of(head: &Head) -> String {
+    format!("chatcmpl-{}", head.id)
+}
+
+impl<'a> ChatCompletion<'a> {
+    pub(super) fn of(head: &Head, result: &'a AgentResult) -> Self {
+        let tool_calls = tool_calls(result);
+        let content = Some(result.output.as_str()).filter(|text| tool_calls.is_empty() || !text.is_empty());
+        let message = ChatMessage { role: "assistant", content, tool_calls, refusal: () };
+        let finish_reason = finish_reason(result.stop_reason);
+        Self {
+            id: id_of(head),
+            object: "chat.completion",
+            created: head.created,
+            model: models::AGENT,
+            choices: vec![Choice { index: 0, message, logprobs: (), finish_reason }],
+            usage: result.usage.into(),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! A conversation that a client sent: what the agent is asked, and what was said before.
+//!
+//! Clients of OpenAI send all of it with every request. The newest message is the run's input if it is the user's; what
+//! stands before it is the run's history, tool calls and their answers included.
+
+use agent_core::words::{Message, ToolCall};
+
+use super::problem::Problem;
+
+/// Most messages of one request. The body's limit and the token budget bound their texts.
+const MOST_MESSAGES: usize = 2_000;
+
+/// What was said, put together message by message.
+#[derive(Debug, Default)]
+pub(super) struct Conversation {
+    messages: Vec<Message>,
+}
+
+/// What a run is begun with.
+#[derive(Debug, PartialEq)]
+pub(super) struct Asked {
+    /// Empty when the newest message is none of the user's.
+    pub(super) input: String,
+    pub(super) history: Vec<Message>,
+}
+
+impl Conversation {
+    pub(super) fn system(&mut self, content: String) {
+        // What says nothing is no instruction.
+        if !content.trim().is_empty() {
+            self.messages.push(Message::System { content });
+        }
+    }
+
+    pub(super) fn user(&mut self, content: String) {
+        self.messages.push(Message::User { content });
+    }
+
+    pub(super) fn assistant(&mut self, content: String, tool_calls: Vec<ToolCall>) {
+        self.messages.push(Message::Assistant { content, tool_calls });
+    }
+
+    /// A call that was part of the assistant's message before it, if that was the last one.
+    pub(super) fn call(&mut self, call: ToolCall) {
+        match self.messages.last_mut() {
+            Some(Message::Assistant { tool_calls, .. }) => tool_calls.push(call),
+            _ => self.assistant(String::new(), vec![call]),
+        }
+    }
+
+    /// The answer to a call.
+    pub(super) fn answer(&mut self, tool_call_id: String, content: String) {
+        let name = self.messages.iter().rev().find_map(|message| match message {
+            Message::Assistant { tool_calls, .. } => {
+                tool_calls.iter().find(|call| call.id == tool_call_id).map(|call| call.name.clone())
+            }
+            Message::System { .. } | Message::User { .. } | Message::Tool { .. } => None,
+        });
+        // Without a call of that id it is refused in the end.
+        let name = name.unwrap_or_default();
+        self.messages.push(Message::Tool { tool_call_id, name, content });
+    }
+
+    /// The whole, if every tool call is answered before anything else is said, as models want it. `param` is what the client
+    /// calls the list.
+    pub(super) fn finish(mut self, param: &str) -> Result<Asked, Problem> {
+        if self.messages.is_empty() {
+            return Err(Problem::invalid(param, "it must have at least one message."));
+        }
+        if self.messages.len() > MOST_MESSAGES {
+            return Err(Problem::invalid(param, &format!("it may have at most {MOST_MESSAGES} messages.")));
+        }
+        self.check_calls(param)?;
+        let is_said = |message: &Message| !matches!(message, Message::System { .. });
+        let newest = self.messages.iter().rposition(is_said);
+        let of_user = newest.filter(
+            |index| matches!(self.messages.get(*index), Some(Message::User { content }) if !content.is_empty()),
+        );
+        let input = of_user.map(|index| self.messages.remove(index));
+        let input = if let Some(Message::User { content }) = input { content } else { String::new() };
+        Ok(Asked { input, history: self.messages })
+    }
+
+    fn check_calls(&self, param: &str) -> Result<(), Problem> {
+        let mut open: Vec<&str> = vec![];
+        let unanswered = |open: &[&str]| match open.first() {
+            Some(_) => Err(Problem::invalid(param, "a tool call in it has no answer right after it.")),
+            None => Ok(()),
+        };
+        for message in &self.messages {
+            match message {
+                Message::System { .. } => {}
+                Message::User { .. } => unanswered(&open)?,
+                Message::Assistant { tool_calls, .. } => {
+                    unanswered(&open)?;
+                    open = tool_calls.iter().map(|call| call.id.as_str()).collect();
+                }
+                Message::Tool { tool_call_id, .. } => {
+                    let place = open.iter().position(|id| *id == tool_call_id.as_str());
+                    let place = place.ok_or_else(|| {
+                        Problem::invalid(param, "a tool's answer in it answers no call before it.")
+                    })?;
+                    open.remove(place);
+                }
+            }
+        }
+        unanswered(&open)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(id: &str) -> ToolCall {
+        ToolCall { id: id.into(), name: format!("tool_{id}"), arguments: json!({}) }
+    }
+
+    fn of(build: impl FnOnce(&mut Conversation)) -> Result<Asked, Problem> {
+        let mut conversation = Conversation::default();
+        build(&mut conversation);
+        conversation.finish("messages")
+    }
+
+    #[test]
+    fn the_newest_message_is_the_input_if_it_is_the_users() {
+        let asked = of(|said| {
+            said.user("a".into());
+            said.assistant("b".into(), vec![]);
+            said.user("c".into());
+            said.system("be kind".into());
+            said.system(" ".into());
+        })
+        .unwrap();
+        let said = Message::Assistant { content: "b".into(), tool_calls: vec![] };
+        let told = Message::System { content: "be kind".into() };
+        assert_eq!(
+            (asked.input.as_str(), asked.history),
+            ("c", vec![Message::User { content: "a".into() }, said, told])
+        );
+        let asked = of(|said| {
+            said.user("a".into());
+            said.call(call("1"));
+            said.call(call("2"));
+            said.answer("2".into(), "y".into());
+            said.answer("1".into(), "x".into());
+        })
+        .unwrap();
+        assert_eq!((asked.input.as_str(), asked.history.len()), ("", 4));
+        let Message::Tool { name, .. } = &asked.history[2] else { panic!() };
+        assert_eq!(name, "tool_2");
+    }
+
+    #[test]
+    fn calls_and_answers_belong_together() {
+        type Build = fn(&mut Conversation);
+        let wrong: [Build; 5] = [
+            |_said| {},
+            |said| said.answer("1".into(), "x".into()),
+            |said| said.call(call("1")),
+            |said| {
+                said.call(call("1"));
+                said.user("a".into());
+            },
+            |said| {
+                said.call(call("1"));
+                said.answer("1".into(), "x".into());
+                said.answer("1".into(), "x".into());
+            },
+        ];
+        for (number, build) in wrong.into_iter().enumerate() {
+            assert!(of(build).is_err(), "{number}");
+        }
+        let many = of(|said| (0..=MOST_MESSAGES).for_each(|_| said.user("a".into())));
+        assert!(many.is_err());
+    }
+}

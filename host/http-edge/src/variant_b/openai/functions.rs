@@ -1,0 +1,147 @@
+//! The functions that a client offers (`tools` of a request), and those that the model called.
+//!
+//! A call of one ends the run and is the client's to carry out; its answer comes with the next request, as part of the
+//! conversation.
+
+use std::collections::BTreeSet;
+
+use agent_core::words::{AgentResult, ClientFunction, MOST_CLIENT_FUNCTIONS, Message, StopReason, ToolCall};
+use serde_json::{Value, json};
+
+use super::parameters::Fields;
+use super::problem::Problem;
+
+/// Longest name of a function, in bytes, as OpenAI has it.
+const LONGEST_NAME: usize = 64;
+
+/// The functions of a request. `within` is where a tool has what describes it: chat completions have `function`.
+pub(super) fn read(fields: &Fields, within: Option<&str>) -> Result<Vec<ClientFunction>, Problem> {
+    let tools = match fields.get("tools") {
+        None => return Ok(vec![]),
+        Some(Value::Array(tools)) if tools.len() > MOST_CLIENT_FUNCTIONS => {
+            return Err(Problem::invalid("tools", &format!("it may have at most {MOST_CLIENT_FUNCTIONS}.")));
+        }
+        Some(Value::Array(tools)) => tools,
+        Some(_) => return Err(Problem::wrong_type("tools", "a list")),
+    };
+    let mut names = BTreeSet::new();
+    let mut functions = vec![];
+    for (index, tool) in tools.iter().enumerate() {
+        let function = read_one(tool, within, &format!("tools[{index}]"))?;
+        if !names.insert(function.name.clone()) {
+            return Err(Problem::invalid(format!("tools[{index}]"), "another one has the same name."));
+        }
+        functions.push(function);
+    }
+    // What may not be called need not be known.
+    Ok(if fields.get("tool_choice").is_some_and(|choice| *choice == "none") { vec![] } else { functions })
+}
+
+fn read_one(tool: &Value, within: Option<&str>, param: &str) -> Result<ClientFunction, Problem> {
+    if tool.get("type").is_none_or(|kind| *kind != "function") {
+        let why = "The agent has its own tools; beside them it can be given functions of the client.";
+        return Err(Problem::unsupported_value(format!("{param}.type"), why));
+    }
+    let (described, at) = match within {
+        Some(name) => (tool.get(name).unwrap_or(&Value::Null), format!("{param}.{name}")),
+        None => (tool, param.to_owned()),
+    };
+    let name = described.get("name").and_then(Value::as_str).unwrap_or_default();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_plain) {
+        let why = format!("it must be 1 to {LONGEST_NAME} letters, digits, '_' and '-'.");
+        return Err(Problem::invalid(format!("{at}.name"), &why));
+    }
+    let parameters = match described.get("parameters") {
+        None | Some(Value::Null) => json!({ "type": "object", "properties": {} }),
+        Some(schema @ Value::Object(_)) => schema.clone(),
+        Some(_) => return Err(Problem::wrong_type(format!("{at}.parameters"), "an object")),
+    };
+    let description = described.get("description").and_then(Value::as_str).unwrap_or(name);
+    Ok(ClientFunction { name: name.to_owned(), description: description.to_owned(), parameters })
+}
+
+/// Refuses a function that has the name of one of the agent's tools.
+pub(super) fn check_names(
+    functions: &[ClientFunction],
+    is_tool: impl Fn(&str) -> bool,
+) -> Result<(), Problem> {
+    match functions.iter().position(|function| is_tool(&function.name)) {
+        Some(index) => Err(Problem::invalid(format!("tools[{index}]"), "the agent has a tool of this name.")),
+        None => Ok(()),
+    }
+}
+
+/// The calls that are the client's to carry out: those of the last reply that nobody has answered.
+pub(super) fn called(result: &AgentResult) -> Vec<&ToolCall> {
+    if result.stop_reason != StopReason::ToolCalls {
+        return vec![];
+    }
+    let mut answered = BTreeSet::new();
+    for message in result.messages.iter().rev() {
+        match message {
+            Message::Tool { tool_call_id, .. } => drop(answered.insert(tool_call_id.as_str())),
+            Message::Assistant { tool_calls, .. } => {
+                return tool_calls.iter().filter(|call| !answered.contains(call.id.as_str())).collect();
+            }
+            Message::System { .. } | Message::User { .. } => {}
+        }
+    }
+    vec![]
+}
+
+/// Arguments as the text that clients of OpenAI read. What is no object is the text that the model wrote.
+pub(super) fn arguments_text(call: &ToolCall) -> String {
+    call.arguments.as_str().map_or_else(|| call.arguments.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(tools: Value) -> Fields {
+        Fields::from_iter([("tools".to_owned(), tools)])
+    }
+
+    #[test]
+    fn functions_are_read_in_both_forms() {
+        let schema = json!({"type": "object", "properties": {"at": {"type": "string"}}});
+        let described =
+            json!({"name": "look", "description": "Looks.", "parameters": schema, "strict": true});
+        let of_chat = fields(json!([{"type": "function", "function": described}]));
+        let mut flat = described.clone();
+        flat["type"] = json!("function");
+        let of_response = fields(json!([flat]));
+        let function =
+            ClientFunction { name: "look".into(), description: "Looks.".into(), parameters: schema };
+        assert_eq!(read(&of_chat, Some("function")), Ok(vec![function.clone()]));
+        assert_eq!(read(&of_response, None), Ok(vec![function.clone()]));
+        let mut none = of_response;
+        none.insert("tool_choice".to_owned(), json!("none"));
+        assert_eq!(read(&none, None), Ok(vec![]));
+        assert!(check_names(&[function.clone()], |name| name == "look").is_err());
+        assert!(check_names(&[function], |name| name == "calculate").is_ok());
+    }
+
+    #[test]
+    fn what_is_no_function_is_named_by_its_place() {
+        let named = |name: &str| json!({"type": "function", "name": name});
+        for (tools, code, param) in [
+            (json!({}), "invalid_type", "tools"),
+            (json!([{"type": "web_search"}]), "unsupported_value", "tools[0].type"),
+            (json!([named("")]), "invalid_value", "tools[0].name"),
+            (json!([named("a b")]), "invalid_value", "tools[0].name"),
+            (json!([named(&"x".repeat(65))]), "invalid_value", "tools[0].name"),
+            (json!([named("a"), named("a")]), "invalid_value", "tools[1]"),
+            (
+                json!([{"type": "function", "name": "a", "parameters": 1}]),
+                "invalid_type",
+                "tools[0].parameters",
+            ),
+            (json!(vec![named("a"); 65]), "invalid_value", "tools"),
+        ] {
+            let mut error = read(&fields(tools.clone()), None).unwrap_err().body()["error"].take();
+            assert_eq!((error["code"].take(), error["param"].take()), (json!(code), json!(param)), "{tools}");
+        }
+    }
+}

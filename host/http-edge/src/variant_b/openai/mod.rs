@@ -1,0 +1,93 @@
+//! The agent for clients of OpenAI, under `/v1/`: an agent is a model, `agent`. Same tokens, same windows, same cache as under
+//! `/api/`; errors in OpenAI's form.
+//!
+//! - `models`, `chat`, `responses`: the routes.
+//! - `parameters`: what of a request is honoured, refused and not looked at. `chat_request`, `responses_request`: a request
+//!   read, put together by `conversation` out of `content`, with the client's `functions`. `run`: what the agent is asked for it.
+//! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`, whose output `items` makes. `sent_text` knows
+//!   which words were sent.
+//! - `problem`: what is wrong with a request, and the form of errors. `documented`, `request_schema`: for the document.
+//!
+//! README, "Clients of OpenAI", says what they can rely on.
+
+mod chat;
+mod chat_chunks;
+mod chat_request;
+mod completion;
+mod content;
+mod conversation;
+mod documented;
+mod functions;
+mod head;
+mod items;
+mod models;
+mod parameters;
+pub(super) mod problem;
+mod request_schema;
+mod response;
+mod responses;
+mod responses_request;
+mod run;
+mod sent_text;
+mod stream;
+
+use axum::Router;
+use axum::response::{IntoResponse as _, Response};
+use http::{Method, StatusCode};
+
+use super::error::{self, Error};
+use super::state::Shared;
+use super::{api_stack, rate_limit};
+use crate::middleware::refusals::Rules;
+use crate::openapi::{Described, Operation, Routes};
+use crate::stack;
+use problem::Problem;
+
+/// Everything under `/v1/`, to be nested there.
+pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
+    let (asked, mut described) = Routes::new()
+        .post("/chat/completions", chat::create, chat::describe())
+        .post("/responses", responses::create, responses::describe())
+        .split();
+    let (listed, of_listed) = Routes::new()
+        .get("/models", models::list, models::describe_list())
+        .get("/models/{model}", models::read, models::describe_one())
+        .split();
+    described.extend(of_listed);
+    // These two come after the authentication, so that they answer whoever asks.
+    let routes = api_stack::authenticate_beside(asked, state, error::render_openai)
+        .merge(api_stack::authenticate(listed, state, error::render_openai))
+        .fallback(answer_unknown_path)
+        .method_not_allowed_fallback(answer_wrong_method);
+    let router = api_stack::surround(routes, state, rules, error::render_openai);
+    (router.with_state(state.clone()), described.into_iter().map(describe).collect())
+}
+
+/// What is said of every route in it: what `api_stack` says of its own, with errors in another form.
+fn describe(route: Described) -> Described {
+    let is_post = route.is_post();
+    let in_form = documented::in_form;
+    route.map(|operation: Operation| {
+        let keys = super::documented::keys().map(in_form);
+        let operation = if is_post { operation.once(keys) } else { operation };
+        operation
+            .refuses(super::documented::limits().map(in_form))
+            .headers(&rate_limit::OF_USERS)
+            .wants_token(&[])
+            .refuses(documented::tokens())
+            .refuses(stack::documented().map(in_form))
+            .headers(&rate_limit::OF_ADDRESSES)
+    })
+}
+
+async fn answer_unknown_path() -> Error {
+    Problem::unknown_path().into()
+}
+
+/// The router adds `Allow`, which is also all that `OPTIONS` asks for.
+async fn answer_wrong_method(method: Method) -> Response {
+    match method {
+        Method::OPTIONS => StatusCode::OK.into_response(),
+        _ => Error::from(Problem::wrong_method()).into_response(),
+    }
+}

@@ -1,0 +1,227 @@
+//! The parameters of requests beside the conversation: which are honoured, which are refused, and which are not looked at.
+//!
+//! What changes only how a model chooses its words (`top_p`, `seed`, `reasoning`, …), or what a service does beside answering
+//! (`store`, `metadata`, `service_tier`, …), is not looked at. Where to ignore a parameter would be to lie it is refused, unless it
+//! has the value that means what is done anyway. `null` is as good as nothing.
+
+use serde_json::{Map, Value};
+
+use super::models;
+use super::problem::Problem;
+
+/// The fields of a request.
+pub(super) type Fields = Map<String, Value>;
+
+/// A parameter that is refused.
+pub(super) struct Refused {
+    name: &'static str,
+    /// Unless it is this.
+    harmless: fn(&Value) -> bool,
+    /// Whether another value could be sent.
+    has_values: bool,
+    why: &'static str,
+}
+
+const fn parameter(name: &'static str, harmless: fn(&Value) -> bool, why: &'static str) -> Refused {
+    Refused { name, harmless, has_values: false, why }
+}
+
+const fn value(name: &'static str, harmless: fn(&Value) -> bool, why: &'static str) -> Refused {
+    Refused { name, harmless, has_values: true, why }
+}
+
+const OWN_TOOLS: &str =
+    "The agent has its own tools; beside them it can be given `tools` of the type 'function'.";
+const FREE_CHOICE: &str = "Which tools are called is for the agent to choose: 'auto' or 'none'.";
+const NO_PROBABILITIES: &str = "The agent does not say how likely its words were.";
+const NO_FORMAT: &str = "The agent answers in plain text.";
+
+/// Those of chat completions.
+pub(super) const OF_CHATS: &[Refused] = &[
+    value("n", |n| n.as_f64() == Some(1.0), "The agent gives one answer to each request."),
+    parameter("stop", is_empty, "The agent stops by itself."),
+    parameter("audio", |_| false, "The agent does not speak."),
+    value("modalities", |list| is_list_of(list, "text"), NO_FORMAT),
+    value("response_format", is_plain_text, NO_FORMAT),
+    value("tool_choice", is_no_choice, FREE_CHOICE),
+    parameter("functions", is_empty, OWN_TOOLS),
+    value("function_call", is_no_choice, FREE_CHOICE),
+    parameter("logprobs", |wanted| *wanted == false, NO_PROBABILITIES),
+    parameter("top_logprobs", |count| *count == 0, NO_PROBABILITIES),
+    parameter("logit_bias", is_empty, "The agent may use any word."),
+    parameter("web_search_options", |_| false, OWN_TOOLS),
+];
+
+/// Those of responses.
+pub(super) const OF_RESPONSES: &[Refused] = &[
+    value("background", |wanted| *wanted == false, "POST /api/agent/async queues what nobody waits for."),
+    parameter("previous_response_id", |_| false, "Send the conversation with `input`."),
+    parameter("conversation", |_| false, "Send the conversation with `input`."),
+    parameter("prompt", |_| false, "No prompts are kept here: send `instructions` and `input`."),
+    parameter("max_tool_calls", |_| false, "How many tools the agent calls is for the deployment to say."),
+    value("tool_choice", is_no_choice, FREE_CHOICE),
+    value("text", |text| text.get("format").is_none_or(is_plain_text), NO_FORMAT),
+    parameter("top_logprobs", |count| *count == 0, NO_PROBABILITIES),
+    value("include", |list| !has(list, "message.output_text.logprobs"), NO_PROBABILITIES),
+];
+
+/// The fields of a body, without those that are `null`.
+pub(super) fn fields(body: Value) -> Result<Fields, Problem> {
+    let Value::Object(mut fields) = body else { return Err(Problem::no_object()) };
+    fields.retain(|_, value| !value.is_null());
+    Ok(fields)
+}
+
+/// Refuses what cannot be.
+pub(super) fn check(fields: &Fields, refused: &[Refused]) -> Result<(), Problem> {
+    let found = refused
+        .iter()
+        .find(|refused| fields.get(refused.name).is_some_and(|value| !(refused.harmless)(value)));
+    match found {
+        Some(Refused { name, has_values: true, why, .. }) => Err(Problem::unsupported_value(*name, why)),
+        Some(Refused { name, why, .. }) => Err(Problem::unsupported_parameter(name, why)),
+        None => Ok(()),
+    }
+}
+
+/// The model has to be named, and to be the agent.
+pub(super) fn check_model(fields: &Fields) -> Result<(), Problem> {
+    match fields.get("model") {
+        None => Err(Problem::missing("model")),
+        Some(Value::String(id)) if id == models::AGENT => Ok(()),
+        Some(Value::String(id)) => Err(Problem::unknown_model(id)),
+        Some(_) => Err(Problem::wrong_type("model", "a string")),
+    }
+}
+
+/// A switch, which is off unless it is there.
+pub(super) fn is_on(fields: &Fields, name: &str) -> Result<bool, Problem> {
+    match fields.get(name) {
+        None => Ok(false),
+        Some(Value::Bool(wanted)) => Ok(*wanted),
+        Some(_) => Err(Problem::wrong_type(name, "a boolean")),
+    }
+}
+
+/// The most tokens of a reply, under the first of these names that is there.
+pub(super) fn max_tokens(fields: &Fields, names: &[&str]) -> Result<Option<u32>, Problem> {
+    let Some((name, value)) = names.iter().find_map(|name| Some((*name, fields.get(*name)?))) else {
+        return Ok(None);
+    };
+    let Some(number) = value.as_f64() else { return Err(Problem::wrong_type(name, "an integer")) };
+    if number < 1.0 || number.fract() != 0.0 {
+        return Err(Problem::invalid(name, "it must be a whole number of at least 1."));
+    }
+    // What is more than the type holds is more than any budget.
+    Ok(Some(number as u32))
+}
+
+/// How freely the model chooses its words.
+pub(super) fn temperature(fields: &Fields) -> Result<Option<f64>, Problem> {
+    let Some(value) = fields.get("temperature") else { return Ok(None) };
+    let number = value.as_f64().ok_or_else(|| Problem::wrong_type("temperature", "a number"))?;
+    if !(0.0..=2.0).contains(&number) {
+        return Err(Problem::invalid("temperature", "it must be between 0 and 2."));
+    }
+    Ok(Some(number))
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(parts) => parts.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    }
+}
+
+fn is_no_choice(choice: &Value) -> bool {
+    *choice == "auto" || *choice == "none"
+}
+
+fn is_plain_text(format: &Value) -> bool {
+    format.get("type").is_some_and(|kind| *kind == "text")
+}
+
+fn is_list_of(list: &Value, word: &str) -> bool {
+    list.as_array().is_some_and(|list| list.iter().all(|one| *one == word))
+}
+
+fn has(list: &Value, word: &str) -> bool {
+    list.as_array().is_some_and(|list| list.iter().any(|one| *one == word))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refused(list: &[Refused], body: Value) -> Option<(Value, Value)> {
+        let error = check(&fields(body).unwrap(), list).err()?;
+        let mut error = error.body()["error"].take();
+        Some((error["code"].take(), error["param"].take()))
+    }
+
+    #[test]
+    fn what_would_be_a_lie_to_ignore_is_refused_and_nothing_else() {
+        for (list, harmless) in [
+            (
+                OF_CHATS,
+                json!({
+                    "n": 1, "stop": null, "tools": [], "tool_choice": "auto", "logprobs": false, "logit_bias": {},
+                    "response_format": {"type": "text"}, "modalities": ["text"], "top_p": 0.1, "seed": 7, "user": "u",
+                    "presence_penalty": 1, "store": true, "metadata": {}, "parallel_tool_calls": false, "unheard_of": 1,
+                }),
+            ),
+            (
+                OF_RESPONSES,
+                json!({
+                    "background": false, "tools": [], "tool_choice": "none", "text": {"verbosity": "low"}, "store": true,
+                    "include": ["reasoning.encrypted_content"], "truncation": "disabled", "reasoning": {"effort": "low"},
+                    "top_logprobs": 0, "previous_response_id": null,
+                }),
+            ),
+        ] {
+            assert_eq!(refused(list, harmless), None);
+        }
+        let tool = json!([{"type": "function"}]);
+        for (list, name, value, code) in [
+            (OF_CHATS, "n", json!(2), "unsupported_value"),
+            (OF_CHATS, "stop", json!("a"), "unsupported_parameter"),
+            (OF_CHATS, "audio", json!({}), "unsupported_parameter"),
+            (OF_CHATS, "modalities", json!(["text", "audio"]), "unsupported_value"),
+            (OF_CHATS, "response_format", json!({"type": "json_object"}), "unsupported_value"),
+            (OF_CHATS, "tool_choice", json!("required"), "unsupported_value"),
+            (OF_CHATS, "functions", tool, "unsupported_parameter"),
+            (OF_CHATS, "logprobs", json!(true), "unsupported_parameter"),
+            (OF_CHATS, "logit_bias", json!({"1": -100}), "unsupported_parameter"),
+            (OF_RESPONSES, "background", json!(true), "unsupported_value"),
+            (OF_RESPONSES, "previous_response_id", json!("resp_1"), "unsupported_parameter"),
+            (OF_RESPONSES, "tool_choice", json!({"type": "function"}), "unsupported_value"),
+            (OF_RESPONSES, "text", json!({"format": {"type": "json_schema"}}), "unsupported_value"),
+            (OF_RESPONSES, "include", json!(["message.output_text.logprobs"]), "unsupported_value"),
+        ] {
+            let mut body = Fields::new();
+            body.insert(name.to_owned(), value);
+            assert_eq!(refused(list, body.into()), Some((json!(code), json!(name))));
+        }
+    }
+
+    #[test]
+    fn numbers_are_within_their_bounds() {
+        let body = |value: Value| fields(json!({"max_tokens": value, "temperature": value})).unwrap();
+        let tokens = |value: Value| max_tokens(&body(value), &["max_completion_tokens", "max_tokens"]);
+        assert_eq!(tokens(json!(1)), Ok(Some(1)));
+        assert_eq!(tokens(json!(1e12)), Ok(Some(u32::MAX)));
+        assert_eq!(tokens(json!(null)), Ok(None));
+        for wrong in [json!(0), json!(-1), json!(1.5), json!("1")] {
+            assert!(tokens(wrong.clone()).is_err(), "{wrong}");
+        }
+        assert_eq!(temperature(&body(json!(2))), Ok(Some(2.0)));
+        for wrong in [json!(-0.1), json!(2.1), json!("1")] {
+            assert!(temperature(&body(wrong.clone())).is_err(), "{wrong}");
+        }
+        let both = fields(json!({"max_tokens": 5, "max_completion_tokens": 7})).unwrap();
+        assert_eq!(max_tokens(&both, &["max_completion_tokens", "max_tokens"]), Ok(Some(7)));
+    }
+}

@@ -1,0 +1,135 @@
+//! What is wrong with a request of a client of OpenAI, and the form in which such clients read errors:
+//! `{"error": {"message", "type", "param", "code"}}`.
+
+use std::fmt;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+/// Most characters that are quoted of what a client sent.
+const MOST_QUOTED: usize = 64;
+
+/// Something in a request that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::variant_b) struct Problem {
+    status: StatusCode,
+    message: String,
+    /// Where it is, as OpenAI writes it: `messages[0].content`.
+    param: Option<String>,
+    code: &'static str,
+}
+
+/// For the log: what and where, and nothing of what the client wrote.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.param {
+            Some(param) => write!(f, "the request is refused: {} in `{param}`", self.code),
+            None => write!(f, "the request is refused: {}", self.code),
+        }
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl Problem {
+    fn bad(code: &'static str, param: impl Into<String>, message: String) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, message, param: Some(param.into()), code }
+    }
+
+    /// The body is no object.
+    pub(super) fn no_object() -> Self {
+        let message = "The request body must be a JSON object.".to_owned();
+        Self { status: StatusCode::BAD_REQUEST, message, param: None, code: "invalid_type" }
+    }
+
+    pub(super) fn missing(param: &str) -> Self {
+        Self::bad("missing_required_parameter", param, format!("Missing required parameter: '{param}'."))
+    }
+
+    pub(super) fn wrong_type(param: impl Into<String>, expected: &str) -> Self {
+        let param = param.into();
+        let message = format!("Invalid type for '{param}': expected {expected}.");
+        Self::bad("invalid_type", param, message)
+    }
+
+    pub(super) fn invalid(param: impl Into<String>, why: &str) -> Self {
+        let param = param.into();
+        let message = format!("Invalid value for '{param}': {why}");
+        Self::bad("invalid_value", param, message)
+    }
+
+    /// To ignore it would be to lie.
+    pub(super) fn unsupported_parameter(param: &str, why: &str) -> Self {
+        Self::bad("unsupported_parameter", param, format!("Unsupported parameter: '{param}'. {why}"))
+    }
+
+    /// The same of one of its values.
+    pub(super) fn unsupported_value(param: impl Into<String>, why: &str) -> Self {
+        let param = param.into();
+        let message = format!("Unsupported value for '{param}'. {why}");
+        Self::bad("unsupported_value", param, message)
+    }
+
+    pub(super) fn unknown_model(id: &str) -> Self {
+        let mut quoted: String = id.chars().take(MOST_QUOTED).collect();
+        if quoted.len() < id.len() {
+            quoted.push('…');
+        }
+        let message = format!("The model '{quoted}' does not exist. The agent is the model 'agent'.");
+        let (status, code) = (StatusCode::NOT_FOUND, "model_not_found");
+        Self { status, message, param: Some("model".to_owned()), code }
+    }
+
+    pub(super) fn unknown_path() -> Self {
+        let message = "There is no such path: /v1/models, /v1/chat/completions and /v1/responses are served.";
+        Self { status: StatusCode::NOT_FOUND, message: message.to_owned(), param: None, code: "unknown_url" }
+    }
+
+    pub(super) fn wrong_method() -> Self {
+        let (status, message) = (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed".to_owned());
+        Self { status, message, param: None, code: "method_not_supported" }
+    }
+
+    pub(in crate::variant_b) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What the client reads.
+    pub(in crate::variant_b) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(in crate::variant_b) fn body(&self) -> Value {
+        body(self.status, &self.message, self.param.as_deref(), Some(self.code))
+    }
+}
+
+/// An error in OpenAI's form.
+pub(in crate::variant_b) fn body(
+    status: StatusCode,
+    message: &str,
+    param: Option<&str>,
+    code: Option<&str>,
+) -> Value {
+    json!({ "error": { "message": message, "type": type_of(status), "param": param, "code": code } })
+}
+
+/// The code of an error that has none of its own.
+pub(in crate::variant_b) fn code_of(status: StatusCode) -> Option<&'static str> {
+    Some(match status {
+        StatusCode::TOO_MANY_REQUESTS => "rate_limit_exceeded",
+        StatusCode::UNAUTHORIZED => "invalid_api_key",
+        StatusCode::INTERNAL_SERVER_ERROR => "server_error",
+        StatusCode::SERVICE_UNAVAILABLE => "service_unavailable",
+        _ => return None,
+    })
+}
+
+fn type_of(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+        StatusCode::FORBIDDEN => "permission_error",
+        status if status.is_server_error() => "server_error",
+        _ => "invalid_request_error",
+    }
+}

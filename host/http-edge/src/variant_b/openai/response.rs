@@ -1,0 +1,232 @@
+//! The response object of OpenAI's Responses API, and a run as the events of one.
+//!
+//! All fields that the API's clients know are there; what has no meaning here has the value that says so. `truncation` is
+//! `auto`, because the oldest turns are left out of a conversation that the token budget has no room for.
+
+use std::collections::BTreeSet;
+
+use agent_core::live::Delta;
+use agent_core::policy::Answer;
+use agent_core::words::{AgentResult, Event, Options, StopReason, ToolOutcome};
+use serde_json::{Value, json};
+
+use super::head::{Head, now};
+use super::items::Items;
+use super::models;
+use super::responses_request::Echo;
+use super::stream::WriteRun;
+
+/// What a response says besides its output.
+#[derive(Debug)]
+pub(super) struct Frame {
+    id: String,
+    created: u64,
+    max_output_tokens: Option<u32>,
+    temperature: f64,
+    /// Names of the functions that the client carries out.
+    functions: BTreeSet<String>,
+    echo: Echo,
+}
+
+/// How a response ended.
+struct End {
+    status: &'static str,
+    incomplete: Option<&'static str>,
+    error: Value,
+    usage: Value,
+    completed_at: Option<u64>,
+}
+
+impl End {
+    const NOT_YET: Self = Self {
+        status: "in_progress",
+        incomplete: None,
+        error: Value::Null,
+        usage: Value::Null,
+        completed_at: None,
+    };
+
+    fn of(result: &AgentResult) -> Self {
+        let (status, incomplete) = status_of(result.stop_reason);
+        let usage = json!({
+            "input_tokens": result.usage.input_tokens, "input_tokens_details": { "cached_tokens": 0, "cache_write_tokens": 0 },
+            "output_tokens": result.usage.output_tokens, "output_tokens_details": { "reasoning_tokens": 0 },
+            "total_tokens": result.usage.total(),
+        });
+        let completed_at = (status == "completed").then(now);
+        Self { status, incomplete, error: Value::Null, usage, completed_at }
+    }
+
+    fn failed(error: &Value) -> Self {
+        let text = |name: &str| error.pointer(&format!("/error/{name}")).and_then(Value::as_str);
+        let error = json!({
+            "code": text("code").unwrap_or("server_error"), "message": text("message").unwrap_or_default(),
+        });
+        Self { status: "failed", error, ..Self::NOT_YET }
+    }
+}
+
+/// A run that a limit ended is incomplete. The API has two reasons for that, of which tokens are the nearer one.
+fn status_of(reason: StopReason) -> (&'static str, Option<&'static str>) {
+    match reason {
+        // What the client has to carry out ends a response like any other.
+        StopReason::Completed | StopReason::EmptyReply | StopReason::ToolCalls => ("completed", None),
+        StopReason::MaxTokens | StopReason::TokenBudget | StopReason::MaxIterations => {
+            ("incomplete", Some("max_output_tokens"))
+        }
+        StopReason::ContentFilter => ("incomplete", Some("content_filter")),
+        StopReason::Cancelled => ("cancelled", None),
+    }
+}
+
+impl Frame {
+    pub(super) fn new(head: &Head, options: &Options, echo: Echo) -> Self {
+        Self {
+            id: head.id.clone(),
+            created: head.created,
+            max_output_tokens: options.max_tokens,
+            temperature: options.temperature.unwrap_or_default(),
+            functions: options.functions.iter().map(|function| function.name.clone()).collect(),
+            echo,
+        }
+    }
+
+    /// The response of a run that has ended.
+    pub(super) fn of(&self, result: &AgentResult) -> Value {
+        let mut items = self.items();
+        items.take(result);
+        self.object(items.all(), &End::of(result))
+    }
+
+    /// The output, of which there is nothing yet.
+    fn items(&self) -> Items {
+        Items::new(&self.id, self.functions.clone())
+    }
+
+    fn object(&self, output: &[Value], end: &End) -> Value {
+        let incomplete = end.incomplete.map(|reason| json!({ "reason": reason }));
+        let mut object = json!({
+            "id": format!("resp_{}", self.id), "object": "response", "created_at": self.created,
+            "completed_at": end.completed_at, "status": end.status, "error": end.error,
+            "incomplete_details": incomplete, "model": models::AGENT, "output": output, "usage": end.usage,
+        });
+        let echoed = json!({
+            "instructions": self.echo.instructions, "metadata": self.echo.metadata,
+            "tools": self.echo.tools, "tool_choice": self.echo.tool_choice,
+            "max_output_tokens": self.max_output_tokens, "temperature": self.temperature,
+        });
+        for part in [echoed, same_for_all()] {
+            if let (Value::Object(object), Value::Object(part)) = (&mut object, part) {
+                object.extend(part);
+            }
+        }
+        object
+    }
+}
+
+/// What every response says.
+fn same_for_all() -> Value {
+    json!({
+        "background": false, "store": false, "truncation": "auto", "previous_response_id": null,
+        "parallel_tool_calls": true, "max_tool_calls": null,
+        "text": { "format": { "type": "text" } }, "reasoning": { "effort": null, "summary": null },
+        "top_p": 1.0, "top_logprobs": 0, "presence_penalty": 0.0, "frequency_penalty": 0.0,
+        "service_tier": "default", "safety_identifier": null, "prompt_cache_key": null, "user": null,
+    })
+}
+
+/// Writes a run as the events of one response: each with its number, from 0 on without a gap.
+pub(super) struct ResponseEvents {
+    frame: Frame,
+    items: Items,
+    sequence: u64,
+    /// Whether any reply is over.
+    has_replied: bool,
+}
+
+impl ResponseEvents {
+    pub(super) fn new(frame: Frame) -> Self {
+        let items = frame.items();
+        Self { frame, items, sequence: 0, has_replied: false }
+    }
+
+    fn write(&mut self, out: &mut String, kind: &str, mut fields: Value) {
+        if let Value::Object(fields) = &mut fields {
+            fields.insert("type".to_owned(), kind.into());
+            fields.insert("sequence_number".to_owned(), self.sequence.into());
+        }
+        self.sequence += 1;
+        // JSON on one line has no line breaks.
+        out.push_str(&format!("event: {kind}\ndata: {fields}\n\n"));
+    }
+
+    fn write_items(&mut self, out: &mut String) {
+        for (kind, fields) in self.items.events() {
+            self.write(out, kind, fields);
+        }
+    }
+
+    fn write_response(&mut self, out: &mut String, kind: &str, end: &End) {
+        let response = self.frame.object(self.items.all(), end);
+        self.write(out, kind, json!({ "response": response }));
+    }
+}
+
+impl WriteRun for ResponseEvents {
+    fn begin(&mut self, out: &mut String) {
+        self.write_response(out, "response.created", &End::NOT_YET);
+        self.write_response(out, "response.in_progress", &End::NOT_YET);
+    }
+
+    fn delta(&mut self, out: &mut String, delta: &Delta) {
+        match delta {
+            Delta::Text(text) => self.items.delta(text),
+            Delta::Reset => self.items.reset(),
+        }
+        self.write_items(out);
+    }
+
+    fn event(&mut self, out: &mut String, event: &Event) {
+        match event {
+            Event::ModelReplied { reply, .. } => {
+                self.items.replied(&reply.content, &reply.tool_calls);
+                self.has_replied = true;
+            }
+            Event::ToolReturned { index, answer } => {
+                self.items.returned(*index, &answer.content, answer.receipt.outcome == ToolOutcome::Ok);
+            }
+            Event::Started { .. }
+            | Event::ToolsStarted { .. }
+            | Event::NestedStarted { .. }
+            | Event::NestedReturned { .. }
+            | Event::Cancelled
+            | Event::TakenUp { .. }
+            | Event::HandedBack => {}
+        }
+        self.write_items(out);
+    }
+
+    fn ended(&mut self, out: &mut String, answer: &Answer) {
+        let result = &answer.result;
+        if self.has_replied {
+            self.items.end(result);
+        } else {
+            // One that was kept has no events.
+            self.items.take(result);
+        }
+        self.write_items(out);
+        let end = End::of(result);
+        let kind = match end.status {
+            "completed" => "response.completed",
+            // The API has no event for a response that was cancelled.
+            _ => "response.incomplete",
+        };
+        self.write_response(out, kind, &end);
+    }
+
+    fn failed(&mut self, out: &mut String, error: &Value) {
+        self.items.break_off();
+        self.write_items(out);
+        self.write_response(out, "response.failed", &End::failed(error));
+    }
+}

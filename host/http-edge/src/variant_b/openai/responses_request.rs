@@ -1,0 +1,228 @@
+//! The body of `POST /v1/responses`.
+
+use agent_core::words::{Options, ToolCall};
+use serde_json::Value;
+
+use super::conversation::{Asked, Conversation};
+use super::parameters::{self, Fields};
+use super::problem::Problem;
+use super::{content, functions};
+
+/// What a client asks.
+#[derive(Debug, PartialEq)]
+pub(super) struct ResponsesRequest {
+    pub(super) asked: Asked,
+    pub(super) options: Options,
+    pub(super) stream: bool,
+    /// What the response repeats of its request.
+    pub(super) echo: Echo,
+}
+
+/// What a response repeats of its request.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Echo {
+    pub(super) instructions: Value,
+    pub(super) metadata: Value,
+    pub(super) tools: Value,
+    pub(super) tool_choice: Value,
+}
+
+pub(super) fn read(body: Value) -> Result<ResponsesRequest, Problem> {
+    let fields = parameters::fields(body)?;
+    parameters::check_model(&fields)?;
+    let mut conversation = Conversation::default();
+    let instructions = content::text_if_any(fields.get("instructions"), "instructions")?;
+    conversation.system(instructions);
+    match fields.get("input") {
+        None => return Err(Problem::missing("input")),
+        Some(Value::String(text)) => conversation.user(text.clone()),
+        Some(Value::Array(items)) => {
+            for (index, item) in items.iter().enumerate() {
+                read_item(item, &format!("input[{index}]"), &mut conversation)?;
+            }
+        }
+        Some(_) => return Err(Problem::wrong_type("input", "a string or a list")),
+    }
+    parameters::check(&fields, parameters::OF_RESPONSES)?;
+    let max_tokens = parameters::max_tokens(&fields, &["max_output_tokens"])?;
+    let temperature = parameters::temperature(&fields)?;
+    let stream = parameters::is_on(&fields, "stream")?;
+    let functions = functions::read(&fields, None)?;
+    let asked = conversation.finish("input")?;
+    Ok(ResponsesRequest {
+        asked,
+        options: Options { max_tokens, temperature, functions, ..Options::default() },
+        stream,
+        echo: echo(fields)?,
+    })
+}
+
+fn echo(mut fields: Fields) -> Result<Echo, Problem> {
+    let metadata = match fields.remove("metadata") {
+        None => Value::Object(Fields::new()),
+        Some(metadata @ Value::Object(_)) => metadata,
+        Some(_) => return Err(Problem::wrong_type("metadata", "an object")),
+    };
+    let mut take = |name: &str, otherwise: Value| fields.remove(name).unwrap_or(otherwise);
+    Ok(Echo {
+        instructions: take("instructions", Value::Null),
+        tools: take("tools", Value::Array(vec![])),
+        tool_choice: take("tool_choice", "auto".into()),
+        metadata,
+    })
+}
+
+fn read_item(item: &Value, param: &str, conversation: &mut Conversation) -> Result<(), Problem> {
+    let Value::Object(fields) = item else { return Err(Problem::wrong_type(param, "an object")) };
+    match fields.get("type").and_then(Value::as_str).unwrap_or("message") {
+        "message" => return read_message(fields, param, conversation),
+        // What a client called, and what it answered.
+        "function_call" => conversation.call(read_call(fields, "call_id", param)?),
+        "function_call_output" => {
+            let (id, at) = (text(fields, "call_id", param)?, format!("{param}.output"));
+            conversation.answer(id, content::text(fields.get("output"), &at)?);
+        }
+        // What the agent itself called in an earlier response.
+        "mcp_call" => {
+            let call = read_call(fields, "id", param)?;
+            let id = call.id.clone();
+            // Every one of these items has its own answer, so each is a message of its own.
+            conversation.assistant(String::new(), vec![call]);
+            let text = |name| fields.get(name).and_then(Value::as_str);
+            let error = item.pointer("/error/content/0/text").and_then(Value::as_str);
+            let answer = text("output").or(error).or(text("error"));
+            conversation.answer(id, answer.unwrap_or_default().to_owned());
+        }
+        // What another model thought says nothing to this one.
+        "reasoning" => {}
+        "item_reference" => {
+            let why = "No items are kept here: send the item itself.";
+            return Err(Problem::unsupported_value(format!("{param}.type"), why));
+        }
+        _ => {
+            let why = "The agent reads messages, and calls of functions with their outputs.";
+            return Err(Problem::unsupported_value(format!("{param}.type"), why));
+        }
+    }
+    Ok(())
+}
+
+fn read_message(fields: &Fields, param: &str, conversation: &mut Conversation) -> Result<(), Problem> {
+    let said = || content::text(fields.get("content"), &format!("{param}.content"));
+    match fields.get("role").and_then(Value::as_str) {
+        Some("system" | "developer") => conversation.system(said()?),
+        Some("user") => conversation.user(said()?),
+        Some("assistant") => conversation.assistant(said()?, vec![]),
+        Some(_) => {
+            let roles = "it must be 'system', 'developer', 'user' or 'assistant'.";
+            return Err(Problem::invalid(format!("{param}.role"), roles));
+        }
+        None => return Err(Problem::missing(&format!("{param}.role"))),
+    }
+    Ok(())
+}
+
+fn read_call(fields: &Fields, id: &str, param: &str) -> Result<ToolCall, Problem> {
+    let (id, name) = (text(fields, id, param)?, text(fields, "name", param)?);
+    Ok(ToolCall::from_text(id, name, text(fields, "arguments", param)?))
+}
+
+fn text(fields: &Fields, name: &str, param: &str) -> Result<String, Problem> {
+    let text = fields.get(name).and_then(Value::as_str);
+    text.map(str::to_owned).ok_or_else(|| Problem::missing(&format!("{param}.{name}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::words::Message;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_text_is_a_whole_conversation() {
+        let request = read(json!({
+            "model": "agent", "input": "hi", "instructions": "be kind", "max_output_tokens": 50,
+            "metadata": {"a": "b"}, "store": true,
+        }))
+        .unwrap();
+        let asked =
+            Asked { input: "hi".into(), history: vec![Message::System { content: "be kind".into() }] };
+        let options = Options { max_tokens: Some(50), ..Options::default() };
+        let echo = Echo {
+            instructions: json!("be kind"),
+            metadata: json!({"a": "b"}),
+            tools: json!([]),
+            tool_choice: json!("auto"),
+        };
+        assert_eq!(request, ResponsesRequest { asked, options, stream: false, echo });
+    }
+
+    #[test]
+    fn what_a_response_gave_can_be_sent_back() {
+        let output = |text: &str| json!([{"type": "output_text", "text": text, "annotations": []}]);
+        let request = read(json!({"model": "agent", "input": [
+            {"role": "user", "content": "1+2?"},
+            {"type": "reasoning", "id": "rs_1", "summary": []},
+            {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": output("Well")},
+            {"type": "mcp_call", "id": "mcp_1", "name": "add", "arguments": "{}", "server_label": "agent", "output": "3"},
+            {"type": "mcp_call", "id": "mcp_2", "name": "add", "arguments": "{}", "server_label": "agent", "output": null, "error": {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": "no"}]}},
+            {"type": "message", "role": "assistant", "content": output("3")},
+            {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "look", "arguments": "{}"},
+            {"type": "function_call", "id": "fc_2", "call_id": "b", "name": "look", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "a", "output": "x"},
+            {"type": "function_call_output", "call_id": "b", "output": [{"type": "input_text", "text": "y"}]},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "sure?"}]},
+        ]}))
+        .unwrap();
+        let call = |id: &str, name: &str| ToolCall { id: id.into(), name: name.into(), arguments: json!({}) };
+        let said = |content: &str, tool_calls| Message::Assistant { content: content.into(), tool_calls };
+        let answer = |id: &str, name: &str, content: &str| Message::Tool {
+            tool_call_id: id.into(),
+            name: name.into(),
+            content: content.into(),
+        };
+        assert_eq!(request.asked.input, "sure?");
+        assert_eq!(
+            request.asked.history,
+            [
+                Message::User { content: "1+2?".into() },
+                said("Well", vec![]),
+                said("", vec![call("mcp_1", "add")]),
+                answer("mcp_1", "add", "3"),
+                said("", vec![call("mcp_2", "add")]),
+                answer("mcp_2", "add", "no"),
+                said("3", vec![call("a", "look"), call("b", "look")]),
+                answer("a", "look", "x"),
+                answer("b", "look", "y"),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_by_its_place() {
+        let of = |input: Value| json!({"model": "agent", "input": input});
+        for (body, code, param) in [
+            (json!({"model": "agent"}), "missing_required_parameter", "input"),
+            (of(json!(1)), "invalid_type", "input"),
+            (of(json!([])), "invalid_value", "input"),
+            (of(json!(["hi"])), "invalid_type", "input[0]"),
+            (of(json!([{"role": "tool", "content": "hi"}])), "invalid_value", "input[0].role"),
+            (of(json!([{"type": "item_reference", "id": "a"}])), "unsupported_value", "input[0].type"),
+            (of(json!([{"type": "computer_call"}])), "unsupported_value", "input[0].type"),
+            (
+                of(json!([{"type": "function_call", "name": "a"}])),
+                "missing_required_parameter",
+                "input[0].call_id",
+            ),
+            (
+                of(json!([{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}])),
+                "unsupported_value",
+                "input[0].content[0].type",
+            ),
+        ] {
+            let mut error = read(body.clone()).unwrap_err().body()["error"].take();
+            assert_eq!((error["code"].take(), error["param"].take()), (json!(code), json!(param)), "{body}");
+        }
+    }
+}

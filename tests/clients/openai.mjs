@@ -1,0 +1,60 @@
+// Every call that the official Node SDK has for the service, and what came of it as one JSON object.
+import OpenAI from "openai";
+
+const client = new OpenAI({ maxRetries: 0 });
+const model = "agent";
+const report = {};
+
+// Status, code and place of an error, and the class that the SDK makes of it.
+async function refused(call) {
+  try {
+    await call();
+    return "no error";
+  } catch (error) {
+    return [error.constructor.name, error.status, error.code, error.param];
+  }
+}
+
+report.models = [];
+for await (const one of client.models.list()) report.models.push(one.id);
+report.model = (await client.models.retrieve(model)).id;
+
+const chat = await client.chat.completions.create({
+  model,
+  max_completion_tokens: 300,
+  messages: [
+    { role: "developer", content: "Be brief." },
+    { role: "user", content: "one" },
+  ],
+});
+report.chat = [chat.choices[0].message.content, chat.choices[0].finish_reason, chat.usage.total_tokens];
+
+const chunks = client.chat.completions.stream({
+  model,
+  stream_options: { include_usage: true },
+  messages: [{ role: "user", content: [{ type: "text", text: "two" }] }],
+});
+let words = "";
+chunks.on("content", (delta) => (words += delta));
+const streamed = await chunks.finalChatCompletion();
+report.stream = [words, streamed.choices[0].finish_reason, streamed.usage.total_tokens];
+
+const first = await client.responses.create({ model, input: "three", instructions: "Be kind." });
+report.response = [first.output_text, first.status, first.output.map((item) => item.type), first.usage.total_tokens];
+
+const events = client.responses.stream({
+  model,
+  input: [{ role: "user", content: "three" }, ...first.output, { role: "user", content: "four" }],
+});
+const types = [];
+for await (const event of events) types.push(event.type);
+const last = await events.finalResponse();
+report.events = [types, last.output_text, last.output.map((item) => item.type)];
+
+report.unknown_model = await refused(() => client.responses.create({ model: "gpt-5", input: "five" }));
+report.unsupported = await refused(() =>
+  client.chat.completions.create({ model, n: 2, messages: [{ role: "user", content: "five" }] }),
+);
+report.nobody = await refused(() => new OpenAI({ apiKey: "sk-none", maxRetries: 0 }).models.list());
+
+console.log(JSON.stringify(report));

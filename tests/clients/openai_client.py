@@ -1,0 +1,58 @@
+"""Every call that the official Python SDK has for the service, and what came of it as one JSON object."""
+
+import json
+
+from openai import APIStatusError, OpenAI
+
+client = OpenAI(max_retries=0)
+MODEL = "agent"
+report = {}
+
+
+def refused(call):
+    """Status, code and place of an error, and the class that the SDK makes of it."""
+    try:
+        call()
+        return "no error"
+    except APIStatusError as error:
+        return [type(error).__name__, error.status_code, error.code, error.param]
+
+
+report["models"] = [model.id for model in client.models.list()]
+report["model"] = client.models.retrieve(MODEL).id
+
+chat = client.chat.completions.create(
+    model=MODEL,
+    max_completion_tokens=300,
+    messages=[{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "one"}],
+)
+report["chat"] = [chat.choices[0].message.content, chat.choices[0].finish_reason, chat.usage.total_tokens]
+
+with client.chat.completions.stream(
+    model=MODEL,
+    stream_options={"include_usage": True},
+    messages=[{"role": "user", "content": [{"type": "text", "text": "two"}]}],
+) as chunks:
+    words = "".join(event.delta for event in chunks if event.type == "content.delta")
+    streamed = chunks.get_final_completion()
+report["stream"] = [words, streamed.choices[0].finish_reason, streamed.usage.total_tokens]
+
+first = client.responses.create(model=MODEL, input="three", instructions="Be kind.")
+items = [item.type for item in first.output]
+report["response"] = [first.output_text, first.status, items, first.usage.total_tokens]
+
+with client.responses.stream(
+    model=MODEL,
+    input=[{"role": "user", "content": "three"}, *first.output, {"role": "user", "content": "four"}],
+) as events:
+    types = [event.type for event in events]
+    last = events.get_final_response()
+report["events"] = [types, last.output_text, [item.type for item in last.output]]
+
+report["unknown_model"] = refused(lambda: client.responses.create(model="gpt-5", input="five"))
+report["unsupported"] = refused(
+    lambda: client.chat.completions.create(model=MODEL, n=2, messages=[{"role": "user", "content": "five"}])
+)
+report["nobody"] = refused(lambda: OpenAI(api_key="sk-none", max_retries=0).models.list())
+
+print(json.dumps(report))

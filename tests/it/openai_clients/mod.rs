@@ -1,0 +1,159 @@
+//! Clients of OpenAI find the agent under `/v1/` (README, "Clients of OpenAI"): the official SDKs, and frameworks on them.
+//!
+//! What every route answers is tested beside the code; here are the SDKs' own readers, which refuse what is not as they expect,
+//! and what a client sees of the whole service.
+
+use std::fs;
+use std::path::PathBuf;
+
+use acceptance::{Ended, Model, Process, Request, Service, Token, User, asks_for, repository, says};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+/// Where `cargo xtask test` puts the Python SDK.
+const PYTHON: &str = "target/test-servers/openai/bin/python3";
+
+/// Runs one of the programs of `tests/clients/`: what it reports.
+async fn report(program: &str, service: &Service, user: &User) -> Value {
+    let clients = repository().join("tests/clients");
+    let runtime = if program.ends_with(".py") { repository().join(PYTHON) } else { PathBuf::from("node") };
+    let mut command = Command::new(runtime);
+    command
+        .arg(clients.join(program))
+        .env("OPENAI_BASE_URL", format!("http://{}/v1", service.address()))
+        .env("OPENAI_API_KEY", user.token())
+        .env_remove("HTTP_PROXY")
+        .env_remove("http_proxy")
+        .env_remove("ALL_PROXY");
+    let mut process = Process::spawn(&mut command);
+    let Ended { code, stdout, stderr } = process.ended().await;
+    assert_eq!(code, Some(0), "{program}: {stdout}{stderr}");
+    serde_json::from_str(stdout.trim()).unwrap_or_else(|error| panic!("{program}: {error}: {stdout}"))
+}
+
+/// What the programs ask, in their order.
+fn plays(model: &Model) {
+    let calculates = || asks_for("calculate", json!({ "expression": "6 * 7" }));
+    model.plays(says("hello"));
+    model.plays(calculates()).plays(says("42"));
+    model.plays(calculates()).plays(says("42"));
+    model.plays(says("bye"));
+}
+
+fn expected() -> Value {
+    let message = [
+        "response.output_item.added",
+        "response.content_part.added",
+        "response.output_text.delta",
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+    ];
+    let types =
+        [&["response.created", "response.in_progress"], &message[..], &["response.completed"]].concat();
+    json!({
+        "models": ["agent"],
+        "model": "agent",
+        "chat": ["hello", "stop", 110],
+        "stream": ["42", "stop", 220],
+        "response": ["42", "completed", ["mcp_call", "message"], 220],
+        "events": [types, "bye", ["message"]],
+        "unknown_model": ["NotFoundError", 404, "model_not_found", "model"],
+        "unsupported": ["BadRequestError", 400, "unsupported_value", "n"],
+        "nobody": ["AuthenticationError", 401, "invalid_api_key", null],
+    })
+}
+
+#[tokio::test]
+async fn the_official_sdks_read_what_they_are_answered() {
+    let model = Model::openai().await;
+    let folder = tempfile::tempdir().unwrap();
+    let instructions = folder.path().join("instructions.md");
+    fs::write(&instructions, "You are Ada.").unwrap();
+    let service = Service::variant_b()
+        .model(&model)
+        .tools(["calculator"])
+        .env("AGENT_INSTRUCTIONS", &instructions)
+        // The programs ask the same.
+        .env("RESULT_CACHE", "off")
+        .start()
+        .await;
+    for (round, program) in ["openai.mjs", "openai_client.py"].into_iter().enumerate() {
+        plays(&model);
+        let user = service.user(Token::of(program).premium());
+        assert_eq!(report(program, &service, &user).await, expected(), "{program}");
+        let calls = model.calls();
+        let [chat, _, _, first, _, last] = &calls[6 * round..] else { panic!("{program}: {}", calls.len()) };
+        assert_eq!(chat.instructions(), ["You are Ada.", "Be brief."], "{program}");
+        assert_eq!(chat.max_tokens(), 300, "{program}");
+        assert_eq!(first.instructions(), ["You are Ada.", "Be kind."], "{program}");
+        // What the tool returned in the response before is part of the conversation.
+        let said = |request: &Request| request.body["messages"].as_array().unwrap().len();
+        assert_eq!((said(last), last.tool_results().len()), (6, 1), "{program}");
+    }
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn the_frameworks_read_what_they_are_answered() {
+    let model = Model::openai().await;
+    let service =
+        Service::variant_b().model(&model).tools(["calculator"]).env("RESULT_CACHE", "off").start().await;
+    for (program, response, events) in [
+        // A tool that the server called is shown, and nobody is asked to call it.
+        ("ai_sdk.mjs", json!(["42", "stop", [true]]), json!(["bye", "stop"])),
+        ("langchain_client.py", json!(["42", "completed", 0]), json!(["bye"])),
+    ] {
+        plays(&model);
+        let user = service.user(Token::of(program).premium());
+        let expected = json!({
+            "chat": ["hello", "stop", 110], "stream": ["42", "stop", 220], "response": response, "events": events,
+        });
+        assert_eq!(report(program, &service, &user).await, expected, "{program}");
+    }
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_stops_reading_stops_the_run_and_answers_are_kept_per_conversation() {
+    let model = Model::openai().await;
+    let service = Service::variant_b().model(&model).start().await;
+    let user = service.user(Token::of("u").premium());
+    let chat = |messages: Value, stream: bool| {
+        let body = json!({ "model": "agent", "messages": messages, "stream": stream });
+        user.request(Method::POST, "/v1/chat/completions").body(body.to_string())
+    };
+    let asked = |content: &str| json!({ "role": "user", "content": content });
+
+    let gate = model.pauses(says("It is"));
+    let mut stream = chat(json!([asked("a long story")]), true).send().await.unwrap();
+    let mut read = Vec::new();
+    while !String::from_utf8_lossy(&read).contains("It is") {
+        read.extend(stream.chunk().await.unwrap().expect("the words of the reply"));
+    }
+    drop(stream);
+    gate.is_abandoned().await;
+
+    let content = async |request| user.send(request).await.json()["choices"][0]["message"]["content"].take();
+    model.says("one").says("two");
+    let before = json!([asked("hi"), { "role": "assistant", "content": "hello" }, asked("who?")]);
+    assert_eq!(content(chat(json!([asked("who?")]), false)).await, "one");
+    assert_eq!(content(chat(before.clone(), false)).await, "two");
+    // Both are kept, apart, and by themselves: the model is not asked again. The native route finds the same.
+    assert_eq!(content(chat(before, false)).await, "two");
+    assert_eq!(content(chat(json!([asked("who?")]), false)).await, "one");
+    assert_eq!(user.result_of("who?").await["output"], "one");
+    let history = json!([{ "role": "user", "content": "hi" }, { "role": "assistant", "content": "hello" }]);
+    let native = user.agent_with(json!({ "query": "who?", "options": { "history": history } })).await.json();
+    assert_eq!((&native["output"], &native["cached"]), (&json!("two"), &json!(true)));
+    assert_eq!(model.calls().len(), 3);
+}
+
+#[tokio::test]
+async fn instructions_that_cannot_be_read_keep_the_service_from_starting() {
+    let builder = Service::variant_a().env("LLM_API_KEY", "sk-1").env("LLM_MODEL", "openai/test-model");
+    let Ended { code, stderr, .. } = builder.env("AGENT_INSTRUCTIONS", "/nowhere/at/all").run().await;
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("AGENT_INSTRUCTIONS names /nowhere/at/all, which cannot be read"), "{stderr}");
+}
