@@ -161,9 +161,11 @@ impl<'a> Client<'a> {
         let (submitted, id) = (began.elapsed(), answer.json()["jobId"].take());
         let Some(id) = id.as_str().filter(|_| answer.status == 202) else {
             let excused = answer.status == 503 && self.findings.excuses(began, began + submitted);
-            return if !excused {
-                self.findings.complain(format!("job {query:?}: {answer}"))
-            };
+            if !excused {
+                self.findings.complain(format!("job {query:?}: {answer}"));
+            }
+            return;
+        };
         };
         while began.elapsed() < PATIENCE {
             let asked = Instant::now();
