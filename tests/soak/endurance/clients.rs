@@ -166,7 +166,6 @@ impl<'a> Client<'a> {
             }
             return;
         };
-        };
         while began.elapsed() < PATIENCE {
             let asked = Instant::now();
             let path = format!("/api/agent/jobs/{id}?wait=10");
