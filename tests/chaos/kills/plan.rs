@@ -127,7 +127,7 @@ fn shuffled<T>(mut cards: Vec<T>, random: &mut Random) -> Vec<T> {
 }
 
 fn planned(number: usize, store: StoreKind, (kind, moment, heir): Aim, random: &mut Random) -> PlannedKill {
-    let mut some_steps = |most: u64, random: &mut Random| -> Vec<StepKind> {
+    let some_steps = |most: u64, random: &mut Random| -> Vec<StepKind> {
         let kinds = [StepKind::Look, StepKind::Act, StepKind::Several];
         (0..random.below(most + 1)).map(|_| random.pick(&kinds)).collect()
     };

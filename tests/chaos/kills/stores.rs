@@ -29,7 +29,7 @@ pub(super) struct Stores {
 
 /// The SQL database, as a reader sees it.
 enum Database {
-    Sqlite(SqliteConnection, TempDir),
+    Sqlite { connection: SqliteConnection, _copy: TempDir },
     Postgres(PgConnection),
 }
 
@@ -118,7 +118,7 @@ impl Stores {
         }
         let url = format!("sqlite://{}", copy.path().join("agent.db").display());
         let connection = SqliteConnection::connect(&url).await.expect("a copy that can be read");
-        Database::Sqlite(connection, copy)
+        Database::Sqlite { connection, _copy: copy }
     }
 }
 
@@ -126,7 +126,7 @@ impl Database {
     /// The one column of the rows that a statement finds.
     async fn texts(&mut self, sql: &'static str, parameter: &str) -> Vec<String> {
         let found = match self {
-            Self::Sqlite(connection, _) => {
+            Self::Sqlite { connection, .. } => {
                 sqlx::query_scalar(sql).bind(parameter).fetch_all(connection).await
             }
             Self::Postgres(connection) => sqlx::query_scalar(sql).bind(parameter).fetch_all(connection).await,
