@@ -138,7 +138,7 @@ mod tests {
         let good = Tally::default();
         for (recorded, model, tools, returned, expected) in [
             (0, &[0, 1, 2][..], &[0, 1][..], right, good),
-            (1, &[0, 0, 1, 2], &[0, 1], right, Tally { paid_twice: 1, ..good }),
+            (2, &[0, 0, 1, 2], &[0, 1], right, Tally { paid_twice: 1, ..good }),
             (2, &[0, 1, 1, 2], &[0, 0, 1], right, Tally { asked_again: 1, called_again: 1, ..good }),
             (2, &[0, 1, 1, 1, 2], &[0, 1], right, Tally { asked_again: 1, paid_twice: 1, ..good }),
             (3, &[0, 1, 2], &[0, 0, 1], right, Tally { repeated: 1, ..good }),
