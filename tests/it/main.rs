@@ -18,6 +18,7 @@ mod deployment;
 mod doctor;
 mod documents;
 mod edge;
+mod evidence;
 mod granted_tools;
 mod harness;
 mod health;

@@ -2,12 +2,14 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to whoever runs it")]
 
 mod bench;
+mod chaos;
 mod ci;
 mod dev;
 mod dist;
 mod docs;
 mod guests;
 mod run;
+mod soak;
 mod test;
 
 use std::path::PathBuf;
@@ -35,6 +37,10 @@ enum Command {
     Dist,
     /// Build for release and print the numbers: cost of a tool call, latency, throughput, memory, start-up.
     Bench(bench::Arguments),
+    /// Kill workers with jobs under way, by a seed, and print what was lost or paid twice.
+    Chaos(chaos::Arguments),
+    /// Ask two replicas for minutes while their stores and tools come and go, and draw what they hold.
+    Soak(soak::Arguments),
     /// Write what is made from code: the table of variables in README.md, and .env.example.
     Docs,
     /// What every change has to pass: formatting, lints, documentation, guests and tests.
@@ -57,6 +63,8 @@ fn carry_out() -> anyhow::Result<()> {
         Command::Guests(arguments) => guests::build(&repository, &arguments),
         Command::Dist => dist::build(&repository),
         Command::Bench(arguments) => bench::print_numbers(&repository, &arguments),
+        Command::Chaos(arguments) => chaos::print_table(&repository, &arguments),
+        Command::Soak(arguments) => soak::endure(&repository, &arguments),
         Command::Docs => docs::write(&repository),
         Command::Ci => ci::check_all(&repository),
     }

@@ -1,4 +1,4 @@
-//! Processor, cores, kernel and date: what a number means nothing without.
+//! Processor, cores, memory, kernel and date: what a number means nothing without.
 
 use std::process::Command;
 use std::{fs, thread};
@@ -11,5 +11,14 @@ pub(crate) fn describe() -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let date = Command::new("date").arg("+%F").output().map(|date| date.stdout).unwrap_or_default();
     let date = String::from_utf8_lossy(&date);
-    format!("{model}, {cores} cores, Linux {}, {}", kernel.trim(), date.trim())
+    let (memory, kernel) = (memory_gib(), kernel.trim());
+    format!("{model}, {cores} cores, {memory} GiB, Linux {kernel}, {}", date.trim())
+}
+
+/// All memory that the kernel has, in whole GiB.
+fn memory_gib() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
+    let kib: f64 = total.and_then(|total| total.parse().ok()).unwrap_or_default();
+    (kib / f64::from(1 << 20)).round() as u64
 }

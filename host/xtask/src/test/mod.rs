@@ -31,16 +31,21 @@ pub(crate) struct Arguments {
 
 /// Installs the servers, clients and checkers that the tests start, as far as they are missing.
 pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
-    postgres::find_or_install()?;
+    install_stores(repository)?;
     pgbouncer::find_or_install()?;
-    redis::find_or_install()?;
     registry::find_or_install()?;
-    mongo::find_or_install(repository)?;
     peers::find_or_install(repository)?;
     openai::find_or_install(repository)?;
     authors::find_or_install(repository)?;
     mcp::find_or_install(repository)?;
     deployment::find_or_install(repository)
+}
+
+/// Installs the servers that the service keeps something in, as far as they are missing.
+pub(crate) fn install_stores(repository: &Path) -> anyhow::Result<()> {
+    postgres::find_or_install()?;
+    redis::find_or_install()?;
+    mongo::find_or_install(repository)
 }
 
 /// Installs what is missing, builds the tools and the binary, and runs all tests. A linting compiler compiles instead of the usual

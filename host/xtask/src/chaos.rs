@@ -1,0 +1,58 @@
+//! `cargo xtask chaos`: kills workers with jobs under way and prints what that cost. The program is `tests/chaos/`.
+
+use std::path::Path;
+
+use crate::run::{cargo, run};
+use crate::{guests, test};
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// How many workers are killed.
+    #[arg(long, default_value_t = 100)]
+    kills: u32,
+    /// Decides what each job does and when its worker is killed: the same seed, the same plan.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where jobs, runs and journals are kept: all in SQLite, all in PostgreSQL, jobs on Redis with runs in SQLite or in the
+    /// document store, or a share of the kills on each.
+    #[arg(long, value_enum, default_value_t = Store::All)]
+    store: Store,
+    /// Only the kill with this number in the plan, to look at it again.
+    #[arg(long, value_name = "NUMBER")]
+    only: Option<u32>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Store {
+    Sqlite,
+    Postgres,
+    Redis,
+    Mongo,
+    All,
+}
+
+/// Builds what the acceptance tests are built of, and runs the program.
+pub(crate) fn print_table(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+    test::install_stores(repository)?;
+    let store = match arguments.store {
+        Store::Sqlite => "sqlite",
+        Store::Postgres => "postgres",
+        Store::Redis => "redis",
+        Store::Mongo => "mongo",
+        Store::All => "all",
+    };
+    let Arguments { kills, seed, .. } = arguments;
+    let mut handed_on =
+        vec![format!("--kills={kills}"), format!("--seed={seed}"), format!("--store={store}")];
+    handed_on.extend(arguments.only.map(|number| format!("--only={number}")));
+    run_program(repository, "chaos", &handed_on)
+}
+
+/// Builds the tools, the binary and a program of the acceptance tests, and runs that.
+pub(crate) fn run_program(repository: &Path, program: &str, arguments: &[String]) -> anyhow::Result<()> {
+    guests::build(repository, &guests::Arguments::default())?;
+    // As the tests are built, or the libraries would be built twice, with other features each time.
+    run(&mut cargo(repository, ["build", "--workspace", "--bins", "--test", program]))?;
+    let test = ["test", "--workspace", "--quiet", "--test", program, "--"];
+    run(cargo(repository, test).args(arguments))
+}

@@ -1,0 +1,240 @@
+//! Which kills are made: what each job does, and when its worker is killed. The plan is a function of the seed alone.
+//!
+//! Aims are dealt like cards: each store gets every aim of the deck once, in an order of its own, before it gets any twice. An aim
+//! is only that: the worker is killed a random while after the moment that was aimed at was seen from outside, and `place.rs` says
+//! from the journal where that was.
+
+use std::time::Duration;
+
+use super::random::Random;
+
+/// How long the model takes for a reply, and a tool for its answer.
+pub(super) const REPLY_TIME: Duration = Duration::from_millis(30);
+pub(super) const CALL_TIME: Duration = Duration::from_millis(30);
+
+/// Most steps with tools before and behind the one that is aimed at.
+const MOST_STEPS_BESIDE: u64 = 2;
+
+/// Where jobs, runs and journals are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum StoreKind {
+    /// All in one SQLite file.
+    Sqlite,
+    /// All in PostgreSQL.
+    Postgres,
+    /// Jobs on Redis, runs in a SQLite file.
+    Redis,
+    /// Jobs on Redis, runs in a document store.
+    Mongo,
+}
+
+/// What a reply of the model asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum StepKind {
+    /// One call of a tool that is read-only: it may be made again.
+    Look,
+    /// One call of a tool that acts: it must not be made twice.
+    Act,
+    /// Three calls at once, of which the second acts.
+    Several,
+    /// Nothing: it is the answer of the run.
+    Answer,
+}
+
+/// What is seen from outside before the worker is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// The job was accepted.
+    Accepted,
+    /// The model was asked for the step.
+    Asked,
+    /// It replied.
+    Replied,
+    /// A tool of the step was called.
+    Called,
+    /// It answered.
+    Returned,
+}
+
+/// Who goes on with the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heir {
+    /// A process at another address.
+    Other,
+    /// The same process at the same address, started again.
+    Restarted,
+}
+
+/// One kill that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PlannedKill {
+    /// Its number in the plan, from 0.
+    pub(crate) number: usize,
+    pub(crate) store: StoreKind,
+    pub(crate) heir: Heir,
+    /// What the job does; the last step is the answer.
+    pub(crate) steps: Vec<StepKind>,
+    /// Which of the steps is aimed at.
+    pub(crate) target: usize,
+    pub(crate) moment: Moment,
+    /// How long after that moment.
+    pub(crate) delay: Duration,
+}
+
+/// How many kills, of what and by which chance.
+#[derive(Debug, Clone)]
+pub(crate) struct Order {
+    pub(crate) kills: usize,
+    pub(crate) seed: u64,
+    pub(crate) stores: Vec<StoreKind>,
+    pub(crate) heirs: Vec<Heir>,
+}
+
+type Aim = (StepKind, Moment, Heir);
+
+/// The kills of an order.
+pub(crate) fn plan(order: &Order) -> Vec<PlannedKill> {
+    let mut random = Random::seeded(order.seed);
+    let mut decks = vec![Vec::new(); order.stores.len()];
+    (0..order.kills)
+        .map(|number| {
+            let place = number % order.stores.len();
+            if decks[place].is_empty() {
+                decks[place] = shuffled(deck(&order.heirs), &mut random);
+            }
+            let aim = decks[place].pop().expect("a deck that was dealt anew");
+            planned(number, order.stores[place], aim, &mut random)
+        })
+        .collect()
+}
+
+/// Every aim once.
+fn deck(heirs: &[Heir]) -> Vec<Aim> {
+    use Moment::{Accepted, Asked, Called, Replied, Returned};
+    use StepKind::{Act, Answer, Look, Several};
+    let of_model = [Look, Act, Several, Answer].into_iter().flat_map(|kind| [(kind, Asked), (kind, Replied)]);
+    let of_tools = [Look, Act, Several].into_iter().flat_map(|kind| [(kind, Called), (kind, Returned)]);
+    let aims: Vec<_> = of_model.chain(of_tools).chain([(Answer, Accepted)]).collect();
+    heirs.iter().flat_map(|heir| aims.iter().map(|(kind, moment)| (*kind, *moment, *heir))).collect()
+}
+
+fn shuffled<T>(mut cards: Vec<T>, random: &mut Random) -> Vec<T> {
+    for last in (1..cards.len()).rev() {
+        let other = random.below(last as u64 + 1);
+        cards.swap(last, usize::try_from(other).expect("an index of the deck"));
+    }
+    cards
+}
+
+fn planned(number: usize, store: StoreKind, (kind, moment, heir): Aim, random: &mut Random) -> PlannedKill {
+    let some_steps = |most: u64, random: &mut Random| -> Vec<StepKind> {
+        let kinds = [StepKind::Look, StepKind::Act, StepKind::Several];
+        (0..random.below(most + 1)).map(|_| random.pick(&kinds)).collect()
+    };
+    let mut steps = some_steps(MOST_STEPS_BESIDE, random);
+    let target = steps.len();
+    if kind != StepKind::Answer {
+        steps.push(kind);
+        steps.extend(some_steps(MOST_STEPS_BESIDE - 1, random));
+    }
+    steps.push(StepKind::Answer);
+    let delay = Duration::from_micros(random.below(most_delay(moment)));
+    PlannedKill { number, store, heir, steps, target, moment, delay }
+}
+
+/// In microseconds. Longer than the step takes, so that its end and what is written behind it are met as well.
+fn most_delay(moment: Moment) -> u64 {
+    let time = match moment {
+        Moment::Accepted => Duration::from_millis(15),
+        Moment::Asked => REPLY_TIME * 6 / 5,
+        Moment::Called => CALL_TIME * 6 / 5,
+        Moment::Replied | Moment::Returned => Duration::from_millis(8),
+    };
+    u64::try_from(time.as_micros()).expect("some milliseconds")
+}
+
+impl StoreKind {
+    pub(crate) const ALL: [Self; 4] = [Self::Sqlite, Self::Postgres, Self::Redis, Self::Mongo];
+
+    /// As the command line and the table name it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+            Self::Redis => "redis",
+            Self::Mongo => "mongo",
+        }
+    }
+}
+
+impl StepKind {
+    /// The tool that each of its calls names, in the reply's order.
+    pub(crate) fn tools(self) -> &'static [&'static str] {
+        match self {
+            Self::Look => &["look"],
+            Self::Act => &["act"],
+            Self::Several => &["look", "act", "look"],
+            Self::Answer => &[],
+        }
+    }
+}
+
+impl PlannedKill {
+    /// The job's query. No other query of the plan has it as a part.
+    pub(crate) fn query(&self) -> String {
+        format!("chaos-{:07}", self.number)
+    }
+
+    /// The number in such a query.
+    pub(crate) fn number_in(query: &str) -> Option<usize> {
+        query.strip_prefix("chaos-")?.parse().ok()
+    }
+
+    /// Whether that call must not be made twice.
+    pub(crate) fn acts(&self, step: usize, index: usize) -> bool {
+        self.steps[step].tools()[index] == "act"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn order(kills: usize, seed: u64) -> Order {
+        let heirs = vec![Heir::Other, Heir::Restarted];
+        Order { kills, seed, stores: StoreKind::ALL.to_vec(), heirs }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_plan_and_another_one_another() {
+        let first = plan(&order(200, 7));
+        assert_eq!(first, plan(&order(200, 7)));
+        assert_ne!(first, plan(&order(200, 8)));
+        assert_eq!(first[..50], plan(&order(50, 7)), "more kills begin with the same ones");
+    }
+
+    #[test]
+    fn every_aim_is_taken_at_every_store_before_any_is_taken_twice() {
+        let per_store = deck(&order(0, 0).heirs).len();
+        let kills = plan(&order(per_store * 4, 3));
+        for store in StoreKind::ALL {
+            let of_store = kills.iter().filter(|kill| kill.store == store);
+            let aims: BTreeSet<_> = of_store
+                .map(|kill| format!("{:?} {:?} {:?}", kill.steps[kill.target], kill.moment, kill.heir))
+                .collect();
+            assert_eq!(aims.len(), per_store, "{store:?}: {aims:#?}");
+        }
+    }
+
+    #[test]
+    fn a_job_ends_with_an_answer_and_is_known_by_its_query() {
+        for kill in plan(&order(100, 1)) {
+            let answers = kill.steps.iter().filter(|kind| **kind == StepKind::Answer).count();
+            assert_eq!((answers, kill.steps.last()), (1, Some(&StepKind::Answer)));
+            assert!(kill.target < kill.steps.len());
+            assert_eq!(PlannedKill::number_in(&kill.query()), Some(kill.number));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The table of what came of all kills.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::judge::Tally;
+use super::lane::Hit;
+use super::place::{Boundary, Work};
+use super::plan::{Heir, StoreKind};
+
+/// What came of all kills.
+#[derive(Debug)]
+pub(crate) struct Report {
+    hits: Vec<Hit>,
+}
+
+/// What came of those that stand in one row.
+#[derive(Default)]
+struct Row {
+    kills: usize,
+    boundaries: BTreeMap<Boundary, usize>,
+    tally: Tally,
+    restarted: Vec<Duration>,
+    other: Vec<Duration>,
+}
+
+const HEADING: &str = "\
+| store | worker was killed at | kills | of these | lost | ended twice | wrong | model asked again (allowed) | paid twice \
+| call repeated (allowed) | repeated though recorded | acted twice | told unknown (allowed) | after a restart | by another |
+|---|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+";
+
+impl Report {
+    pub(super) fn new(mut hits: Vec<Hit>) -> Self {
+        hits.sort_by_key(|hit| hit.kill.number);
+        Self { hits }
+    }
+
+    /// How many kills were made.
+    pub(crate) fn kills(&self) -> usize {
+        self.hits.len()
+    }
+
+    /// How many of them hit a job that was not at its end.
+    pub(crate) fn that_hit(&self) -> usize {
+        self.hits.iter().filter(|hit| hit.place.work != Work::Nothing).count()
+    }
+
+    /// All counts together.
+    pub(crate) fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        self.hits.iter().for_each(|hit| total.add(&hit.tally));
+        total
+    }
+
+    /// A row for each store and kind of work, and one for everything.
+    pub(crate) fn table(&self) -> String {
+        let mut rows: BTreeMap<(StoreKind, Work), Row> = BTreeMap::new();
+        let mut all = Row::default();
+        for hit in &self.hits {
+            rows.entry((hit.kill.store, hit.place.work)).or_default().add(hit);
+            all.add(hit);
+        }
+        let mut table = HEADING.to_owned();
+        for ((store, work), row) in &mut rows {
+            let boundaries = row.boundaries.iter().map(|(boundary, n)| format!("{} {n}", boundary.name()));
+            let boundaries = boundaries.collect::<Vec<_>>().join(", ");
+            row.write(&mut table, store.name(), work.name(), &boundaries);
+        }
+        all.write(&mut table, "all", "", "");
+        table
+    }
+
+    /// What is needed to make the kills again that broke a promise.
+    pub(crate) fn broken(&self) -> String {
+        let mut text = String::new();
+        for Hit { kill, place, tally, .. } in self.hits.iter().filter(|hit| hit.tally.broken() > 0) {
+            let number = kill.number;
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                text,
+                "broken by kill {number} (--only {number}): {tally:?}\n  {place:?}\n  {kill:?}"
+            );
+        }
+        text
+    }
+}
+
+impl Row {
+    fn add(&mut self, hit: &Hit) {
+        self.kills += 1;
+        *self.boundaries.entry(hit.place.boundary).or_default() += 1;
+        self.tally.add(&hit.tally);
+        let times = match hit.kill.heir {
+            Heir::Restarted => &mut self.restarted,
+            Heir::Other => &mut self.other,
+        };
+        times.extend(hit.recovery);
+    }
+
+    fn write(&mut self, table: &mut String, store: &str, work: &str, boundaries: &str) {
+        let Self { kills, tally, restarted, other, .. } = self;
+        let [restarted, other] = [restarted, other].map(|times| spread(times));
+        let Tally {
+            lost,
+            ended_twice,
+            wrong,
+            asked_again,
+            paid_twice,
+            called_again,
+            repeated,
+            acted_twice,
+            unknown,
+        } = tally;
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            table,
+            "| {store} | {work} | {kills} | {boundaries} | {lost} | {ended_twice} | {wrong} | {asked_again} | \
+             {paid_twice} | {called_again} | {repeated} | {acted_twice} | {unknown} | {restarted} | {other} |"
+        );
+    }
+}
+
+/// Median and 99th percentile in seconds.
+fn spread(times: &mut [Duration]) -> String {
+    times.sort_unstable();
+    let Some(last) = times.len().checked_sub(1) else { return "–".to_owned() };
+    let at = |percent: usize| times[last * percent / 100].as_secs_f64();
+    format!("{:.1} / {:.1} s", at(50), at(99))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_shown_by_their_median_and_their_slowest_but_one_in_a_hundred() {
+        let mut times: Vec<_> = (0..=200).rev().map(Duration::from_secs).collect();
+        assert_eq!(spread(&mut times), "100.0 / 198.0 s");
+        assert_eq!(spread(&mut []), "–");
+    }
+}

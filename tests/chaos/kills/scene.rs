@@ -1,0 +1,209 @@
+//! What stands around the service and sees what it does: the model, which plays each job's steps, and the server that tools act on.
+//! Both take their time, and both write down when they were asked and when they answered. These are the counts that the table is
+//! made of; nothing is taken from the service's own log.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use acceptance::{Builder, Component, Model, Play, Request, Task, asks_for_all, says, within};
+use axum::Router;
+use axum::extract::State;
+use axum::http::Uri;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::plan::{CALL_TIME, Moment, PlannedKill, REPLY_TIME, StepKind};
+
+/// Something that was asked of the outside: a model call, or a tool's call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) step: usize,
+    /// Which call of the step's reply; 0 for the model.
+    pub(super) index: usize,
+    pub(super) came: Instant,
+    /// When the answer was sent.
+    pub(super) answered: Option<Instant>,
+}
+
+/// What was asked on behalf of one job.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    pub(super) model: Vec<Asked>,
+    pub(super) tools: Vec<Asked>,
+}
+
+type SeenOfAll = BTreeMap<usize, Seen>;
+
+/// The model and the server, for all jobs of a plan.
+pub(super) struct Scene {
+    model: Model,
+    component: Component,
+    grants: String,
+    seen: Arc<watch::Sender<SeenOfAll>>,
+    _running: [Task<()>; 2],
+}
+
+/// A reply of the model that is due.
+struct Due {
+    at: Instant,
+    job: usize,
+    /// Which of the job's model calls.
+    call: usize,
+    opens: watch::Sender<bool>,
+}
+
+impl Seen {
+    /// What had been asked and answered by then.
+    pub(super) fn until(&self, end: Instant) -> Self {
+        let until = |asked: &Asked| Asked { answered: asked.answered.filter(|at| *at <= end), ..*asked };
+        let before =
+            |all: &[Asked]| all.iter().filter(|asked| asked.came <= end).map(until).collect::<Vec<_>>();
+        Self { model: before(&self.model), tools: before(&self.tools) }
+    }
+
+    /// When something was asked first after that.
+    pub(super) fn first_after(&self, moment: Instant) -> Option<Instant> {
+        let times = self.model.iter().chain(&self.tools).map(|asked| asked.came);
+        times.filter(|came| *came > moment).min()
+    }
+
+    /// How often the model was asked for a step.
+    pub(super) fn replies_asked(&self, step: usize) -> usize {
+        self.model.iter().filter(|asked| asked.step == step).count()
+    }
+
+    /// How often a call was made.
+    pub(super) fn calls_made(&self, step: usize, index: usize) -> usize {
+        self.tools.iter().filter(|asked| (asked.step, asked.index) == (step, index)).count()
+    }
+
+    fn has_reached(&self, kill: &PlannedKill) -> bool {
+        let all = match kill.moment {
+            Moment::Accepted => return true,
+            Moment::Asked | Moment::Replied => &self.model,
+            Moment::Called | Moment::Returned => &self.tools,
+        };
+        let answered = matches!(kill.moment, Moment::Replied | Moment::Returned);
+        all.iter().any(|asked| asked.step == kill.target && (!answered || asked.answered.is_some()))
+    }
+}
+
+impl Scene {
+    /// Plays the steps of these jobs.
+    pub(super) async fn of(plan: &[PlannedKill]) -> Self {
+        let seen = Arc::new(watch::Sender::<SeenOfAll>::default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("any free port");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let router = Router::new().fallback(answer_tool).with_state(Arc::clone(&seen));
+        let serving =
+            Task::begin(async move { axum::serve(listener, router).await.expect("a listener that accepts") });
+        let (dues, due) = mpsc::unbounded_channel();
+        let replying = Task::begin(reply_in_time(due, Arc::clone(&seen)));
+
+        let steps: BTreeMap<_, _> = plan.iter().map(|kill| (kill.number, kill.steps.clone())).collect();
+        let model = Model::openai().await;
+        let noted = Arc::clone(&seen);
+        model.always(move |request| {
+            let job = PlannedKill::number_in(&request.user_text()).expect("a query of the plan");
+            let step = replies_in(request);
+            let asked = Asked { step, index: 0, came: request.came, answered: None };
+            let mut call = 0;
+            noted.send_modify(|seen| {
+                let calls = &mut seen.entry(job).or_default().model;
+                call = calls.len();
+                calls.push(asked);
+            });
+            let (opens, opened) = watch::channel(false);
+            let due = Due { at: request.came + REPLY_TIME, job, call, opens };
+            assert!(dues.send(due).is_ok(), "the task that replies lives as long as the scene");
+            let play = reply(steps[&job][step], request, &format!("http://{address}/{job}/{step}"));
+            Play::Held(opened, Box::new(play))
+        });
+        let grants = format!(
+            "[[component.http]]\nscheme = \"http\"\nhost = \"127.0.0.1\"\nport = {}\nmethods = [\"GET\", \"POST\"]\n\
+             private = true\n",
+            address.port()
+        );
+        let component = Component::misbehaving("acts-outside");
+        Self { model, component, grants, seen, _running: [serving, replying] }
+    }
+
+    /// A service that asks this model and has the tools that act on this server, and no window that would end.
+    pub(super) fn around(&self, service: Builder) -> Builder {
+        let service = ["RATE_LIMIT_IP", "RATE_LIMIT_USER", "RATE_LIMIT_PREMIUM"]
+            .into_iter()
+            .fold(service, |service, window| service.env(window, "1000000"));
+        let nothing: [Component; 0] = [];
+        service.model(&self.model).tools(nothing).granting([(&self.component, &self.grants)])
+    }
+
+    /// What was asked on behalf of a job so far.
+    pub(super) fn seen(&self, job: usize) -> Seen {
+        self.seen.borrow().get(&job).cloned().unwrap_or_default()
+    }
+
+    /// Waits until the moment has come that a kill is aimed at.
+    pub(super) async fn reaches(&self, kill: &PlannedKill) {
+        let mut seen = self.seen.subscribe();
+        let reached = seen.wait_for(|seen| {
+            let none = Seen::default();
+            seen.get(&kill.number).unwrap_or(&none).has_reached(kill)
+        });
+        let what = format!("the moment of {kill:?}");
+        drop(within(&what, reached).await.expect("the scene holds the sender"));
+    }
+}
+
+/// The model has replied once for each message of the assistant.
+fn replies_in(request: &Request) -> usize {
+    let messages = request.body["messages"].as_array().into_iter().flatten();
+    messages.filter(|message| message["role"] == "assistant").count()
+}
+
+/// The last reply repeats everything that tools have returned, so that an answer that got lost on the way is missed in it.
+fn reply(kind: StepKind, request: &Request, url: &str) -> Play {
+    if kind == StepKind::Answer {
+        let returned = Value::from(request.tool_results());
+        return says(&returned.to_string());
+    }
+    let tools = kind.tools().iter().enumerate();
+    asks_for_all(tools.map(|(index, tool)| (*tool, json!({ "url": format!("{url}/{index}") }))))
+}
+
+/// What a call returns, as the answer of the run repeats it.
+pub(super) fn returned_by(job: usize, step: usize, index: usize) -> String {
+    format!("done {job}/{step}/{index}.")
+}
+
+/// All take the same time, so those that came first are due first.
+async fn reply_in_time(mut dues: mpsc::UnboundedReceiver<Due>, seen: Arc<watch::Sender<SeenOfAll>>) {
+    while let Some(due) = dues.recv().await {
+        sleep_until(due.at).await;
+        seen.send_modify(|seen| {
+            let call = seen.get_mut(&due.job).and_then(|seen| seen.model.get_mut(due.call));
+            call.expect("a call that was noted").answered = Some(Instant::now());
+        });
+        // Whoever waited for it may have been killed.
+        let _ = due.opens.send(true);
+    }
+}
+
+async fn answer_tool(State(seen): State<Arc<watch::Sender<SeenOfAll>>>, uri: Uri) -> String {
+    let parts: Vec<usize> = uri.path().split('/').filter_map(|part| part.parse().ok()).collect();
+    let [job, step, index] = parts[..] else { return "nothing is here".to_owned() };
+    let asked = Asked { step, index, came: Instant::now(), answered: None };
+    let mut call = 0;
+    seen.send_modify(|seen| {
+        let calls = &mut seen.entry(job).or_default().tools;
+        call = calls.len();
+        calls.push(asked);
+    });
+    sleep(CALL_TIME).await;
+    seen.send_modify(|seen| {
+        let call = seen.get_mut(&job).and_then(|seen| seen.tools.get_mut(call));
+        call.expect("a call that was noted").answered = Some(Instant::now());
+    });
+    returned_by(job, step, index)
+}

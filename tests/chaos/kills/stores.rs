@@ -1,0 +1,211 @@
+//! The stores of a lane, and what they hold when the service is dead: read with their own clients, past the service.
+
+use std::fs;
+
+use acceptance::{Builder, Postgres, Redis, Service};
+use futures::TryStreamExt as _;
+use mongodb::bson::{Document, doc};
+use serde_json::Value;
+use sqlx::{Connection as _, PgConnection, SqliteConnection};
+use tempfile::TempDir;
+use test_servers::Mongo;
+
+use super::place::JobState;
+use super::plan::StoreKind;
+
+/// BullMQ's keys of the queue.
+const QUEUE: &str = "bull:agent-tasks:";
+
+/// The service's database on a document store whose address names none.
+const MONGO_DATABASE: &str = "agent_host";
+
+/// The stores of one lane. They outlive its processes.
+pub(super) struct Stores {
+    redis: Option<Redis>,
+    postgres: Option<Postgres>,
+    mongo: Option<Mongo>,
+    folder: TempDir,
+}
+
+/// The SQL database, as a reader sees it.
+enum Database {
+    Sqlite { connection: SqliteConnection, _copy: TempDir },
+    Postgres(PgConnection),
+}
+
+impl Stores {
+    pub(super) async fn start(kind: StoreKind) -> Self {
+        let folder = tempfile::tempdir().expect("a folder for the database");
+        let mut this = Self { redis: None, postgres: None, mongo: None, folder };
+        match kind {
+            StoreKind::Sqlite => {}
+            StoreKind::Postgres => this.postgres = Some(Postgres::start().await),
+            StoreKind::Redis => this.redis = Some(Redis::start().await),
+            StoreKind::Mongo => {
+                let (redis, mongo) = tokio::join!(Redis::start(), Mongo::start());
+                (this.redis, this.mongo) = (Some(redis), Some(mongo));
+            }
+        }
+        this
+    }
+
+    /// A service on these stores.
+    pub(super) fn service(&self) -> Builder {
+        let mut builder = Service::variant_b().sqlite_in(self.folder.path());
+        if let Some(redis) = &self.redis {
+            builder = builder.redis(redis);
+        }
+        if let Some(postgres) = &self.postgres {
+            builder = builder.postgres(postgres);
+        }
+        if let Some(mongo) = &self.mongo {
+            builder = builder.env("MONGODB_URL", mongo.url());
+        }
+        builder
+    }
+
+    /// What the queue says of a job.
+    pub(super) async fn job(&self, id: &str) -> JobState {
+        if let Some(redis) = &self.redis {
+            return job_on_redis(redis, id);
+        }
+        let status = self.database().await.texts("SELECT status FROM jobs WHERE id = $1", id).await;
+        match status.first().map(String::as_str) {
+            None => JobState::Missing,
+            Some("waiting") => JobState::Waiting,
+            Some("active") => JobState::Active,
+            Some(_) => JobState::Ended,
+        }
+    }
+
+    /// The journals of all runs that were begun for that query; there should be one at most.
+    pub(super) async fn journals(&self, query: &str) -> Vec<Vec<Value>> {
+        let texts = match &self.mongo {
+            Some(mongo) => journals_on_mongo(mongo, query).await,
+            None => self.database().await.journals(query).await,
+        };
+        let parsed = |text: &String| serde_json::from_str(text).expect("events are JSON");
+        texts.iter().map(|events| events.iter().map(parsed).collect()).collect()
+    }
+
+    /// How many ends of a job are written down: records of runs, and events of the queue where it has any. The larger number.
+    pub(super) async fn ends(&self, job: &str) -> usize {
+        let records = match &self.mongo {
+            Some(mongo) => {
+                let records = documents(mongo, "run_records", doc! { "job_id": job }).await;
+                records.len()
+            }
+            None => {
+                let sql = "SELECT run_id FROM run_records WHERE job_id = $1";
+                self.database().await.texts(sql, job).await.len()
+            }
+        };
+        records.max(self.redis.as_ref().map_or(0, |redis| ends_on_redis(redis, job)))
+    }
+
+    /// The file is read as a copy: opening it would do the work of whoever opens it next.
+    async fn database(&self) -> Database {
+        if let Some(postgres) = &self.postgres {
+            let connection = PgConnection::connect(&postgres.url()).await;
+            return Database::Postgres(connection.expect("a connection to PostgreSQL"));
+        }
+        let copy = tempfile::tempdir().expect("a folder for the copy");
+        for name in ["agent.db", "agent.db-wal"] {
+            let from = self.folder.path().join(name);
+            if from.exists() {
+                fs::copy(from, copy.path().join(name)).expect("a file can be copied");
+            }
+        }
+        let url = format!("sqlite://{}", copy.path().join("agent.db").display());
+        let connection = SqliteConnection::connect(&url).await.expect("a copy that can be read");
+        Database::Sqlite { connection, _copy: copy }
+    }
+}
+
+impl Database {
+    /// The one column of the rows that a statement finds.
+    async fn texts(&mut self, sql: &'static str, parameter: &str) -> Vec<String> {
+        let found = match self {
+            Self::Sqlite { connection, .. } => {
+                sqlx::query_scalar(sql).bind(parameter).fetch_all(connection).await
+            }
+            Self::Postgres(connection) => sqlx::query_scalar(sql).bind(parameter).fetch_all(connection).await,
+        };
+        found.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    async fn journals(&mut self, query: &str) -> Vec<Vec<String>> {
+        let runs = "SELECT run_id FROM run_events WHERE sequence = 0 AND event LIKE '%' || $1 || '%'";
+        let mut journals = Vec::new();
+        for run in self.texts(runs, query).await {
+            let events = "SELECT event FROM run_events WHERE run_id = $1 ORDER BY sequence";
+            journals.push(self.texts(events, &run).await);
+        }
+        journals
+    }
+}
+
+fn job_on_redis(redis: &Redis, id: &str) -> JobState {
+    let mut connection = connect(redis);
+    let is_in = |set: &str, connection: &mut redis::Connection| {
+        let score =
+            redis::cmd("ZSCORE").arg(format!("{QUEUE}{set}")).arg(id).query::<Option<f64>>(connection);
+        score.expect("an answer of Redis").is_some()
+    };
+    if is_in("completed", &mut connection) || is_in("failed", &mut connection) {
+        return JobState::Ended;
+    }
+    let active =
+        redis::cmd("LPOS").arg(format!("{QUEUE}active")).arg(id).query::<Option<u64>>(&mut connection);
+    if active.expect("an answer of Redis").is_some() {
+        return JobState::Active;
+    }
+    let exists = redis::cmd("EXISTS").arg(format!("{QUEUE}{id}")).query::<bool>(&mut connection);
+    if exists.expect("an answer of Redis") { JobState::Waiting } else { JobState::Missing }
+}
+
+/// How often BullMQ's events say that a job has completed or failed.
+fn ends_on_redis(redis: &Redis, job: &str) -> usize {
+    type Entry = (String, Vec<(String, String)>);
+    let mut connection = connect(redis);
+    let entries = redis::cmd("XRANGE")
+        .arg(format!("{QUEUE}events"))
+        .arg("-")
+        .arg("+")
+        .query::<Vec<Entry>>(&mut connection);
+    let entries = entries.expect("an answer of Redis");
+    let has = |fields: &[(String, String)], name: &str, values: &[&str]| {
+        fields.iter().any(|(field, value)| field == name && values.contains(&value.as_str()))
+    };
+    let is_end =
+        |(_, fields): &&Entry| has(fields, "jobId", &[job]) && has(fields, "event", &["completed", "failed"]);
+    entries.iter().filter(is_end).count()
+}
+
+fn connect(redis: &Redis) -> redis::Connection {
+    let client = redis::Client::open(redis.url()).expect("an address of Redis");
+    client.get_connection().expect("a connection to Redis")
+}
+
+async fn journals_on_mongo(mongo: &Mongo, query: &str) -> Vec<Vec<String>> {
+    let event = |document: &Document| document.get_str("event").expect("an event is text").to_owned();
+    let firsts = documents(mongo, "run_events", doc! { "_id.sequence": 0_i64 }).await;
+    let mut journals = Vec::new();
+    for first in firsts.iter().filter(|first| event(first).contains(query)) {
+        let id = first.get_document("_id").expect("the key of an event");
+        let run = id.get_str("run").expect("a run's id is text");
+        let mut events = documents(mongo, "run_events", doc! { "_id.run": run }).await;
+        events.sort_by_key(|event| event.get_document("_id").ok().and_then(|id| id.get_i64("sequence").ok()));
+        journals.push(events.iter().map(event).collect());
+    }
+    journals
+}
+
+async fn documents(mongo: &Mongo, collection: &str, filter: Document) -> Vec<Document> {
+    let client = mongodb::Client::with_uri_str(mongo.url()).await.expect("an address of the document store");
+    let collection = client.database(MONGO_DATABASE).collection::<Document>(collection);
+    let found = collection.find(filter).await.expect("an answer of the document store");
+    let found = found.try_collect().await.expect("documents");
+    client.shutdown().await;
+    found
+}

@@ -1,0 +1,87 @@
+//! `cargo xtask chaos`: kills workers and prints what was lost or paid twice, as a table for the README.
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "it fails like a test"
+)]
+// cargo sets `test` for programs without its harness as well: their unit tests are compiled, and called in `it` only.
+#![allow(dead_code, unused_imports, reason = "unit tests without a harness")]
+
+mod kills;
+#[path = "../benches/measuring/machine.rs"]
+mod machine;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use kills::{Heir, Order, Report, StoreKind};
+
+/// The command line: what is killed, and which of the plan's kills if not all.
+struct Wanted {
+    order: Order,
+    only: Option<usize>,
+}
+
+fn main() -> ExitCode {
+    let wanted = match read(std::env::args().skip(1)) {
+        Ok(wanted) => wanted,
+        Err(problem) => {
+            println!("{problem}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut plan = kills::plan(&wanted.order);
+    plan.retain(|kill| wanted.only.is_none_or(|number| kill.number == number));
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let begun = std::time::Instant::now();
+    let report = runtime.block_on(kills::make(plan));
+    print(&wanted.order, &report);
+    println!("Took {} s.", begun.elapsed().as_secs());
+    if report.total().broken() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn print(order: &Order, report: &Report) {
+    let Order { kills, seed, stores, .. } = order;
+    let stores = if stores.len() == 1 { stores[0].name() } else { "all" };
+    println!("`cargo xtask chaos --kills {kills} --seed {seed} --store {stores}`");
+    println!("{}", machine::describe());
+    println!("{} kills, {} of them of a job that had not ended", report.kills(), report.that_hit());
+    println!("{}", report.table());
+    print!("{}", report.broken());
+}
+
+/// Arguments `--name=value`, as xtask has checked them.
+fn read(arguments: impl Iterator<Item = String>) -> Result<Wanted, String> {
+    let mut values = BTreeMap::new();
+    for argument in arguments {
+        let (name, value) = argument.split_once('=').ok_or_else(|| format!("{argument} has no value"))?;
+        values.insert(name.to_owned(), value.to_owned());
+    }
+    let mut number = |name: &str| {
+        let value = values.remove(name);
+        value
+            .map(|value| value.parse::<u64>().map_err(|_none| format!("{name} {value} is no number")))
+            .transpose()
+    };
+    let (kills, seed, only) = (number("--kills")?, number("--seed")?, number("--only")?);
+    let stores = match values.remove("--store").as_deref() {
+        None | Some("all") => StoreKind::ALL.to_vec(),
+        Some(name) => {
+            let known = StoreKind::ALL.into_iter().find(|store| store.name() == name);
+            vec![known.ok_or_else(|| format!("there is no store {name}"))?]
+        }
+    };
+    if let Some(unknown) = values.keys().next() {
+        return Err(format!("there is no {unknown}"));
+    }
+    let count = |number: u64| usize::try_from(number).map_err(|_too_many| "that is too many".to_owned());
+    let order = Order {
+        kills: count(kills.unwrap_or(100))?,
+        seed: seed.unwrap_or(1),
+        stores,
+        heirs: vec![Heir::Other, Heir::Restarted],
+    };
+    Ok(Wanted { order, only: only.map(count).transpose()? })
+}

@@ -1,0 +1,37 @@
+//! `cargo xtask chaos` and `cargo xtask soak` for a few seconds each, so that what they count stays what they say. Their own tests stand
+//! in their files.
+
+use std::time::Duration;
+
+#[path = "../soak/endurance/mod.rs"]
+mod endurance;
+#[path = "../chaos/kills/mod.rs"]
+mod kills;
+
+use kills::{Heir, StoreKind};
+
+#[tokio::test]
+async fn a_few_kills_lose_nothing_and_each_stands_in_the_table() {
+    let (stores, heirs) = (vec![StoreKind::Sqlite], vec![Heir::Restarted]);
+    let order = kills::Order { kills: 6, seed: 1, stores, heirs };
+    let report = kills::make(kills::plan(&order)).await;
+    let (table, total) = (report.table(), report.total());
+    assert_eq!(total.broken(), 0, "{}\n{table}", report.broken());
+    assert_eq!(report.kills(), order.kills, "{table}");
+    assert!(report.that_hit() * 2 > order.kills, "they are aimed at jobs under way: {table}");
+    assert!(table.lines().last().is_some_and(|line| line.starts_with("| all |  | 6 |")), "{table}");
+}
+
+#[tokio::test]
+async fn a_few_seconds_of_everything_at_once_are_answered_rightly_and_drawn() {
+    let lasting = Duration::from_secs(8);
+    let order = endurance::Order { seed: 1, lasting, sampled_every: Duration::from_millis(500) };
+    let outcome = endurance::endure(order).await;
+    assert_eq!(outcome.wrong(), [] as [String; 0], "{}", outcome.tables());
+    let (answers, outages, swaps) = outcome.events();
+    assert!(answers > 50 && outages > 0 && swaps > 1, "{answers}, {outages}, {swaps}: {}", outcome.tables());
+    let (table, svg) = (outcome.tables(), outcome.svg("a few seconds"));
+    for measured in ["replica 2: resident memory", "replica 1: open descriptors", "PostgreSQL", "Redis"] {
+        assert!(table.contains(measured) && svg.contains(measured), "{measured}: {table}");
+    }
+}

@@ -1,0 +1,222 @@
+//! Who asks: questions that are new, questions that are known, jobs. Each answer is held against what was asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use acceptance::{Answer, Component, Service, Token};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::random::Random;
+
+/// The pause of a client between two questions, at most.
+const MOST_PAUSE_MS: u64 = 60;
+
+/// How many questions are asked again and again.
+const KNOWN: u64 = 20;
+
+/// How long after an outage jobs may still be refused: breakers and connections take some seconds to come back.
+const AFTER_OUTAGE: Duration = Duration::from_secs(15);
+
+/// How long a job may take, outages included.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// Most things that are told of what was wrong.
+const MOST_TOLD: usize = 20;
+
+/// What all clients have found.
+#[derive(Debug)]
+pub(super) struct Findings {
+    answers: Mutex<BTreeMap<(&'static str, u16), usize>>,
+    wrong: Mutex<Vec<String>>,
+    outages: Mutex<Vec<Window>>,
+    /// The versions of the tool that may have answered.
+    versions: Mutex<BTreeSet<String>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    began: Instant,
+    ended: Option<Instant>,
+}
+
+/// One that asks.
+pub(super) struct Client<'a> {
+    number: u64,
+    random: Random,
+    replicas: &'a [Service; 2],
+    findings: &'a Findings,
+}
+
+impl Findings {
+    pub(super) fn new(first_version: &Component) -> Self {
+        let versions = Mutex::new(BTreeSet::from([first_version.id()]));
+        Self { answers: Mutex::default(), wrong: Mutex::default(), outages: Mutex::default(), versions }
+    }
+
+    /// From now on this version may answer.
+    pub(super) fn may_serve(&self, version: &Component) {
+        lock(&self.versions).insert(version.id());
+    }
+
+    pub(super) fn outage_begins(&self) {
+        lock(&self.outages).push(Window { began: Instant::now(), ended: None });
+    }
+
+    pub(super) fn outage_ends(&self) {
+        if let Some(last) = lock(&self.outages).last_mut() {
+            last.ended = Some(Instant::now());
+        }
+    }
+
+    /// From when to when, in seconds since the beginning.
+    pub(super) fn outages(&self, began: Instant) -> Vec<(f64, f64)> {
+        let since = |at: Instant| at.duration_since(began).as_secs_f64();
+        let window = |window: &Window| (since(window.began), since(window.ended.unwrap_or(window.began)));
+        lock(&self.outages).iter().map(window).collect()
+    }
+
+    pub(super) fn answers(&self) -> usize {
+        lock(&self.answers).values().sum()
+    }
+
+    pub(super) fn wrong(&self) -> Vec<String> {
+        lock(&self.wrong).clone()
+    }
+
+    pub(super) fn table(&self) -> String {
+        let mut table = "\n| asked | status | answers |\n|---|--:|--:|\n".to_owned();
+        for ((what, status), count) in &*lock(&self.answers) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(table, "| {what} | {status} | {count} |");
+        }
+        table
+    }
+
+    fn count(&self, what: &'static str, status: u16) {
+        *lock(&self.answers).entry((what, status)).or_default() += 1;
+    }
+
+    fn complain(&self, text: String) {
+        let mut wrong = lock(&self.wrong);
+        if wrong.len() < MOST_TOLD {
+            wrong.push(text);
+        }
+    }
+
+    /// Whether an outage reaches into that time.
+    fn excuses(&self, from: Instant, to: Instant) -> bool {
+        let reaches = |window: &Window| {
+            window.began <= to && window.ended.is_none_or(|ended| from <= ended + AFTER_OUTAGE)
+        };
+        lock(&self.outages).iter().any(reaches)
+    }
+}
+
+impl<'a> Client<'a> {
+    pub(super) fn new(number: u64, seed: u64, replicas: &'a [Service; 2], findings: &'a Findings) -> Self {
+        let random = Random::seeded(seed.wrapping_add(number << 32));
+        Self { number, random, replicas, findings }
+    }
+
+    /// Asks one thing after the other.
+    pub(super) async fn ask_until(mut self, end: Instant) {
+        let mut asked = self.number << 32;
+        while Instant::now() < end {
+            asked += 1;
+            match self.random.below(10) {
+                0..=2 => self.ask("new question", format!("word {asked}")).await,
+                3..=5 => self.ask("new question with a tool", format!("add one to {asked}")).await,
+                6..=7 => {
+                    let known = self.random.below(KNOWN);
+                    self.ask("known question", format!("known {known}")).await;
+                }
+                _ => self.submit(format!("add one to {asked}")).await,
+            }
+            sleep(Duration::from_millis(self.random.below(MOST_PAUSE_MS))).await;
+        }
+    }
+
+    /// Requests are answered whatever becomes of the stores.
+    async fn ask(&mut self, what: &'static str, query: String) {
+        let body = json!({ "query": query }).to_string();
+        let Some(answer) = self.send(what, Method::POST, "/api/agent", body).await else { return };
+        if answer.status == 200 {
+            self.check(what, &query, &answer.json());
+        } else {
+            self.findings.complain(format!("{what} {query:?}: {answer}"));
+        }
+    }
+
+    /// Jobs may be refused while a store is away. One that was accepted comes to its end.
+    async fn submit(&mut self, query: String) {
+        let began = Instant::now();
+        let body = json!({ "query": query }).to_string();
+        let Some(answer) = self.send("job submitted", Method::POST, "/api/agent/async", body).await else {
+            return;
+        };
+        let (submitted, id) = (began.elapsed(), answer.json()["jobId"].take());
+        let Some(id) = id.as_str().filter(|_| answer.status == 202) else {
+            let excused = answer.status == 503 && self.findings.excuses(began, began + submitted);
+            if !excused {
+                self.findings.complain(format!("job {query:?}: {answer}"));
+            }
+            return;
+        };
+        while began.elapsed() < PATIENCE {
+            let asked = Instant::now();
+            let path = format!("/api/agent/jobs/{id}?wait=10");
+            let Some(answer) = self.send("job read", Method::GET, &path, String::new()).await else { return };
+            let job = answer.json();
+            let excused = answer.status == 503 && self.findings.excuses(asked, Instant::now());
+            if job["status"] == "completed" {
+                return self.check("job", &query, &job["result"]);
+            } else if job["status"] == "failed" || !(answer.status == 200 || excused) {
+                return self.findings.complain(format!("job {query:?}: {answer}"));
+            } else if excused {
+                sleep(Duration::from_millis(MOST_PAUSE_MS)).await;
+            }
+        }
+        self.findings.complain(format!("job {query:?} ({id}) did not end in {} s", PATIENCE.as_secs()));
+    }
+
+    async fn send(&mut self, what: &'static str, method: Method, path: &str, body: String) -> Option<Answer> {
+        let replica = self.random.pick(&[&self.replicas[0], &self.replicas[1]]);
+        let user = replica.user(Token::of(format!("user-{}", self.number)).premium());
+        let request = user.request(method, path).header("content-type", "application/json").body(body);
+        match replica.caller().try_send(request).await {
+            Ok(answer) => {
+                self.findings.count(what, answer.status);
+                Some(answer)
+            }
+            Err(error) => {
+                self.findings.complain(format!("{what}: there is no answer: {error:?}"));
+                None
+            }
+        }
+    }
+
+    /// A tool's answer comes from a version that was there.
+    fn check(&self, what: &str, query: &str, result: &Value) {
+        let output = result["output"].as_str().unwrap_or_default();
+        let is_right = match query.strip_prefix("add one to ").and_then(|number| number.parse::<u64>().ok()) {
+            None => output == format!("heard {query}"),
+            Some(number) => {
+                let version = result["toolCalls"][0]["component"].as_str().unwrap_or_default();
+                output.contains(&format!("\"{}\"", number + 1))
+                    && lock(&self.findings.versions).contains(version)
+            }
+        };
+        if !is_right {
+            self.findings.complain(format!("{what} {query:?}: {result}"));
+        }
+    }
+}
+
+/// Whoever panicked has failed the whole run.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
