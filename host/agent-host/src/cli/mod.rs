@@ -1,6 +1,7 @@
 //! The command line: one file per command.
 
 mod cache;
+mod chat;
 mod compile;
 mod completions;
 mod dev;
@@ -53,6 +54,11 @@ enum Command {
     /// service with Variant B has the same at /mcp, over HTTP.
     #[command(after_help = "For example: agent-host mcp --user ada --tier premium")]
     Mcp(mcp::Arguments),
+    /// Talk with a running service: answers are streamed, calls of tools are shown as they run
+    ///
+    /// What was said goes along with each question, and the service keeps nothing. An interrupt (Ctrl-C) cancels the run, a second
+    /// one leaves. A connection that is lost is made again, on any replica. Exits with 1 when the run of MESSAGE failed.
+    Chat(chat::Arguments),
     /// Sign a bearer token for Variant B with JWT_SECRET
     Token(token::Arguments),
     /// List runs, show what one did or does, remove old ones, or all of a user
@@ -98,6 +104,7 @@ pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<
         Command::Dev => dev::run(guest_runtime).await,
         Command::Tools(arguments) => tools::run(&arguments, guest_runtime).await,
         Command::Mcp(arguments) => mcp::run(arguments, guest_runtime).await,
+        Command::Chat(arguments) => chat::run(arguments).await,
         Command::Token(arguments) => token::run(arguments),
         Command::Runs(arguments) => runs::run(arguments).await,
         Command::Jobs(arguments) => jobs::run(arguments).await,

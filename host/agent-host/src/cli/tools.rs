@@ -296,8 +296,8 @@ pub(super) fn print(text: &str) -> io::Result<()> {
 /// Most characters of a line of a component's text.
 const MOST_SHOWN: usize = 10_000;
 
-/// A text that a component wrote, without what could play with the terminal of whoever looks at it.
-fn plain(text: &str) -> String {
+/// A text that a component or a model wrote, without what could play with the terminal of whoever looks at it.
+pub(super) fn plain(text: &str) -> String {
     let lines: Vec<_> = text.split('\n').map(|line| agent_core::runs::shown(line, MOST_SHOWN)).collect();
     lines.join("\n")
 }

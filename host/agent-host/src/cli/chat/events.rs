@@ -1,0 +1,128 @@
+//! The events of a run, over as many connections as it takes.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use agent_core::Backoff;
+use anyhow::Context as _;
+use futures::{Stream, StreamExt as _};
+use reqwest::{Response, StatusCode, Url};
+use serde_json::Value;
+use sse_stream::{Sse, SseStream};
+
+use super::client::Client;
+
+/// Connections that are made one after another without an event.
+const MOST_ATTEMPTS: u32 = 6;
+
+/// Pauses before them.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long a connection may say nothing: the service sends a comment every 5 s.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// An event of a run.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) name: String,
+    pub(super) id: Option<String>,
+    pub(super) data: Value,
+}
+
+impl Event {
+    pub(super) const ENDED: &str = "run.ended";
+    pub(super) const FAILED: &str = "run.failed";
+
+    fn is_last(&self) -> bool {
+        [Self::ENDED, Self::FAILED].contains(&self.name.as_str())
+    }
+}
+
+type Source = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
+
+/// A run that is read. Dropping it leaves the run alone.
+pub(super) struct Events<'a> {
+    client: &'a Client,
+    /// Where the run can be read again; none when the service did not say.
+    resume_at: Option<Url>,
+    source: Option<Source>,
+    last_id: Option<String>,
+    attempts: u32,
+    pauses: Backoff,
+    has_ended: bool,
+}
+
+impl<'a> Events<'a> {
+    pub(super) fn new(client: &'a Client, answer: Response, resume_at: Option<Url>) -> Self {
+        let pauses = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
+        Self {
+            client,
+            resume_at,
+            source: Some(source(answer)),
+            last_id: None,
+            attempts: 0,
+            pauses,
+            has_ended: false,
+        }
+    }
+
+    /// The next event; none after the last one. Can be dropped and called again: nothing is lost.
+    pub(super) async fn next(&mut self) -> anyhow::Result<Option<Event>> {
+        while !self.has_ended {
+            let Some(source) = &mut self.source else {
+                self.resume().await?;
+                continue;
+            };
+            let Ok(Some(Ok(sse))) = tokio::time::timeout(SILENCE, source.next()).await else {
+                self.source = None;
+                continue;
+            };
+            let (Some(name), Some(data)) = (sse.event, sse.data) else { continue };
+            if sse.id.is_some() {
+                self.last_id.clone_from(&sse.id);
+            }
+            (self.attempts, self.pauses) = (0, Backoff::new(FIRST_PAUSE, LAST_PAUSE));
+            let data = serde_json::from_str(&data).context("the service sends an event that is no JSON")?;
+            let event = Event { name, id: sse.id, data };
+            self.has_ended = event.is_last();
+            return Ok(Some(event));
+        }
+        Ok(None)
+    }
+
+    /// Makes the connection again, right after the last event that has a number.
+    async fn resume(&mut self) -> anyhow::Result<()> {
+        let lost = "the connection to the service was lost";
+        let url = self.resume_at.as_ref().context(lost)?;
+        tokio::time::sleep(self.pauses.next()).await;
+        self.attempts += 1;
+        let mut request = self.client.get(url);
+        if let Some(id) = &self.last_id {
+            request = request.header("last-event-id", id);
+        }
+        match self.client.send(request).await {
+            // Nothing comes after what was read.
+            Ok(answer) if answer.status() == StatusCode::NO_CONTENT => self.has_ended = true,
+            Ok(answer) => self.source = Some(source(answer)),
+            Err(error) if self.attempts >= MOST_ATTEMPTS => {
+                return Err(error.context(format!("{lost}; the run may go on: {url}")));
+            }
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Asks the service to end the run. Its last event says so.
+    pub(super) async fn cancel(&self) -> anyhow::Result<()> {
+        let url = self.resume_at.as_ref().context("the service did not say how the run is cancelled")?;
+        let mut url = url.clone();
+        let path = url.path().trim_end_matches("/events").to_owned() + "/cancel";
+        url.set_path(&path);
+        self.client.send(self.client.post(url)).await.map(drop)
+    }
+}
+
+fn source(answer: Response) -> Source {
+    Box::pin(SseStream::from_byte_stream(answer.bytes_stream()))
+}

@@ -1,0 +1,150 @@
+//! `agent-host chat`: a conversation with a running service, at the terminal. What was said goes along with each question, so
+//! the service keeps nothing between two.
+
+mod client;
+mod events;
+mod screen;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+
+use agent_core::words::MOST_HISTORY_MESSAGES;
+use anyhow::{Context as _, bail};
+use clap::Args;
+use reqwest::Url;
+use serde_json::{Value, json};
+use tokio::signal::ctrl_c;
+use tokio::sync::mpsc;
+
+use super::{Exit, install_tls};
+use client::Client;
+use events::Event;
+use screen::Screen;
+
+/// What a shell calls a program that SIGINT ended.
+const INTERRUPTED: u8 = 130;
+
+/// Talks with a running service.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// What to ask; without it, each line of the standard input
+    message: Option<String>,
+    /// The service
+    #[arg(long, default_value = "http://127.0.0.1:3000")]
+    url: Url,
+    /// A file with a bearer token (see agent-host token): asks Variant B, /api/agent, in place of Variant A
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Print events as lines of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+    install_tls();
+    let token = arguments.token_file.as_deref().map(|file| {
+        let token = std::fs::read_to_string(file);
+        token.with_context(|| format!("the token cannot be read from {}", file.display()))
+    });
+    let client = Client::new(&arguments.url, token.transpose()?.as_deref().map(str::trim))?;
+    let mut chat = Chat { client, screen: Screen::new(arguments.json), history: vec![] };
+    if let Some(message) = &arguments.message {
+        return chat.ask(message).await;
+    }
+    let prompts = !arguments.json && io::stdin().is_terminal();
+    let mut lines = lines_of_input();
+    loop {
+        if prompts {
+            print_prompt()?;
+        }
+        let line = tokio::select! {
+            line = lines.recv() => line,
+            _ = ctrl_c() => None,
+        };
+        let Some(line) = line else { return Ok(Exit::Success) };
+        let line = line.context("the standard input cannot be read")?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        match chat.ask(&line).await {
+            // What is wrong with one question is not wrong with the next.
+            Err(error) if prompts => eprintln_error(&error),
+            Ok(Exit::Code(code)) => return Ok(Exit::Code(code)),
+            Err(error) => return Err(error),
+            Ok(_) => {}
+        }
+    }
+}
+
+/// A thread of its own reads, because a read of a terminal cannot be given up: it ends with the process.
+fn lines_of_input() -> mpsc::Receiver<io::Result<String>> {
+    let (lines, received) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in io::stdin().lines() {
+            if lines.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    received
+}
+
+fn print_prompt() -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(b"> ")?;
+    out.flush()
+}
+
+#[expect(clippy::print_stderr, reason = "a command speaks to whoever runs it")]
+fn eprintln_error(error: &anyhow::Error) {
+    eprintln!("{error:#}");
+}
+
+struct Chat {
+    client: Client,
+    screen: Screen,
+    /// What was said, the oldest first: `{"role", "content"}` each.
+    history: Vec<Value>,
+}
+
+impl Chat {
+    /// Asks and shows the run. The first interrupt cancels the run, the second one leaves it.
+    async fn ask(&mut self, message: &str) -> anyhow::Result<Exit> {
+        // A turn is a question and an answer; the oldest go when there are too many.
+        while self.history.len() > MOST_HISTORY_MESSAGES {
+            self.history.drain(..2);
+        }
+        let mut events = self.client.ask(message, &self.history).await?;
+        let mut is_cancelled = false;
+        loop {
+            let event = tokio::select! {
+                event = events.next() => event?,
+                _ = ctrl_c(), if is_cancelled => return Ok(Exit::Code(INTERRUPTED)),
+                _ = ctrl_c() => {
+                    is_cancelled = true;
+                    events.cancel().await?;
+                    continue;
+                }
+            };
+            let Some(event) = event else { bail!("the stream ended without the end of the run") };
+            self.screen.show(&event)?;
+            match event.name.as_str() {
+                Event::ENDED => {
+                    let answer = event.data["output"].as_str().unwrap_or_default();
+                    self.remember(message, answer);
+                    return Ok(Exit::Success);
+                }
+                Event::FAILED => return Ok(Exit::Failure),
+                _ => {}
+            }
+        }
+    }
+
+    fn remember(&mut self, message: &str, answer: &str) {
+        // The service takes no empty message.
+        if !answer.is_empty() {
+            self.history.push(json!({ "role": "user", "content": message }));
+            self.history.push(json!({ "role": "assistant", "content": answer }));
+        }
+    }
+}
