@@ -296,7 +296,7 @@ async fn a_response_is_the_same_streamed_or_not() {
         called.starts_with(r#"mcp_call "completed" "echo" "{\"a\":1}" "#) && called.ends_with(" null"),
         "{called}"
     );
-    assert!(refused.starts_with(r#"mcp_call "failed" "nope" "{}" null ""#), "{refused}");
+    assert!(refused.starts_with(r#"mcp_call "failed" "nope" "{}" null {"content":[{"text":"#), "{refused}");
     assert_eq!((&whole["status"], &whole["instructions"]), (&json!("completed"), &json!("be kind")));
     assert_eq!(whole["usage"]["total_tokens"], 30);
 
