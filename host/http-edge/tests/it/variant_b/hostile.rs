@@ -4,16 +4,12 @@ use axum::body::Body;
 use http::{HeaderValue, StatusCode};
 use proptest::prelude::*;
 
-use crate::harness::{Answer, Answers, Fakes, b, bearer, request, token, with_token};
+use crate::harness::{Answer, Answers, Fakes, bearer, request, token, with_token};
 
 /// Sends one request to a Variant B of its own.
 fn send(trusted_proxies: usize, request: http::Request<Body>) -> Answer {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let fakes = Fakes::configured(Answers, |edge| {
-        edge.settings.trusted_proxies = trusted_proxies;
-        // Nothing is asked of it here, and every router costs.
-        b(edge).openai = false;
-    });
+    let fakes = Fakes::configured(Answers, |edge| edge.settings.trusted_proxies = trusted_proxies);
     runtime.block_on(fakes.service.send(request))
 }
 
