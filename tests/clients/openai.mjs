@@ -51,6 +51,21 @@ for await (const event of events) types.push(event.type);
 const last = await events.finalResponse();
 report.events = [types, last.output_text, last.output.map((item) => item.type)];
 
+// A function of the client's own, beside the agent's tools.
+const look = { name: "look", description: "Looks.", parameters: { type: "object", properties: {} } };
+const tools = [{ type: "function", function: look }];
+const question = { role: "user", content: "five" };
+const asked = (await client.chat.completions.create({ model, tools, messages: [question] })).choices[0];
+const seen = { role: "tool", tool_call_id: asked.message.tool_calls[0].id, content: "a cat" };
+const told = await client.chat.completions.create({ model, tools, messages: [question, asked.message, seen] });
+report.function = [asked.finish_reason, asked.message.tool_calls[0].function.name, told.choices[0].message.content];
+
+const offered = client.responses.stream({ model, input: "six", tools: [{ type: "function", strict: false, ...look }] });
+const called = (await offered.finalResponse()).output[0];
+const output = { type: "function_call_output", call_id: called.call_id, output: "a dog" };
+const answered = await client.responses.create({ model, input: [{ role: "user", content: "six" }, called, output] });
+report.function_call = [called.type, called.name, called.arguments, answered.output_text];
+
 report.unknown_model = await refused(() => client.responses.create({ model: "gpt-5", input: "five" }));
 report.unsupported = await refused(() =>
   client.chat.completions.create({ model, n: 2, messages: [{ role: "user", content: "five" }] }),

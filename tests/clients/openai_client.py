@@ -49,6 +49,25 @@ with client.responses.stream(
     last = events.get_final_response()
 report["events"] = [types, last.output_text, [item.type for item in last.output]]
 
+# A function of the client's own, beside the agent's tools.
+look = {"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}
+tools = [{"type": "function", "function": look}]
+question = {"role": "user", "content": "five"}
+asked = client.chat.completions.create(model=MODEL, tools=tools, messages=[question]).choices[0]
+seen = {"role": "tool", "tool_call_id": asked.message.tool_calls[0].id, "content": "a cat"}
+told = client.chat.completions.create(model=MODEL, tools=tools, messages=[question, asked.message, seen])
+report["function"] = [
+    asked.finish_reason,
+    asked.message.tool_calls[0].function.name,
+    told.choices[0].message.content,
+]
+
+with client.responses.stream(model=MODEL, input="six", tools=[{"type": "function", "strict": False, **look}]) as events:
+    called = events.get_final_response().output[0]
+output = {"type": "function_call_output", "call_id": called.call_id, "output": "a dog"}
+answered = client.responses.create(model=MODEL, input=[{"role": "user", "content": "six"}, called, output])
+report["function_call"] = [called.type, called.name, called.arguments, answered.output_text]
+
 report["unknown_model"] = refused(lambda: client.responses.create(model="gpt-5", input="five"))
 report["unsupported"] = refused(
     lambda: client.chat.completions.create(model=MODEL, n=2, messages=[{"role": "user", "content": "five"}])

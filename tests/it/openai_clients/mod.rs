@@ -41,6 +41,16 @@ fn plays(model: &Model) {
     model.plays(says("bye"));
 }
 
+/// What the SDKs' programs ask beyond that: they offer a function, which is called twice.
+fn calls_functions(model: &Model) {
+    for said in ["a cat it is", "a dog it is"] {
+        model.asks_for("look", json!({})).says(said);
+    }
+}
+
+/// How often the model is asked by each of those.
+const CALLS: usize = 10;
+
 fn expected() -> Value {
     let message = [
         "response.output_item.added",
@@ -59,6 +69,8 @@ fn expected() -> Value {
         "stream": ["42", "stop", 220],
         "response": ["42", "completed", ["mcp_call", "message"], 220],
         "events": [types, "bye", ["message"]],
+        "function": ["tool_calls", "look", "a cat it is"],
+        "function_call": ["function_call", "look", "{}", "a dog it is"],
         "unknown_model": ["NotFoundError", 404, "model_not_found", "model"],
         "unsupported": ["BadRequestError", 400, "unsupported_value", "n"],
         "nobody": ["AuthenticationError", 401, "invalid_api_key", null],
@@ -81,10 +93,13 @@ async fn the_official_sdks_read_what_they_are_answered() {
         .await;
     for (round, program) in ["openai.mjs", "openai_client.py"].into_iter().enumerate() {
         plays(&model);
+        calls_functions(&model);
         let user = service.user(Token::of(program).premium());
         assert_eq!(report(program, &service, &user).await, expected(), "{program}");
         let calls = model.calls();
-        let [chat, _, _, first, _, last] = &calls[6 * round..] else { panic!("{program}: {}", calls.len()) };
+        let [chat, _, _, first, _, last, ..] = &calls[CALLS * round..] else {
+            panic!("{program}: {}", calls.len())
+        };
         assert_eq!(chat.instructions(), ["You are Ada.", "Be brief."], "{program}");
         assert_eq!(chat.max_tokens(), 300, "{program}");
         assert_eq!(first.instructions(), ["You are Ada.", "Be kind."], "{program}");

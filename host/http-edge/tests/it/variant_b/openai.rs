@@ -42,11 +42,16 @@ fn script() -> [ModelReply; 2] {
 
 /// A Variant B whose runs do that, streamed or not.
 fn working() -> Fakes {
+    saying(script().into())
+}
+
+/// A Variant B whose runs have these replies, streamed or not.
+fn saying(script: Vec<ModelReply>) -> Fakes {
     let store = Arc::new(TestRuns::default());
     let live = LiveRuns::default();
     let journal = Arc::new(LiveJournal::new(store.clone(), store.clone(), live.clone()));
     let agent = || Agent {
-        model: Arc::new(ScriptedModel::new(script().map(Ok))),
+        model: Arc::new(ScriptedModel::new(script.clone().into_iter().map(Ok))),
         toolbox: Arc::new(EchoTools::new(&["echo"])),
         journal: journal.clone(),
         limits: Limits::default(),
@@ -296,7 +301,7 @@ async fn a_response_is_the_same_streamed_or_not() {
         called.starts_with(r#"mcp_call "completed" "echo" "{\"a\":1}" "#) && called.ends_with(" null"),
         "{called}"
     );
-    assert!(refused.starts_with(r#"mcp_call "failed" "nope" "{}" null ""#), "{refused}");
+    assert!(refused.starts_with(r#"mcp_call "failed" "nope" "{}" null {"content":[{"text":"#), "{refused}");
     assert_eq!((&whole["status"], &whole["instructions"]), (&json!("completed"), &json!("be kind")));
     assert_eq!(whole["usage"]["total_tokens"], 30);
 
@@ -335,6 +340,72 @@ async fn a_response_is_the_same_streamed_or_not() {
     let completed = &events[26]["response"];
     assert_eq!(brief(completed), brief(&whole));
     assert_eq!((&completed["id"], &completed["usage"]), (&events[0]["response"]["id"], &whole["usage"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_the_clients_function_ends_the_run_and_is_the_clients_to_make() {
+    let script = || vec![asks_for(&[("1", "look", json!({"at": "it"})), ("2", "look", json!({}))])];
+    let function = json!({"name": "look", "parameters": {"type": "object"}});
+    let of_chat = json!({"tools": [{"type": "function", "function": function}]});
+    let mut flat = function.clone();
+    flat["type"] = json!("function");
+    let of_response = json!({ "tools": [flat] });
+    let call = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "look", "arguments": arguments}});
+    let calls = [call("1", r#"{"at":"it"}"#), call("2", "{}")];
+
+    let whole = saying(script()).post(CHAT, chat(&of_chat)).await.json();
+    let choice = &whole["choices"][0];
+    assert_eq!(
+        (&choice["finish_reason"], &choice["message"]["content"]),
+        (&json!("tool_calls"), &json!(null))
+    );
+    assert_eq!(choice["message"]["tool_calls"], json!(calls));
+    let streamed = saying(script())
+        .post(CHAT, merged(serde_json::from_str(&chat(&of_chat)).unwrap(), &json!({"stream": true})))
+        .await;
+    let chunks: Vec<Value> =
+        data(&streamed).iter().filter_map(|chunk| serde_json::from_str(chunk).ok()).collect();
+    let mut indexed = calls.clone();
+    indexed[0]["index"] = json!(0);
+    indexed[1]["index"] = json!(1);
+    assert_eq!(chunks[1]["choices"][0]["delta"]["tool_calls"], json!(indexed));
+    assert_eq!(chunks[2]["choices"][0]["finish_reason"], "tool_calls");
+
+    let whole = saying(script()).post(RESPONSES, response(&of_response)).await.json();
+    let items = |response: &Value| -> Vec<_> {
+        let output = response["output"].as_array().unwrap().iter();
+        output
+            .map(|item| {
+                [&item["type"], &item["status"], &item["call_id"], &item["arguments"]].map(Value::clone)
+            })
+            .collect()
+    };
+    let item = |id: &str, arguments: &str| ["function_call", "completed", id, arguments].map(Value::from);
+    assert_eq!(items(&whole), [item("1", r#"{"at":"it"}"#), item("2", "{}")]);
+    assert_eq!((&whole["status"], &whole["tools"]), (&json!("completed"), &of_response["tools"]));
+    let streamed = saying(script())
+        .post(
+            RESPONSES,
+            merged(serde_json::from_str(&response(&of_response)).unwrap(), &json!({"stream": true})),
+        )
+        .await;
+    let last: Value = serde_json::from_str(data(&streamed).last().unwrap()).unwrap();
+    assert_eq!((&last["type"], items(&last["response"])), (&json!("response.completed"), items(&whole)));
+
+    // The answer comes with the conversation, and the model goes on from there.
+    let messages = json!([
+        {"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "1", "content": "seen"}, {"role": "tool", "tool_call_id": "2", "content": "seen"},
+    ]);
+    let next = saying(vec![says("I see")])
+        .post(CHAT, chat(&json!({"messages": messages, "tools": of_chat["tools"]})))
+        .await;
+    assert_eq!(next.json()["choices"][0]["message"]["content"], "I see", "{}", next.body);
+    // Nobody could tell it from a tool of the agent.
+    let named = json!({"tools": [{"type": "function", "function": {"name": "echo"}}]});
+    let fakes = Fakes::configured(Answers, |edge| b(edge).toolbox = Arc::new(EchoTools::new(&["echo"])));
+    let refused = fakes.post(CHAT, chat(&named)).await;
+    assert_eq!((refused.status, &error(&refused)["param"]), (StatusCode::BAD_REQUEST, &json!("tools[0]")));
 }
 
 #[tokio::test(start_paused = true)]
