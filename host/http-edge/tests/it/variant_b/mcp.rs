@@ -132,7 +132,10 @@ async fn a_caller_lists_and_calls_their_own_tools_in_every_version() {
         };
         let list = || request(asked(7, "tools/list", &json!({})));
         let own = send(&fakes, list()).await;
-        assert_eq!((own.header("content-type"), names(&own)), (Some("application/json"), vec!["add".into()]));
+        assert_eq!(
+            (own.header("content-type"), names(&own)),
+            (Some("application/json"), vec!["add".to_owned()])
+        );
         assert_eq!(own.json()["id"], 7);
         let more = fakes.service.send(with_token(&premium, list())).await;
         assert_eq!(names(&more), ["add", "search"], "{version}");
