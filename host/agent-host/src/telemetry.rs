@@ -57,7 +57,8 @@ const OURS: [&str; 10] = [
     "tool",
 ];
 
-/// Crates that warn of what their peers do wrong, which is answered where it happens and is no operator's business.
+/// Crates that log as failures what clients do: they leave, or send nonsense. That is answered where it happens, and the line of
+/// the request or call says so.
 const QUIET: [&str; 1] = ["rmcp"];
 
 /// How long the end of the process waits for a reader of the log.
@@ -210,7 +211,7 @@ fn is_wanted(entry: &Metadata<'_>, level: Level) -> bool {
         (true, true) if spans::declares_kind(entry) => return false,
         (true, true) => level.max(Level::INFO),
         (true, false) => level,
-        (false, _) if is_of(entry, &QUIET) => Level::ERROR,
+        (false, _) if is_of(entry, &QUIET) => return false,
         (false, _) => level.min(Level::WARN),
     };
     *entry.level() <= limit

@@ -122,7 +122,7 @@ impl DirectCalls {
 }
 
 /// The log line of a call, also of one that is dropped. Runs have theirs in the journal; here it is all that is left.
-/// Neither arguments nor answers are in it.
+/// Neither arguments nor answers are in it; the request is the span's to name.
 struct CallLine<'a> {
     wanted: &'a DirectCall<'a>,
     call: &'a ToolCall,
@@ -135,7 +135,6 @@ impl CallLine<'_> {
         // What a stranger wrote is not logged unless a tool has that name.
         let tool = receipt.component.as_ref().map(|_| self.call.name.as_str());
         tracing::info!(
-            request_id = self.wanted.request_id,
             user_id = self.wanted.caller.user_id,
             call_id = self.call.id,
             tool,
@@ -154,7 +153,6 @@ impl Drop for CallLine<'_> {
             return;
         }
         tracing::info!(
-            request_id = self.wanted.request_id,
             user_id = self.wanted.caller.user_id,
             call_id = self.call.id,
             outcome = ToolOutcome::Cancelled.as_str(),

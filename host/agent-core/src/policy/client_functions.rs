@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 use crate::ports::{ToolRequest, ToolSet, Versions};
-use crate::words::{Catalog, ClientFunction, ToolReturn, ToolSpec};
+use crate::words::{Catalog, ClientFunction, ToolHints, ToolReturn, ToolSpec};
 
 /// The tools, and the functions as tools that are never called here. A function with the name of a tool is left out.
 pub(super) fn offered(tools: Arc<dyn ToolSet>, functions: &[ClientFunction]) -> Arc<dyn ToolSet> {
@@ -36,6 +36,7 @@ fn spec(function: &ClientFunction) -> ToolSpec {
         is_destructive: false,
         // So that no tool can call it.
         calls_tools: true,
+        hints: ToolHints::default(),
     }
 }
 

@@ -115,6 +115,8 @@ fn headers() -> Value {
         "etag": text("The version of what is answered.", "\"7\""),
         "content-location": text("Where the stream can be resumed.", "/api/agent/runs/4711/events"),
         "idempotent-replayed": text("`true` when the answer is that of an earlier request with the same key.", "true"),
+        "allow": text("Methods that there are.", "POST"),
+        "mcp-session-id": text("Tells the client's calls apart; it opens nothing.", "01a20636-c6f1-72b6-87e1-f20b9ef9dcab"),
         "location": text("Where the new thing is.", "/api/agent/jobs/1"),
     })
 }

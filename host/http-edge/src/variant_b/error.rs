@@ -22,7 +22,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
 use super::admin::refusal::Refusal;
-use super::mcp;
+use super::mcp::refusal::Refusal as McpRefusal;
 use super::openai::problem::{self, Problem};
 use super::timestamp::whole_seconds;
 use super::validation_issue::{Issue, Issues};
@@ -85,7 +85,7 @@ pub(super) enum Error {
     #[error(transparent)]
     AdminRequest(#[from] Refusal),
     #[error(transparent)]
-    Mcp(#[from] mcp::refusal::Refusal),
+    Mcp(#[from] McpRefusal),
     #[error(transparent)]
     Idempotency(idempotency::Refusal),
     #[error(transparent)]
@@ -206,7 +206,7 @@ impl Error {
             Self::Idempotency(refusal) => self.key_refused(refusal, production),
             Self::Admin(error) => Self::admin_failed(error),
             Self::AdminRequest(refusal) => Self::admin_refused(refusal),
-            Self::Mcp(mcp::refusal::Refusal::Unanswered) => self.internal(production),
+            Self::Mcp(McpRefusal::Unanswered) => self.internal(production),
             Self::Mcp(refusal) => {
                 ErrorAnswer { header: refusal.header(), ..ErrorAnswer::quoting(refusal.status(), refusal) }
             }

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use agent_core::Backoff;
+use agent_core::backoff::Backoff;
 use anyhow::Context as _;
 use futures::{Stream, StreamExt as _};
 use reqwest::{Response, StatusCode, Url};
@@ -124,5 +124,5 @@ impl<'a> Events<'a> {
 }
 
 fn source(answer: Response) -> Source {
-    Box::pin(SseStream::from_byte_stream(answer.bytes_stream()))
+    Box::pin(SseStream::from_bytes_stream(answer.bytes_stream()))
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use http::header::ALLOW;
 use serde_json::{Value, json};
 
 use super::headers::SESSION_ID;
@@ -42,7 +41,6 @@ pub(super) fn changes() -> Operation {
         .answers_text("text/event-stream", "A notification for each swap")
         .refuses(variant_b::rows(refused))
         .refuses(variant_b::rows([Error::TooManyStreams]))
-        .header(StatusCode::METHOD_NOT_ALLOWED, &ALLOW)
 }
 
 fn common(operation: Operation) -> Operation {

@@ -4,7 +4,7 @@
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::{HeaderValue, StatusCode};
 use http_body_util::Full;
 use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ClientRequest};
@@ -76,6 +76,8 @@ pub(super) async fn send_message(
     for header in [CONTENT_ENCODING, CONTENT_LENGTH, AUTHORIZATION] {
         parts.headers.remove(header);
     }
+    // The SDK wants one. Whether the client's is ours has been checked, and clients of HTTP/1.0 need none.
+    parts.headers.insert(HOST, HeaderValue::from_static("localhost"));
     let server = mcp.server(&caller, &request_id, &session);
     let request = http::Request::from_parts(parts, Full::new(body));
     let mut answer = readable(mcp.service(server).handle(request).await.map(Body::new))?;

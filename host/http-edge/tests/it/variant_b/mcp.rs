@@ -132,7 +132,10 @@ async fn a_caller_lists_and_calls_their_own_tools_in_every_version() {
         };
         let list = || request(asked(7, "tools/list", &json!({})));
         let own = send(&fakes, list()).await;
-        assert_eq!((own.header("content-type"), names(&own)), (Some("application/json"), vec!["add".into()]));
+        assert_eq!(
+            (own.header("content-type"), names(&own)),
+            (Some("application/json"), vec!["add".to_owned()])
+        );
         assert_eq!(own.json()["id"], 7);
         let more = fakes.service.send(with_token(&premium, list())).await;
         assert_eq!(names(&more), ["add", "search"], "{version}");
@@ -180,7 +183,22 @@ async fn what_is_no_message_in_a_version_that_is_spoken_is_refused() {
         said.push_str(&format!("{what}: {} {}\n", answer.status.as_u16(), answer.body));
         fakes.windows.fill("user:u1", 0);
     }
-    assert_snapshot!(said);
+    assert_snapshot!(said, @r#"
+    json alone: 406 {"error":"Accept has to name application/json and text/event-stream"}
+    another type: 415 {"error":"Content-Type has to be application/json"}
+    a version of tomorrow: 400 {"error":"MCP-Protocol-Version is none that is spoken here"}
+    an odd session: 400 {"error":"Mcp-Session-Id is none of ours"}
+    no json: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}
+    no message: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}
+    a batch: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}
+    a stream of nothing: 406 {"error":"Accept has to name text/event-stream"}
+    a stream of tomorrow: 400 {"error":"MCP-Protocol-Version is none that is spoken here"}
+    a stream of today: 405 {"error":"This version has no stream to read: send subscriptions/listen"}
+    the end of a session: 405 {"error":"Method not allowed"}
+    a cursor: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"there is no page of that cursor"}}
+    a method that is none: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"tools/burn"}}
+    a notification: 202
+    "#);
 }
 
 #[tokio::test]
