@@ -58,9 +58,9 @@ impl Client {
         self.process.log().find(&format!("{step:?} of {:?}", self.sdk), of_step).await
     }
 
-    /// What the server says on its standard error, beside what the client does.
-    pub(super) fn stderr(&self) -> String {
-        self.process.log().stderr()
+    /// Waits for a line with these texts: the server's standard error is the client's.
+    pub(super) async fn says(&self, texts: &[&str]) {
+        self.process.log().line_with(texts).await;
     }
 
     /// Everything up to the wait for a swap.
