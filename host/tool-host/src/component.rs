@@ -6,13 +6,13 @@ use sha2::{Digest, Sha256};
 
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::bulkhead::Bulkhead;
+use crate::call_interface::CallInterface;
 use crate::definition::Definition;
 use crate::error::LoadError;
 use crate::policy::Identity;
 use crate::policy::Want;
 use crate::policy::signature::VerifiedSigner;
 use crate::schema::Budget;
-use crate::surface::Surface;
 
 /// Largest component, in bytes: room for one that carries a Python interpreter.
 pub const MOST_BYTES: u64 = 64 << 20;
@@ -33,7 +33,7 @@ pub(crate) struct Component {
     /// `name@sha256:…`, as receipts have it.
     pub(crate) id: String,
     /// Linked and ready to be instantiated.
-    pub(crate) surface: Surface,
+    pub(crate) call_interface: CallInterface,
     /// Its tools.
     pub(crate) tools: Vec<Arc<Definition>>,
     /// The file that lies beside it as its signature, whatever that is.

@@ -13,6 +13,7 @@ use wasmtime::Trap;
 use crate::bindings::AnyToolPre;
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::call::{CallState, Caller, Progress};
+use crate::call_interface::{CallInterface, Transfer};
 use crate::capability::{KeyValueState, ToolboxState};
 use crate::component::define;
 use crate::definition::Definition;
@@ -20,7 +21,6 @@ use crate::error::{LoadError, detail};
 use crate::policy::Want;
 use crate::runtime::Runtime;
 use crate::schema::Budget;
-use crate::surface::{Surface, Transfer};
 
 /// Longest a component may take to describe itself. Those that carry an interpreter start it first.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -31,14 +31,14 @@ const PREPARE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The tools of a component as it describes them.
 pub(crate) async fn describe(
     runtime: &Arc<Runtime>,
-    surface: &Surface,
+    call_interface: &CallInterface,
     name: &Arc<str>,
     wants: &[Want],
 ) -> Result<Vec<Arc<Definition>>, LoadError> {
     let slot = runtime.slots.describe().await;
     let work = {
         let (runtime, name, wants) = (runtime.clone(), name.clone(), wants.to_owned());
-        let described = surface.described().map_err(AnyToolPre::clone);
+        let described = call_interface.described().map_err(AnyToolPre::clone);
         move || {
             let described = match described {
                 Ok(described) => described,

@@ -10,6 +10,7 @@ use wasmtime::component::{Component as Code, InstancePre};
 
 use crate::bulkhead::Bulkhead;
 use crate::call::CallState;
+use crate::call_interface::CallInterface;
 use crate::capability::CapabilitySet;
 use crate::component::{self, Component};
 use crate::contract;
@@ -20,7 +21,6 @@ use crate::inventory::Memory;
 use crate::policy::Identity;
 use crate::rollout::Rollout;
 use crate::runtime::Runtime;
-use crate::surface::Surface;
 use crate::typed;
 
 /// Where a component's bytes come from.
@@ -97,23 +97,23 @@ pub(crate) async fn load(
         None => compile(&runtime, &name, source, content).await?,
     };
     let (capabilities, imports) = (wants.capabilities, wants.imports.clone());
-    let (surface, tells_users_apart) = blocking({
+    let (call_interface, tells_users_apart) = blocking({
         let (runtime, bytes) = (runtime.clone(), content.bytes.clone());
         move || {
             let engine = runtime.sandbox.engine();
             wants.refuse_unanswered(|| typed::imports_of_types(&code.component_type(), engine))?;
             let pre = link(&runtime, &code, capabilities)?;
-            let surface = if wants.is_of_contract {
-                Surface::contract(pre)?
+            let call_interface = if wants.is_of_contract {
+                CallInterface::contract(pre)?
             } else {
-                Surface::typed(engine, &code, &bytes, pre)?
+                CallInterface::typed(engine, &code, &bytes, pre)?
             };
-            Ok((surface, is_told_the_user(engine, &code)))
+            Ok((call_interface, is_told_the_user(engine, &code)))
         }
     })
     .await?;
     let granted_by_policy = capabilities.granted_by_policy();
-    let tools = describe(&runtime, &surface, &name, &granted_by_policy).await?;
+    let tools = describe(&runtime, &call_interface, &name, &granted_by_policy).await?;
     let component = Component {
         id: format!("{name}@{}", content.digest),
         bulkhead: Bulkhead::new(runtime.sandbox.limits()),
@@ -126,7 +126,7 @@ pub(crate) async fn load(
         computes_only: capabilities.are_within(&["agent:tool/log@0.1.1"]),
         name,
         signer,
-        surface,
+        call_interface,
         tools,
     };
     Ok((component, content))

@@ -6,12 +6,12 @@
 //! - [`RetryingJournal`]: writes before it answers, and again when the store fails. For the runs of jobs.
 
 mod format;
-mod notifying;
+mod reader_wakeup;
 mod retrying;
 mod size;
 mod write_behind;
 
 pub use format::{VERSION, decode, encode};
-pub use notifying::NotifyingJournal;
+pub use reader_wakeup::NotifyingJournal;
 pub use retrying::RetryingJournal;
 pub use write_behind::{Backlog, Flusher, WriteBehind};

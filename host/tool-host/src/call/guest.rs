@@ -4,8 +4,8 @@ use super::Caller;
 use super::admitted::Admitted;
 use super::fault::Fault;
 use crate::bindings::exports::agent::tool::tool::Failure;
+use crate::call_interface::Returned;
 use crate::error::detail;
-use crate::surface::Returned;
 
 impl Admitted {
     /// Runs the guest and checks what it returned.
@@ -33,13 +33,15 @@ impl Admitted {
     async fn run_guest(&self, caller: Caller, arguments: &str) -> Result<String, Fault> {
         let sandbox = &self.runtime.sandbox;
         let (progress, fuel) = (caller.progress.clone(), caller.fuel());
-        let (surface, tool) = (&self.tool.component.surface, &self.tool.name);
-        let prepared =
-            surface.prepare(tool, arguments).ok_or_else(|| Fault::host("it has no such tool".into()))?;
+        let (call_interface, tool) = (&self.tool.component.call_interface, &self.tool.name);
+        let prepared = call_interface
+            .prepare(tool, arguments)
+            .ok_or_else(|| Fault::host("it has no such tool".into()))?;
         let prepared = prepared.map_err(|mismatch| Fault::arguments(&mismatch.to_string()))?;
         progress.begin();
-        let mut store =
-            sandbox.store(caller, surface.transfer(tool)).map_err(|error| Fault::host(detail(&error)))?;
+        let mut store = sandbox
+            .store(caller, call_interface.transfer(tool))
+            .map_err(|error| Fault::host(detail(&error)))?;
         let ran = prepared.call(&mut store, &progress).await;
         progress.ended();
         if let Some(used) = sandbox.fuel_used(&store, fuel) {

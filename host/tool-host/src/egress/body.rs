@@ -18,7 +18,7 @@ use super::budget::CallBudget;
 use super::error::{EgressError, Place};
 use super::receipt::{HostRow, Ledger};
 use super::recording::BoundedBody;
-use super::scan::ScanStream;
+use super::secret_scan::ScanStream;
 use super::task::OwnedTask;
 
 /// What a guest sends. Its trailers are not sent.

@@ -27,7 +27,7 @@ use super::receipt::Receipt;
 use super::recording::CallName;
 use super::resolve::{LookupBounds, Lookups, Resolve};
 #[cfg(test)]
-use super::scan::Scanner;
+use super::secret_scan::Scanner;
 use super::state::{CallState, Shared};
 use super::task::IoRuntime;
 

@@ -27,7 +27,7 @@ use super::headers;
 use super::pool::PoolKey;
 use super::prepare::Prepared;
 use super::recording::{BoundedBody, Recording};
-use super::scan::ScanStream;
+use super::secret_scan::ScanStream;
 use super::state::{CallState, Permits};
 use super::target::Target;
 

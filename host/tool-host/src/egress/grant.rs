@@ -11,7 +11,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderName, Method};
 
 use super::address::Reach;
-use super::scan::{ScanError, Scanner};
+use super::secret_scan::{ScanError, Scanner};
 
 /// What one component was granted.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use http::header::{
 };
 
 use super::error::EgressError;
-use super::scan::Scanner;
+use super::secret_scan::Scanner;
 use super::target::Target;
 
 /// Most headers of a request.

@@ -14,7 +14,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 use super::error::{EgressError, InvalidUri, Place};
 use super::grant::{Admission, Placement, Scheme, Secret, SecretValue};
-use super::scan::Scanner;
+use super::secret_scan::Scanner;
 use super::target::{MAX_URI_BYTES, Target};
 
 /// What RFC 3986 calls unreserved stays.

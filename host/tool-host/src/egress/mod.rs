@@ -36,7 +36,7 @@ mod prepare;
 mod receipt;
 mod recording;
 mod resolve;
-mod scan;
+mod secret_scan;
 mod state;
 mod target;
 mod task;
@@ -56,4 +56,4 @@ pub(crate) use grant::{
 };
 pub(crate) use receipt::{HostReceipt, Receipt};
 pub(crate) use resolve::SystemResolver;
-pub(crate) use scan::Scanner;
+pub(crate) use secret_scan::Scanner;

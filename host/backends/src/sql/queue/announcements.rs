@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use super::look_out::LookOut;
+use super::claim_wakeup::ClaimWakeup;
 use crate::sql::error::describe;
 use crate::sql::time_limit::in_time;
 use crate::sql::{Postgres, SqlPool, answer, on_postgres};
@@ -54,7 +54,7 @@ const SOURCE: &str = "jobs";
 #[derive(Debug)]
 pub(super) struct Announcements {
     pool: SqlPool,
-    look_out: Arc<LookOut>,
+    claim_wakeup: Arc<ClaimWakeup>,
     findings: StoreFindings,
     /// What this process' own announcements begin with: they wake nobody here, because they have already.
     process: Arc<str>,
@@ -79,10 +79,10 @@ impl From<sqlx::Error> for Deaf {
 }
 
 impl Announcements {
-    pub(super) fn new(pool: SqlPool, look_out: Arc<LookOut>, findings: StoreFindings) -> Self {
+    pub(super) fn new(pool: SqlPool, claim_wakeup: Arc<ClaimWakeup>, findings: StoreFindings) -> Self {
         let process = Uuid::now_v7().simple().to_string().into();
         let (is_wanted, _) = watch::channel(false);
-        Self { pool, look_out, findings, process, is_heard: AtomicBool::new(false), is_wanted }
+        Self { pool, claim_wakeup, findings, process, is_heard: AtomicBool::new(false), is_wanted }
     }
 
     /// What this process announces.
@@ -122,7 +122,7 @@ impl Announcements {
             let Err(deaf) = self.hear(postgres, &mut pauses).await;
             self.is_heard.store(false, Ordering::Release);
             // What was announced meanwhile was not heard.
-            self.look_out.wake();
+            self.claim_wakeup.wake();
             self.report(&deaf).await;
             sleep(pauses.next()).await;
         }
@@ -139,11 +139,11 @@ impl Announcements {
         self.findings.set(SOURCE, Ok(vec![]));
         pauses.reset();
         // What was announced before was not heard.
-        self.look_out.wake();
+        self.claim_wakeup.wake();
         loop {
             match timeout(SILENCE, listener.try_recv()).await {
                 Ok(Ok(Some(announcement))) if announcement.payload() == &*self.process => {}
-                Ok(Ok(Some(_of_another))) => self.look_out.wake(),
+                Ok(Ok(Some(_of_another))) => self.claim_wakeup.wake(),
                 Ok(Ok(None)) => {
                     return Err(Deaf::Failed(sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into())));
                 }

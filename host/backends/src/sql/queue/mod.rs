@@ -3,8 +3,8 @@
 //! never see a job in between.
 
 mod announcements;
+mod claim_wakeup;
 mod insert;
-mod look_out;
 mod rows;
 mod statements;
 
@@ -22,8 +22,8 @@ use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use self::announcements::Announcements;
+use self::claim_wakeup::ClaimWakeup;
 use self::insert::{NewJob, new_run_id};
-use self::look_out::LookOut;
 use self::rows::{ClaimRow, DepthRow, JobRow};
 use super::commit::{CommitError, Commits};
 use super::error::describe;
@@ -45,7 +45,7 @@ pub struct SqlQueue {
     lease: Duration,
     commits: Commits<NewJob>,
     /// Wakes the workers of this process.
-    look_out: Arc<LookOut>,
+    claim_wakeup: Arc<ClaimWakeup>,
     /// Wakes those of others, and is woken by them.
     announcements: Arc<Announcements>,
 }
@@ -59,8 +59,8 @@ impl SqlQueue {
     /// The same. While jobs of other processes cannot be listened for, `findings` says so.
     pub fn reporting(pool: SqlPool, findings: StoreFindings) -> (Self, Writer) {
         let (commits, adding) = Commits::new(pool.clone());
-        let look_out = Arc::new(LookOut::new());
-        let announcements = Arc::new(Announcements::new(pool.clone(), look_out.clone(), findings));
+        let claim_wakeup = Arc::new(ClaimWakeup::new());
+        let announcements = Arc::new(Announcements::new(pool.clone(), claim_wakeup.clone(), findings));
         let listening = announcements.clone();
         let writer = Writer::new(move || {
             let (adding, listening) = (adding.run(), listening.clone());
@@ -71,7 +71,7 @@ impl SqlQueue {
                 }
             }
         });
-        (Self { pool, lease: LEASE, commits, look_out, announcements }, writer)
+        (Self { pool, lease: LEASE, commits, claim_wakeup, announcements }, writer)
     }
 
     /// The same queue with leases of another length; every process that uses it has to have the same.
@@ -119,7 +119,7 @@ impl JobQueue for SqlQueue {
         let job = NewJob::new(job, self.announcements.text());
         let id = job.id().to_owned();
         self.commits.write(job).await.map_err(|CommitError(detail)| QueueError::Store { detail })?;
-        self.look_out.wake();
+        self.claim_wakeup.wake();
         Ok(id)
     }
 
@@ -170,7 +170,7 @@ impl JobQueue for SqlQueue {
             let is_there = self.read(job_id).await?.is_some();
             return Ok(if is_there { RetryOutcome::NotFailed } else { RetryOutcome::Unknown });
         }
-        self.look_out.wake();
+        self.claim_wakeup.wake();
         self.announcements.announce().await;
         Ok(RetryOutcome::Done)
     }
@@ -186,9 +186,9 @@ impl JobQueue for SqlQueue {
         self.announcements.want();
         let deadline = Instant::now() + patience;
         loop {
-            let woken = self.look_out.woken();
+            let woken = self.claim_wakeup.woken();
             // Whoever does not wait wants to know how it is.
-            let look = self.look_out.begin(self.announcements.poll_interval(), patience.is_zero());
+            let look = self.claim_wakeup.begin(self.announcements.poll_interval(), patience.is_zero());
             if let Some(look) = look {
                 if let Some(claim) = self.try_claim(worker).await? {
                     look.found();
@@ -199,7 +199,7 @@ impl JobQueue for SqlQueue {
             if Instant::now() >= deadline {
                 return Ok(None);
             }
-            let _time_to_look = timeout_at(deadline.min(self.look_out.next()), woken).await;
+            let _time_to_look = timeout_at(deadline.min(self.claim_wakeup.next()), woken).await;
         }
     }
 
@@ -213,7 +213,7 @@ impl JobQueue for SqlQueue {
             query.map_ok(|done| done.rows_affected())
         })
         .map_err(failed)?;
-        self.look_out.wake();
+        self.claim_wakeup.wake();
         if recovered > 0 {
             self.announcements.announce().await;
         }
@@ -258,7 +258,7 @@ impl JobQueue for SqlQueue {
             return Err(QueueError::LeaseLost { job_id: claim.job_id.clone() });
         }
         if next.status == JobStatus::Waiting {
-            self.look_out.wake();
+            self.claim_wakeup.wake();
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ mod pooling;
 mod requests;
 mod resolving;
 mod responses;
-mod scan;
+mod secret_scan;
 mod server;
 mod target;
 mod times;

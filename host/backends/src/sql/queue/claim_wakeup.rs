@@ -16,7 +16,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(20);
 
 /// Shared by the workers of a queue.
 #[derive(Debug)]
-pub(super) struct LookOut {
+pub(super) struct ClaimWakeup {
     state: Mutex<State>,
     woken: Notify,
 }
@@ -32,12 +32,12 @@ struct State {
 /// A look at the table that is under way. Dropped half-way, it is made again at once.
 #[derive(Debug)]
 pub(super) struct Look<'a> {
-    look_out: &'a LookOut,
+    claim_wakeup: &'a ClaimWakeup,
     /// The wakes when it began, until it has ended.
     wakes: Option<u64>,
 }
 
-impl LookOut {
+impl ClaimWakeup {
     /// The first look is due.
     pub(super) fn new() -> Self {
         Self { state: Mutex::new(State { next: Instant::now(), wakes: 0 }), woken: Notify::new() }
@@ -71,7 +71,7 @@ impl LookOut {
             return None;
         }
         state.next = now + interval;
-        Some(Look { look_out: self, wakes: Some(state.wakes) })
+        Some(Look { claim_wakeup: self, wakes: Some(state.wakes) })
     }
 
     /// Held for a few instructions, never across an await.
@@ -84,13 +84,13 @@ impl Look<'_> {
     /// There was a job, and there may be more.
     pub(super) fn found(mut self) {
         self.wakes = None;
-        self.look_out.wake();
+        self.claim_wakeup.wake();
     }
 
     /// There was none; the next one is `due` after this time, as far as is known.
     pub(super) fn found_nothing(mut self, due: Option<Duration>) {
         let Some(wakes) = self.wakes.take() else { return };
-        let mut state = self.look_out.lock();
+        let mut state = self.claim_wakeup.lock();
         // What woke somebody meanwhile may not have been seen.
         if state.wakes == wakes
             && let Some(due) = due
@@ -103,7 +103,7 @@ impl Look<'_> {
 impl Drop for Look<'_> {
     fn drop(&mut self) {
         if self.wakes.is_some() {
-            self.look_out.lock().next = Instant::now();
+            self.claim_wakeup.lock().next = Instant::now();
         }
     }
 }
@@ -119,33 +119,33 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_worker_looks_and_no_other_until_there_is_a_reason() {
-        let look_out = LookOut::new();
-        let look = look_out.begin(INTERVAL, false).unwrap();
-        assert!(look_out.begin(INTERVAL, false).is_none());
+        let claim_wakeup = ClaimWakeup::new();
+        let look = claim_wakeup.begin(INTERVAL, false).unwrap();
+        assert!(claim_wakeup.begin(INTERVAL, false).is_none());
         look.found_nothing(None);
         advance(INTERVAL - Duration::from_millis(1)).await;
-        assert!(look_out.begin(INTERVAL, false).is_none());
-        assert!(look_out.begin(INTERVAL, true).is_some(), "somebody who does not wait");
-        look_out.wake();
-        assert!(look_out.woken().now_or_never().is_some());
-        look_out.begin(INTERVAL, false).unwrap().found();
-        assert!(look_out.woken().now_or_never().is_some(), "there may be more");
-        assert!(look_out.begin(INTERVAL, false).is_some());
+        assert!(claim_wakeup.begin(INTERVAL, false).is_none());
+        assert!(claim_wakeup.begin(INTERVAL, true).is_some(), "somebody who does not wait");
+        claim_wakeup.wake();
+        assert!(claim_wakeup.woken().now_or_never().is_some());
+        claim_wakeup.begin(INTERVAL, false).unwrap().found();
+        assert!(claim_wakeup.woken().now_or_never().is_some(), "there may be more");
+        assert!(claim_wakeup.begin(INTERVAL, false).is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_look_is_due_when_the_next_job_is_or_when_one_was_announced_meanwhile() {
-        let look_out = LookOut::new();
-        look_out.begin(INTERVAL, false).unwrap().found_nothing(Some(Duration::from_secs(2)));
-        assert_eq!(look_out.next(), Instant::now() + Duration::from_secs(2));
+        let claim_wakeup = ClaimWakeup::new();
+        claim_wakeup.begin(INTERVAL, false).unwrap().found_nothing(Some(Duration::from_secs(2)));
+        assert_eq!(claim_wakeup.next(), Instant::now() + Duration::from_secs(2));
         advance(Duration::from_secs(2)).await;
-        let look = look_out.begin(INTERVAL, false).unwrap();
-        look_out.wake();
+        let look = claim_wakeup.begin(INTERVAL, false).unwrap();
+        claim_wakeup.wake();
         look.found_nothing(Some(Duration::from_secs(2)));
-        assert!(look_out.begin(INTERVAL, false).is_some(), "it may have come after the look");
-        drop(look_out.begin(INTERVAL, false));
-        let failed = look_out.begin(INTERVAL, true);
+        assert!(claim_wakeup.begin(INTERVAL, false).is_some(), "it may have come after the look");
+        drop(claim_wakeup.begin(INTERVAL, false));
+        let failed = claim_wakeup.begin(INTERVAL, true);
         drop(failed);
-        assert!(look_out.begin(INTERVAL, false).is_some(), "a look that failed is made again");
+        assert!(claim_wakeup.begin(INTERVAL, false).is_some(), "a look that failed is made again");
     }
 }

@@ -2,9 +2,9 @@
 
 use agent_core::words::{ComponentFacts, ToolFacts};
 
+use crate::call_interface::CallInterface;
 use crate::component::Component;
 use crate::definition::Definition;
-use crate::surface::Surface;
 
 impl Component {
     /// What it is, as far as operators and models can see it.
@@ -13,9 +13,9 @@ impl Component {
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         ComponentFacts {
             bytes: self.bytes,
-            contract: match &self.surface {
-                Surface::Contract(_) => "agent:tool".into(),
-                Surface::Typed { .. } => "typed".into(),
+            contract: match &self.call_interface {
+                CallInterface::Contract(_) => "agent:tool".into(),
+                CallInterface::Typed { .. } => "typed".into(),
             },
             imports: self.imports.clone(),
             wants: self.wants.iter().map(|want| want.as_str().to_owned()).collect(),

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::super::grant::{SecretError, SecretValue};
-use super::super::scan::Scanner;
+use super::super::secret_scan::Scanner;
 use super::SECRET;
 
 fn scanner_for(values: &[(&str, &str)]) -> Scanner {
@@ -176,7 +176,7 @@ proptest! {
         let scanner = scanner_for(&values);
         let mut forms: Vec<(Vec<u8>, &str)> = vec![];
         for (name, value) in values {
-            for form in super::super::scan::forms_of(value) {
+            for form in super::super::secret_scan::forms_of(value) {
                 forms.push((form, name));
             }
         }

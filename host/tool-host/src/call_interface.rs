@@ -14,7 +14,7 @@ use crate::error::{LoadError, detail};
 use crate::typed::{self, Mismatch, TypedTool};
 
 /// How a component is called.
-pub(crate) enum Surface {
+pub(crate) enum CallInterface {
     /// `agent:tool/tool`.
     Contract(AnyToolPre<CallState>),
     /// Functions of its own, by the names of their tools.
@@ -54,7 +54,7 @@ pub(crate) enum Returned {
     Mismatch(Mismatch),
 }
 
-impl Surface {
+impl CallInterface {
     /// The contract, of a component that was linked.
     pub(crate) fn contract(pre: InstancePre<CallState>) -> Result<Self, LoadError> {
         AnyToolPre::new(pre).map(Self::Contract).map_err(|error| LoadError::Link(detail(&error)))
