@@ -1,6 +1,6 @@
 //! Kills of the real binary with a job under way, at moments that a seed decides, and what was lost or paid twice.
 //!
-//! - `plan.rs`: the kills of an order, from its seed alone (`random.rs`).
+//! - `plan.rs`: the kills of an order, from its seed alone.
 //! - `scene.rs`: the model and the server of the tools, which count what is asked of them.
 //! - `lane.rs`: makes kills one after the other on stores of its own (`stores.rs`).
 //! - `place.rs`: where a kill has hit, from what queue and journal held when the worker was dead.
@@ -12,7 +12,6 @@ mod judge;
 mod lane;
 mod place;
 mod plan;
-mod random;
 mod report;
 mod scene;
 mod stores;

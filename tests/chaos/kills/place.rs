@@ -217,7 +217,7 @@ mod tests {
         let returned = |index: u64| json!({ "event": "tool_returned", "index": index });
         let taken = [started.clone(), replied.clone(), act.clone()];
         let all = [&taken[..], &[returned(2), returned(0), returned(1)]].concat();
-        let ended = [&all[..], &[replied.clone()]].concat();
+        let ended = [&all[..], std::slice::from_ref(&replied)].concat();
         let tools = Work::Tools(StepKind::Several);
         for (state, events, model, called, work, boundary) in [
             (JobState::Waiting, &taken[..0], vec![], vec![], Work::Job, Boundary::NotClaimed),

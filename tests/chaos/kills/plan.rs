@@ -4,9 +4,8 @@
 //! is only that: the worker is killed a random while after the moment that was aimed at was seen from outside, and `place.rs` says
 //! from the journal where that was.
 
+use acceptance::Random;
 use std::time::Duration;
-
-use super::random::Random;
 
 /// How long the model takes for a reply, and a tool for its answer.
 pub(super) const REPLY_TIME: Duration = Duration::from_millis(30);

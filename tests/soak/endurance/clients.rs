@@ -5,12 +5,10 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use acceptance::{Answer, Component, Service, Token};
+use acceptance::{Answer, Component, Random, Service, Token};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-
-use super::random::Random;
 
 /// The pause of a client between two questions, at most.
 const MOST_PAUSE_MS: u64 = 60;

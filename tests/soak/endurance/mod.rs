@@ -7,8 +7,6 @@
 
 mod clients;
 mod plot;
-#[path = "../../chaos/kills/random.rs"]
-mod random;
 mod samples;
 mod slope;
 mod trouble;

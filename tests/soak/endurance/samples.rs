@@ -94,7 +94,7 @@ pub(super) fn table(series: &[Series]) -> String {
     for Series { name, unit, points } in series {
         let values = || points.iter().map(|point| point.1);
         let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
-        let [first, last] = [values().next(), values().last()].map(|value| value.unwrap_or_default());
+        let [first, last] = [points.first(), points.last()].map(|point| point.map_or(0.0, |point| point.1));
         let slope = per_hour(points).map_or_else(|| "–".to_owned(), |slope| format!("{slope:+.2} {unit}"));
         // Writing to a string cannot fail.
         let _ = writeln!(

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use acceptance::{Component, Service};
+use acceptance::{Component, Random, Service};
 use test_servers::Proxy;
 use tokio::time::{Instant, sleep};
 
 use super::clients::Findings;
-use super::random::Random;
 
 /// Longest pause between two outages, and between two swaps. Shorter where little time is to be endured. A replica keeps the last 16
 /// versions of tools loaded: at this pace it has them after three minutes.

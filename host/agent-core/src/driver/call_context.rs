@@ -39,6 +39,7 @@ struct OnBehalf {
 }
 
 /// Something to be journaled.
+#[expect(clippy::large_enum_variant, reason = "one for each call of a tool, and moved once")]
 pub(super) enum Note {
     Answered { index: usize, answer: ToolReturn },
     Awaited { event: Event, is_journaled: oneshot::Sender<()> },

@@ -9,6 +9,10 @@ use super::{Limit, ModelReply, Task, ToolReceipt, ToolReturn};
 /// Something that happened to a run. A run is the fold of its events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the first event of a run, and moved a few times only"
+)]
 pub enum Event {
     /// The run began. Always and only the first event.
     Started {

@@ -2,15 +2,16 @@
 
 /// A generator.
 #[derive(Debug)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) fn seeded(seed: u64) -> Self {
+    /// The generator of a seed.
+    pub fn seeded(seed: u64) -> Self {
         Self(seed)
     }
 
     /// A number from 0 to one less than `limit`, which is not 0. The bias of the remainder is below 2⁻⁴⁰ for limits below 2²⁴.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -18,7 +19,7 @@ impl Random {
     }
 
     /// One of some, of which there is at least one.
-    pub(crate) fn pick<T: Copy>(&mut self, some: &[T]) -> T {
+    pub fn pick<T: Copy>(&mut self, some: &[T]) -> T {
         let index = usize::try_from(self.below(some.len() as u64)).expect("an index of a slice");
         some[index]
     }
