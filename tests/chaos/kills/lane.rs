@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::judge::{Tally, judge};
-use super::place::{Place, Recorded};
+use super::place::{JobState, Place, Recorded};
 use super::plan::{Heir, PlannedKill};
 use super::scene::Scene;
 use super::stores::Stores;
@@ -88,13 +88,15 @@ async fn make(
         Heir::Other => next,
         Heir::Restarted => next.env("PORT", service.address().port().to_string()),
     };
+    // What was on its way at the death has arrived by now.
+    let begun = Instant::now();
     let service = next.start().await;
     let end = end_of(&of_user(&service, &user), &job).await;
     let ended = Instant::now();
     let seen = scene.seen(kill.number);
     let tally = judge(&kill, &recorded, &seen, end.as_ref());
-    let resumed = seen.first_after(killed).unwrap_or(ended);
-    let is_recovery = tally.lost == 0 && recorded.job != super::place::JobState::Ended;
+    let resumed = seen.first_after(begun).unwrap_or(ended);
+    let is_recovery = tally.lost == 0 && recorded.job != JobState::Ended;
     let recovery = is_recovery.then(|| resumed.duration_since(killed));
     (Submitted { user, job, end, hit: Hit { kill, place, tally, recovery } }, service)
 }
