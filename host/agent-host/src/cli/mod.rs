@@ -58,7 +58,7 @@ enum Command {
     ///
     /// What was said goes along with each question, and the service keeps nothing. An interrupt (Ctrl-C) cancels the run, a second
     /// one leaves. A connection that is lost is made again, on any replica. Exits with 1 when the run of MESSAGE failed.
-    Chat(chat::Arguments),
+    Chat(Box<chat::Arguments>),
     /// Sign a bearer token for Variant B with JWT_SECRET
     Token(token::Arguments),
     /// List runs, show what one did or does, remove old ones, or all of a user
@@ -104,7 +104,7 @@ pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<
         Command::Dev => dev::run(guest_runtime).await,
         Command::Tools(arguments) => tools::run(&arguments, guest_runtime).await,
         Command::Mcp(arguments) => mcp::run(arguments, guest_runtime).await,
-        Command::Chat(arguments) => chat::run(arguments).await,
+        Command::Chat(arguments) => chat::run(*arguments).await,
         Command::Token(arguments) => token::run(arguments),
         Command::Runs(arguments) => runs::run(arguments).await,
         Command::Jobs(arguments) => jobs::run(arguments).await,

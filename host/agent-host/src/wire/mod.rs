@@ -94,9 +94,7 @@ pub async fn build(
     readiness: Readiness,
     stopping: &CancellationToken,
 ) -> Result<Service, WireError> {
-    let metrics = new_metrics(config)?;
-    let models = models::connect(&config.models, &metrics)?;
-    let instructions = instructions::read(&config.agent)?;
+    let (metrics, models) = connect_models(config)?;
     let stores = stores::open(&config.stores).await?;
     let store_checks = check_stores(config, &stores).await?;
     let (tools, http_recordings) = start_tools(config, guest_runtime, &stores, &metrics).await?;
@@ -112,7 +110,7 @@ pub async fn build(
         metrics: &metrics,
         model: Arc::new(probes::Heard { model: models.chat, probe: llm.clone() }),
         toolbox: tools.clone(),
-        instructions,
+        instructions: instructions::read(&config.agent)?,
         behind,
         unrecorded: Arc::new(MemoryJournal::new(JOURNAL_BYTES)),
         llm: Arc::new(llm),
@@ -155,6 +153,12 @@ pub async fn build(
         mongo: stores.mongo,
     };
     Ok(Service { router, background, http_metrics, recording: behind })
+}
+
+fn connect_models(config: &Config) -> Result<(Metrics, models::Connected), WireError> {
+    let metrics = new_metrics(config)?;
+    let models = models::connect(&config.models, &metrics)?;
+    Ok((metrics, models))
 }
 
 fn new_metrics(config: &Config) -> Result<Metrics, WireError> {

@@ -140,6 +140,9 @@ const TOKEN_NEEDED: HeaderValue = HeaderValue::from_static(r#"Bearer realm="agen
 const TOKEN_INVALID: HeaderValue =
     HeaderValue::from_static(r#"Bearer realm="agent-host", error="invalid_token""#);
 
+/// What is said of a body that cannot be read (interface, Errors).
+const INVALID_INPUT: &str = "Invalid input";
+
 /// When to try again what fails for reasons that nobody knows the end of.
 const SOON: Duration = Duration::from_secs(1);
 
@@ -166,17 +169,8 @@ impl Error {
                 text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(Some(*retry_after))
             }
             Self::NotAdmin => text(StatusCode::FORBIDDEN, "Forbidden"),
-            Self::Body(BodyError::TooLarge { .. }) => {
-                text(StatusCode::PAYLOAD_TOO_LARGE, "Payload too large")
-            }
-            Self::Body(BodyError::TooSlow { .. }) => text(StatusCode::REQUEST_TIMEOUT, "Request timeout"),
-            Self::Body(BodyError::UnknownCoding) => {
-                let header = Some((ACCEPT_ENCODING, ACCEPTED_CODINGS));
-                ErrorAnswer { header, ..text(StatusCode::UNSUPPORTED_MEDIA_TYPE, answer::UNSUPPORTED_CODING) }
-            }
-            Self::Body(BodyError::Broken(_) | BodyError::Undecodable(_)) | Self::Json(_) => {
-                text(StatusCode::BAD_REQUEST, "Invalid input")
-            }
+            Self::Body(error) => Self::body_refused(error),
+            Self::Json(_) => text(StatusCode::BAD_REQUEST, INVALID_INPUT),
             Self::Schema(issues) => ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(issues.0.as_slice().into())),
             Self::Invoke(error) => self.agent_failed(error, production),
             // The outermost text alone: what is below it quotes a provider.
@@ -216,6 +210,19 @@ impl Error {
         }
     }
 
+    fn body_refused(error: &BodyError) -> ErrorAnswer<'_> {
+        let text = ErrorAnswer::text;
+        match error {
+            BodyError::TooLarge { .. } => text(StatusCode::PAYLOAD_TOO_LARGE, "Payload too large"),
+            BodyError::TooSlow { .. } => text(StatusCode::REQUEST_TIMEOUT, "Request timeout"),
+            BodyError::UnknownCoding => {
+                let header = Some((ACCEPT_ENCODING, ACCEPTED_CODINGS));
+                ErrorAnswer { header, ..text(StatusCode::UNSUPPORTED_MEDIA_TYPE, answer::UNSUPPORTED_CODING) }
+            }
+            BodyError::Broken(_) | BodyError::Undecodable(_) => text(StatusCode::BAD_REQUEST, INVALID_INPUT),
+        }
+    }
+
     /// The same for a failure that is told within an answer, not by one.
     pub(super) fn status_and_body(&self, production: bool) -> (StatusCode, Value) {
         let answer = self.answer(production);
@@ -245,7 +252,7 @@ impl Error {
             (_, Body::Text(text)) => (status, text),
             (_, Body::Quoting(text)) => (status, text),
             // What OpenAI's clients send is not checked against a schema of ours.
-            (_, Body::Issues(_)) => (status, "Invalid input".into()),
+            (_, Body::Issues(_)) => (status, INVALID_INPUT.into()),
             (_, Body::Empty) => (status, status.canonical_reason().unwrap_or_default().into()),
         };
         (status, problem::body(status, &text, None, problem::code_of(status)))

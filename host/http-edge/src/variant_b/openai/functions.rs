@@ -119,7 +119,7 @@ mod tests {
         let mut none = of_response;
         none.insert("tool_choice".to_owned(), json!("none"));
         assert_eq!(read(&none, None), Ok(vec![]));
-        assert!(check_names(&[function.clone()], |name| name == "look").is_err());
+        assert!(check_names(std::slice::from_ref(&function), |name| name == "look").is_err());
         assert!(check_names(&[function], |name| name == "calculate").is_ok());
     }
 

@@ -252,6 +252,7 @@ async fn pages_of_others_neither_send_nor_read() {
 fn hanging(fakes: &Fakes, user: &'static str, session: &str) -> tokio::task::JoinHandle<Answer> {
     let router = fakes.service.router();
     let request = bearer(user, with(message(&call(5, "add")), "mcp-session-id", session));
+    #[expect(clippy::disallowed_methods, reason = "a client beside the test")]
     tokio::spawn(async move {
         let response = router.oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();

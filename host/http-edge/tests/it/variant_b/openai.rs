@@ -42,11 +42,12 @@ fn script() -> [ModelReply; 2] {
 
 /// A Variant B whose runs do that, streamed or not.
 fn working() -> Fakes {
-    saying(script().into())
+    saying(script())
 }
 
 /// A Variant B whose runs have these replies, streamed or not.
-fn saying(script: Vec<ModelReply>) -> Fakes {
+fn saying(script: impl IntoIterator<Item = ModelReply>) -> Fakes {
+    let script: Vec<_> = script.into_iter().collect();
     let store = Arc::new(TestRuns::default());
     let live = LiveRuns::default();
     let journal = Arc::new(LiveJournal::new(store.clone(), store.clone(), live.clone()));
