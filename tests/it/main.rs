@@ -12,6 +12,7 @@ mod bulkheads;
 mod bullmq;
 mod bullmq_features;
 mod bullmq_operators;
+mod chat;
 mod code_mode;
 mod command_line;
 mod deployment;

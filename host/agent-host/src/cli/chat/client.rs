@@ -9,14 +9,18 @@ use reqwest::header::{ACCEPT, CONTENT_LOCATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{RequestBuilder, Response, Url};
 use serde_json::{Value, json};
 
-use super::events::Events;
-
 /// How long the connection to a service may take.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// How much of a refusal is read, and how much of that is shown.
 const REFUSAL_BYTES: usize = 64 << 10;
 const REFUSAL_CHARS: usize = 1_000;
+
+/// A run that has begun: its stream, and where that can be read again if the service said so.
+pub(super) struct Begun {
+    pub(super) answer: Response,
+    pub(super) resume_at: Option<Url>,
+}
 
 pub(super) struct Client {
     http: reqwest::Client,
@@ -48,7 +52,7 @@ impl Client {
     }
 
     /// Begins a run.
-    pub(super) async fn ask(&self, message: &str, history: &[Value]) -> anyhow::Result<Events<'_>> {
+    pub(super) async fn ask(&self, message: &str, history: &[Value]) -> anyhow::Result<Begun> {
         let mut body = json!({ self.field: message });
         if !history.is_empty() {
             body["options"] = json!({ "history": history });
@@ -63,7 +67,7 @@ impl Client {
         let resume_at = location.and_then(|location| self.endpoint.join(location).ok());
         // Whoever answers could name another host.
         let resume_at = resume_at.filter(|url| url.origin() == self.endpoint.origin());
-        Ok(Events::new(self, answer, resume_at))
+        Ok(Begun { answer, resume_at })
     }
 
     pub(super) fn get(&self, url: &Url) -> RequestBuilder {

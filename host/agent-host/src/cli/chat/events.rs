@@ -10,7 +10,7 @@ use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 
-use super::client::Client;
+use super::client::{Begun, Client};
 
 /// Connections that are made one after another without an event.
 const MOST_ATTEMPTS: u32 = 6;
@@ -34,6 +34,11 @@ impl Event {
     pub(super) const ENDED: &str = "run.ended";
     pub(super) const FAILED: &str = "run.failed";
 
+    /// What the run came to. Variant A has it in an object of its own.
+    pub(super) fn result(&self) -> &Value {
+        self.data.get("result").unwrap_or(&self.data)
+    }
+
     fn is_last(&self) -> bool {
         [Self::ENDED, Self::FAILED].contains(&self.name.as_str())
     }
@@ -54,7 +59,7 @@ pub(super) struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    pub(super) fn new(client: &'a Client, answer: Response, resume_at: Option<Url>) -> Self {
+    pub(super) fn new(client: &'a Client, Begun { answer, resume_at }: Begun) -> Self {
         let pauses = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
         Self {
             client,

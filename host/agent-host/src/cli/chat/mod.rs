@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use super::{Exit, install_tls};
 use client::Client;
-use events::Event;
+use events::{Event, Events};
 use screen::Screen;
 
 /// What a shell calls a program that SIGINT ended.
@@ -114,7 +114,8 @@ impl Chat {
         while self.history.len() > MOST_HISTORY_MESSAGES {
             self.history.drain(..2);
         }
-        let mut events = self.client.ask(message, &self.history).await?;
+        let begun = self.client.ask(message, &self.history).await?;
+        let mut events = Events::new(&self.client, begun);
         let mut is_cancelled = false;
         loop {
             let event = tokio::select! {
@@ -130,7 +131,7 @@ impl Chat {
             self.screen.show(&event)?;
             match event.name.as_str() {
                 Event::ENDED => {
-                    let answer = event.data["output"].as_str().unwrap_or_default();
+                    let answer = event.result()["output"].as_str().unwrap_or_default();
                     self.remember(message, answer);
                     return Ok(Exit::Success);
                 }

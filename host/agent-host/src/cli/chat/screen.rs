@@ -55,7 +55,7 @@ impl Screen {
             }
             "tool.started" => self.end_reply(&format!("· {} …\n", shown(text("name"), NAME_CHARS))),
             "tool.returned" => self.end_reply(&returned(data)),
-            Event::ENDED => self.ended(data),
+            Event::ENDED => self.ended(event.result()),
             Event::FAILED => {
                 self.end_reply(&format!("the run failed ({}): {}\n", data["status"], reason(data)))
             }
@@ -69,17 +69,17 @@ impl Screen {
         format!("{end}{line}")
     }
 
-    fn ended(&mut self, data: &Value) -> String {
+    fn ended(&mut self, result: &Value) -> String {
         let mut text = self.end_reply("");
         // A kept result has no replies.
         if !self.showed_text {
-            let _ = writeln!(text, "{}", plain(data["output"].as_str().unwrap_or_default()));
+            let _ = writeln!(text, "{}", plain(result["output"].as_str().unwrap_or_default()));
         }
-        if data["stopReason"] != "completed" {
+        if result["stopReason"] != "completed" {
             let _ = writeln!(
                 text,
                 "· the run ended early: {}",
-                shown(data["stopReason"].as_str().unwrap_or_default(), NAME_CHARS)
+                shown(result["stopReason"].as_str().unwrap_or_default(), NAME_CHARS)
             );
         }
         text
@@ -141,7 +141,7 @@ mod tests {
             ("model.delta", json!({ "reset": true })),
             ("model.delta", json!({ "text": "42" })),
             ("model.replied", json!({ "content": "42" })),
-            ("run.ended", json!({ "output": "42", "stopReason": "completed" })),
+            ("run.ended", json!({ "result": { "output": "42", "stopReason": "completed" } })),
         ]);
         let expected = "let me see\n· calculate …\n· calculate: ok in 3 ms\n· clock: timeout in 900 ms: too slow\n4\n… that reply was \
                         broken off; again:\n42\n";

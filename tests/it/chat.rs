@@ -1,0 +1,75 @@
+//! `agent-host chat`, beside a service that runs.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use acceptance::{Model, Service, Token, agent_host};
+use serde_json::{Value, json};
+
+/// Talks with a service; `lines` are its standard input.
+async fn talk(url: String, arguments: &[&str], lines: &'static str) -> Output {
+    let mut chat = Command::new(agent_host());
+    chat.args(["chat", "--url", &url]).args(arguments);
+    chat.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let talked = tokio::task::spawn_blocking(move || {
+        let mut chat = chat.spawn().unwrap();
+        chat.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        chat.wait_with_output().unwrap()
+    });
+    talked.await.unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    str::from_utf8(bytes).unwrap()
+}
+
+#[tokio::test]
+async fn a_conversation_shows_its_calls_and_takes_along_what_was_said() {
+    let model = Model::openai().await;
+    model.asks_for("calculate", json!({ "expression": "6 * 7" }));
+    model.says("forty two").says("eighty\u{1b}[31m four");
+    let service = Service::variant_a().model(&model).start().await;
+    let url = format!("http://{}", service.address());
+    let talked = talk(url, &[], "6 * 7?\n\nand twice that?\n").await;
+    assert!(talked.status.success(), "{talked:?}");
+    let shown = text(&talked.stdout);
+    let (call, rest) = shown.split_once("· calculate …\n· calculate: ok in ").expect(shown);
+    assert_eq!(call, "");
+    assert!(rest.ends_with(" ms\nforty two\neighty\\u{1b}[31m four\n"), "{shown}");
+    let asked = model.calls();
+    let said: Vec<_> = asked.last().unwrap().body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| &message["content"])
+        .collect();
+    assert_eq!(said, [&json!("6 * 7?"), &json!("forty two"), &json!("and twice that?")]);
+}
+
+#[tokio::test]
+async fn events_are_lines_of_json_and_what_is_refused_is_said() {
+    let model = Model::openai().await;
+    model.says("hello");
+    let service = Service::variant_b().model(&model).start().await;
+    let url = format!("http://{}", service.address());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    fs::write(&file, format!("{}\n", Token::of("u1"))).unwrap();
+    let token_file = file.to_str().unwrap();
+    let talked = talk(url.clone(), &["--token-file", token_file, "--json", "hi"], "").await;
+    let events: Vec<Value> =
+        text(&talked.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (first, last) = (events.first().unwrap(), events.last().unwrap());
+    assert_eq!((&first["event"], &last["event"]), (&json!("run.started"), &json!("run.ended")));
+    assert_eq!(last["data"]["output"], "hello");
+
+    fs::write(&file, "no token").unwrap();
+    let talked = talk(url.clone(), &["--token-file", token_file, "hi"], "").await;
+    assert_eq!((talked.status.code(), text(&talked.stdout)), (Some(1), ""));
+    assert!(text(&talked.stderr).contains("the service answers 403"), "{talked:?}");
+    assert!(!text(&talked.stderr).contains("no token"), "a token is not shown: {talked:?}");
+    // Variant A is not served there.
+    let talked = talk(url, &["hi"], "").await;
+    assert!(text(&talked.stderr).contains("the service answers 404"), "{talked:?}");
+}
