@@ -12,6 +12,7 @@ mod deadline;
 mod heartbeat;
 mod rate_check;
 mod recorded;
+mod recorded_start;
 mod single_flight;
 
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub use deadline::Deadline;
 pub use heartbeat::{HEARTBEAT, Heartbeat, record_end};
 pub use rate_check::{RateCheck, RateChecked};
 pub use recorded::Recorded;
+pub use recorded_start::RecordedStart;
 
 use crate::driver::RunError;
 use crate::live::LiveRun;

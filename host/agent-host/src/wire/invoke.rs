@@ -8,7 +8,7 @@ use agent_core::journal::{NotifyingJournal, RetryingJournal, WriteBehind};
 use agent_core::live::{LiveJournal, LiveRuns};
 use agent_core::policy::{
     Admission, Admitted, Agent, Answerer, Breaker, Cached, Deadline, Heartbeat, Invoke, RateChecked,
-    Recorded, WriteBehindCache,
+    Recorded, RecordedStart, WriteBehindCache,
 };
 use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
 use agent_core::runs::Runs;
@@ -73,13 +73,14 @@ impl SharedDeps<'_> {
     /// can show it.
     pub(crate) fn streams(&self, cache: Option<WriteBehindCache>) -> RunStreams {
         let kept = self.kept();
-        let agent = self.agent(kept.journal.clone());
         let run: Arc<dyn Invoke> = match (&kept.records, &self.behind) {
             (Some(records), Some(behind)) => {
+                let journal = RecordedStart::new(kept.journal.clone(), records.clone());
+                let agent = self.agent(Arc::new(journal));
                 let run = Heartbeat::new(self.metrics.metered(agent), records.clone());
                 Arc::new(Recorded::new(run, behind.clone()))
             }
-            _ => Arc::new(self.metrics.metered(agent)),
+            _ => Arc::new(self.metrics.metered(self.agent(kept.journal.clone()))),
         };
         let checked = RateChecked::new(self.guard(run));
         let keeps_results = cache.is_some();

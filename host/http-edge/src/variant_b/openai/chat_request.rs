@@ -3,7 +3,7 @@
 use agent_core::words::{Options, ToolCall};
 use serde_json::Value;
 
-use super::conversation::{Asked, Conversation};
+use super::conversation::{Asked, Conversation, check_length};
 use super::parameters::{self, Fields};
 use super::problem::Problem;
 use super::{content, functions};
@@ -26,6 +26,7 @@ pub(super) fn read(body: Value) -> Result<ChatRequest, Problem> {
         Some(Value::Array(messages)) => messages,
         Some(_) => return Err(Problem::wrong_type("messages", "a list")),
     };
+    check_length(messages.len(), "messages")?;
     let mut conversation = Conversation::default();
     for (index, message) in messages.iter().enumerate() {
         read_message(message, &format!("messages[{index}]"), &mut conversation)?;
@@ -192,5 +193,12 @@ mod tests {
         ] {
             assert_eq!(refused(body.clone()), (json!(code), param), "{body}");
         }
+    }
+
+    #[test]
+    fn too_many_messages_are_refused_unread() {
+        // Not one of them is a message.
+        let (_, param) = refused(json!({ "model": "agent", "messages": vec![1; 2_001] }));
+        assert_eq!(param, "messages");
     }
 }

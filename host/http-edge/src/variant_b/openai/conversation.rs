@@ -10,6 +10,15 @@ use super::problem::Problem;
 /// Most messages of one request. The body's limit and the token budget bound their texts.
 const MOST_MESSAGES: usize = 2_000;
 
+/// Refuses a list with too many messages. Before any of them is read: an answer is looked for among the calls before it, which would
+/// take long for all that a body can hold.
+pub(super) fn check_length(messages: usize, param: &str) -> Result<(), Problem> {
+    if messages > MOST_MESSAGES {
+        return Err(Problem::invalid(param, &format!("it may have at most {MOST_MESSAGES} messages.")));
+    }
+    Ok(())
+}
+
 /// What was said, put together message by message.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
@@ -67,9 +76,7 @@ impl Conversation {
         if self.messages.is_empty() {
             return Err(Problem::invalid(param, "it must have at least one message."));
         }
-        if self.messages.len() > MOST_MESSAGES {
-            return Err(Problem::invalid(param, &format!("it may have at most {MOST_MESSAGES} messages.")));
-        }
+        check_length(self.messages.len(), param)?;
         self.check_calls(param)?;
         let is_said = |message: &Message| !matches!(message, Message::System { .. });
         let newest = self.messages.iter().rposition(is_said);

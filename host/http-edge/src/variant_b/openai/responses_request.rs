@@ -3,7 +3,7 @@
 use agent_core::words::{Options, ToolCall};
 use serde_json::Value;
 
-use super::conversation::{Asked, Conversation};
+use super::conversation::{Asked, Conversation, check_length};
 use super::parameters::{self, Fields};
 use super::problem::Problem;
 use super::{content, functions};
@@ -37,6 +37,7 @@ pub(super) fn read(body: Value) -> Result<ResponsesRequest, Problem> {
         None => return Err(Problem::missing("input")),
         Some(Value::String(text)) => conversation.user(text.clone()),
         Some(Value::Array(items)) => {
+            check_length(items.len(), "input")?;
             for (index, item) in items.iter().enumerate() {
                 read_item(item, &format!("input[{index}]"), &mut conversation)?;
             }
