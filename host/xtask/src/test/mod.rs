@@ -10,6 +10,7 @@ mod openai;
 mod peers;
 mod pgbouncer;
 mod postgres;
+mod python;
 mod redis;
 mod registry;
 
@@ -35,7 +36,7 @@ pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
     pgbouncer::find_or_install()?;
     registry::find_or_install()?;
     peers::find_or_install(repository)?;
-    openai::find_or_install(repository)?;
+    openai::CLIENTS.find_or_install(repository)?;
     authors::find_or_install(repository)?;
     mcp::find_or_install(repository)?;
     deployment::find_or_install(repository)
@@ -45,7 +46,7 @@ pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
 pub(crate) fn install_stores(repository: &Path) -> anyhow::Result<()> {
     postgres::find_or_install()?;
     redis::find_or_install()?;
-    mongo::find_or_install(repository)
+    mongo::SERVER.find_or_install(repository)
 }
 
 /// Installs what is missing, builds the tools and the binary, and runs all tests. A linting compiler compiles instead of the usual
