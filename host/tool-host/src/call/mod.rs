@@ -90,6 +90,9 @@ impl Drop for Report<'_> {
         if self.tool.is_shadow() {
             return;
         }
+        if self.outcome == ToolOutcome::Cancelled && cost != Cost::default() {
+            self.tool.tell_trial_of_cancelled(self.progress.elapsed());
+        }
         self.runtime.observer.call_ended(&CallReport {
             tool: &self.tool.name,
             component: &self.tool.component.name,

@@ -47,6 +47,13 @@ impl Tool {
         }
     }
 
+    /// Counts a call whose guest ran when its caller went away, if its component is in a trial.
+    pub(super) fn tell_trial_of_cancelled(&self, duration: Duration) {
+        if let Some(Tried { running, side, .. }) = &self.tried {
+            running.observe_cancelled(*side, duration);
+        }
+    }
+
     /// Whether its answers may be kept: it says so, and nothing that it could ask may answer otherwise next time.
     pub(crate) fn is_pure(&self) -> bool {
         self.definition.is_pure && self.component.computes_only

@@ -9,7 +9,7 @@ use agent_core::words::{CallCounts, ToolOutcome, Trial, TrialCounts, TrialKind};
 
 use crate::component::Component;
 use crate::versions::trial::sample::{is_in, is_shadowed};
-use crate::versions::trial::{count, count_comparison};
+use crate::versions::trial::{count, count_cancelled, count_comparison};
 
 /// A trial that goes on.
 pub(crate) struct RunningTrial {
@@ -64,6 +64,15 @@ impl RunningTrial {
         match side {
             Side::Old => count(&mut counts.old, outcome, duration),
             Side::New => count(&mut counts.new, outcome, duration),
+        }
+    }
+
+    /// Counts a call that nobody waited for to the end.
+    pub(crate) fn observe_cancelled(&self, side: Side, duration: Duration) {
+        let mut counts = self.counts();
+        match side {
+            Side::Old => count_cancelled(&mut counts.old, duration),
+            Side::New => count_cancelled(&mut counts.new, duration),
         }
     }
 

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::digest;
 use crate::versions::trial::answer::{Answer, agree};
 use crate::versions::trial::sample::{is_in, is_shadowed};
-use crate::versions::trial::{Verdict, check_options, count, count_comparison, judge};
+use crate::versions::trial::{Verdict, check_options, count, count_cancelled, count_comparison, judge};
 
 fn trial(kind: TrialKind, thresholds: Thresholds) -> Trial {
     Trial {
@@ -219,6 +219,22 @@ fn calls_count_by_how_they_ended() {
         assert_eq!((counts.calls, counts.failed, counts.trapped), expected, "{outcome:?}");
         assert_eq!(counts.durations.iter().sum::<u64>(), counts.calls);
     }
+}
+
+#[test]
+fn calls_that_nobody_waited_for_count_with_the_time_they_had_taken() {
+    let mut counts = CallCounts::default();
+    count_cancelled(&mut counts, Duration::from_micros(1_023));
+    assert_eq!(counts, CallCounts::default(), "given up at once");
+    count_cancelled(&mut counts, Duration::from_millis(40));
+    assert_eq!((counts.calls, counts.failed), (1, 0));
+    // A version whose callers give up after 40 ms, where the old one takes 3 µs.
+    let mut slow = TrialCounts::default();
+    for _ in 0..200 {
+        count(&mut slow.old, ToolOutcome::Ok, Duration::from_micros(3));
+        count_cancelled(&mut slow.new, Duration::from_millis(40));
+    }
+    assert!(matches!(judge(&canary(Thresholds::default()), &slow), Verdict::Failed { .. }));
 }
 
 #[test]

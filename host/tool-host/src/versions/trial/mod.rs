@@ -55,6 +55,15 @@ pub(crate) fn count(counts: &mut CallCounts, outcome: ToolOutcome, duration: Dur
     durations::add(&mut counts.durations, duration);
 }
 
+/// Counts a call whose caller went away while the guest ran: it would have taken at least this long. Without these, a version
+/// that is so slow that its callers give up would have no slow calls. Of one that was given up at once nothing is known.
+pub(crate) fn count_cancelled(counts: &mut CallCounts, duration: Duration) {
+    if duration.as_micros() as f64 >= UNNOTICED_MICROS {
+        counts.calls = counts.calls.saturating_add(1);
+        durations::add(&mut counts.durations, duration);
+    }
+}
+
 /// Counts a comparison of a shadow's answer.
 pub(crate) fn count_comparison(counts: &mut CallCounts, agreed: bool) {
     counts.compared = counts.compared.saturating_add(1);
