@@ -24,9 +24,9 @@
 //! What does not belong here: HTTP, WebAssembly, databases, environment variables, status codes.
 
 pub mod backoff;
-pub mod circuit;
+pub mod circuit_breaker;
 pub mod direct_calls;
-pub mod driver;
+pub mod loop_driver;
 pub mod error_chain;
 pub mod health;
 pub mod jobs;
@@ -35,11 +35,11 @@ pub mod live;
 pub mod nearest_word;
 pub mod observe;
 mod outage;
-pub mod policy;
+pub mod layers;
 pub mod ports;
 pub mod rates;
 pub mod retention;
-pub mod run;
+pub mod agent_loop;
 pub mod runs;
 pub mod secret;
 pub mod streams;

@@ -19,4 +19,4 @@ pub mod serve;
 pub mod tasks;
 pub mod telemetry;
 mod webhooks;
-pub mod wire;
+pub mod composition;

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use agent_core::direct_calls::DirectCalls;
 use agent_core::jobs::Jobs;
-use agent_core::policy::Invoke;
+use agent_core::layers::Invoke;
 use agent_core::ports::{
     Cluster, IdempotencyStore, Probe, RateWindows, ResultCache, Spawn, ToolAdmin, Toolbox,
 };
 use agent_core::streams::RunStreams;
 use agent_core::webhooks::Webhooks;
 
-use crate::events::StreamPermits;
+use crate::server_sent_events::StreamPermits;
 use crate::origins::{Hosts, Origins};
 use crate::readiness::Readiness;
 use crate::tokens::Tokens;

@@ -23,7 +23,7 @@
 mod answer;
 mod body;
 mod dependencies;
-mod events;
+mod server_sent_events;
 mod fallback;
 mod health_log;
 mod history;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use axum::Router;
 
 use crate::dependencies::{Edge, RouteState};
-use crate::events::StreamPermits;
+use crate::server_sent_events::StreamPermits;
 use crate::index::{self, Variants};
 use crate::middleware::refusals::Rules;
 use crate::openapi::{self, Routes};

@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tracing::warn;
 
 use crate::protocol::Protocol;
-use crate::schema;
+use crate::portable_schema;
 
 /// How many catalogs are cached. Runs keep the tools they started with, so that for a while after a swap two are in use;
 /// more only when tools are swapped faster than runs end.

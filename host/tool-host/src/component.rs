@@ -12,7 +12,7 @@ use crate::error::LoadError;
 use crate::policy::Identity;
 use crate::policy::Want;
 use crate::policy::signature::VerifiedSigner;
-use crate::schema::Budget;
+use crate::argument_schema::Budget;
 
 /// Largest component, in bytes: room for one that carries a Python interpreter.
 pub const MOST_BYTES: u64 = 64 << 20;

@@ -20,7 +20,7 @@ use crate::definition::Definition;
 use crate::error::{LoadError, detail};
 use crate::policy::Want;
 use crate::runtime::Runtime;
-use crate::schema::Budget;
+use crate::argument_schema::Budget;
 
 /// Longest a component may take to describe itself. Those that carry an interpreter start it first.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);

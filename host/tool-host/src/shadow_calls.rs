@@ -11,7 +11,7 @@ use futures::StreamExt as _;
 use crate::call::{self, Tool};
 use crate::rollout::{ShadowCall, Side, Tried};
 use crate::runtime::Runtime;
-use crate::versions::trial::answer::{Answer, agree};
+use crate::versions::canary_verdict::answer::{Answer, agree};
 
 /// Calls that are made at once.
 const AT_ONCE: usize = 2;

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use crate::backoff::Backoff;
-use crate::circuit::{CircuitState, RESET_TIMEOUT, SharedCircuit};
+use crate::circuit_breaker::{CircuitState, RESET_TIMEOUT, SharedCircuit};
 
 /// How long nothing is claimed after a failure, at first and at most. One trial costs a run with all its retries.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -230,7 +230,7 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
-    use crate::circuit::{DEFAULT_MIN_VOLUME, Verdict};
+    use crate::circuit_breaker::{DEFAULT_MIN_VOLUME, Verdict};
 
     const SECOND: Duration = Duration::from_secs(1);
 

@@ -13,21 +13,21 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error_span, info, warn};
 
 use super::Jobs;
-use super::disposition::{Disposition, End, Provider};
+use super::retry_or_fail::{Disposition, End, Provider};
 use super::provider_outage::{ClaimPermit, MOST_HAND_BACKS, ProviderOutage, delay};
-use super::signals::JobSignals;
+use super::wakeups::JobSignals;
 use super::spans;
 use crate::backoff::Backoff;
-use crate::circuit::SharedCircuit;
-use crate::driver::RunError;
+use crate::circuit_breaker::SharedCircuit;
+use crate::loop_driver::RunError;
 use crate::error_chain::ErrorChain;
 use crate::live::LiveRuns;
 use crate::observe::{AttemptOutcome, Observer};
 use crate::outage::Outage;
-use crate::policy::{Admission, Answer, Ask, Invoke, InvokeError};
+use crate::layers::{Admission, Answer, Ask, Invoke, InvokeError};
 use crate::ports::queue::LEASE;
 use crate::ports::{AttemptEnd, Claim, JobQueue, Journal, QueueError, Renewal};
-use crate::run::{attempts_without_progress, hand_backs_without_progress};
+use crate::agent_loop::{attempts_without_progress, hand_backs_without_progress};
 use crate::trace;
 use crate::words::{Event, JobData};
 

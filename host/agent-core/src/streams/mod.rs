@@ -12,7 +12,7 @@
 //! `ending.rs`: from the owner, from the job, or from the record, whose heartbeat also says that the owner lives.
 
 mod ending;
-mod following;
+mod resumable_reader;
 #[cfg(test)]
 mod tests;
 
@@ -21,17 +21,17 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-pub use following::{Followed, Following, Interruption, RunEnd, RunFailure};
+pub use resumable_reader::{Followed, Following, Interruption, RunEnd, RunFailure};
 
 use crate::jobs::Jobs;
 use crate::live::LiveRuns;
-use crate::policy::{Ask, Invoke, record_end};
+use crate::layers::{Ask, Invoke, record_end};
 use crate::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
-use crate::run::recorded_end;
+use crate::agent_loop::recorded_end;
 use crate::runs::Runs;
 use crate::words::{CancelOutcome, Event, Job, RunOutcome};
 use ending::{Ends, of_handle, of_job, of_record};
-use following::Source;
+use resumable_reader::Source;
 
 /// How often a run is cancelled whose owner appends at the same moment.
 const CANCEL_ATTEMPTS: u32 = 8;

@@ -10,7 +10,7 @@ use super::*;
 use crate::journal::{Backlog, WriteBehind};
 use crate::live::{Delta, LiveJournal};
 use crate::observe::Unobserved;
-use crate::policy::{Agent, Heartbeat, InvokeError, Recorded};
+use crate::layers::{Agent, Heartbeat, InvokeError, Recorded};
 use crate::ports::{Model, ModelError, ModelRequest};
 use crate::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
 use crate::words::{Limits, ModelReply, RunRecord, StopReason};

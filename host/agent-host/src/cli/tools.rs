@@ -30,7 +30,7 @@ use tool_kit::cases::Case;
 use super::{Exit, install_tls};
 use crate::config::{Agent, Log, ProcessEnv, Stores, Tools};
 use crate::telemetry::{self, Destination};
-use crate::wire;
+use crate::composition;
 
 /// Lists tools, or calls one.
 #[derive(Debug, Args)]
@@ -237,13 +237,13 @@ async fn start(
     Load { observer, learn }: Load,
 ) -> anyhow::Result<ToolHost> {
     install_tls();
-    let host = wire::start_observed_tools(wire::ToolsStart {
+    let host = composition::start_observed_tools(composition::ToolsStart {
         config,
         token_budget: Agent::token_budget_of(&ProcessEnv)?,
         guest_runtime,
         observer,
-        storage: wire::tool_storage_of_commands(&Stores::from_vars(&ProcessEnv)?).await?,
-        egress: wire::ToolEgress::default(),
+        storage: composition::tool_storage_of_commands(&Stores::from_vars(&ProcessEnv)?).await?,
+        egress: composition::ToolEgress::default(),
         learn,
         remembers: false,
     })

@@ -33,8 +33,8 @@ mod tools;
 use std::fmt;
 use std::sync::Arc;
 
-use agent_core::circuit::SharedCircuit;
-use agent_core::policy::Admission;
+use agent_core::circuit_breaker::SharedCircuit;
+use agent_core::layers::Admission;
 use agent_core::ports::{Model, RateWindows};
 use prometheus::{Registry, TextEncoder};
 use tokio::runtime::Handle;

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use agent_core::driver::RunError;
+use agent_core::loop_driver::RunError;
 use agent_core::error_chain::ErrorChain;
-use agent_core::policy::{Ask, InvokeError};
+use agent_core::layers::{Ask, InvokeError};
 use agent_core::ports::JournalError;
 use agent_core::streams::{Followed, FoundRun, OnDisconnect, RunEnd, RunStreams};
 use agent_core::words::CancelOutcome;
@@ -15,10 +15,10 @@ use http::{HeaderMap, StatusCode};
 use serde_json::json;
 
 use super::error::Error;
-use super::success::Success;
+use super::invoke_response::Success;
 use crate::answer;
 use crate::dependencies::{RouteState, VariantA};
-use crate::events::{self, CancelledRun, EventStream, ShowEnd, ShownEnd};
+use crate::server_sent_events::{self, CancelledRun, EventStream, ShowEnd, ShownEnd};
 use crate::openapi::{Operation, tags};
 use crate::path_id::{self, PathId, check_id};
 

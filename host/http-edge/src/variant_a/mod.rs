@@ -7,7 +7,7 @@ mod input;
 mod invoke;
 mod live;
 mod ready;
-mod success;
+mod invoke_response;
 
 use std::sync::Arc;
 

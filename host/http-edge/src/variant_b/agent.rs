@@ -1,6 +1,6 @@
 //! `POST /api/agent`: `{query, options?}` in, the agent's result out, or a stream of events for whoever accepts one.
 
-use agent_core::policy::{Answer, Ask, InvokeError, RateCheck};
+use agent_core::layers::{Answer, Ask, InvokeError, RateCheck};
 use agent_core::words::Options;
 use axum::Extension;
 use axum::extract::State;
@@ -10,12 +10,12 @@ use http::{HeaderMap, StatusCode};
 use super::auth::Caller;
 use super::error::Error;
 use super::state::Shared;
-use super::success::Success;
+use super::agent_response::Success;
 use super::{documented, events, request_schema, schema};
 use crate::answer;
 use crate::body::Payload;
 use crate::dependencies::VariantB;
-use crate::events::accepts_events;
+use crate::server_sent_events::accepts_events;
 use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
 

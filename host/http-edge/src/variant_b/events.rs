@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::error_chain::ErrorChain;
-use agent_core::policy::Ask;
+use agent_core::layers::Ask;
 use agent_core::ports::{JournalError, QueueError};
 use agent_core::streams::{Followed, FoundRun, OnDisconnect, RunEnd, RunFailure, RunStreams};
 use agent_core::words::{CancelOutcome, FailureKind};
@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 use super::auth::Caller;
 use super::error::Error;
 use super::state::Shared;
-use super::success::Success;
+use super::agent_response::Success;
 use super::{documented, jobs};
 use crate::answer;
 use crate::dependencies::{RouteState, VariantB};
-use crate::events::{self, CancelledRun, EventStream, Position, ShowEnd, ShownEnd, StreamPermit};
+use crate::server_sent_events::{self, CancelledRun, EventStream, Position, ShowEnd, ShownEnd, StreamPermit};
 use crate::openapi::{Operation, tags};
 use crate::path_id::{self, PathId, check_id};
 

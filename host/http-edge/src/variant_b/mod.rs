@@ -32,7 +32,7 @@ mod schema;
 mod serverless;
 mod state;
 mod submit;
-mod success;
+mod agent_response;
 mod timestamp;
 mod validation_issue;
 mod webhooks;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use agent_core::policy::InvokeError;
+use agent_core::layers::InvokeError;
 use agent_core::words::Options;
 use axum::extract::State;
 use axum::response::Response;
@@ -12,7 +12,7 @@ use http::StatusCode;
 use super::auth::Caller;
 use super::error::Error;
 use super::state::Shared;
-use super::success::Success;
+use super::agent_response::Success;
 use super::{agent, documented, request_schema, schema};
 use crate::body::Payload;
 use crate::middleware::request_id::RequestId;

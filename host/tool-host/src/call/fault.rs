@@ -11,7 +11,7 @@ use crate::bindings::exports::agent::tool::tool::Failure;
 use crate::bulkhead::Busy;
 use crate::error::detail;
 use crate::guest_runtime::Unfinished;
-use crate::limits::Limits;
+use crate::call_limits::Limits;
 use crate::untrusted_text::printable;
 
 /// Longest code of a tool's own failure that is kept, in bytes.

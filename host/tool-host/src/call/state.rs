@@ -14,7 +14,7 @@ use crate::capability::{
 };
 use crate::egress;
 use crate::grants::Granted;
-use crate::limits::{Limiter, Limits};
+use crate::call_limits::{Limiter, Limits};
 
 /// State of one call. Made for it and thrown away after it.
 pub(crate) struct CallState {

@@ -67,7 +67,7 @@ where
 {
     let Prepared { target, reach, uri, headers, length, body, secrets, record, .. } = prepared;
     if let Host::Address(literal, text) = &target.host {
-        address::check(&[*literal], target.port, reach)
+        address_check::check(&[*literal], target.port, reach)
             .map_err(|addresses| EgressError::ForbiddenAddress { host: text.clone(), addresses })?;
     }
     let mut request = record.ok_or_else(|| unusable("the request was not written down"))?;

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::error::EgressError;
-use super::grant::Limits;
+use super::allowed_hosts::Limits;
 
 /// What one call may still use up.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use super::budget::CallBudget;
 use super::connect::Tls;
 use super::error::EgressError;
 use super::exchange;
-use super::grant::{Grant, Times};
+use super::allowed_hosts::{Grant, Times};
 use super::pool::{Pool, PoolBounds};
 use super::prepare::prepare;
 use super::receipt::Receipt;

@@ -8,7 +8,7 @@ use super::answers::HttpMode;
 use super::budget::CallBudget;
 use super::connect::Tls;
 use super::error::EgressError;
-use super::grant::Grant;
+use super::allowed_hosts::Grant;
 use super::pool::Pool;
 use super::receipt::Ledger;
 use super::recording::CallName;

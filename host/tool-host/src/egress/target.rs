@@ -10,7 +10,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderValue, Uri};
 
 use super::error::InvalidUri;
-use super::grant::Scheme;
+use super::allowed_hosts::Scheme;
 
 /// Longest URI.
 pub(crate) const MAX_URI_BYTES: usize = 8 * 1024;

@@ -8,7 +8,7 @@ use http::HeaderName;
 
 use crate::egress::{self, Admission, Authorize};
 use crate::learning::Learning;
-use crate::limits::Limits;
+use crate::call_limits::Limits;
 use crate::policy::Want;
 use crate::policy::effective::ResolvedLimits;
 use crate::policy::model::{KeyValueRule, Scope};

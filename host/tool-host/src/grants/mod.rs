@@ -23,7 +23,7 @@ use crate::config::{Environment, PolicyFile};
 use crate::egress::{self, CallKey, Egress, EgressBounds, HttpMode, SystemResolver, Tls};
 use crate::error::LoadError;
 use crate::learning::Learning;
-use crate::limits::Limits;
+use crate::call_limits::Limits;
 use crate::policy::audience::Caller;
 use crate::policy::signature::{self, Signed, VerifiedSigner};
 use crate::policy::store::PolicyError;

@@ -7,7 +7,7 @@
 
 mod overlay;
 mod shadow;
-mod trials;
+mod canary;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,11 +22,11 @@ use crate::folder::Content;
 use crate::versions::approval::{self, Circumstances};
 use crate::versions::diff::diff;
 use crate::versions::record::{self, Change};
-use crate::versions::trial::{Verdict, judge};
+use crate::versions::canary_verdict::{Verdict, judge};
 
 pub(crate) use overlay::Overlay;
 pub(crate) use shadow::{ShadowCall, Shadows};
-pub(crate) use trials::{RunningTrial, Side, Tried};
+pub(crate) use canary::{RunningTrial, Side, Tried};
 
 /// How often a change is decided anew because somebody else was faster.
 const MOST_TRIES: usize = 16;

@@ -12,4 +12,4 @@ pub(crate) mod diff;
 pub(crate) mod record;
 #[cfg(test)]
 mod tests;
-pub(crate) mod trial;
+pub(crate) mod canary_verdict;

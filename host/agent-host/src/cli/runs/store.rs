@@ -6,11 +6,11 @@ use agent_core::ports::RunStore;
 use anyhow::bail;
 
 use crate::config::{ProcessEnv, Stores};
-use crate::wire;
+use crate::composition;
 
 /// The store that the environment names.
 pub(super) async fn open() -> anyhow::Result<Arc<dyn RunStore>> {
-    let opened = wire::open_stores(&Stores::from_vars(&ProcessEnv)?).await?;
+    let opened = composition::open_stores(&Stores::from_vars(&ProcessEnv)?).await?;
     let Some(runs) = opened.runs else {
         bail!(
             "neither MONGODB_URL nor DATABASE_URL is set, so there is no store to read runs from: set the one that the \

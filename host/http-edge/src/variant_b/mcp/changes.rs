@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 use super::headers;
 use super::refusal::Refusal;
 use super::state::Shared;
-use crate::events::{self, HEARTBEAT, LAST_EVENT_ID, STREAM_LIFE, StreamPermit, accepts_events};
+use crate::server_sent_events::{self, HEARTBEAT, LAST_EVENT_ID, STREAM_LIFE, StreamPermit, accepts_events};
 use crate::variant_b::auth::Caller;
 use crate::variant_b::error::Error;
 

@@ -5,7 +5,7 @@
 //! chunk are for the client to carry out.
 
 use agent_core::live::Delta;
-use agent_core::policy::Answer;
+use agent_core::layers::Answer;
 use agent_core::words::Event;
 use serde_json::{Value, json};
 

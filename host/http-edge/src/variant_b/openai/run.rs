@@ -1,6 +1,6 @@
 //! From a request to what the agent is asked.
 
-use agent_core::policy::{Ask, RateCheck};
+use agent_core::layers::{Ask, RateCheck};
 use agent_core::words::{ClientFunction, Options};
 use axum::Extension;
 

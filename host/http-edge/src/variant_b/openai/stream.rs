@@ -1,5 +1,5 @@
 //! A run as a stream of one of OpenAI's protocols: the same run, events and words as in the service's own streams
-//! (`crate::events`), written by a [`WriteRun`].
+//! (`crate::server_sent_events`), written by a [`WriteRun`].
 //!
 //! Such a stream cannot be resumed by clients of OpenAI, so its run ends with its reader, unless `Agent-On-Disconnect:
 //! continue` asks for more. `Content-Location` says where the service's own clients find it.
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agent_core::error_chain::ErrorChain;
 use agent_core::live::Delta;
-use agent_core::policy::{Answer, Ask};
+use agent_core::layers::{Answer, Ask};
 use agent_core::streams::{Followed, Following, Interruption, OnDisconnect, RunEnd, RunFailure};
 use agent_core::words::{Event, FailureKind};
 use axum::body::Body;
@@ -24,7 +24,7 @@ use super::super::events::{location, permit};
 use super::super::state::Shared;
 use super::problem;
 use crate::answer;
-use crate::events::{self, StreamPermit};
+use crate::server_sent_events::{self, StreamPermit};
 
 /// How long a stream is silent at most: proxies take a connection for dead after half a minute or so.
 const HEARTBEAT: Duration = Duration::from_secs(5);

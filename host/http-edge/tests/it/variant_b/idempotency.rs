@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::policy::{self, Ask, Invoke, InvokeError};
+use agent_core::layers::{self, Ask, Invoke, InvokeError};
 use async_trait::async_trait;
 use axum::body::Body;
 use http::{Request, StatusCode};

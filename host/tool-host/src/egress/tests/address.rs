@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::super::address::{Class, Reach, check, classify};
+use super::super::address_check::{Class, Reach, check, classify};
 
 fn class(text: &str) -> Class {
     classify(text.parse().unwrap())

@@ -2,7 +2,7 @@
 //!
 //! Servers here speak HTTP by hand, so that they can misbehave. Times are waited for on tokio's paused clock.
 
-mod address;
+mod address_check;
 mod answers;
 mod credentials;
 mod limits;
@@ -32,7 +32,7 @@ use tokio::time::Instant;
 
 use super::body::ResponseBody;
 use super::error::{InvalidUri, Place};
-use super::grant::Scheme;
+use super::allowed_hosts::Scheme;
 use super::pool::PoolBounds;
 use super::receipt::Refusal;
 use super::resolve::{LookupBounds, LookupSlot, Resolve};

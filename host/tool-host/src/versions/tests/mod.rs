@@ -6,7 +6,7 @@ mod diff;
 mod record;
 mod record_invariants;
 mod schema_diff;
-mod trial;
+mod canary_verdict;
 
 use std::collections::BTreeMap;
 
