@@ -14,9 +14,9 @@ use agent_core::ports::{
 use agent_core::streams::RunStreams;
 use agent_core::webhooks::Webhooks;
 
-use crate::server_sent_events::StreamPermits;
 use crate::origins::{Hosts, Origins};
 use crate::readiness::Readiness;
+use crate::server_sent_events::StreamPermits;
 use crate::tokens::Tokens;
 
 /// The dependencies of the handlers: those of each variant that is served, and what all of them share.

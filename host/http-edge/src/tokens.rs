@@ -1,18 +1,19 @@
 //! Bearer tokens: JSON web tokens, accepted as the Node stack's `jsonwebtoken` accepts them (wire 1.3).
 //!
-//! Where a token stands in a request and what a client is told of a bad one is not known here.
+//! `issue` signs them, `verify` reads them. Where a token stands in a request and what a client is told of a bad one is not known here.
 
+mod issue;
 mod provider;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 use std::collections::HashSet;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use jsonwebtoken::errors::{Error as JwtError, ErrorKind};
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Validation};
 use serde::Serialize;
-use serde_json::Value;
 
 /// What a string secret can have signed (wire 1.3).
 const ALGORITHMS: [Algorithm; 3] = [Algorithm::HS256, Algorithm::HS384, Algorithm::HS512];
@@ -97,69 +98,6 @@ impl Tokens {
             ..Validation::default()
         };
         Self { signing: EncodingKey::from_secret(secret), verifying: DecodingKey::from_secret(secret), rules }
-    }
-
-    /// A token that is accepted from `now` until `time_to_live` has passed, in whole seconds.
-    pub fn issue(
-        &self,
-        claims: &Claims,
-        time_to_live: Duration,
-        now: SystemTime,
-    ) -> Result<String, IssueError> {
-        #[derive(Serialize)]
-        struct Payload<'a> {
-            #[serde(flatten)]
-            claims: &'a Claims,
-            iat: u64,
-            exp: u64,
-        }
-        if !is_usable(&claims.id) {
-            return Err(IssueError::Id);
-        }
-        let iat = seconds(now);
-        let payload = Payload { claims, iat, exp: iat.saturating_add(time_to_live.as_secs()) };
-        jsonwebtoken::encode(&Header::new(Algorithm::HS256), &payload, &self.signing)
-            .map_err(IssueError::Unsigned)
-    }
-
-    /// Who bears this token, at that time.
-    pub(crate) fn verify(&self, token: &[u8], now: SystemTime) -> Result<Claims, TokenError> {
-        let token = jsonwebtoken::decode::<Value>(token, &self.verifying, &self.rules);
-        let payload = token.map_err(|error| TokenError::from_library(&error))?.claims;
-        check_times(&payload, seconds(now))?;
-        let id = payload.get("id").and_then(read_id).ok_or(TokenError::Nobody)?;
-        let text = |name: &str| payload.get(name).and_then(Value::as_str).map(str::to_owned);
-        Ok(Claims { id, tier: text("tier"), role: text("role") })
-    }
-}
-
-/// As in Node: whole seconds of the clock against whatever number the token holds, no leeway, and a token
-/// that expires now has expired.
-fn check_times(payload: &Value, now: u64) -> Result<(), TokenError> {
-    let time = |name: &'static str| match payload.get(name) {
-        None => Ok(None),
-        Some(time) => time.as_f64().map(Some).ok_or(TokenError::NotATime(name)),
-    };
-    let now = now as f64;
-    if time("nbf")?.is_some_and(|not_before| not_before > now) {
-        return Err(TokenError::NotYet);
-    }
-    if time("exp")?.is_some_and(|expires| now >= expires) {
-        return Err(TokenError::Expired);
-    }
-    Ok(())
-}
-
-/// Strings and numbers tell users apart, everything else does not (decisions, "A token with no usable `id`").
-fn read_id(id: &Value) -> Option<String> {
-    match id {
-        Value::String(text) => is_usable(text).then(|| text.clone()),
-        Value::Number(number) => Some(match number.as_f64() {
-            // 5.0 and 5 are one number in JSON, and one text in JavaScript.
-            Some(float) if !number.is_i64() && !number.is_u64() => float.to_string(),
-            Some(_) | None => number.to_string(),
-        }),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

@@ -10,8 +10,8 @@ use arc_swap::ArcSwap;
 use serde_json::value::{RawValue, to_raw_value};
 use tracing::warn;
 
-use crate::protocol::Protocol;
 use crate::portable_schema;
+use crate::protocol::Protocol;
 
 /// How many catalogs are cached. Runs keep the tools they started with, so that for a while after a swap two are in use;
 /// more only when tools are swapped faster than runs end.

@@ -7,9 +7,9 @@ use agent_core::ports::{KeyValueStore, ToolVersions};
 use agent_core::secret::Secret;
 use tokio::runtime::Handle;
 
+use crate::call_limits::Limits;
 use crate::compiler::Compiler;
 use crate::egress::HttpMode;
-use crate::call_limits::Limits;
 use crate::observer::Observer;
 use crate::policy::Absence;
 use crate::policy::store::default_path;

@@ -19,6 +19,7 @@ mod recorded_end;
 pub(crate) mod refusal;
 mod remaining;
 mod repeats;
+mod resume;
 #[cfg(test)]
 mod tests;
 
@@ -149,23 +150,6 @@ impl Run {
         let mut run = Self::begin(task, catalog);
         let step = run.ask_model();
         (run, step)
-    }
-
-    /// Folds a journal: the run as it was after its last event, and the step it was to take then.
-    pub fn resume(
-        events: impl IntoIterator<Item = Event>,
-        catalog: Arc<Catalog>,
-    ) -> Result<(Self, Step), UnexpectedEvent> {
-        let mut events = events.into_iter();
-        let Some(Event::Started { task, .. }) = events.next() else {
-            return Err(UnexpectedEvent { run_id: String::new(), expected: "has not started" });
-        };
-        let mut run = Self::begin(task, catalog);
-        for event in events {
-            run.take_note(event)?;
-        }
-        let step = run.next_step()?;
-        Ok((run, step))
     }
 
     /// Takes note of what happened and says what to do next: what is still open of the last step, or the

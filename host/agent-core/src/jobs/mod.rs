@@ -2,13 +2,13 @@
 
 mod cancelled;
 mod changes;
-mod retry_or_fail;
 mod dropped;
 mod provider_outage;
-mod wakeups;
+mod retry_or_fail;
 mod spans;
 #[cfg(test)]
 mod tests;
+mod wakeups;
 mod worker;
 
 use std::sync::Arc;

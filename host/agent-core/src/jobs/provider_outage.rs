@@ -4,7 +4,7 @@
 //! The circuit that requests pass through is asked as well, but does not suffice: it counts calls within ten
 //! seconds, and five slots whose calls take thirty seconds to fail never open it.
 //!
-//! What does not belong here: which errors are the provider's (`disposition.rs`).
+//! What does not belong here: which errors are the provider's (`retry_or_fail.rs`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

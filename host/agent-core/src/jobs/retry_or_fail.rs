@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::value::to_raw_value;
 
 use super::provider_outage::Fault;
+use crate::layers::{Answer, InvokeError};
 use crate::loop_driver::RunError;
 use crate::observe::AttemptOutcome;
-use crate::layers::{Answer, InvokeError};
 use crate::ports::{AttemptEnd, JournalError, ModelError};
 use crate::words::{FailureKind, StopReason};
 

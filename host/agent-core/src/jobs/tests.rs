@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
+use crate::layers::{Admission, Breaker, Invoke, InvokeError};
 use crate::loop_driver::RunError;
 use crate::observe::{AttemptOutcome, Observer};
-use crate::layers::{Admission, Breaker, Invoke, InvokeError};
 use crate::ports::queue::{ATTEMPTS, LEASE};
 use crate::testing::{ScriptedInvoke, TestQueue, TestRuns};
 use crate::words::{JobStatus, Principal};

@@ -8,9 +8,9 @@ use tracing::{Instrument as _, info};
 
 use super::chosen_tools::{self, restricted};
 use super::{Answer, Ask, Invoke, InvokeError, client_functions};
+use crate::agent_loop::kept_history;
 use crate::loop_driver::{Driver, RunError, gen_ai};
 use crate::ports::{Journal, Model, ToolSet, Toolbox};
-use crate::agent_loop::kept_history;
 use crate::words::{Catalog, Event, Limits, Options, Task};
 
 /// How long a run may take when nobody set a deadline: long enough to be none.

@@ -12,9 +12,9 @@ use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::{Answer, Ask, Invoke, InvokeError};
+use crate::agent_loop::recorded_end;
 use crate::loop_driver::RunError;
 use crate::ports::{JournalError, RunStore};
-use crate::agent_loop::recorded_end;
 use crate::words::{Event, RunOutcome, RunRecord};
 
 /// How often the record is written. Several fit into the time after which a run counts as dead.

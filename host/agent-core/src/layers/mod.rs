@@ -1,12 +1,12 @@
 //! The one entry to an agent run, and the wrappers around it: one file each.
 //!
-//! Wrappers are stacked in one visible place, the binary's `wire/invoke.rs`.
+//! Wrappers are stacked in one visible place, the binary's `composition/invoke.rs`.
 
 mod admission;
 mod agent;
-mod circuit_breaker;
 mod cached;
 mod chosen_tools;
+mod circuit_breaker;
 mod client_functions;
 mod deadline;
 mod heartbeat;
@@ -24,17 +24,17 @@ use uuid::Uuid;
 
 pub use admission::{Admission, Admitted, DEFAULT_PLACES, DEFAULT_WAIT, Permit};
 pub use agent::Agent;
-pub use circuit_breaker::Breaker;
 pub use cached::{Answerer, Cached, TIME_TO_LIVE, Unshared, WriteBehindCache};
 pub use chosen_tools::restricted;
+pub use circuit_breaker::Breaker;
 pub use deadline::Deadline;
 pub use heartbeat::{HEARTBEAT, Heartbeat, record_end};
 pub use rate_check::{RateCheck, RateChecked};
 pub use recorded::Recorded;
 pub use recorded_start::RecordedStart;
 
-use crate::loop_driver::RunError;
 use crate::live::LiveRun;
+use crate::loop_driver::RunError;
 use crate::ports::Epoch;
 use crate::usage_meter::UsageMeter;
 use crate::words::{AgentResult, Grants, Options, Principal};

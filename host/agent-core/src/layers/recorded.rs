@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Ask, Invoke, InvokeError};
-use crate::loop_driver::RunError;
 use crate::error_chain::ErrorChain;
 use crate::journal::WriteBehind;
+use crate::loop_driver::RunError;
 use crate::ports::{JournalError, ModelError};
 use crate::usage_meter::UsageMeter;
 use crate::words::{FailureKind, RunOutcome, RunRecord};
@@ -148,8 +148,8 @@ mod tests {
 
     use super::*;
     use crate::journal::{Backlog, Flusher};
-    use crate::observe::Unobserved;
     use crate::layers::{Agent, Deadline};
+    use crate::observe::Unobserved;
     use crate::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, asks_for, says};
     use crate::words::{Limits, Principal, StopReason};
 

@@ -8,8 +8,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tracing::{Instrument, Span};
 
 use super::{Driver, gen_ai};
-use crate::ports::{NestedTools, ToolRequest};
 use crate::agent_loop::Run;
+use crate::ports::{NestedTools, ToolRequest};
 use crate::words::{Catalog, Event, Grants, Principal, ToolCall, ToolReturn};
 
 /// Most tool calls of one run that are made at once, so that it takes a bounded share of the sandboxes that all runs have

@@ -1,7 +1,7 @@
 //! Why a run has no result.
 
-use crate::ports::{JournalError, ModelError};
 use crate::agent_loop::UnexpectedEvent;
+use crate::ports::{JournalError, ModelError};
 
 /// Why a run has no result.
 #[derive(Debug, Clone, thiserror::Error)]

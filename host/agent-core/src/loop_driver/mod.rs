@@ -20,10 +20,10 @@ use uuid::Uuid;
 pub(crate) use call_context::CALLS_AT_ONCE;
 pub use error::RunError;
 
+use crate::agent_loop::{ModelCall, Run, Step, attempts_without_progress};
 use crate::live::LiveRun;
 use crate::ports::queue::ATTEMPTS;
 use crate::ports::{Deltas, Epoch, Journal, Model, ModelRequest, ToolChoice, ToolSet};
-use crate::agent_loop::{ModelCall, Run, Step, attempts_without_progress};
 use crate::usage_meter::UsageMeter;
 use crate::words::{AgentResult, Event, Task};
 

@@ -14,8 +14,8 @@ use super::call_context::CallContext;
 use super::gen_ai;
 use super::nested_bounds::{self, MOST_OF_A_CALL};
 
-use crate::ports::NestedTools;
 use crate::agent_loop::{OpenCall, refusal};
+use crate::ports::NestedTools;
 use crate::words::{Event, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, cut};
 
 /// Most of them in one run. A run's journal is read at once wherever it is resumed, so it has to stay small: these are

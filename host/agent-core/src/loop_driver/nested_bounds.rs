@@ -1,8 +1,8 @@
 //! What bounds the calls that a tool makes of other tools, in a run and outside of runs, and the answers to those that are
 //! refused.
 
-use crate::ports::{DENIED, LIMIT_EXCEEDED};
 use crate::agent_loop::refusal;
+use crate::ports::{DENIED, LIMIT_EXCEEDED};
 use crate::words::{ToolCall, ToolOutcome, ToolReceipt, ToolReturn, cut};
 
 /// Most calls that one call may make of other tools: several times what a task in one script takes, and few enough that

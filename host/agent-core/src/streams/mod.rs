@@ -23,11 +23,11 @@ use tokio_util::sync::CancellationToken;
 
 pub use resumable_reader::{Followed, Following, Interruption, RunEnd, RunFailure};
 
-use crate::jobs::Jobs;
-use crate::live::LiveRuns;
-use crate::layers::{Ask, Invoke, record_end};
-use crate::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
 use crate::agent_loop::recorded_end;
+use crate::jobs::Jobs;
+use crate::layers::{Ask, Invoke, record_end};
+use crate::live::LiveRuns;
+use crate::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
 use crate::runs::Runs;
 use crate::words::{CancelOutcome, Event, Job, RunOutcome};
 use ending::{Ends, of_handle, of_job, of_record};

@@ -8,13 +8,13 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::ending::{Ending, Ends};
-use crate::backoff::Backoff;
-use crate::loop_driver::RunError;
-use crate::jobs::failure_kind;
-use crate::live::{Delta, Live, Watcher};
-use crate::layers::{Answer, InvokeError};
-use crate::ports::{Journal, JournalError};
 use crate::agent_loop::recorded_end;
+use crate::backoff::Backoff;
+use crate::jobs::failure_kind;
+use crate::layers::{Answer, InvokeError};
+use crate::live::{Delta, Live, Watcher};
+use crate::loop_driver::RunError;
+use crate::ports::{Journal, JournalError};
 use crate::words::{AgentResult, Event, FailureKind, Job, JobStatus, StopReason};
 
 /// How often the store is asked for events of a run that another process carries: soon at first, then less and less often.

@@ -8,9 +8,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
 use crate::journal::{Backlog, WriteBehind};
+use crate::layers::{Agent, Heartbeat, InvokeError, Recorded};
 use crate::live::{Delta, LiveJournal};
 use crate::observe::Unobserved;
-use crate::layers::{Agent, Heartbeat, InvokeError, Recorded};
 use crate::ports::{Model, ModelError, ModelRequest};
 use crate::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
 use crate::words::{Limits, ModelReply, RunRecord, StopReason};

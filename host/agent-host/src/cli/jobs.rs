@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::tools::print;
 use super::{Exit, install_tls};
-use crate::config::{ProcessEnv, Stores};
 use crate::composition;
+use crate::config::{ProcessEnv, Stores};
 
 /// Most characters of an id, and of an error in the list.
 const ID_CHARS: usize = 64;

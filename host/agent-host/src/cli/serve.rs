@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{Exit, install_tls};
+use crate::composition::{self, Identity, Running, Service};
 use crate::config::{self, Config, EnvVars};
 use crate::file_limits;
 use crate::serve::lambda::LeftBehind;
@@ -20,7 +21,6 @@ use crate::serve::{self, BodyLimits, Outcome, Server, Signal, Timeouts};
 use crate::tasks::{Supervisor, Tasks};
 use crate::telemetry::export::Exporter;
 use crate::telemetry::{self, Destination};
-use crate::composition::{self, Identity, Running, Service};
 
 /// Serves until a signal ends it. `introduce` is told the address once it is served.
 pub(crate) async fn run(

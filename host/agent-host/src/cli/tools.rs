@@ -28,9 +28,9 @@ use tool_kit::case_policy;
 use tool_kit::cases::Case;
 
 use super::{Exit, install_tls};
+use crate::composition;
 use crate::config::{Agent, Log, ProcessEnv, Stores, Tools};
 use crate::telemetry::{self, Destination};
-use crate::composition;
 
 /// Lists tools, or calls one.
 #[derive(Debug, Args)]

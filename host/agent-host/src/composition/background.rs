@@ -1,4 +1,4 @@
-//! What goes on beside the requests. The order in which it ends stands in `shutdown.rs`.
+//! What goes on beside the requests. The order in which it ends stands in `graceful_shutdown.rs`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tool_host::ToolHost;
 
-use super::migration::Migration;
 use super::graceful_shutdown::Running;
+use super::migration::Migration;
 use super::store_checks::StoreChecks;
 use crate::http_recordings::Drain;
 use crate::metrics::QueueDepth;

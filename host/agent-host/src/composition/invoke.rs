@@ -5,11 +5,11 @@ use std::sync::Arc;
 use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::jobs::{CancelledRuns, WorkerContext};
 use agent_core::journal::{NotifyingJournal, RetryingJournal, WriteBehind};
-use agent_core::live::{LiveJournal, LiveRuns};
 use agent_core::layers::{
     Admission, Admitted, Agent, Answerer, Breaker, Cached, Deadline, Heartbeat, Invoke, RateChecked,
     Recorded, RecordedStart, WriteBehindCache,
 };
+use agent_core::live::{LiveJournal, LiveRuns};
 use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
 use agent_core::runs::Runs;
 use agent_core::streams::{Kept, RunStreams};

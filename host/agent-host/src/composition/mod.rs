@@ -4,13 +4,13 @@
 mod background;
 mod dependencies;
 mod error;
+mod graceful_shutdown;
 mod instructions;
 mod invoke;
 mod migration;
 mod models;
 mod probes;
 mod retention;
-mod graceful_shutdown;
 mod store_checks;
 mod stores;
 mod tools;
@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::journal::{Backlog, WriteBehind};
-use agent_core::live::LiveRuns;
 use agent_core::layers::Admission;
+use agent_core::live::LiveRuns;
 use agent_core::ports::{IdempotencyStore, Probe};
 use agent_core::retention::Sweeper;
 use axum::Router;
@@ -48,8 +48,8 @@ use stores::Runs;
 pub use background::Background;
 pub(crate) use dependencies::dependencies;
 pub use error::WireError;
-pub(crate) use retention::sweeper as open_sweeper;
 pub use graceful_shutdown::Running;
+pub(crate) use retention::sweeper as open_sweeper;
 pub(crate) use stores::{
     http_recordings as open_http_recordings, open as open_stores, queue as open_queue, values_in,
 };

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::{KeyValueStore, ToolAdmin, ToolVersions};
 use agent_core::agent_loop::most_catalog_tokens;
+use agent_core::ports::{KeyValueStore, ToolAdmin, ToolVersions};
 use agent_core::secret::Secret;
 use tokio::runtime::Handle;
 use tool_host::{

@@ -1,7 +1,7 @@
 //! What runs came to, and why: what an alert needs.
 
-use agent_core::loop_driver::RunError;
 use agent_core::layers::{Answer, Ask, Invoke, InvokeError};
+use agent_core::loop_driver::RunError;
 use agent_core::ports::ModelError;
 use agent_core::words::StopReason;
 use async_trait::async_trait;

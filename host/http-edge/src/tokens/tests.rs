@@ -1,6 +1,7 @@
 //! Which tokens are accepted: wire 1.3, a row each.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use hmac::{Hmac, Mac};
 use proptest::prelude::*;

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use agent_core::loop_driver::RunError;
 use agent_core::error_chain::ErrorChain;
 use agent_core::layers::{Ask, InvokeError};
+use agent_core::loop_driver::RunError;
 use agent_core::ports::JournalError;
 use agent_core::streams::{Followed, FoundRun, OnDisconnect, RunEnd, RunStreams};
 use agent_core::words::CancelOutcome;
@@ -18,9 +18,9 @@ use super::error::Error;
 use super::invoke_response::Success;
 use crate::answer;
 use crate::dependencies::{RouteState, VariantA};
-use crate::server_sent_events::{self, CancelledRun, EventStream, ShowEnd, ShownEnd};
 use crate::openapi::{Operation, tags};
 use crate::path_id::{self, PathId, check_id};
+use crate::server_sent_events::{self, CancelledRun, EventStream, ShowEnd, ShownEnd};
 
 pub(super) fn describe_stream() -> Operation {
     Operation::new("followInvocation", tags::AGENT, "Follow a run, from any event on")

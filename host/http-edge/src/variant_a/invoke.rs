@@ -14,10 +14,10 @@ use super::invoke_response::Success;
 use crate::answer;
 use crate::body::Payload;
 use crate::dependencies::{RouteState, VariantA};
-use crate::server_sent_events::accepts_events;
 use crate::json;
 use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
+use crate::server_sent_events::accepts_events;
 
 pub(super) fn describe() -> Operation {
     Operation::new("invokeAgent", tags::AGENT, "Run the agent and wait for its result")

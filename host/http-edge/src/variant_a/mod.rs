@@ -5,9 +5,9 @@ mod error;
 mod events;
 mod input;
 mod invoke;
+mod invoke_response;
 mod live;
 mod ready;
-mod invoke_response;
 
 use std::sync::Arc;
 

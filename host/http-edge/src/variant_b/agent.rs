@@ -7,17 +7,17 @@ use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 
+use super::agent_response::Success;
 use super::auth::Caller;
 use super::error::Error;
 use super::state::Shared;
-use super::agent_response::Success;
 use super::{documented, events, request_schema, schema};
 use crate::answer;
 use crate::body::Payload;
 use crate::dependencies::VariantB;
-use crate::server_sent_events::accepts_events;
 use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
+use crate::server_sent_events::accepts_events;
 
 pub(super) fn describe() -> Operation {
     Operation::new("askAgent", tags::AGENT, "Run the agent and wait for its result")

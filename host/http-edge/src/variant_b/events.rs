@@ -14,16 +14,16 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
+use super::agent_response::Success;
 use super::auth::Caller;
 use super::error::Error;
 use super::state::Shared;
-use super::agent_response::Success;
 use super::{documented, jobs};
 use crate::answer;
 use crate::dependencies::{RouteState, VariantB};
-use crate::server_sent_events::{self, CancelledRun, EventStream, Position, ShowEnd, ShownEnd, StreamPermit};
 use crate::openapi::{Operation, tags};
 use crate::path_id::{self, PathId, check_id};
+use crate::server_sent_events::{self, CancelledRun, EventStream, Position, ShowEnd, ShownEnd, StreamPermit};
 
 pub(super) fn describe_run() -> Operation {
     Operation::new("followRun", tags::AGENT, "Follow a run, from any event on")

@@ -9,10 +9,10 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 
+use super::agent_response::Success;
 use super::auth::Caller;
 use super::error::Error;
 use super::state::Shared;
-use super::agent_response::Success;
 use super::{agent, documented, request_schema, schema};
 use crate::body::Payload;
 use crate::middleware::request_id::RequestId;

@@ -20,9 +20,9 @@ use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
 use super::address_check::AllowedAddr;
+use super::allowed_hosts::Scheme;
 use super::body::RequestBody;
 use super::error::EgressError;
-use super::allowed_hosts::Scheme;
 use super::target::{Host, Target};
 use super::task::{IoRuntime, OwnedTask};
 

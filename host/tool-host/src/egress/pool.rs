@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::address_check::Reach;
-use super::connect::Connection;
 use super::allowed_hosts::Scheme;
+use super::connect::Connection;
 use super::task::{IoRuntime, OwnedTask};
 
 /// What a connection may be used for.

@@ -19,9 +19,9 @@ use tokio::time::timeout;
 use tool_host::NoObserver;
 
 use super::{Exit, install_tls};
+use crate::composition::{self, PROBE_LIMIT};
 use crate::config::{Config, Database, HttpUrl, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
-use crate::composition::{self, PROBE_LIMIT};
 use report::{Finding, Report};
 
 /// How long a server may take to accept a connection.

@@ -27,9 +27,9 @@ use tool_host::{HttpMode, NoObserver, ToolHost};
 
 use super::tools::print;
 use super::{Exit, install_tls};
+use crate::composition::{self, ToolEgress, ToolStorage};
 use crate::config::{Agent, Log, ProcessEnv, Stores, Tools};
 use crate::telemetry::{self, Destination};
-use crate::composition::{self, ToolEgress, ToolStorage};
 use answers::RecordedAnswers;
 use comparison::{Comparison, Verdict};
 use journal::{RecordedCall, RecordedRun};

@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use crate::cli::Exit;
 use crate::cli::tools::print;
-use crate::config::{ProcessEnv, Retention, Stores};
 use crate::composition;
+use crate::config::{ProcessEnv, Retention, Stores};
 
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct Arguments {

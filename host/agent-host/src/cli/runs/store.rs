@@ -5,8 +5,8 @@ use std::sync::Arc;
 use agent_core::ports::RunStore;
 use anyhow::bail;
 
-use crate::config::{ProcessEnv, Stores};
 use crate::composition;
+use crate::config::{ProcessEnv, Stores};
 
 /// The store that the environment names.
 pub(super) async fn open() -> anyhow::Result<Arc<dyn RunStore>> {

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use agent_core::error_chain::ErrorChain;
-use agent_core::live::Delta;
 use agent_core::layers::{Answer, Ask};
+use agent_core::live::Delta;
 use agent_core::streams::{Followed, Following, Interruption, OnDisconnect, RunEnd, RunFailure};
 use agent_core::words::{Event, FailureKind};
 use axum::body::Body;

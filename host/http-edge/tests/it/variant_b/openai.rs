@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_core::live::{LiveJournal, LiveRuns};
 use agent_core::layers::{Agent, InvokeError};
+use agent_core::live::{LiveJournal, LiveRuns};
 use agent_core::streams::{Kept, RunStreams};
 use agent_core::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
 use agent_core::words::{Limits, Message, ModelReply, Options, StopReason};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_core::live::{LiveJournal, LiveRuns};
 use agent_core::layers::{Agent, Heartbeat, InvokeError};
+use agent_core::live::{LiveJournal, LiveRuns};
 use agent_core::ports::{Epoch, Journal as _, RunStore as _};
 use agent_core::streams::{Kept, RunStreams};
 use agent_core::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};

@@ -1,7 +1,7 @@
 //! OpenAI chat completions: a conversation as JSON, and a reply from JSON. No I/O.
 
-mod stream;
 mod json;
+mod stream;
 
 use std::borrow::Cow;
 

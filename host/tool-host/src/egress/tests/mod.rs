@@ -30,9 +30,9 @@ use rustls::RootCertStore;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use super::allowed_hosts::Scheme;
 use super::body::ResponseBody;
 use super::error::{InvalidUri, Place};
-use super::allowed_hosts::Scheme;
 use super::pool::PoolBounds;
 use super::receipt::Refusal;
 use super::resolve::{LookupBounds, LookupSlot, Resolve};

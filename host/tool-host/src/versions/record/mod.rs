@@ -13,10 +13,10 @@
 //!
 //! `proposals` takes versions in and decides what is kept, `serving` is which version serves, `trials` is how one is tried.
 
+mod canary;
 pub(super) mod draft;
 pub(super) mod proposals;
 mod rollback;
-mod canary;
 
 use agent_core::ports::{AdminError, TrialRequest};
 use agent_core::words::{AuditLine, ComponentRecord, ComponentVersion, Millis, TrialKind};

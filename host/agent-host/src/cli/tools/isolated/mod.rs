@@ -27,8 +27,8 @@ use tool_host::{
 use tool_kit::case_policy;
 
 use crate::cli::install_tls;
-use crate::config::{Agent, ProcessEnv, Tools};
 use crate::composition::{self, ToolEgress};
+use crate::config::{Agent, ProcessEnv, Tools};
 
 pub(super) use component_file::ComponentFile;
 pub(super) use counted_values::CountedValues;

@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use super::digest;
 use crate::versions::canary_verdict::answer::{Answer, agree};
 use crate::versions::canary_verdict::sample::{is_in, is_shadowed};
-use crate::versions::canary_verdict::{Verdict, check_options, count, count_cancelled, count_comparison, judge};
+use crate::versions::canary_verdict::{
+    Verdict, check_options, count, count_cancelled, count_comparison, judge,
+};
 
 fn trial(kind: TrialKind, thresholds: Thresholds) -> Trial {
     Trial {
