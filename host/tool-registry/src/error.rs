@@ -19,7 +19,7 @@ pub enum Error {
     Client { cause: String },
     #[error(
         "the registry {registry} cannot be reached: {cause}. Check its name and whether it is up; --plain-http is for a \
-         registry without TLS"
+         registry without TLS, and SSL_CERT_FILE names the certificates of those who issue its own"
     )]
     Unreachable { registry: String, cause: String },
     #[error("the registry {registry} sent nothing for {} s: try again later", .limit.as_secs())]
