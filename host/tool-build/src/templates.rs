@@ -145,6 +145,7 @@ const JAVASCRIPT: &[File] = &[
     ("agent-tool/failure.js", template!("js/agent-tool/failure.js")),
     ("agent-tool/http.js", template!("js/agent-tool/http.js")),
     ("agent-tool/index.js", template!("js/agent-tool/index.js")),
+    ("agent-tool/key-value.js", template!("js/agent-tool/key-value.js")),
     ("agent-tool/log.js", template!("js/agent-tool/log.js")),
     ("agent-tool/native.mjs", template!("js/agent-tool/native.mjs")),
 ];

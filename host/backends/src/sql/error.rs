@@ -3,6 +3,10 @@
 
 use sqlx::error::DatabaseError;
 
+/// Tables are made by the service when it starts, and by no command.
+const UNPREPARED: &str =
+    "the database has not been prepared: its tables are missing; the service makes them when it starts";
+
 /// What went wrong, fit for health reports and errors.
 pub(super) fn describe(error: &sqlx::Error) -> String {
     tracing::debug!(error = %error, "the database failed");
@@ -38,8 +42,10 @@ pub(super) fn is_about_a_write(error: &sqlx::Error) -> bool {
 fn describe_refusal(error: &dyn DatabaseError) -> String {
     let code = error.code().unwrap_or_else(|| "unknown".into());
     let meaning = if error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() {
-        // The low byte is the result, what stands above it says where it came up.
-        code.parse::<i32>().ok().and_then(|code| meaning_in_sqlite(code & 0xff))
+        // The low byte is the result, what stands above it says where it came up. A missing table has no code of its own.
+        let is_unprepared = error.message().starts_with("no such table");
+        let meaning = code.parse::<i32>().ok().and_then(|code| meaning_in_sqlite(code & 0xff));
+        meaning.or(is_unprepared.then_some(UNPREPARED))
     } else {
         meaning_in_postgres(&code)
     };
@@ -71,7 +77,7 @@ fn meaning_in_postgres(code: &str) -> Option<&'static str> {
         "28000" | "28P01" => "the database does not accept the user and password",
         "3D000" => "there is no database of that name",
         "42501" => "the user of the database lacks a privilege",
-        "42P01" => "the database has not been prepared: its tables are missing",
+        "42P01" => UNPREPARED,
         "53100" => "the disk is full",
         "53300" => "the database has too many connections",
         "57014" => "the statement took longer than the database lets it",

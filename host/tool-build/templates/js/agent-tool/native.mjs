@@ -21,8 +21,12 @@ const modules = {
   context: `export const requestId = () => 'native'; export const runId = () => 'run_native';
     export const callId = () => 'call_native'; export const attempt = () => 1; export const remainingMs = () => 10000n;
     export const cancelled = () => false; export const user = () => host.user; export const get = () => undefined;`,
-  'key-value': `export const get = (key) => host.values.get(key); export const set = (key, value) => { host.values.set(key, value); };
-    export const _delete = (key) => host.values.delete(key); export { _delete as delete };`,
+  'key-value': `const { values } = host; const text = (bytes) => bytes && new TextDecoder().decode(bytes);
+    export const get = (key) => values.get(key); export const set = (key, value) => { values.set(key, value); };
+    export const swap = (key, expected, value) => text(values.get(key)) === text(expected) && Boolean(values.set(key, value));
+    export const add = (key, delta) => { const sum = BigInt(text(values.get(key)) ?? 0) + delta; values.set(key, new TextEncoder().encode(sum)); return sum; };
+    export const listKeys = (prefix, after = '', most) => [...values.keys()].filter((key) => key.startsWith(prefix) && key > after).sort().slice(0, Math.min(most, 1000));
+    const remove = (key) => values.delete(key); export { remove as delete };`,
 };
 const loader = `
   const modules = ${JSON.stringify(modules)};

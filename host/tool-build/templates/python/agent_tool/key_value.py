@@ -47,3 +47,10 @@ def swap(key, expected, value):
         return False
     store[key] = value
     return True
+
+
+def list_keys(prefix="", after=None, most=1000):
+    """Keys that begin with `prefix` and come after `after`, in the order of their bytes: at most `most`, and at most 1,000."""
+    if _host:
+        return _asked(_host.list_keys, prefix, after, most)
+    return sorted(key for key in store if key.startswith(prefix) and key > (after or ""))[: min(most, 1000)]
