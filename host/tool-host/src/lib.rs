@@ -80,7 +80,7 @@ pub use egress::{
 };
 pub use engine::Allocation;
 pub use error::LoadError;
-pub use inspect::{ComponentKind, Import, Inspection, Need, Wants, inspect};
+pub use inspect::{ComponentKind, Import, Inspection, Need, NeededGrants, inspect};
 pub use learning::Learned;
 pub use observer::{CallReport, Cost, NoObserver, Observer, SetReport, ToolListing};
 

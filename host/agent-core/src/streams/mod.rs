@@ -40,7 +40,7 @@ const CANCEL_ATTEMPTS: u32 = 8;
 #[derive(Clone)]
 pub struct RunStreams {
     runs: Runs,
-    kept: Kept,
+    kept: RunStores,
     jobs: Option<Jobs>,
     stopping: CancellationToken,
     keeps_results: bool,
@@ -48,7 +48,7 @@ pub struct RunStreams {
 
 /// Where runs are kept.
 #[derive(Clone)]
-pub struct Kept {
+pub struct RunStores {
     /// Their events, which tells `live` of each append.
     pub journal: Arc<dyn Journal>,
     /// Their records; absent where there is no store.
@@ -79,7 +79,7 @@ pub enum OnDisconnect {
 
 impl RunStreams {
     /// Runs that are begun here are invocations of `stack`, whose journal is that of `kept`.
-    pub fn new(stack: Arc<dyn Invoke>, kept: Kept, spawn: Arc<dyn Spawn>) -> Self {
+    pub fn new(stack: Arc<dyn Invoke>, kept: RunStores, spawn: Arc<dyn Spawn>) -> Self {
         let runs = Runs::new(stack, kept.journal.clone(), spawn);
         Self { runs, kept, jobs: None, stopping: CancellationToken::new(), keeps_results: false }
     }
@@ -210,8 +210,8 @@ impl std::fmt::Debug for RunStreams {
     }
 }
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for RunStores {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kept").field("records", &self.records.is_some()).finish_non_exhaustive()
+        f.debug_struct("RunStores").field("records", &self.records.is_some()).finish_non_exhaustive()
     }
 }

@@ -23,7 +23,7 @@ use agent_core::words::TrialKind;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use tokio::runtime::Handle;
-use tool_host::{NoObserver, Observer, ToolHost, ToolListing, Wants};
+use tool_host::{NeededGrants, NoObserver, Observer, ToolHost, ToolListing};
 use tool_kit::case_policy;
 use tool_kit::cases::Case;
 
@@ -303,7 +303,7 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// The policy that gives a component all that it wants and that its case mocks.
-fn granting(component: (&str, &str), wants: Wants, case: Option<&Case>) -> String {
-    let Wants { http, key_value, toolbox } = wants;
-    case_policy::policy(component, case_policy::Wants { http, key_value, toolbox }, case)
+fn granting(component: (&str, &str), wants: NeededGrants, case: Option<&Case>) -> String {
+    let NeededGrants { http, key_value, toolbox } = wants;
+    case_policy::policy(component, case_policy::NeededGrants { http, key_value, toolbox }, case)
 }

@@ -12,7 +12,7 @@ use agent_core::layers::{
 use agent_core::live::{LiveJournal, LiveRuns};
 use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
 use agent_core::runs::Runs;
-use agent_core::streams::{Kept, RunStreams};
+use agent_core::streams::{RunStores, RunStreams};
 use agent_core::words::{Limits, MAX_ITERATIONS};
 use tokio_util::sync::CancellationToken;
 
@@ -96,7 +96,7 @@ impl SharedDeps<'_> {
             .until(self.stopping.clone())
     }
 
-    fn kept(&self) -> Kept {
+    fn kept(&self) -> RunStores {
         let (appended_to, read_from): (Arc<dyn Journal>, Arc<dyn Journal>) = match (&self.store, &self.behind)
         {
             // Runs that are not streamed are on their way there.
@@ -107,7 +107,7 @@ impl SharedDeps<'_> {
         };
         let live = self.live.clone();
         let journal = Arc::new(LiveJournal::new(appended_to, read_from, live.clone()));
-        Kept { journal, records: self.store.clone(), live }
+        RunStores { journal, records: self.store.clone(), live }
     }
 
     /// What the queue's worker works with. Its jobs share the places and the circuit: the worker claims none while

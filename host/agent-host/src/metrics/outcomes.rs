@@ -62,19 +62,19 @@ impl Outcomes {
 
 /// Counts what becomes of everything it is asked, once for each.
 #[derive(Debug)]
-pub struct Judged<I> {
+pub struct CountedOutcomes<I> {
     inner: I,
     outcomes: Outcomes,
 }
 
-impl<I> Judged<I> {
+impl<I> CountedOutcomes<I> {
     pub(super) fn new(inner: I, outcomes: Outcomes) -> Self {
         Self { inner, outcomes }
     }
 }
 
 #[async_trait]
-impl<I: Invoke> Invoke for Judged<I> {
+impl<I: Invoke> Invoke for CountedOutcomes<I> {
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
         let mut run = Run { outcomes: &self.outcomes, outcome: DROPPED };
         let answer = self.inner.invoke(ask).await;

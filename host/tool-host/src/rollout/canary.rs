@@ -35,7 +35,7 @@ pub(crate) enum Side {
 
 /// The part that a tool has in a trial.
 #[derive(Clone)]
-pub(crate) struct Tried {
+pub(crate) struct TrialPart {
     pub(crate) running: Arc<RunningTrial>,
     pub(crate) side: Side,
     /// Whether its calls are a shadow's: then they change nothing.

@@ -24,7 +24,7 @@ use crate::versions::canary_verdict::{Verdict, judge};
 use crate::versions::diff::diff;
 use crate::versions::record::{self, Change};
 
-pub(crate) use canary::{RunningTrial, Side, Tried};
+pub(crate) use canary::{RunningTrial, Side, TrialPart};
 pub(crate) use overlay::Overlay;
 pub(crate) use shadow::{ShadowCall, Shadows};
 

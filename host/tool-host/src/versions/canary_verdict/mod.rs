@@ -125,11 +125,15 @@ pub(crate) fn judge(trial: &Trial, counts: &TrialCounts) -> Verdict {
     let least = min_calls.max(1);
     let mut judged = Vec::new();
     if trial.kind == TrialKind::Shadow {
-        judged.push(if new.compared < least { Judged::Unknown } else { judge_agreement(trial, new) });
+        judged.push(if new.compared < least {
+            ThresholdVerdict::Unknown
+        } else {
+            judge_agreement(trial, new)
+        });
     }
     let is_alone = trial.share >= 1.0 && trial.kind == TrialKind::Canary;
     if new.calls < least || (old.calls < least && !is_alone) {
-        judged.push(Judged::Unknown);
+        judged.push(ThresholdVerdict::Unknown);
     } else {
         judged.push(judge_errors(trial, counts));
         if old.calls >= least {
@@ -137,8 +141,8 @@ pub(crate) fn judge(trial: &Trial, counts: &TrialCounts) -> Verdict {
         }
     }
     let has_passed =
-        pass_after > 0 && new.calls >= pass_after && judged.iter().all(|one| *one == Judged::Holds);
-    let because: Vec<String> = judged.into_iter().filter_map(Judged::failure).collect();
+        pass_after > 0 && new.calls >= pass_after && judged.iter().all(|one| *one == ThresholdVerdict::Holds);
+    let because: Vec<String> = judged.into_iter().filter_map(ThresholdVerdict::failure).collect();
     if !because.is_empty() {
         Verdict::Failed { because }
     } else if has_passed {
@@ -150,14 +154,14 @@ pub(crate) fn judge(trial: &Trial, counts: &TrialCounts) -> Verdict {
 
 /// What one threshold says.
 #[derive(Debug, PartialEq)]
-enum Judged {
+enum ThresholdVerdict {
     Holds,
     /// Too few calls, or worse than allowed, but that may be chance.
     Unknown,
     Fails(String),
 }
 
-impl Judged {
+impl ThresholdVerdict {
     /// By whether it is worse than allowed beyond chance, and by the bare numbers.
     fn of(certainly_worse: bool, worse: bool, because: impl FnOnce() -> String) -> Self {
         match (certainly_worse, worse) {
@@ -172,11 +176,11 @@ impl Judged {
     }
 }
 
-fn judge_agreement(trial: &Trial, new: &CallCounts) -> Judged {
+fn judge_agreement(trial: &Trial, new: &CallCounts) -> ThresholdVerdict {
     let differing = new.compared.saturating_sub(new.agreed);
     let allowed = 1.0 - trial.thresholds.min_agreement;
     let certainly = exceeds(least_share(differing, new.compared), allowed);
-    Judged::of(certainly, exceeds(share(differing, new.compared), allowed), || {
+    ThresholdVerdict::of(certainly, exceeds(share(differing, new.compared), allowed), || {
         format!(
             "{differing} of {} compared answers were not those of the old version ({}); at most {} may be",
             new.compared,
@@ -186,7 +190,7 @@ fn judge_agreement(trial: &Trial, new: &CallCounts) -> Judged {
     })
 }
 
-fn judge_errors(trial: &Trial, TrialCounts { old, new }: &TrialCounts) -> Judged {
+fn judge_errors(trial: &Trial, TrialCounts { old, new }: &TrialCounts) -> ThresholdVerdict {
     let allowed = trial.thresholds.max_error_rate;
     let difference = share(new.failed, new.calls) - share(old.failed, old.calls);
     // Where the old version gets no calls, it is taken to have no errors.
@@ -195,7 +199,7 @@ fn judge_errors(trial: &Trial, TrialCounts { old, new }: &TrialCounts) -> Judged
     } else {
         least_difference((new.failed, new.calls), (old.failed, old.calls))
     };
-    Judged::of(exceeds(certain_difference, allowed), exceeds(difference, allowed), || {
+    ThresholdVerdict::of(exceeds(certain_difference, allowed), exceeds(difference, allowed), || {
         format!(
             "{} of {} calls failed ({}), of the old version {} of {} ({}); it may be {} more",
             new.failed,
@@ -209,15 +213,15 @@ fn judge_errors(trial: &Trial, TrialCounts { old, new }: &TrialCounts) -> Judged
     })
 }
 
-fn judge_p99(trial: &Trial, TrialCounts { old, new }: &TrialCounts) -> Judged {
+fn judge_p99(trial: &Trial, TrialCounts { old, new }: &TrialCounts) -> ThresholdVerdict {
     let ratio = trial.thresholds.max_p99_ratio;
     let (Some(before), Some(after)) = (durations::p99(&old.durations), durations::p99(&new.durations)) else {
-        return Judged::Unknown;
+        return ThresholdVerdict::Unknown;
     };
     let limit = (before.most * ratio).max(UNNOTICED_MICROS);
     let (slow, all) = durations::at_least(&new.durations, limit);
     let is_slower = after.estimate > (before.estimate * ratio).max(UNNOTICED_MICROS);
-    Judged::of(exceeds(least_share(slow, all), BEYOND_P99), is_slower, || {
+    ThresholdVerdict::of(exceeds(least_share(slow, all), BEYOND_P99), is_slower, || {
         format!(
             "{slow} of {all} calls took longer than {}; the p99 is about {}, that of the old version about {}, and it may be \
              {ratio} times that",
