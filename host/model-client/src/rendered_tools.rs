@@ -65,8 +65,8 @@ impl RenderedTools {
         }
         let mut each = Vec::new();
         for tool in tools.tools().iter().take(MOST_TOOLS) {
-            let description = schema::cut(&tool.description);
-            let parameters = schema::portable(&tool.input_schema);
+            let description = portable_schema::cut(&tool.description);
+            let parameters = portable_schema::portable(&tool.input_schema);
             each.push((tool.name.clone(), protocol.render_tool(&tool.name, &description, &parameters)?));
         }
         let all = to_raw_value(&each.iter().map(|(_, tool)| tool).collect::<Vec<_>>())?.into();

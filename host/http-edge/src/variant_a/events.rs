@@ -38,7 +38,8 @@ pub(super) fn describe_cancel() -> Operation {
 
 /// Begins a run that goes on without its reader.
 pub(super) async fn stream(streams: &RunStreams, headers: &HeaderMap, ask: Ask) -> Result<Response, Error> {
-    let mut following = streams.start(ask, events::on_disconnect(headers, OnDisconnect::Continue));
+    let mut following =
+        streams.start(ask, server_sent_events::on_disconnect(headers, OnDisconnect::Continue));
     let first = following.next().await;
     if let Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) = first {
         return Err(error.into());
@@ -54,7 +55,7 @@ pub(super) async fn follow_run(
     run_id: PathId,
 ) -> Result<Response, Error> {
     let (streams, run) = find(&edge, run_id).await?;
-    let after = events::last_event(&headers);
+    let after = server_sent_events::last_event(&headers);
     let from = after.map_or(0, |after| after.number);
     if after.is_some() && streams.has_ended_before(&run, from).await.map_err(unreadable)? {
         return Ok(StatusCode::NO_CONTENT.into_response());

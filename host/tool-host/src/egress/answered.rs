@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::address;
+use super::address_check;
 use super::answers::{HttpAnswers, HttpOutcome};
 use super::body::{Accounts, RequestBody, ResponseBody};
 use super::error::{EgressError, ErrorKind};

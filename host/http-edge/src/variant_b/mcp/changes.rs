@@ -51,7 +51,7 @@ pub(super) async fn follow_changes(
         let chunk = stream.next_chunk().await?;
         Some((Ok::<_, Infallible>(chunk), stream))
     });
-    Ok(events::respond(Body::from_stream(chunks)))
+    Ok(server_sent_events::respond(Body::from_stream(chunks)))
 }
 
 /// The tools that the client knew when it was here last.

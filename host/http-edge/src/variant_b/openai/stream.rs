@@ -63,10 +63,10 @@ pub(super) async fn begin(
         let mut text = String::new();
         writer.begin(&mut text);
         writer.ended(&mut text, &answer);
-        return Ok(events::respond(Body::from(text)));
+        return Ok(server_sent_events::respond(Body::from(text)));
     };
     let permit = permit(edge, ask.principal.user_id.as_deref().unwrap_or_default())?;
-    let mut following = streams.start(ask, events::on_disconnect(headers, OnDisconnect::Cancel));
+    let mut following = streams.start(ask, server_sent_events::on_disconnect(headers, OnDisconnect::Cancel));
     let first = following.next().await;
     if let Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) = first {
         return Err(error.into());
@@ -78,8 +78,8 @@ pub(super) async fn begin(
         let chunk = state.next_chunk().await?;
         Some((Ok::<_, std::convert::Infallible>(chunk), state))
     });
-    let mut response = events::respond(Body::from_stream(chunks));
-    events::locate(&mut response, &location);
+    let mut response = server_sent_events::respond(Body::from_stream(chunks));
+    server_sent_events::locate(&mut response, &location);
     Ok(response)
 }
 
@@ -137,7 +137,7 @@ impl<W: WriteRun> Streaming<W> {
             Followed::Ended { end: RunEnd::Answer(answer), .. } => writer.ended(out, answer),
             Followed::Ended { end, .. } => {
                 let (status, error, log) = failure(end, self.production);
-                events::log_failure(self.following.run_id(), status, &log);
+                server_sent_events::log_failure(self.following.run_id(), status, &log);
                 writer.failed(out, &error);
             }
             Followed::Interrupted(why) => writer.failed(out, &interruption(why)),
