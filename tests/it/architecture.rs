@@ -171,8 +171,8 @@ fn unsafe_code_stands_in_one_place() {
 #[test]
 fn the_run_and_the_retry_schedule_have_no_async_and_no_clock() {
     for place in [
-        "host/agent-core/src/run",
-        "host/model-client/src/policy/retry_policy.rs",
+        "host/agent-core/src/agent_loop",
+        "host/model-client/src/resilience/retry_schedule.rs",
         "host/agent-host/src/config",
     ] {
         let pure = lines_of(place, |_| true);

@@ -1,14 +1,14 @@
 //! The words, the ports and the pure agent run that the rest of agent-host is built around.
 //!
 //! - [`words`]: plain data, below everything else: messages, replies, tools, events, jobs, results.
-//! - [`run`]: the agent loop as a value. No async, no clock, no I/O.
+//! - [`agent_loop`]: the agent loop as a value. No async, no clock, no I/O.
 //! - [`runs`]: a run's life: one owner task, any number of readers.
-//! - [`driver`]: carries a run's steps out with a model and a tool set, journaling as it goes.
+//! - [`loop_driver`]: carries a run's steps out with a model and a tool set, journaling as it goes.
 //! - [`ports`]: one trait and its error per file: what the core needs from the outside.
-//! - [`policy`]: the one entry to an agent run, and the wrappers around it.
+//! - [`layers`]: the one entry to an agent run, and the wrappers around it.
 //! - [`health`]: runs probes side by side and collects a report.
 //! - [`backoff`]: the pauses between tries, for the whole workspace.
-//! - [`circuit`]: a circuit breaker as a value, and one that many calls pass through.
+//! - [`circuit_breaker`]: a circuit breaker as a value, and one that many calls pass through.
 //! - [`direct_calls`]: calls of tools that belong to no run.
 //! - [`journal`]: how the journals of runs get to their store.
 //! - [`usage_meter`]: what a run has cost so far, also one that ends without a result.
@@ -23,23 +23,23 @@
 //!
 //! What does not belong here: HTTP, WebAssembly, databases, environment variables, status codes.
 
+pub mod agent_loop;
 pub mod backoff;
-pub mod circuit;
+pub mod circuit_breaker;
 pub mod direct_calls;
-pub mod driver;
 pub mod error_chain;
 pub mod health;
 pub mod jobs;
 pub mod journal;
+pub mod layers;
 pub mod live;
+pub mod loop_driver;
 pub mod nearest_word;
 pub mod observe;
 mod outage;
-pub mod policy;
 pub mod ports;
 pub mod rates;
 pub mod retention;
-pub mod run;
 pub mod runs;
 pub mod secret;
 pub mod streams;

@@ -11,6 +11,7 @@
 //! What does not belong here: anything a crate of the fan could do without knowing the others.
 
 pub mod cli;
+pub mod composition;
 pub mod config;
 mod file_limits;
 mod http_recordings;
@@ -19,4 +20,3 @@ pub mod serve;
 pub mod tasks;
 pub mod telemetry;
 mod webhooks;
-pub mod wire;

@@ -15,7 +15,7 @@ mod connection;
 mod connection_errors;
 mod connections;
 pub mod lambda;
-mod signal;
+mod termination_signal;
 #[cfg(test)]
 mod tests;
 mod timeouts;
@@ -31,7 +31,7 @@ use futures::{Stream, StreamExt as _};
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep, sleep_until};
 
-pub use signal::{Signal, signals};
+pub use termination_signal::{Signal, signals};
 pub use timeouts::Timeouts;
 pub use unread_body::BodyLimits;
 

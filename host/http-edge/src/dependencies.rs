@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use agent_core::direct_calls::DirectCalls;
 use agent_core::jobs::Jobs;
-use agent_core::policy::Invoke;
+use agent_core::layers::Invoke;
 use agent_core::ports::{
     Cluster, IdempotencyStore, Probe, RateWindows, ResultCache, Spawn, ToolAdmin, Toolbox,
 };
 use agent_core::streams::RunStreams;
 use agent_core::webhooks::Webhooks;
 
-use crate::events::StreamPermits;
 use crate::origins::{Hosts, Origins};
 use crate::readiness::Readiness;
+use crate::server_sent_events::StreamPermits;
 use crate::tokens::Tokens;
 
 /// The dependencies of the handlers: those of each variant that is served, and what all of them share.

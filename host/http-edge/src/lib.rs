@@ -14,7 +14,7 @@
 //! - [`Origins`], [`Hosts`]: which pages may call, and under which names the service answers.
 //! - `history`: what was said before a request.
 //! - `result_json`: the agent's result as clients read it.
-//! - `events/`: runs as server-sent events.
+//! - `server_sent_events/`: runs as server-sent events.
 //! - `body`, `json`, `visible_json`, `answer`, `fallback`, `index`, `metrics`, `path_id`: what the variants share.
 //!
 //! What does not belong here: anything that knows how an answer comes about (the model, the tools, a
@@ -23,7 +23,6 @@
 mod answer;
 mod body;
 mod dependencies;
-mod events;
 mod fallback;
 mod health_log;
 mod history;
@@ -38,6 +37,7 @@ mod path_id;
 mod readiness;
 mod result_json;
 mod router;
+mod server_sent_events;
 mod stack;
 mod tokens;
 mod variant_a;

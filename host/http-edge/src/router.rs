@@ -6,10 +6,10 @@ use std::time::Instant;
 use axum::Router;
 
 use crate::dependencies::{Edge, RouteState};
-use crate::events::StreamPermits;
 use crate::index::{self, Variants};
 use crate::middleware::refusals::Rules;
 use crate::openapi::{self, Routes};
+use crate::server_sent_events::StreamPermits;
 use crate::stack::{self, Surroundings};
 use crate::{fallback, metrics, variant_a, variant_b};
 

@@ -8,10 +8,10 @@
 //!        └─ HttpModel
 //! ```
 //!
-//! - `policy/`: [`Retry`] with its [`RetryPolicy`], and [`Fallback`]. They know nothing of HTTP.
+//! - `resilience/`: [`Retry`] with its [`RetryPolicy`], and [`Fallback`]. They know nothing of HTTP.
 //! - `http_model`: [`HttpModel`], where the layers below are put together.
 //! - `negotiation/`: what is done about a refused request, and how long that is remembered. Reads error texts.
-//! - `rendered_tools`, `schema/`: the tools of a catalog as a provider is shown them, rendered once per catalog.
+//! - `rendered_tools`, `portable_schema/`: the tools of a catalog as a provider is shown them, rendered once per catalog.
 //! - `protocol/`: the `Protocol` trait, one folder per provider that implements it, and [`Provider`], the table of
 //!   them. Pure: conversations to JSON, and replies from JSON.
 //! - `http/`: the exchange itself, bounded in time and size, and the errors that it can end in. Knows no provider.
@@ -27,10 +27,10 @@ mod demo;
 mod http;
 mod http_model;
 mod negotiation;
-mod policy;
+mod portable_schema;
 mod protocol;
 mod rendered_tools;
-mod schema;
+mod resilience;
 #[cfg(test)]
 mod scripted;
 mod settings;
@@ -39,8 +39,8 @@ pub use cluster::{CLUSTER_TIMEOUT, HttpCluster};
 pub use connect_error::ConnectError;
 pub use demo::DemoModel;
 pub use http_model::{HttpModel, connect};
-pub use policy::fallback::Fallback;
-pub use policy::retry::Retry;
-pub use policy::retry_policy::{RETRIES, RetryPolicy};
 pub use protocol::provider::Provider;
+pub use resilience::fallback::Fallback;
+pub use resilience::retry::Retry;
+pub use resilience::retry_schedule::{RETRIES, RetryPolicy};
 pub use settings::{CALL_TIMEOUT, ProviderSettings};

@@ -10,8 +10,8 @@ use arc_swap::ArcSwap;
 use serde_json::value::{RawValue, to_raw_value};
 use tracing::warn;
 
+use crate::portable_schema;
 use crate::protocol::Protocol;
-use crate::schema;
 
 /// How many catalogs are cached. Runs keep the tools they started with, so that for a while after a swap two are in use;
 /// more only when tools are swapped faster than runs end.
@@ -65,8 +65,8 @@ impl RenderedTools {
         }
         let mut each = Vec::new();
         for tool in tools.tools().iter().take(MOST_TOOLS) {
-            let description = schema::cut(&tool.description);
-            let parameters = schema::portable(&tool.input_schema);
+            let description = portable_schema::cut(&tool.description);
+            let parameters = portable_schema::portable(&tool.input_schema);
             each.push((tool.name.clone(), protocol.render_tool(&tool.name, &description, &parameters)?));
         }
         let all = to_raw_value(&each.iter().map(|(_, tool)| tool).collect::<Vec<_>>())?.into();

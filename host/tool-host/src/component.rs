@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use crate::argument_schema::Budget;
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::bulkhead::Bulkhead;
 use crate::call_interface::CallInterface;
@@ -12,7 +13,6 @@ use crate::error::LoadError;
 use crate::policy::Identity;
 use crate::policy::Want;
 use crate::policy::signature::VerifiedSigner;
-use crate::schema::Budget;
 
 /// Largest component, in bytes: room for one that carries a Python interpreter.
 pub const MOST_BYTES: u64 = 64 << 20;

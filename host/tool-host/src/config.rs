@@ -7,9 +7,9 @@ use agent_core::ports::{KeyValueStore, ToolVersions};
 use agent_core::secret::Secret;
 use tokio::runtime::Handle;
 
+use crate::call_limits::Limits;
 use crate::compiler::Compiler;
 use crate::egress::HttpMode;
-use crate::limits::Limits;
 use crate::observer::Observer;
 use crate::policy::Absence;
 use crate::policy::store::default_path;
@@ -24,7 +24,7 @@ pub struct Config {
     pub compiler: Compiler,
     /// What one call may use up.
     pub limits: Limits,
-    /// About how many tokens all tools together may add to every model call: [`agent_core::run::most_catalog_tokens`].
+    /// About how many tokens all tools together may add to every model call: [`agent_core::agent_loop::most_catalog_tokens`].
     pub catalog_tokens: u64,
     /// Whether fuel is counted. It makes guests some ten percent slower.
     pub metering: bool,

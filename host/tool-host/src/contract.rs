@@ -28,7 +28,7 @@ const MOST_SHOWN: usize = 200;
 
 /// What a component wants of its host.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Wants {
+pub(crate) struct ComponentImports {
     /// Whether it exports the contract; else functions of its own, which may be tools.
     pub(crate) is_of_contract: bool,
     pub(crate) capabilities: CapabilitySet,
@@ -39,7 +39,7 @@ pub(crate) struct Wants {
     unanswered: Vec<String>,
 }
 
-impl Wants {
+impl ComponentImports {
     /// Refuses what is imported and not answered, but for these interfaces of types.
     pub(crate) fn refuse_unanswered(
         &self,
@@ -55,7 +55,7 @@ impl Wants {
 }
 
 /// Reads a component's exports and imports. Says what it wants; whether it may have that is the policy's.
-pub(crate) fn inspect(bytes: &[u8]) -> Result<Wants, LoadError> {
+pub(crate) fn inspect(bytes: &[u8]) -> Result<ComponentImports, LoadError> {
     if bytes.is_empty() {
         return Err(LoadError::Empty);
     }
@@ -69,7 +69,7 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Wants, LoadError> {
     let (capabilities, unanswered) = CapabilitySet::answering(&imports);
     let mut shown: Vec<_> = imports.iter().take(MOST_SHOWN).map(|name| printable(name, NAME_BYTES)).collect();
     shown.sort_unstable();
-    let wants = Wants { is_of_contract, capabilities, imports: shown, unanswered };
+    let wants = ComponentImports { is_of_contract, capabilities, imports: shown, unanswered };
     if is_of_contract {
         wants.refuse_unanswered(BTreeSet::new)?;
     }

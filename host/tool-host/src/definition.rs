@@ -5,10 +5,10 @@ use std::time::Duration;
 use agent_core::words::{ToolHints, ToolSpec};
 use serde_json::Value;
 
+use crate::argument_schema::{Budget, Fuel, Misfit, ParseError, Schema, parse};
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::error::LoadError;
 use crate::moving_average::MeanTime;
-use crate::schema::{Budget, Fuel, Misfit, ParseError, Schema, parse};
 use crate::untrusted_text::{is_smuggled, printable, visible};
 
 /// Longest description, in bytes: it is part of every model call.

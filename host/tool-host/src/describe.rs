@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use wasmtime::Trap;
 
+use crate::argument_schema::Budget;
 use crate::bindings::AnyToolPre;
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::call::{CallState, Caller, Progress};
@@ -20,7 +21,6 @@ use crate::definition::Definition;
 use crate::error::{LoadError, detail};
 use crate::policy::Want;
 use crate::runtime::Runtime;
-use crate::schema::Budget;
 
 /// Longest a component may take to describe itself. Those that carry an interpreter start it first.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);

@@ -25,7 +25,7 @@ pub struct Inspection {
     /// What it imports, in its own order.
     pub imports: Vec<Import>,
     /// Whether it sends requests, keeps values, calls other tools.
-    pub wants: Wants,
+    pub wants: NeededGrants,
     /// The lines of a policy to add, as a refusal prints them; absent when it needs none.
     pub lines: Option<String>,
     /// Whose signature lies beside it, of those that the policy trusts, or why it is of no use; absent without one.
@@ -67,7 +67,7 @@ pub enum Need {
 
 /// What a component wants that only a policy gives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wants {
+pub struct NeededGrants {
     /// To send requests.
     pub http: bool,
     /// To keep values.
@@ -101,7 +101,7 @@ pub fn inspect(name: &str, bytes: &[u8], signature: Option<&[u8]>, policy: &Poli
     Inspection {
         kind: kind_of(&exports),
         imports: names.iter().take(MOST_IMPORTS).map(|import| read_import(import)).collect(),
-        wants: Wants {
+        wants: NeededGrants {
             http: wanted.contains(&Want::Http),
             key_value: wanted.contains(&Want::KeyValue),
             toolbox: wanted.contains(&Want::Toolbox),

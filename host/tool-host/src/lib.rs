@@ -3,7 +3,7 @@
 //! The only crate that names wasmtime. In reading order:
 //! - `load`, `contract`, `compiler`, `compiled`, `temp_file`, `component`, `describe`, `definition`: from a file to
 //!   something that can be called.
-//! - `schema`, `host_work_pool`: what the host computes for guests, on a budget and beside the threads that serve.
+//! - `argument_schema`, `host_work_pool`: what the host computes for guests, on a budget and beside the threads that serve.
 //! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of
 //!   it.
 //! - `versions`: which version of a component may serve, and how another one is tried.
@@ -16,10 +16,12 @@
 //! What does not belong here: which tool a model should call, and what an operator may read.
 
 mod admin;
+mod argument_schema;
 mod bindings;
 mod bulkhead;
 mod call;
 mod call_interface;
+mod call_limits;
 mod capability;
 mod compiled;
 mod compiler;
@@ -39,7 +41,6 @@ mod host_work_pool;
 mod inspect;
 mod inventory;
 mod learning;
-mod limits;
 mod load;
 mod moving_average;
 mod observer;
@@ -50,7 +51,6 @@ mod retired;
 mod rollout;
 mod runtime;
 mod sandbox;
-mod schema;
 mod shadow_calls;
 pub mod signing;
 mod snapshot;
@@ -71,6 +71,7 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use tokio::sync::{Mutex, watch as watch_channel};
 
+pub use call_limits::Limits;
 pub use compiler::{CompileError, CompileJob, Compiler};
 pub use component::MOST_BYTES as MOST_COMPONENT_BYTES;
 pub use config::{Config, Environment, PolicyFile};
@@ -79,9 +80,8 @@ pub use egress::{
 };
 pub use engine::Allocation;
 pub use error::LoadError;
-pub use inspect::{ComponentKind, Import, Inspection, Need, Wants, inspect};
+pub use inspect::{ComponentKind, Import, Inspection, Need, NeededGrants, inspect};
 pub use learning::Learned;
-pub use limits::Limits;
 pub use observer::{CallReport, Cost, NoObserver, Observer, SetReport, ToolListing};
 
 use grants::{Grants, HostFeatures};

@@ -8,9 +8,9 @@ use wasmtime::{Engine, Store, UpdateDeadline};
 
 use crate::call::{CallState, Caller};
 use crate::call_interface::Transfer;
+use crate::call_limits::Limits;
 use crate::capability::{CapabilitySet, Linkers};
 use crate::engine::{self, Allocation};
-use crate::limits::Limits;
 
 /// What a guest may move to the host at once beyond its output: the lists and records around it.
 const OUTPUT_SLACK_BYTES: usize = 64 << 10;

@@ -9,9 +9,9 @@ use agent_core::words::ToolReturn;
 use futures::StreamExt as _;
 
 use crate::call::{self, Tool};
-use crate::rollout::{ShadowCall, Side, Tried};
+use crate::rollout::{ShadowCall, Side, TrialPart};
 use crate::runtime::Runtime;
-use crate::versions::trial::answer::{Answer, agree};
+use crate::versions::canary_verdict::answer::{Answer, agree};
 
 /// Calls that are made at once.
 const AT_ONCE: usize = 2;
@@ -29,7 +29,7 @@ async fn make(shadow: ShadowCall, runtime: Arc<Runtime>) {
         shadow.trial.compared(false);
         return;
     };
-    let tried = Tried { running: shadow.trial.clone(), side: Side::New, is_shadow: true };
+    let tried = TrialPart { running: shadow.trial.clone(), side: Side::New, is_shadow: true };
     let tool = Tool {
         component: component.clone(),
         definition: definition.clone(),

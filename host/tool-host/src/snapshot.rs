@@ -14,7 +14,7 @@ use crate::grants::as_caller;
 use crate::observer::ToolListing;
 use crate::policy::audience::Caller;
 use crate::policy::{Lookup, Policy};
-use crate::rollout::{RunningTrial, Side, Tried};
+use crate::rollout::{RunningTrial, Side, TrialPart};
 use crate::runtime::Runtime;
 
 /// Most sets that are kept for callers who may not use everything: what is forgotten is made again.
@@ -225,7 +225,7 @@ impl ToolSet for Snapshot {
 }
 
 /// The part that a component has in a trial.
-fn part_in(trial: &Arc<RunningTrial>, component: &Component) -> Option<Tried> {
+fn part_in(trial: &Arc<RunningTrial>, component: &Component) -> Option<TrialPart> {
     if trial.name != component.name {
         return None;
     }
@@ -234,7 +234,7 @@ fn part_in(trial: &Arc<RunningTrial>, component: &Component) -> Option<Tried> {
         digest if *digest == trial.trial.against => Side::Old,
         _ => return None,
     };
-    Some(Tried { running: trial.clone(), side, is_shadow: false })
+    Some(TrialPart { running: trial.clone(), side, is_shadow: false })
 }
 
 /// Whether two of the components have tools of one name.

@@ -10,7 +10,7 @@ use crate::cases::Case;
 
 /// What is granted beside requests.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wants {
+pub struct NeededGrants {
     /// The component sends requests.
     pub http: bool,
     /// It keeps values.
@@ -32,7 +32,7 @@ const METHODS: &str = r#"["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTI
 const NOBODY: &str = "nobody.example";
 
 /// The policy for a component under one case, as text.
-pub fn policy((name, digest): (&str, &str), wants: Wants, case: Option<&Case>) -> String {
+pub fn policy((name, digest): (&str, &str), wants: NeededGrants, case: Option<&Case>) -> String {
     let mut text = String::from("# Made for this test.\n[[component]]\n");
     // Writing to a string cannot fail.
     let _ = writeln!(text, "name = {}\ndigest = {}", Quoted(name), Quoted(digest));
@@ -142,7 +142,7 @@ mod tests {
             "[[case]]\nexpect = {output = \"\"}\nsecrets = [\"key\"]\nconfig = {a = \"b\\\"\\n\"}\n\
              http = [{url = \"https://API.example.org/x\"}, {url = \"http://127.0.0.1:8080\"}]",
         );
-        let wants = Wants { http: true, key_value: true, toolbox: false };
+        let wants = NeededGrants { http: true, key_value: true, toolbox: false };
         insta::assert_snapshot!(policy(IDENTITY, wants, file.unwrap().cases.first()), @r#"
         # Made for this test.
         [[component]]
@@ -181,8 +181,11 @@ mod tests {
 
     #[test]
     fn without_a_case_requests_go_through_and_nothing_else() {
-        assert!(policy(IDENTITY, Wants { http: true, ..Wants::default() }, None).contains("host = \"*\""));
-        insta::assert_snapshot!(policy(IDENTITY, Wants::default(), None), @r#"
+        assert!(
+            policy(IDENTITY, NeededGrants { http: true, ..NeededGrants::default() }, None)
+                .contains("host = \"*\"")
+        );
+        insta::assert_snapshot!(policy(IDENTITY, NeededGrants::default(), None), @r#"
         # Made for this test.
         [[component]]
         name = "rates"

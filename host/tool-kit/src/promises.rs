@@ -20,7 +20,7 @@ pub struct Promises {
 /// What calls of a tool, or of a whole component, were seen to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Seen {
+pub struct ObservedCalls {
     /// How many calls ran.
     pub calls: usize,
     /// Requests that were made, by method.
@@ -85,7 +85,7 @@ impl Promises {
     }
 
     /// Where a call did what the tool promises not to do.
-    pub fn broken(&self, tool: &str, seen: &Seen) -> Vec<Finding> {
+    pub fn broken(&self, tool: &str, seen: &ObservedCalls) -> Vec<Finding> {
         let mut found = vec![];
         if !self.read_only && !self.pure {
             return found;
@@ -116,7 +116,7 @@ impl Promises {
 }
 
 /// Imports that nothing was seen to use. Only of some can that be seen.
-pub fn unused(imports: &[String], seen: &Seen) -> Vec<Finding> {
+pub fn unused(imports: &[String], seen: &ObservedCalls) -> Vec<Finding> {
     let mut found = vec![];
     let imported = |prefix: &str| imports.iter().find(|import| import.starts_with(prefix));
     let mut say = |import: &str| {
@@ -168,7 +168,8 @@ mod tests {
 
     #[test]
     fn what_a_call_did_against_its_promise_is_named() {
-        let seen = Seen { calls: 3, requests: vec!["GET".into(), "POST".into()], reads: 1, writes: 2 };
+        let seen =
+            ObservedCalls { calls: 3, requests: vec!["GET".into(), "POST".into()], reads: 1, writes: 2 };
         insta::assert_snapshot!(text(&promises(&["read-only"]).broken("t", &seen)), @"
         Fault: it says that it is read-only, and wrote 2 values in 3 calls: take the hint away
         Warning: it says that it is read-only, and sent 1 POST requests: if they change something at the other end, take the hint away
@@ -179,9 +180,12 @@ mod tests {
     #[test]
     fn an_import_that_is_not_used_is_a_note() {
         let imports = ["wasi:http/types@0.2.6", "agent:tool/key-value@0.1.1"].map(str::to_owned);
-        let seen = Seen { calls: 3, ..Seen::default() };
+        let seen = ObservedCalls { calls: 3, ..ObservedCalls::default() };
         assert_eq!(unused(&imports, &seen).len(), 2);
-        assert_eq!(unused(&imports, &Seen { requests: vec!["GET".into()], reads: 1, ..seen.clone() }), []);
-        assert_eq!(unused(&imports, &Seen::default()), []);
+        assert_eq!(
+            unused(&imports, &ObservedCalls { requests: vec!["GET".into()], reads: 1, ..seen.clone() }),
+            []
+        );
+        assert_eq!(unused(&imports, &ObservedCalls::default()), []);
     }
 }

@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use crate::driver::gen_ai;
+use crate::agent_loop::refusal;
+use crate::loop_driver::gen_ai;
 use crate::ports::{NestedTools, ToolRequest, ToolSet, Toolbox};
-use crate::run::refusal;
 use crate::words::{Catalog, Grants, Principal, ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
 use nested::NestedCalls;
 use permits::CallPermits;

@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use tracing::{Instrument as _, Span};
 
-use crate::driver::nested_bounds::{self, MOST_OF_A_CALL};
-use crate::driver::{CALLS_AT_ONCE, gen_ai};
+use crate::agent_loop::refusal;
+use crate::loop_driver::nested_bounds::{self, MOST_OF_A_CALL};
+use crate::loop_driver::{CALLS_AT_ONCE, gen_ai};
 use crate::ports::{NestedTools, ToolRequest, ToolSet};
-use crate::run::refusal;
 use crate::words::{ToolCall, ToolReceipt, ToolReturn};
 
 /// The caller's other tools, for one call.

@@ -55,7 +55,7 @@ struct State {
 }
 
 /// What a caller can be told at once.
-enum Known {
+enum KnownAnswer {
     /// This.
     Fresh(Outcome),
     /// Nothing before the check under way has ended, unless that takes long: then the last answer, if it was good.
@@ -85,7 +85,7 @@ impl CachedProbe {
 
 impl Shared {
     /// What is known, and a check begun if that is not enough.
-    fn ask(&self) -> Known {
+    fn ask(&self) -> KnownAnswer {
         let mut state = self.lock();
         let last = state.last.as_ref();
         if let Some((when, outcome)) = last {
@@ -94,7 +94,7 @@ impl Shared {
                 Err(_) => self.time_to_live.min(FAILURE_KEPT),
             };
             if when.elapsed() < kept {
-                return Known::Fresh(outcome.clone());
+                return KnownAnswer::Fresh(outcome.clone());
             }
         }
         // Not one of long ago: nobody has asked since, so nothing is known.
@@ -105,7 +105,7 @@ impl Shared {
             state.checking = true;
             self.wanted.notify_one();
         }
-        Known::Pending(good)
+        KnownAnswer::Pending(good)
     }
 
     /// Takes note of how the check ended that began at `start`.
@@ -136,8 +136,8 @@ impl Probe for CachedProbe {
         let mut answered = self.0.answered.clone();
         answered.mark_unchanged();
         let good = match self.0.ask() {
-            Known::Fresh(outcome) => return outcome,
-            Known::Pending(good) => good,
+            KnownAnswer::Fresh(outcome) => return outcome,
+            KnownAnswer::Pending(good) => good,
         };
         let ended = match good {
             None => answered.changed().await,

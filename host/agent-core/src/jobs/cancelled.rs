@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::worker::LAST_WORDS;
-use crate::driver::RunError;
 use crate::error_chain::ErrorChain;
-use crate::policy::{Ask, Invoke, InvokeError};
+use crate::layers::{Ask, Invoke, InvokeError};
+use crate::loop_driver::RunError;
 use crate::ports::{Epoch, Journal};
 use crate::words::{Job, Principal};
 

@@ -1,6 +1,6 @@
 //! Wakes callers that wait for jobs when the queue says that these have ended, whoever worked on them.
 //!
-//! What does not belong here: the wake-ups of this process' own workers, which need no queue (`signals.rs`).
+//! What does not belong here: the wake-ups of this process' own workers, which need no queue (`wakeups.rs`).
 
 use tracing::{debug, info, warn};
 

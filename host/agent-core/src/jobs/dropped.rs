@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::value::{RawValue, to_raw_value};
 use tracing::debug;
 
+use crate::agent_loop::{Run, Step};
 use crate::ports::{JournalError, RunStore};
-use crate::run::{Run, Step};
 use crate::words::{Catalog, Job, JobStatus, RunOutcome, RunRecord, StopReason};
 
 /// What the owner is told about a job that failed. The record's own text is the operator's: it names providers.

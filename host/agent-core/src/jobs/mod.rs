@@ -2,13 +2,13 @@
 
 mod cancelled;
 mod changes;
-mod disposition;
 mod dropped;
 mod provider_outage;
-mod signals;
+mod retry_or_fail;
 mod spans;
 #[cfg(test)]
 mod tests;
+mod wakeups;
 mod worker;
 
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 pub use cancelled::CancelledRuns;
-pub(crate) use disposition::failure_kind;
+pub(crate) use retry_or_fail::failure_kind;
 pub use worker::{Worker, WorkerContext};
 
-use self::signals::JobSignals;
+use self::wakeups::JobSignals;
 use crate::backoff::Backoff;
 use crate::live::LiveRuns;
 use crate::ports::{JobQueue, QueueError, RunStore};

@@ -4,7 +4,7 @@
 //! The circuit that requests pass through is asked as well, but does not suffice: it counts calls within ten
 //! seconds, and five slots whose calls take thirty seconds to fail never open it.
 //!
-//! What does not belong here: which errors are the provider's (`disposition.rs`).
+//! What does not belong here: which errors are the provider's (`retry_or_fail.rs`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use crate::backoff::Backoff;
-use crate::circuit::{CircuitState, RESET_TIMEOUT, SharedCircuit};
+use crate::circuit_breaker::{CircuitState, RESET_TIMEOUT, SharedCircuit};
 
 /// How long nothing is claimed after a failure, at first and at most. One trial costs a run with all its retries.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -230,7 +230,7 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
-    use crate::circuit::{DEFAULT_MIN_VOLUME, Verdict};
+    use crate::circuit_breaker::{DEFAULT_MIN_VOLUME, Verdict};
 
     const SECOND: Duration = Duration::from_secs(1);
 

@@ -12,10 +12,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::circuit::{DEFAULT_MIN_VOLUME, SharedCircuit};
-use crate::driver::RunError;
+use crate::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
+use crate::layers::{Admission, Breaker, Invoke, InvokeError};
+use crate::loop_driver::RunError;
 use crate::observe::{AttemptOutcome, Observer};
-use crate::policy::{Admission, Breaker, Invoke, InvokeError};
 use crate::ports::queue::{ATTEMPTS, LEASE};
 use crate::testing::{ScriptedInvoke, TestQueue, TestRuns};
 use crate::words::{JobStatus, Principal};

@@ -1,7 +1,7 @@
 //! The worker: claims a job, renews its lease (heartbeat) while the run is driven, and tells the queue how that ended.
 //!
-//! What does not belong here: what an end means for the job (`disposition.rs`), and how a run is resumed
-//! (`driver/`).
+//! What does not belong here: what an end means for the job (`retry_or_fail.rs`), and how a run is resumed
+//! (`loop_driver/`).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error_span, info, warn};
 
 use super::Jobs;
-use super::disposition::{Disposition, End, Provider};
 use super::provider_outage::{ClaimPermit, MOST_HAND_BACKS, ProviderOutage, delay};
-use super::signals::JobSignals;
+use super::retry_or_fail::{Disposition, End, Provider};
 use super::spans;
+use super::wakeups::JobSignals;
+use crate::agent_loop::{attempts_without_progress, hand_backs_without_progress};
 use crate::backoff::Backoff;
-use crate::circuit::SharedCircuit;
-use crate::driver::RunError;
+use crate::circuit_breaker::SharedCircuit;
 use crate::error_chain::ErrorChain;
+use crate::layers::{Admission, Answer, Ask, Invoke, InvokeError};
 use crate::live::LiveRuns;
+use crate::loop_driver::RunError;
 use crate::observe::{AttemptOutcome, Observer};
 use crate::outage::Outage;
-use crate::policy::{Admission, Answer, Ask, Invoke, InvokeError};
 use crate::ports::queue::LEASE;
 use crate::ports::{AttemptEnd, Claim, JobQueue, Journal, QueueError, Renewal};
-use crate::run::{attempts_without_progress, hand_backs_without_progress};
 use crate::trace;
 use crate::words::{Event, JobData};
 

@@ -69,14 +69,14 @@ struct Queue {
     /// While the store fails.
     outage: Outage,
     /// Held for a few instructions, never across an await.
-    held: Mutex<Held>,
+    held: Mutex<PendingJournals>,
     arrived: Notify,
     /// Notified when a run was written or given up.
     done: Notify,
 }
 
 #[derive(Default)]
-struct Held {
+struct PendingJournals {
     open: HashMap<String, OpenRun>,
     ended: VecDeque<Arc<EndedRun>>,
     /// Those that have ended and are not in the store yet, for their readers.
@@ -324,7 +324,7 @@ impl Drop for Writing<'_> {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, PendingJournals> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

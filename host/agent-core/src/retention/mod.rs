@@ -155,7 +155,7 @@ impl Sweeper {
         for (rule, _) in &self.rules {
             let mut count = 0;
             if let Some(before) = cutoff(rule).await? {
-                let mut pages = Pages::new(&rule.store, Wanted::EndedBefore(before));
+                let mut pages = Pages::new(&rule.store, Selection::EndedBefore(before));
                 while let Some(ids) = self.next_ids(&mut pages).await? {
                     count += ids.len() as u64;
                 }
@@ -180,7 +180,7 @@ impl Sweeper {
         let mut owned = Vec::new();
         for (rule, _) in &self.rules {
             let mut all = Vec::new();
-            let mut pages = Pages::new(&rule.store, Wanted::EndedOf(user_id));
+            let mut pages = Pages::new(&rule.store, Selection::EndedOf(user_id));
             while let Some(ids) = self.next_ids(&mut pages).await? {
                 all.extend(ids);
             }
@@ -225,7 +225,7 @@ impl Sweeper {
         let (store, kind) = (&rule.store, rule.store.kind());
         let Some(before) = cutoff(rule).await? else { return Ok(0) };
         let mut removed = 0;
-        let mut pages = Pages::new(store, Wanted::EndedBefore(before));
+        let mut pages = Pages::new(store, Selection::EndedBefore(before));
         while let Some(ids) = self.next_ids(&mut pages).await? {
             if !ids.is_empty() {
                 let count = store.remove(&ids).await.map_err(failed(kind))?;
@@ -273,7 +273,7 @@ impl Sweeper {
 
 /// What is looked for in a store.
 #[derive(Clone, Copy)]
-enum Wanted<'a> {
+enum Selection<'a> {
     EndedBefore(SystemTime),
     EndedOf(&'a str),
 }
@@ -281,13 +281,13 @@ enum Wanted<'a> {
 /// The pages of what is looked for, one after the other.
 struct Pages<'a> {
     store: &'a Arc<dyn Retention>,
-    wanted: Wanted<'a>,
+    wanted: Selection<'a>,
     from: Option<String>,
     were_all_read: bool,
 }
 
 impl<'a> Pages<'a> {
-    fn new(store: &'a Arc<dyn Retention>, wanted: Wanted<'a>) -> Self {
+    fn new(store: &'a Arc<dyn Retention>, wanted: Selection<'a>) -> Self {
         Self { store, wanted, from: None, were_all_read: false }
     }
 
@@ -297,8 +297,8 @@ impl<'a> Pages<'a> {
         }
         let from = self.from.as_deref();
         let EndedPage { items, next } = match self.wanted {
-            Wanted::EndedBefore(before) => self.store.ended_before(before, from, STEP).await?,
-            Wanted::EndedOf(user_id) => self.store.ended_of(user_id, from, STEP).await?,
+            Selection::EndedBefore(before) => self.store.ended_before(before, from, STEP).await?,
+            Selection::EndedOf(user_id) => self.store.ended_of(user_id, from, STEP).await?,
         };
         self.were_all_read = next.is_none();
         self.from = next;

@@ -8,8 +8,8 @@ use futures::stream::{Stream, unfold};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::driver::RunError;
-use crate::policy::{Answer, InvokeError};
+use crate::layers::{Answer, InvokeError};
+use crate::loop_driver::RunError;
 use crate::ports::{Journal, JournalError};
 use crate::words::Event;
 

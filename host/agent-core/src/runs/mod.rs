@@ -36,8 +36,8 @@ pub use handle::{Outcome, RunHandle};
 pub use timeline::{moment, shown, timeline};
 pub use timeline_tail::TimelineTail;
 
-use crate::driver::RunError;
-use crate::policy::{Ask, Invoke};
+use crate::layers::{Ask, Invoke};
+use crate::loop_driver::RunError;
 use crate::ports::{Journal, Spawn};
 
 /// Starts runs and knows those that are under way in this process. Clones know the same.

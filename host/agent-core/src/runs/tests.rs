@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::*;
 use crate::journal::{Backlog, NotifyingJournal, WriteBehind};
+use crate::layers::{Agent, InvokeError, Recorded};
 use crate::observe::Unobserved;
-use crate::policy::{Agent, InvokeError, Recorded};
 use crate::ports::{Epoch, Model};
 use crate::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
 use crate::words::{Event, Limits, StopReason};

@@ -77,9 +77,9 @@ pub(super) fn of_record(records: Arc<dyn RunStore>, jobs: Option<Jobs>, run_id: 
         loop {
             let (beat, limit) = match records.find(&run_id).await {
                 Ok(Some(record)) => match judge(record, jobs.as_ref()) {
-                    Judged::Ended(ending) => return ending,
-                    Judged::Job(ends) => return ends.await,
-                    Judged::Running(beat) => (Some(beat), DEAD_AFTER),
+                    RecordedState::Ended(ending) => return ending,
+                    RecordedState::Job(ends) => return ends.await,
+                    RecordedState::Running(beat) => (Some(beat), DEAD_AFTER),
                 },
                 Ok(None) => (None, UNKNOWN_AFTER),
                 Err(_store_is_away) => {
@@ -100,26 +100,30 @@ pub(super) fn of_record(records: Arc<dyn RunStore>, jobs: Option<Jobs>, run_id: 
     .boxed()
 }
 
-enum Judged {
+enum RecordedState {
     Ended(Ending),
     Job(Ends),
     Running(SystemTime),
 }
 
-fn judge(record: RunRecord, jobs: Option<&Jobs>) -> Judged {
+fn judge(record: RunRecord, jobs: Option<&Jobs>) -> RecordedState {
     let RunRecord { outcome, job_id, user_id, finished_at, .. } = record;
     match outcome {
-        RunOutcome::Ended { stop_reason, .. } => Judged::Ended(Ending::Recorded(stop_reason)),
+        RunOutcome::Ended { stop_reason, .. } => RecordedState::Ended(Ending::Recorded(stop_reason)),
         RunOutcome::Failed { kind, error, .. } => match (jobs, job_id) {
             // Another attempt may follow.
             (Some(jobs), Some(job_id)) => {
-                Judged::Job(of_job(jobs.clone(), user_id.unwrap_or_default(), job_id))
+                RecordedState::Job(of_job(jobs.clone(), user_id.unwrap_or_default(), job_id))
             }
-            _ => Judged::Ended(Ending::Failed { kind, error }),
+            _ => RecordedState::Ended(Ending::Failed { kind, error }),
         },
         RunOutcome::Running => {
             let age = SystemTime::now().duration_since(finished_at).unwrap_or_default();
-            if age >= LONG_DEAD_AFTER { Judged::Ended(Ending::Dead) } else { Judged::Running(finished_at) }
+            if age >= LONG_DEAD_AFTER {
+                RecordedState::Ended(Ending::Dead)
+            } else {
+                RecordedState::Running(finished_at)
+            }
         }
     }
 }

@@ -12,7 +12,7 @@
 //! `ending.rs`: from the owner, from the job, or from the record, whose heartbeat also says that the owner lives.
 
 mod ending;
-mod following;
+mod resumable_reader;
 #[cfg(test)]
 mod tests;
 
@@ -21,17 +21,17 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-pub use following::{Followed, Following, Interruption, RunEnd, RunFailure};
+pub use resumable_reader::{Followed, Following, Interruption, RunEnd, RunFailure};
 
+use crate::agent_loop::recorded_end;
 use crate::jobs::Jobs;
+use crate::layers::{Ask, Invoke, record_end};
 use crate::live::LiveRuns;
-use crate::policy::{Ask, Invoke, record_end};
 use crate::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
-use crate::run::recorded_end;
 use crate::runs::Runs;
 use crate::words::{CancelOutcome, Event, Job, RunOutcome};
 use ending::{Ends, of_handle, of_job, of_record};
-use following::Source;
+use resumable_reader::Source;
 
 /// How often a run is cancelled whose owner appends at the same moment.
 const CANCEL_ATTEMPTS: u32 = 8;
@@ -40,7 +40,7 @@ const CANCEL_ATTEMPTS: u32 = 8;
 #[derive(Clone)]
 pub struct RunStreams {
     runs: Runs,
-    kept: Kept,
+    kept: RunStores,
     jobs: Option<Jobs>,
     stopping: CancellationToken,
     keeps_results: bool,
@@ -48,7 +48,7 @@ pub struct RunStreams {
 
 /// Where runs are kept.
 #[derive(Clone)]
-pub struct Kept {
+pub struct RunStores {
     /// Their events, which tells `live` of each append.
     pub journal: Arc<dyn Journal>,
     /// Their records; absent where there is no store.
@@ -79,7 +79,7 @@ pub enum OnDisconnect {
 
 impl RunStreams {
     /// Runs that are begun here are invocations of `stack`, whose journal is that of `kept`.
-    pub fn new(stack: Arc<dyn Invoke>, kept: Kept, spawn: Arc<dyn Spawn>) -> Self {
+    pub fn new(stack: Arc<dyn Invoke>, kept: RunStores, spawn: Arc<dyn Spawn>) -> Self {
         let runs = Runs::new(stack, kept.journal.clone(), spawn);
         Self { runs, kept, jobs: None, stopping: CancellationToken::new(), keeps_results: false }
     }
@@ -210,8 +210,8 @@ impl std::fmt::Debug for RunStreams {
     }
 }
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for RunStores {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kept").field("records", &self.records.is_some()).finish_non_exhaustive()
+        f.debug_struct("RunStores").field("records", &self.records.is_some()).finish_non_exhaustive()
     }
 }

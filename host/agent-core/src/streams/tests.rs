@@ -8,9 +8,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
 use crate::journal::{Backlog, WriteBehind};
+use crate::layers::{Agent, Heartbeat, InvokeError, Recorded};
 use crate::live::{Delta, LiveJournal};
 use crate::observe::Unobserved;
-use crate::policy::{Agent, Heartbeat, InvokeError, Recorded};
 use crate::ports::{Model, ModelError, ModelRequest};
 use crate::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
 use crate::words::{Limits, ModelReply, RunRecord, StopReason};
@@ -31,7 +31,7 @@ fn replica(store: &Arc<TestRuns>, model: impl Model + 'static, tools: EchoTools)
     let stack = Recorded::new(Heartbeat::new(agent, store.clone()), behind);
     RunStreams::new(
         Arc::new(stack),
-        Kept { journal, records: Some(store.clone()), live },
+        RunStores { journal, records: Some(store.clone()), live },
         Arc::new(TokioSpawn),
     )
 }
@@ -206,7 +206,7 @@ async fn readers_are_told_to_come_again_when_the_service_stops_or_they_are_too_s
 
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_before_it_begins_is_the_first_that_is_read() {
-    let kept = Kept { journal: Arc::new(TestRuns::default()), records: None, live: LiveRuns::default() };
+    let kept = RunStores { journal: Arc::new(TestRuns::default()), records: None, live: LiveRuns::default() };
     let busy = ScriptedInvoke::new([Err(InvokeError::Busy { waited: Duration::ZERO })]);
     let streams = RunStreams::new(Arc::new(busy), kept, Arc::new(TokioSpawn));
     let mut started = streams.start(ask(), OnDisconnect::Continue);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{lock, of_one_user};
-use crate::policy::{Answer, Ask, Invoke, InvokeError};
+use crate::layers::{Answer, Ask, Invoke, InvokeError};
 use crate::words::{AgentResult, Message, StopReason, ToolOutcome, ToolReceipt, Usage};
 
 /// Does one scripted thing after the other, and the last one for ever. Clones are the same agent.

@@ -1,6 +1,6 @@
 //! What may happen to a run, as it stands in journals.
 //!
-//! What does not belong here: what follows from an event. That is [`crate::run::Run`]'s business.
+//! What does not belong here: what follows from an event. That is [`crate::agent_loop::Run`]'s business.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub enum Event {
         /// Digest of the tool set it began with.
         tools: String,
     },
-    /// The model replied to [`crate::run::Step::AskModel`].
+    /// The model replied to [`crate::agent_loop::Step::AskModel`].
     ModelReplied {
         /// What it said.
         reply: ModelReply,
@@ -33,14 +33,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last_by: Option<Limit>,
     },
-    /// Calls of [`crate::run::Step::CallTools`] are about to be made that must not be made twice: their tools are
+    /// Calls of [`crate::agent_loop::Step::CallTools`] are about to be made that must not be made twice: their tools are
     /// neither read-only nor idempotent, or call other tools. Written before the tools are called, so that whoever takes
     /// the run up knows that the calls may have been made.
     ToolsStarted {
         /// Which calls of the reply, counted from 0.
         indexes: Vec<usize>,
     },
-    /// One call of [`crate::run::Step::CallTools`] was answered. The answers of one reply come in any order.
+    /// One call of [`crate::agent_loop::Step::CallTools`] was answered. The answers of one reply come in any order.
     ToolReturned {
         /// Which call of the reply, counted from 0.
         index: usize,

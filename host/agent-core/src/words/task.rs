@@ -100,7 +100,7 @@ pub struct Options {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// What was said before, the oldest first. In a task: what the token budget has room for
-    /// ([`crate::run::kept_history`]).
+    /// ([`crate::agent_loop::kept_history`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
     /// Functions that the caller carries out, offered to the model beside the tools. The run ends when it calls one.

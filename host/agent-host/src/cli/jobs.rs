@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::tools::print;
 use super::{Exit, install_tls};
+use crate::composition;
 use crate::config::{ProcessEnv, Stores};
-use crate::wire;
 
 /// Most characters of an id, and of an error in the list.
 const ID_CHARS: usize = 64;
@@ -98,8 +98,8 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
 
 async fn open() -> anyhow::Result<Arc<dyn JobQueue>> {
     let stores = Stores::from_vars(&ProcessEnv)?;
-    let opened = wire::open_stores(&stores).await?;
-    match wire::open_queue(&stores, &opened)? {
+    let opened = composition::open_stores(&stores).await?;
+    match composition::open_queue(&stores, &opened)? {
         Some(queue) => Ok(queue),
         None => bail!(
             "neither REDIS_URL nor DATABASE_URL is set, so there is no queue to look at: set those that the service has \

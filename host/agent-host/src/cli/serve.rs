@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{Exit, install_tls};
+use crate::composition::{self, Identity, Running, Service};
 use crate::config::{self, Config, EnvVars};
 use crate::file_limits;
 use crate::serve::lambda::LeftBehind;
@@ -20,7 +21,6 @@ use crate::serve::{self, BodyLimits, Outcome, Server, Signal, Timeouts};
 use crate::tasks::{Supervisor, Tasks};
 use crate::telemetry::export::Exporter;
 use crate::telemetry::{self, Destination};
-use crate::wire::{self, Identity, Running, Service};
 
 /// Serves until a signal ends it. `introduce` is told the address once it is served.
 pub(crate) async fn run(
@@ -60,7 +60,7 @@ pub(crate) async fn run(
     let stopping = CancellationToken::new();
     // What the start waits for, such as a database, must not keep a signal waiting.
     let built = tokio::select! {
-        built = wire::build(&config, guest_runtime, identity, latch.readiness(), &stopping) => built?,
+        built = composition::build(&config, guest_runtime, identity, latch.readiness(), &stopping) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
     };
     let Service { router, background, http_metrics, .. } = built;
@@ -140,7 +140,7 @@ async fn run_as_function(
     let stopping = CancellationToken::new();
     let identity = Identity { worker: worker_name("lambda"), hosts: Hosts::Unchecked };
     let built = tokio::select! {
-        built = wire::build(config, guest_runtime, identity, latch.readiness(), &stopping) => built?,
+        built = composition::build(config, guest_runtime, identity, latch.readiness(), &stopping) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
     };
     let Service { router, background, recording, .. } = built;

@@ -23,14 +23,14 @@ use agent_core::words::TrialKind;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use tokio::runtime::Handle;
-use tool_host::{NoObserver, Observer, ToolHost, ToolListing, Wants};
+use tool_host::{NeededGrants, NoObserver, Observer, ToolHost, ToolListing};
 use tool_kit::case_policy;
 use tool_kit::cases::Case;
 
 use super::{Exit, install_tls};
+use crate::composition;
 use crate::config::{Agent, Log, ProcessEnv, Stores, Tools};
 use crate::telemetry::{self, Destination};
-use crate::wire;
 
 /// Lists tools, or calls one.
 #[derive(Debug, Args)]
@@ -237,13 +237,13 @@ async fn start(
     Load { observer, learn }: Load,
 ) -> anyhow::Result<ToolHost> {
     install_tls();
-    let host = wire::start_observed_tools(wire::ToolsStart {
+    let host = composition::start_observed_tools(composition::ToolsStart {
         config,
         token_budget: Agent::token_budget_of(&ProcessEnv)?,
         guest_runtime,
         observer,
-        storage: wire::tool_storage_of_commands(&Stores::from_vars(&ProcessEnv)?).await?,
-        egress: wire::ToolEgress::default(),
+        storage: composition::tool_storage_of_commands(&Stores::from_vars(&ProcessEnv)?).await?,
+        egress: composition::ToolEgress::default(),
         learn,
         remembers: false,
     })
@@ -303,7 +303,7 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// The policy that gives a component all that it wants and that its case mocks.
-fn granting(component: (&str, &str), wants: Wants, case: Option<&Case>) -> String {
-    let Wants { http, key_value, toolbox } = wants;
-    case_policy::policy(component, case_policy::Wants { http, key_value, toolbox }, case)
+fn granting(component: (&str, &str), wants: NeededGrants, case: Option<&Case>) -> String {
+    let NeededGrants { http, key_value, toolbox } = wants;
+    case_policy::policy(component, case_policy::NeededGrants { http, key_value, toolbox }, case)
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent_core::circuit::DEFAULT_MIN_VOLUME;
-use agent_core::policy::{DEFAULT_PLACES, DEFAULT_WAIT};
+use agent_core::circuit_breaker::DEFAULT_MIN_VOLUME;
+use agent_core::layers::{DEFAULT_PLACES, DEFAULT_WAIT};
 use agent_core::words::DEFAULT_TOKEN_BUDGET;
 
 use super::context::Variant;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use agent_core::policy::{Answer, Ask, Invoke, InvokeError};
+use agent_core::layers::{Answer, Ask, Invoke, InvokeError};
 use async_trait::async_trait;
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Opts, Registry};
 

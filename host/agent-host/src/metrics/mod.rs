@@ -33,8 +33,8 @@ mod tools;
 use std::fmt;
 use std::sync::Arc;
 
-use agent_core::circuit::SharedCircuit;
-use agent_core::policy::Admission;
+use agent_core::circuit_breaker::SharedCircuit;
+use agent_core::layers::Admission;
 use agent_core::ports::{Model, RateWindows};
 use prometheus::{Registry, TextEncoder};
 use tokio::runtime::Handle;
@@ -42,7 +42,7 @@ use tokio::runtime::Handle;
 pub use http::HttpMetrics;
 pub use invocations::Metered;
 pub use models::{MeteredModel, ProviderState};
-pub use outcomes::Judged;
+pub use outcomes::CountedOutcomes;
 pub use queue::QueueDepth;
 pub use retention::RetentionMetrics;
 pub use service::{MeteredWindows, ServiceMetrics};
@@ -107,8 +107,8 @@ impl Metrics {
     }
 
     /// Counts what becomes of everything that `inner` is asked. Belongs around what turns runs away.
-    pub fn judged<I>(&self, inner: I) -> Judged<I> {
-        Judged::new(inner, self.outcomes.clone())
+    pub fn judged<I>(&self, inner: I) -> CountedOutcomes<I> {
+        CountedOutcomes::new(inner, self.outcomes.clone())
     }
 
     /// Counts what `inner` is asked, under the name it has now.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use agent_core::circuit::SharedCircuit;
+use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::ports::{Model, ModelError, ModelRequest};
 use agent_core::words::ModelReply;
 use async_trait::async_trait;

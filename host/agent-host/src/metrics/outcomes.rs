@@ -1,7 +1,7 @@
 //! What runs came to, and why: what an alert needs.
 
-use agent_core::driver::RunError;
-use agent_core::policy::{Answer, Ask, Invoke, InvokeError};
+use agent_core::layers::{Answer, Ask, Invoke, InvokeError};
+use agent_core::loop_driver::RunError;
 use agent_core::ports::ModelError;
 use agent_core::words::StopReason;
 use async_trait::async_trait;
@@ -62,19 +62,19 @@ impl Outcomes {
 
 /// Counts what becomes of everything it is asked, once for each.
 #[derive(Debug)]
-pub struct Judged<I> {
+pub struct CountedOutcomes<I> {
     inner: I,
     outcomes: Outcomes,
 }
 
-impl<I> Judged<I> {
+impl<I> CountedOutcomes<I> {
     pub(super) fn new(inner: I, outcomes: Outcomes) -> Self {
         Self { inner, outcomes }
     }
 }
 
 #[async_trait]
-impl<I: Invoke> Invoke for Judged<I> {
+impl<I: Invoke> Invoke for CountedOutcomes<I> {
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
         let mut run = Run { outcomes: &self.outcomes, outcome: DROPPED };
         let answer = self.inner.invoke(ask).await;

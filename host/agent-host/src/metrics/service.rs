@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::circuit::{CircuitState, SharedCircuit};
+use agent_core::circuit_breaker::{CircuitState, SharedCircuit};
+use agent_core::layers::Admission;
 use agent_core::observe::{AttemptOutcome, CacheUse, Observer};
-use agent_core::policy::Admission;
 use agent_core::ports::{Hits, RateError, RateWindows, Window, WindowKind};
 use async_trait::async_trait;
 use prometheus::core::Collector;
@@ -90,7 +90,7 @@ impl ServiceMetrics {
     }
 }
 
-/// The tasks that are begun anew when they panic: `wire/background.rs` and `cli/serve.rs` start them.
+/// The tasks that are begun anew when they panic: `composition/background.rs` and `cli/serve.rs` start them.
 const SUPERVISED: [&str; 10] = [
     "migration",
     "queue-depth",

@@ -4,7 +4,7 @@ mod outcomes;
 
 use std::time::{Duration, Instant};
 
-use agent_core::policy::{Answer, Ask, Invoke, InvokeError};
+use agent_core::layers::{Answer, Ask, Invoke, InvokeError};
 use agent_core::ports::{ModelError, ModelRequest, ToolChoice, ToolFault};
 use agent_core::testing::{ScriptedModel, says};
 use agent_core::words::{Catalog, ModelReply, ToolOutcome};

@@ -44,7 +44,7 @@ enum Polled {
 }
 
 /// What `scripts/claim.lua` gave.
-pub(super) enum Given {
+pub(super) enum ClaimReply {
     /// A job, and whether there are more that wait or are delayed.
     Claim(Box<Claim>, bool),
     /// One that its owner had asked to cancel, and that is cancelled now.
@@ -132,9 +132,9 @@ async fn poll(store: Arc<Store>, worker: String) -> Result<Polled, QueueError> {
         let claim = store.official.claim(&next, now()).map_err(broken)?;
         let answer = store.run(&claim).await?;
         match store.read_given(answer, token, leased_at).await? {
-            Given::Claim(claim, is_more) => return Ok(Polled::Claimed(claim, is_more)),
-            Given::Cancelled => {}
-            Given::Nothing(wait) => return Ok(Polled::Empty(wait)),
+            ClaimReply::Claim(claim, is_more) => return Ok(Polled::Claimed(claim, is_more)),
+            ClaimReply::Cancelled => {}
+            ClaimReply::Nothing(wait) => return Ok(Polled::Empty(wait)),
         }
     }
 }
@@ -147,7 +147,7 @@ impl Store {
         answer: Value,
         token: String,
         leased_at: Instant,
-    ) -> Result<Given, QueueError> {
+    ) -> Result<ClaimReply, QueueError> {
         let (reclaimed, answer) = match answer {
             Value::Array(both) => <[Value; 2]>::try_from(both)
                 .map_or((0, Value::Nil), |[reclaimed, answer]| {
@@ -163,7 +163,7 @@ impl Store {
         }
         let leased = match read_leased(answer) {
             Ok(leased) => leased,
-            Err(wait) => return Ok(Given::Nothing(wait)),
+            Err(wait) => return Ok(ClaimReply::Nothing(wait)),
         };
         let Leased { job_id, hash, epoch, cancel_request, is_more } = leased;
         let mut claim = read_claim(job_id, token, &hash, leased_at);
@@ -176,9 +176,9 @@ impl Store {
         }
         if cancel_request == Some(cancel_request::attempt_of(&claim)) {
             self.cancel_as_worker(&claim).await?;
-            return Ok(Given::Cancelled);
+            return Ok(ClaimReply::Cancelled);
         }
-        Ok(Given::Claim(Box::new(claim), is_more))
+        Ok(ClaimReply::Claim(Box::new(claim), is_more))
     }
 }
 

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::cancel_request;
-use super::claim::Given;
+use super::claim::ClaimReply;
 use super::job_hash::{OPTIONS, RUNS, STACKTRACE};
 use super::official_scripts::{End, Ending, NextClaim};
 use super::options::{Options, Retry};
@@ -119,8 +119,8 @@ impl Store {
         let Some(token) = token else { return Ok((answer, None)) };
         // The job has ended, whatever becomes of the next one: it is claimed again when its lease has expired.
         match self.read_given(given, token, leased_at).await {
-            Ok(Given::Claim(claim, _)) => Ok((answer, Some(*claim))),
-            Ok(Given::Cancelled | Given::Nothing(_)) => Ok((answer, None)),
+            Ok(ClaimReply::Claim(claim, _)) => Ok((answer, Some(*claim))),
+            Ok(ClaimReply::Cancelled | ClaimReply::Nothing(_)) => Ok((answer, None)),
             Err(error) => {
                 tracing::debug!(%error, "a job that was claimed with the end of another one is given up");
                 Ok((answer, None))

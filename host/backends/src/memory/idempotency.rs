@@ -17,14 +17,14 @@ pub struct MemoryIdempotency {
     /// Of all callers together.
     total: KeyBounds,
     /// Held for a few instructions, never across an await.
-    kept: Mutex<Kept>,
+    kept: Mutex<Keys>,
 }
 
 /// Caller and key.
 type Name = (String, String);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Keys {
     entries: HashMap<Name, Entry>,
     /// The same by age, the oldest first.
     by_age: BTreeMap<u64, Name>,
@@ -57,7 +57,7 @@ impl MemoryIdempotency {
     }
 
     /// Changes a key that is still claimed by `owner`.
-    fn change(&self, key: IdempotencyKey<'_>, owner: &str, change: impl FnOnce(&mut Kept, &Name)) -> bool {
+    fn change(&self, key: IdempotencyKey<'_>, owner: &str, change: impl FnOnce(&mut Keys, &Name)) -> bool {
         let name = name(key);
         let mut kept = self.lock();
         let now = Instant::now();
@@ -71,12 +71,12 @@ impl MemoryIdempotency {
         true
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, Keys> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl Keys {
     fn insert(&mut self, name: Name, entry: Entry) {
         self.by_age.insert(entry.age, name.clone());
         self.callers.entry(name.0.clone()).or_insert(KeyBounds { keys: 0, bytes: 0 }).keys += 1;

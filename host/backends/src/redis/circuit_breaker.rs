@@ -1,7 +1,7 @@
 //! The circuit breaker of one connection to Redis: callers fail at once while a server is down that failed a moment ago.
 //!
 //! It opens at the first failure and closes at the first success, because nobody has to be kept from a Redis that
-//! answers. The circuit of the model's provider (`agent_core::circuit`) is another one: it counts failures and waits
+//! answers. The circuit of the model's provider (`agent_core::circuit_breaker`) is another one: it counts failures and waits
 //! longer, because every try costs money.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `circuit_breaker.rs`, one for each connection | tries at a server that is down: one a second; the others fail at once | whatever it does with an error |
 //! | `agent_core::rates::FallbackRates` | how long a request waits for shared rate windows: 500 ms, and none for a second after that | counts in the process |
-//! | `agent_core::policy::Cached` | how long a request waits for the cache: 250 ms | runs the agent |
+//! | `agent_core::layers::Cached` | how long a request waits for the cache: 250 ms | runs the agent |
 //! | `agent_core`'s `Outage` | lines in the log: one when an outage begins and one when it ends | nothing; it decides no call |
 //!
 //! They are not one, because the outer two bound what a request waits whatever store is behind the port (a cache in this

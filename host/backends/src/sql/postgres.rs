@@ -64,12 +64,12 @@ struct Shared {
     refuses_options: AtomicBool,
     permits: Arc<Semaphore>,
     /// The one that was used last is at the back.
-    idle: Mutex<VecDeque<Kept>>,
+    idle: Mutex<VecDeque<IdleConnection>>,
     is_closing: AtomicBool,
 }
 
 /// A connection on which nothing is under way.
-struct Kept {
+struct IdleConnection {
     connection: PgConnection,
     made_at: Instant,
     answered_at: Instant,
@@ -77,7 +77,7 @@ struct Kept {
 
 /// A connection in use. Dropped, it is closed; [`Self::settle`] gives it back.
 pub(super) struct Borrowed {
-    kept: Kept,
+    kept: IdleConnection,
     /// Whether nothing was asked on it before.
     is_new: bool,
     permit: OwnedSemaphorePermit,
@@ -143,7 +143,7 @@ impl Postgres {
             }
             let connection = self.connect_patiently().await?;
             let now = Instant::now();
-            let kept = Kept { connection, made_at: now, answered_at: now };
+            let kept = IdleConnection { connection, made_at: now, answered_at: now };
             Ok(Borrowed { kept, is_new: true, permit, silence: Silence::begin(self) })
         });
         acquired.await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
@@ -214,13 +214,13 @@ impl Postgres {
     }
 
     /// The connection that was used last, of those that may still be used. The others are closed.
-    fn take_idle(&self) -> Option<Kept> {
+    fn take_idle(&self) -> Option<IdleConnection> {
         let mut idle = self.idle();
         idle.retain(|kept| kept.answered_at.elapsed() < IDLE_TIMEOUT && kept.made_at.elapsed() < LIFETIME);
         idle.pop_back()
     }
 
-    fn keep(&self, kept: Kept) {
+    fn keep(&self, kept: IdleConnection) {
         let mut idle = self.idle();
         idle.push_back(kept);
         idle.retain(|kept| kept.answered_at.elapsed() < IDLE_TIMEOUT);
@@ -232,7 +232,7 @@ impl Postgres {
     }
 
     /// Held for a few instructions, never across an await.
-    fn idle(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+    fn idle(&self) -> MutexGuard<'_, VecDeque<IdleConnection>> {
         self.0.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -268,7 +268,7 @@ impl Borrowed {
     fn give_back(self) {
         let Self { kept, permit, mut silence, .. } = self;
         silence.since = None;
-        silence.pool.keep(Kept { answered_at: Instant::now(), ..kept });
+        silence.pool.keep(IdleConnection { answered_at: Instant::now(), ..kept });
         drop(permit);
     }
 }

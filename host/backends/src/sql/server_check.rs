@@ -48,7 +48,7 @@ impl StoreCheck for PostgresCheck {
     async fn check(&self) -> Result<Vec<StoreWarning>, StoreCheckError> {
         let found = in_time(ANSWER_TIMEOUT, self.look()).await;
         let found = found.map_err(|error| StoreCheckError::Away { detail: describe(&error) })?;
-        let Found { settings, pooling, direct } = found;
+        let ServerState { settings, pooling, direct } = found;
         let judged = judge_addresses(pooling, direct).and_then(|mut warnings| {
             warnings.extend(judge(&settings, pooling)?);
             Ok(warnings)
@@ -58,14 +58,14 @@ impl StoreCheck for PostgresCheck {
 }
 
 /// What was seen of the server.
-struct Found {
+struct ServerState {
     settings: ServerSettings,
     pooling: Pooling,
     direct: Direct,
 }
 
 impl PostgresCheck {
-    async fn look(&self) -> Result<Found, sqlx::Error> {
+    async fn look(&self) -> Result<ServerState, sqlx::Error> {
         let mut connection = self.0.connect().await?;
         // One more than is needed for anything else, so a server that has no room for it is no reason to stop.
         let pooling = match self.0.connect().await {
@@ -79,7 +79,7 @@ impl PostgresCheck {
         let settings = read_settings(&mut connection).await?;
         let direct = self.look_at_direct_address(&mut connection).await?;
         close(connection).await;
-        Ok(Found { settings, pooling, direct })
+        Ok(ServerState { settings, pooling, direct })
     }
 
     async fn look_at_direct_address(&self, connection: &mut PgConnection) -> Result<Direct, sqlx::Error> {

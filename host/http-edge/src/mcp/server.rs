@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::listing;
 use super::under_way::{CallId, CallUnderWay, CallsUnderWay};
-use crate::events::{MOST_STREAMS, STREAM_LIFE, StreamPermits};
+use crate::server_sent_events::{MOST_STREAMS, STREAM_LIFE, StreamPermits};
 
 /// The versions that are spoken, oldest first. The newest one has no handshake.
 pub(crate) const SUPPORTED: &[ProtocolVersion] = &[

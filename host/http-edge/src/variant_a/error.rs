@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::policy::InvokeError;
+use agent_core::layers::InvokeError;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT_ENCODING, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};

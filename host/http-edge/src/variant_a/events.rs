@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use agent_core::driver::RunError;
 use agent_core::error_chain::ErrorChain;
-use agent_core::policy::{Ask, InvokeError};
+use agent_core::layers::{Ask, InvokeError};
+use agent_core::loop_driver::RunError;
 use agent_core::ports::JournalError;
 use agent_core::streams::{Followed, FoundRun, OnDisconnect, RunEnd, RunStreams};
 use agent_core::words::CancelOutcome;
@@ -15,12 +15,12 @@ use http::{HeaderMap, StatusCode};
 use serde_json::json;
 
 use super::error::Error;
-use super::success::Success;
+use super::invoke_response::Success;
 use crate::answer;
 use crate::dependencies::{RouteState, VariantA};
-use crate::events::{self, CancelledRun, EventStream, ShowEnd, ShownEnd};
 use crate::openapi::{Operation, tags};
 use crate::path_id::{self, PathId, check_id};
+use crate::server_sent_events::{self, CancelledRun, EventStream, ShowEnd, ShownEnd};
 
 pub(super) fn describe_stream() -> Operation {
     Operation::new("followInvocation", tags::AGENT, "Follow a run, from any event on")
@@ -38,7 +38,8 @@ pub(super) fn describe_cancel() -> Operation {
 
 /// Begins a run that goes on without its reader.
 pub(super) async fn stream(streams: &RunStreams, headers: &HeaderMap, ask: Ask) -> Result<Response, Error> {
-    let mut following = streams.start(ask, events::on_disconnect(headers, OnDisconnect::Continue));
+    let mut following =
+        streams.start(ask, server_sent_events::on_disconnect(headers, OnDisconnect::Continue));
     let first = following.next().await;
     if let Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) = first {
         return Err(error.into());
@@ -54,7 +55,7 @@ pub(super) async fn follow_run(
     run_id: PathId,
 ) -> Result<Response, Error> {
     let (streams, run) = find(&edge, run_id).await?;
-    let after = events::last_event(&headers);
+    let after = server_sent_events::last_event(&headers);
     let from = after.map_or(0, |after| after.number);
     if after.is_some() && streams.has_ended_before(&run, from).await.map_err(unreadable)? {
         return Ok(StatusCode::NO_CONTENT.into_response());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::policy::Ask;
+use agent_core::layers::Ask;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
@@ -10,14 +10,14 @@ use http::{HeaderMap, StatusCode};
 use super::error::Error;
 use super::events;
 use super::input::{self, InvokeRequest, read_request};
-use super::success::Success;
+use super::invoke_response::Success;
 use crate::answer;
 use crate::body::Payload;
 use crate::dependencies::{RouteState, VariantA};
-use crate::events::accepts_events;
 use crate::json;
 use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
+use crate::server_sent_events::accepts_events;
 
 pub(super) fn describe() -> Operation {
     Operation::new("invokeAgent", tags::AGENT, "Run the agent and wait for its result")

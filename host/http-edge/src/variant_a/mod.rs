@@ -5,9 +5,9 @@ mod error;
 mod events;
 mod input;
 mod invoke;
+mod invoke_response;
 mod live;
 mod ready;
-mod success;
 
 use std::sync::Arc;
 

@@ -1,23 +1,23 @@
 //! `POST /api/agent`: `{query, options?}` in, the agent's result out, or a stream of events for whoever accepts one.
 
-use agent_core::policy::{Answer, Ask, InvokeError, RateCheck};
+use agent_core::layers::{Answer, Ask, InvokeError, RateCheck};
 use agent_core::words::Options;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 
+use super::agent_response::Success;
 use super::auth::Caller;
 use super::error::Error;
 use super::state::Shared;
-use super::success::Success;
 use super::{documented, events, request_schema, schema};
 use crate::answer;
 use crate::body::Payload;
 use crate::dependencies::VariantB;
-use crate::events::accepts_events;
 use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
+use crate::server_sent_events::accepts_events;
 
 pub(super) fn describe() -> Operation {
     Operation::new("askAgent", tags::AGENT, "Run the agent and wait for its result")

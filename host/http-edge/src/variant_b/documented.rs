@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use agent_core::driver::RunError;
-use agent_core::policy::InvokeError;
+use agent_core::layers::InvokeError;
+use agent_core::loop_driver::RunError;
 use agent_core::ports::{ModelError, QueueError};
 
 use super::error::Error;

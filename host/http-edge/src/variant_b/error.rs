@@ -12,9 +12,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::driver::RunError;
 use agent_core::error_chain::ErrorChain;
-use agent_core::policy::InvokeError;
+use agent_core::layers::InvokeError;
+use agent_core::loop_driver::RunError;
 use agent_core::ports::{AdminError, CacheError, ClusterError, ModelError, QueueError, WebhookError};
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE};

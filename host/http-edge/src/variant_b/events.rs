@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::error_chain::ErrorChain;
-use agent_core::policy::Ask;
+use agent_core::layers::Ask;
 use agent_core::ports::{JournalError, QueueError};
 use agent_core::streams::{Followed, FoundRun, OnDisconnect, RunEnd, RunFailure, RunStreams};
 use agent_core::words::{CancelOutcome, FailureKind};
@@ -14,16 +14,16 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
+use super::agent_response::Success;
 use super::auth::Caller;
 use super::error::Error;
 use super::state::Shared;
-use super::success::Success;
 use super::{documented, jobs};
 use crate::answer;
 use crate::dependencies::{RouteState, VariantB};
-use crate::events::{self, CancelledRun, EventStream, Position, ShowEnd, ShownEnd, StreamPermit};
 use crate::openapi::{Operation, tags};
 use crate::path_id::{self, PathId, check_id};
+use crate::server_sent_events::{self, CancelledRun, EventStream, Position, ShowEnd, ShownEnd, StreamPermit};
 
 pub(super) fn describe_run() -> Operation {
     Operation::new("followRun", tags::AGENT, "Follow a run, from any event on")
@@ -56,7 +56,8 @@ pub(super) async fn stream(
     ask: Ask,
 ) -> Result<Response, Error> {
     let permit = permit(edge, ask.principal.user_id.as_deref().unwrap_or_default())?;
-    let mut following = streams.start(ask, events::on_disconnect(headers, OnDisconnect::Continue));
+    let mut following =
+        streams.start(ask, server_sent_events::on_disconnect(headers, OnDisconnect::Continue));
     let first = following.next().await;
     if let Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) = first {
         return Err(error.into());
@@ -76,7 +77,7 @@ pub(super) async fn follow_run(
 ) -> Result<Response, Error> {
     let (streams, run) = find(&edge, &caller, run_id).await?;
     let permit = permit(&edge, caller.id())?;
-    let after = events::last_event(&headers);
+    let after = server_sent_events::last_event(&headers);
     if is_over(streams, &run, after).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -96,7 +97,7 @@ pub(super) async fn follow_job(
     let job_id = check_id(job_id).ok_or(Error::UnknownJob)?;
     let job = edge.variant.jobs.read(caller.id(), &job_id, Duration::ZERO).await?.ok_or(Error::UnknownJob)?;
     let permit = permit(&edge, caller.id())?;
-    let after = events::last_event(&headers);
+    let after = server_sent_events::last_event(&headers);
     let run = FoundRun {
         run_id: job.run_id.clone(),
         user_id: Some(job.user_id.clone()),

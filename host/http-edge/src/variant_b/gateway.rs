@@ -9,10 +9,10 @@ use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 
+use super::agent_response::Success;
 use super::auth::Caller;
 use super::error::Error;
 use super::state::Shared;
-use super::success::Success;
 use super::{agent, documented, request_schema, schema};
 use crate::body::Payload;
 use crate::middleware::request_id::RequestId;

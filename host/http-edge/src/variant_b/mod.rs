@@ -13,6 +13,7 @@
 
 mod admin;
 mod agent;
+mod agent_response;
 mod api_stack;
 mod auth;
 mod cache;
@@ -32,7 +33,6 @@ mod schema;
 mod serverless;
 mod state;
 mod submit;
-mod success;
 mod timestamp;
 mod validation_issue;
 mod webhooks;

@@ -11,7 +11,7 @@
 use std::pin::pin;
 use std::time::SystemTime;
 
-use agent_core::policy::RateCheck;
+use agent_core::layers::RateCheck;
 use agent_core::ports::{Hits, RateWindows, Window, WindowKind};
 use axum::extract::{Request, State};
 use axum::middleware::Next;

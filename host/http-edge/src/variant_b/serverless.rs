@@ -3,16 +3,16 @@
 
 use std::time::Duration;
 
-use agent_core::policy::InvokeError;
+use agent_core::layers::InvokeError;
 use agent_core::words::Options;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 
+use super::agent_response::Success;
 use super::auth::Caller;
 use super::error::Error;
 use super::state::Shared;
-use super::success::Success;
 use super::{agent, documented, request_schema, schema};
 use crate::body::Payload;
 use crate::middleware::request_id::RequestId;

@@ -81,14 +81,14 @@ pub(super) enum Issue {
     TooSmall {
         minimum: u32,
         #[serde(flatten)]
-        of: Of,
+        of: BoundKind,
         message: String,
         path: Location,
     },
     TooBig {
         maximum: u32,
         #[serde(flatten)]
-        of: Of,
+        of: BoundKind,
         message: String,
         path: Location,
     },
@@ -111,14 +111,14 @@ pub(super) enum Issue {
 
 /// What a bound is one of. All of ours may be reached themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Of {
+pub(super) struct BoundKind {
     r#type: &'static str,
     origin: &'static str,
     inclusive: bool,
     exact: bool,
 }
 
-impl Of {
+impl BoundKind {
     fn a(kind: &'static str) -> Self {
         Self { r#type: kind, origin: kind, inclusive: true, exact: false }
     }
@@ -188,23 +188,23 @@ impl Issue {
 
     pub(super) fn too_short(minimum: u32, path: impl Into<Location>) -> Self {
         let message = format!("String must contain at least {minimum} character(s)");
-        Self::TooSmall { minimum, of: Of::a("string"), message, path: path.into() }
+        Self::TooSmall { minimum, of: BoundKind::a("string"), message, path: path.into() }
     }
 
     pub(super) fn too_long(maximum: u32, path: impl Into<Location>) -> Self {
         let message = format!("String must contain at most {maximum} character(s)");
-        Self::TooBig { maximum, of: Of::a("string"), message, path: path.into() }
+        Self::TooBig { maximum, of: BoundKind::a("string"), message, path: path.into() }
     }
 
     /// A list with more elements than it may have.
     pub(super) fn too_many(maximum: u32, path: Path) -> Self {
         let message = format!("Array must contain at most {maximum} element(s)");
-        Self::TooBig { maximum, of: Of::a("array"), message, path: path.into() }
+        Self::TooBig { maximum, of: BoundKind::a("array"), message, path: path.into() }
     }
 
     /// A number outside of its range, which includes both ends.
     pub(super) fn out_of_range(number: f64, [minimum, maximum]: [u32; 2], path: Path) -> Option<Self> {
-        let (of, path) = (Of::a("number"), Location::from(path));
+        let (of, path) = (BoundKind::a("number"), Location::from(path));
         if number < f64::from(minimum) {
             let message = format!("Number must be greater than or equal to {minimum}");
             return Some(Self::TooSmall { minimum, of, message, path });

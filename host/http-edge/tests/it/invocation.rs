@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::policy::{Answer, Ask, Invoke, InvokeError};
+use agent_core::layers::{Answer, Ask, Invoke, InvokeError};
 use agent_core::ports::ModelError;
 use agent_core::testing::{asks_for, says};
 use async_trait::async_trait;

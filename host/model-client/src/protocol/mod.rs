@@ -1,7 +1,7 @@
 //! Wire protocols of language-model providers: conversations to JSON, and replies from JSON. No I/O.
 //!
 //! [`Protocol`] is all that the rest of the crate knows of a provider. One folder per provider implements it, each with
-//! the JSON itself in its `wire.rs`; [`provider`] is the table of them. What the implementations share:
+//! the JSON itself in its `json.rs`; [`provider`] is the table of them. What the implementations share:
 //!
 //! - [`provider_profile`]: which parameters a model accepts.
 //! - [`tool_call_ids`]: ids and names of tool calls that every provider takes.

@@ -9,9 +9,9 @@ use wasmtime::{Trap, WasmBacktrace};
 use super::{CallState, Tool};
 use crate::bindings::exports::agent::tool::tool::Failure;
 use crate::bulkhead::Busy;
+use crate::call_limits::Limits;
 use crate::error::detail;
 use crate::guest_runtime::Unfinished;
-use crate::limits::Limits;
 use crate::untrusted_text::printable;
 
 /// Longest code of a tool's own failure that is kept, in bytes.

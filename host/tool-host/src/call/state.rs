@@ -8,13 +8,13 @@ use wasmtime_wasi::{WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::progress::Progress;
+use crate::call_limits::{Limiter, Limits};
 use crate::capability::{
     ClockState, ConfigState, ContextState, HttpState, KeyValueState, LogRate, LogState, ProgressState,
     SecretsState, ToolboxState, WasiState,
 };
 use crate::egress;
 use crate::grants::Granted;
-use crate::limits::{Limiter, Limits};
 
 /// State of one call. Made for it and thrown away after it.
 pub(crate) struct CallState {

@@ -9,7 +9,7 @@ use agent_core::words::ToolReturn;
 use crate::component::Component;
 use crate::definition::Definition;
 use crate::policy::{Policy, Want};
-use crate::rollout::{ShadowCall, Side, Tried};
+use crate::rollout::{ShadowCall, Side, TrialPart};
 use crate::runtime::Runtime;
 
 /// A tool and the component that has it.
@@ -20,7 +20,7 @@ pub(crate) struct Tool {
     /// What was in force when its set was made: a run is never allowed more.
     pub(crate) policy: Arc<Policy>,
     /// Its part in a trial, if its component is in one.
-    pub(crate) tried: Option<Tried>,
+    pub(crate) tried: Option<TrialPart>,
 }
 
 impl Tool {
@@ -37,7 +37,7 @@ impl Tool {
         answer: &ToolReturn,
         duration: Duration,
     ) {
-        let Some(Tried { running, side, .. }) = &self.tried else { return };
+        let Some(TrialPart { running, side, .. }) = &self.tried else { return };
         running.observe(*side, answer.receipt.outcome, duration);
         // After a call that wrote values, the same call reads others.
         let keeps_values = self.component.wants.contains(&Want::KeyValue);

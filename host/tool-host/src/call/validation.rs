@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::admitted::Admitted;
 use super::fault::Fault;
+use crate::argument_schema::{Fuel, Misfit};
 use crate::definition::Definition;
-use crate::schema::{Fuel, Misfit};
 
 /// Outputs of more bytes are never checked where the call runs: reading them alone takes long.
 const CHECKED_HERE_BYTES: usize = 16 << 10;

@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::address;
+use super::address_check;
 use super::answers::{HttpAnswers, HttpOutcome};
 use super::body::{Accounts, RequestBody, ResponseBody};
 use super::error::{EgressError, ErrorKind};
@@ -67,7 +67,7 @@ where
 {
     let Prepared { target, reach, uri, headers, length, body, secrets, record, .. } = prepared;
     if let Host::Address(literal, text) = &target.host {
-        address::check(&[*literal], target.port, reach)
+        address_check::check(&[*literal], target.port, reach)
             .map_err(|addresses| EgressError::ForbiddenAddress { host: text.clone(), addresses })?;
     }
     let mut request = record.ok_or_else(|| unusable("the request was not written down"))?;

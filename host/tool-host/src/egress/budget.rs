@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use super::allowed_hosts::Limits;
 use super::error::EgressError;
-use super::grant::Limits;
 
 /// What one call may still use up.
 #[derive(Debug)]

@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
+use super::allowed_hosts::{Grant, Times};
 use super::answered;
 use super::answers::{CallKey, HttpMode};
 use super::body::ResponseBody;
@@ -20,7 +21,6 @@ use super::budget::CallBudget;
 use super::connect::Tls;
 use super::error::EgressError;
 use super::exchange;
-use super::grant::{Grant, Times};
 use super::pool::{Pool, PoolBounds};
 use super::prepare::prepare;
 use super::receipt::Receipt;

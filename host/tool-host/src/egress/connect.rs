@@ -19,10 +19,10 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use super::address::AllowedAddr;
+use super::address_check::AllowedAddr;
+use super::allowed_hosts::Scheme;
 use super::body::RequestBody;
 use super::error::EgressError;
-use super::grant::Scheme;
 use super::target::{Host, Target};
 use super::task::{IoRuntime, OwnedTask};
 

@@ -13,7 +13,7 @@ use serde::de::IntoDeserializer as _;
 use serde::de::value::{Error as NoSuchName, StrDeserializer};
 use serde::{Deserialize, Serialize};
 
-use super::address::{ForbiddenAddr, Reach};
+use super::address_check::{ForbiddenAddr, Reach};
 
 /// Why a request gave no response, or a response no body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -17,12 +17,12 @@ use hyper::body::Incoming;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::address::Reach;
+use super::address_check::Reach;
+use super::allowed_hosts::Times;
 use super::answers::{HttpMode, HttpRecorder};
 use super::body::{Accounts, BodyWatch, RequestBody, ResponseBody};
 use super::connect::{self, Connection};
 use super::error::EgressError;
-use super::grant::Times;
 use super::headers;
 use super::pool::PoolKey;
 use super::prepare::Prepared;

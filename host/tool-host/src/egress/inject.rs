@@ -12,8 +12,8 @@ use http::uri::PathAndQuery;
 use http::{Request, Uri};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
+use super::allowed_hosts::{Admission, Placement, Scheme, Secret, SecretValue};
 use super::error::{EgressError, InvalidUri, Place};
-use super::grant::{Admission, Placement, Scheme, Secret, SecretValue};
 use super::secret_scan::Scanner;
 use super::target::{MAX_URI_BYTES, Target};
 

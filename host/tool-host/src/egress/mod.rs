@@ -19,7 +19,8 @@
 //!
 //! In reading order: `grant`, `client`, `prepare`, `exchange`, then what they use.
 
-mod address;
+mod address_check;
+mod allowed_hosts;
 mod answered;
 mod answers;
 mod body;
@@ -28,7 +29,6 @@ mod client;
 mod connect;
 mod error;
 mod exchange;
-mod grant;
 mod headers;
 mod inject;
 mod pool;
@@ -43,17 +43,17 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use address::is_private;
-pub use address::may_reach;
+pub(crate) use address_check::is_private;
+pub use address_check::may_reach;
+pub(crate) use allowed_hosts::{
+    Admission, Authorize, Grant, Limits, Placement, RequestLine, Secret, SecretValue, Times,
+};
 pub use answers::{
     CallKey, HttpAnswers, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES,
 };
 pub(crate) use client::{Call, Egress, EgressBounds};
 pub(crate) use connect::Tls;
 pub(crate) use error::{EgressError, ErrorKind};
-pub(crate) use grant::{
-    Admission, Authorize, Grant, Limits, Placement, RequestLine, Secret, SecretValue, Times,
-};
 pub(crate) use receipt::{HostReceipt, Receipt};
 pub(crate) use resolve::SystemResolver;
 pub(crate) use secret_scan::Scanner;

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::address::Reach;
+use super::address_check::Reach;
+use super::allowed_hosts::Scheme;
 use super::connect::Connection;
-use super::grant::Scheme;
 use super::task::{IoRuntime, OwnedTask};
 
 /// What a connection may be used for.

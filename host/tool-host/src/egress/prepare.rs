@@ -6,10 +6,10 @@
 use http::{HeaderMap, Method, Request, Uri};
 use http_body::Body;
 
-use super::address::Reach;
+use super::address_check::Reach;
+use super::allowed_hosts::{Admission, RequestLine, Times};
 use super::answers::{HttpMode, HttpRequestRecord};
 use super::error::EgressError;
-use super::grant::{Admission, RequestLine, Times};
 use super::headers;
 use super::inject;
 use super::recording;

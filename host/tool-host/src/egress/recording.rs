@@ -27,10 +27,10 @@ pub(super) struct CallName {
 
 /// The first bytes of a body.
 #[derive(Debug, Clone, Default)]
-pub(super) struct BoundedBody(Arc<Mutex<Taken>>);
+pub(super) struct BoundedBody(Arc<Mutex<CapturedBytes>>);
 
 #[derive(Debug, Default)]
-struct Taken {
+struct CapturedBytes {
     bytes: Vec<u8>,
     /// Whether there was more.
     is_cut: bool,
@@ -84,7 +84,7 @@ impl BoundedBody {
         (std::mem::take(&mut taken.bytes), is_cut)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, CapturedBytes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -17,7 +17,7 @@ use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::address::{self, AllowedAddr, Reach};
+use super::address_check::{self, AllowedAddr, Reach};
 use super::error::EgressError;
 use super::target::{Host, Target};
 use super::task::IoRuntime;
@@ -144,6 +144,6 @@ fn allowed(
     port: u16,
     reach: Reach,
 ) -> Result<Vec<AllowedAddr>, EgressError> {
-    address::check(addresses, port, reach)
+    address_check::check(addresses, port, reach)
         .map_err(|addresses| EgressError::ForbiddenAddress { host: host.to_owned(), addresses })
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use super::allowed_hosts::Grant;
 use super::answers::HttpMode;
 use super::budget::CallBudget;
 use super::connect::Tls;
 use super::error::EgressError;
-use super::grant::Grant;
 use super::pool::Pool;
 use super::receipt::Ledger;
 use super::recording::CallName;

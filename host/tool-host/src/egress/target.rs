@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Uri};
 
+use super::allowed_hosts::Scheme;
 use super::error::InvalidUri;
-use super::grant::Scheme;
 
 /// Longest URI.
 pub(crate) const MAX_URI_BYTES: usize = 8 * 1024;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use agent_core::secret::Secret;
 use http::HeaderName;
 
+use crate::call_limits::Limits;
 use crate::egress::{self, Admission, Authorize};
 use crate::learning::Learning;
-use crate::limits::Limits;
 use crate::policy::Want;
 use crate::policy::effective::ResolvedLimits;
 use crate::policy::model::{KeyValueRule, Scope};

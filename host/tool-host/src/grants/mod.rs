@@ -19,11 +19,11 @@ use agent_core::words::Principal;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use crate::call_limits::Limits;
 use crate::config::{Environment, PolicyFile};
 use crate::egress::{self, CallKey, Egress, EgressBounds, HttpMode, SystemResolver, Tls};
 use crate::error::LoadError;
 use crate::learning::Learning;
-use crate::limits::Limits;
 use crate::policy::audience::Caller;
 use crate::policy::signature::{self, Signed, VerifiedSigner};
 use crate::policy::store::PolicyError;

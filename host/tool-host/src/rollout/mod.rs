@@ -2,12 +2,12 @@
 //!
 //! Whoever wants something changed (the folder, the admin API, a trial that has failed) reads the record, has
 //! `versions/` decide what becomes of it, and writes it by compare-and-swap ([`Rollout::change`]). Whoever serves follows
-//! the records (`inventory/`). `trials.rs` counts what versions do that are tried, `shadow.rs` makes the calls of a shadow,
+//! the records (`inventory/`). `canary.rs` counts what versions do that are tried, `shadow.rs` makes the calls of a shadow,
 //! `overlay.rs` is where those write values.
 
+mod canary;
 mod overlay;
 mod shadow;
-mod trials;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,13 +20,13 @@ use tokio::sync::{Notify, watch};
 use crate::component::Component;
 use crate::folder::Content;
 use crate::versions::approval::{self, Circumstances};
+use crate::versions::canary_verdict::{Verdict, judge};
 use crate::versions::diff::diff;
 use crate::versions::record::{self, Change};
-use crate::versions::trial::{Verdict, judge};
 
+pub(crate) use canary::{RunningTrial, Side, TrialPart};
 pub(crate) use overlay::Overlay;
 pub(crate) use shadow::{ShadowCall, Shadows};
-pub(crate) use trials::{RunningTrial, Side, Tried};
 
 /// How often a change is decided anew because somebody else was faster.
 const MOST_TRIES: usize = 16;

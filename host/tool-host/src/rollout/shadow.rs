@@ -7,7 +7,7 @@ use agent_core::ports::ToolRequest;
 use agent_core::words::{Grants, Principal, ToolCall, ToolReturn};
 use tokio::sync::{Mutex, mpsc};
 
-use super::trials::RunningTrial;
+use super::canary::RunningTrial;
 use crate::policy::Policy;
 
 /// Calls that wait to be made.

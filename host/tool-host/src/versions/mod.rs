@@ -8,8 +8,8 @@
 //! What the records look like is in `agent_core::words`; who keeps them is behind the port `ToolVersions`.
 
 pub(crate) mod approval;
+pub(crate) mod canary_verdict;
 pub(crate) mod diff;
 pub(crate) mod record;
 #[cfg(test)]
 mod tests;
-pub(crate) mod trial;

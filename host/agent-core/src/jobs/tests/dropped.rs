@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::*;
 use crate::journal::{Backlog, RetryingJournal, WriteBehind};
+use crate::layers::{Agent, Recorded};
 use crate::observe::Unobserved;
-use crate::policy::{Agent, Recorded};
 use crate::ports::RunStore as _;
 use crate::testing::{EchoTools, ScriptedModel, says};
 use crate::words::{Limits, RunOutcome, RunRecord, StopReason};

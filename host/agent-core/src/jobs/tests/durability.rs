@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::*;
 use crate::journal::{Backlog, RetryingJournal, WriteBehind};
+use crate::layers::{Agent, Answer, Ask, Recorded};
 use crate::observe::Unobserved;
-use crate::policy::{Agent, Answer, Ask, Recorded};
 use crate::ports::{Epoch, Journal, JournalError, ModelError};
 use crate::testing::{EchoTools, ScriptedModel, asks_for, says};
 use crate::words::{Event, Limits, RunOutcome, StopReason};

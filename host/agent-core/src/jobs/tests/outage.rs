@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use futures::future::join_all;
 
 use super::*;
-use crate::circuit::{RESET_TIMEOUT, Verdict};
+use crate::circuit_breaker::{RESET_TIMEOUT, Verdict};
 use crate::journal::RetryingJournal;
-use crate::policy::{Agent, Deadline};
+use crate::layers::{Agent, Deadline};
 use crate::ports::{Model, ModelError, ModelRequest};
 use crate::testing::{EchoTools, says};
 use crate::words::{Limits, ModelReply};
@@ -175,7 +175,7 @@ async fn requests_learn_from_jobs_that_the_provider_is_down() {
     bench
         .all_work_while(async {
             moments(5).await;
-            assert_ne!(bench.circuit.state(), crate::circuit::CircuitState::Closed);
+            assert_ne!(bench.circuit.state(), crate::circuit_breaker::CircuitState::Closed);
             bench.ended(&jobs[0]).await;
         })
         .await;

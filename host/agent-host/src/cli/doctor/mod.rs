@@ -19,9 +19,9 @@ use tokio::time::timeout;
 use tool_host::NoObserver;
 
 use super::{Exit, install_tls};
+use crate::composition::{self, PROBE_LIMIT};
 use crate::config::{Config, Database, HttpUrl, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
-use crate::wire::{self, PROBE_LIMIT};
 use report::{Finding, Report};
 
 /// How long a server may take to accept a connection.
@@ -97,7 +97,7 @@ async fn address(config: &Config) -> Option<Finding> {
 
 /// The stores and the model, asked at the same time.
 async fn dependencies(config: &Config, arguments: &Arguments) -> Vec<Finding> {
-    let found = match wire::dependencies(config).await {
+    let found = match composition::dependencies(config).await {
         Ok(found) => found,
         Err(error) => {
             let text = format!("{:#}", anyhow::Error::from(error));
@@ -207,17 +207,17 @@ async fn tools(config: &Config, guest_runtime: Handle) -> Vec<Finding> {
     // Whether they can be loaded; who approved what is in the store (`agent-host tool versions`).
     let settings = Tools { needs_approval: false, ..config.tools.clone() };
     let host = async {
-        let start = wire::ToolsStart {
+        let start = composition::ToolsStart {
             config: &settings,
             token_budget: config.agent.token_budget,
             guest_runtime,
             observer: Arc::new(NoObserver),
-            storage: wire::ToolStorage::default(),
-            egress: wire::ToolEgress::default(),
+            storage: composition::ToolStorage::default(),
+            egress: composition::ToolEgress::default(),
             learn: false,
             remembers: false,
         };
-        let host = wire::start_observed_tools(start).await?;
+        let host = composition::start_observed_tools(start).await?;
         host.reload().await;
         anyhow::Ok(host)
     };

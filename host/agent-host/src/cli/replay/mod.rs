@@ -27,9 +27,9 @@ use tool_host::{HttpMode, NoObserver, ToolHost};
 
 use super::tools::print;
 use super::{Exit, install_tls};
+use crate::composition::{self, ToolEgress, ToolStorage};
 use crate::config::{Agent, Log, ProcessEnv, Stores, Tools};
 use crate::telemetry::{self, Destination};
-use crate::wire::{self, ToolEgress, ToolStorage};
 use answers::RecordedAnswers;
 use comparison::{Comparison, Verdict};
 use journal::{RecordedCall, RecordedRun};
@@ -57,8 +57,8 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
     if let Some(file) = &arguments.with {
         folder::replace(&mut config, file, scratch.path())?;
     }
-    let values = wire::values_in(&scratch.path().join("values.db")).await?;
-    let host = wire::start_observed_tools(wire::ToolsStart {
+    let values = composition::values_in(&scratch.path().join("values.db")).await?;
+    let host = composition::start_observed_tools(composition::ToolsStart {
         config: &config,
         token_budget: Agent::token_budget_of(&ProcessEnv)?,
         guest_runtime,
@@ -92,8 +92,8 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
 
 /// The run's calls, and what was recorded of them.
 async fn read(run_id: &str) -> anyhow::Result<(RecordedRun, Vec<agent_core::ports::HttpRecording>)> {
-    let opened = wire::open_stores(&Stores::from_vars(&ProcessEnv)?).await?;
-    let recordings = wire::open_http_recordings(&opened);
+    let opened = composition::open_stores(&Stores::from_vars(&ProcessEnv)?).await?;
+    let recordings = composition::open_http_recordings(&opened);
     let Some(runs) = opened.runs else {
         bail!(
             "neither MONGODB_URL nor DATABASE_URL is set, so there is no store to read runs from: set the one that the \

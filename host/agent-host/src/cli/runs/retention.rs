@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use crate::cli::Exit;
 use crate::cli::tools::print;
+use crate::composition;
 use crate::config::{ProcessEnv, Retention, Stores};
-use crate::wire;
 
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct Arguments {
@@ -63,9 +63,9 @@ async fn open(config: Retention) -> anyhow::Result<Sweeper> {
              service has, and REDIS_URL"
         );
     }
-    let opened = wire::open_stores(&stores).await?;
+    let opened = composition::open_stores(&stores).await?;
     let name = format!("command line#{}", Uuid::now_v7().simple());
-    Ok(wire::open_sweeper(config, stores.key_value.as_ref(), &opened, name, Arc::new(Unobserved))?)
+    Ok(composition::open_sweeper(config, stores.key_value.as_ref(), &opened, name, Arc::new(Unobserved))?)
 }
 
 /// Says on standard error what would go, and asks whether it may, unless that was said or there is nothing.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use agent_core::ports::RunStore;
 use anyhow::bail;
 
+use crate::composition;
 use crate::config::{ProcessEnv, Stores};
-use crate::wire;
 
 /// The store that the environment names.
 pub(super) async fn open() -> anyhow::Result<Arc<dyn RunStore>> {
-    let opened = wire::open_stores(&Stores::from_vars(&ProcessEnv)?).await?;
+    let opened = composition::open_stores(&Stores::from_vars(&ProcessEnv)?).await?;
     let Some(runs) = opened.runs else {
         bail!(
             "neither MONGODB_URL nor DATABASE_URL is set, so there is no store to read runs from: set the one that the \

@@ -11,7 +11,7 @@ use tool_kit::expectation;
 use tool_kit::finding::{self, Finding, Weight};
 use tool_kit::generate::Generator;
 use tool_kit::lint::{Described, lint};
-use tool_kit::promises::{Promises, Seen, unused};
+use tool_kit::promises::{ObservedCalls, Promises, unused};
 
 use super::inspect::tokens;
 use super::isolated::{ComponentFile, Grants, Isolated, Probe, Setup, Upstreams};
@@ -68,7 +68,7 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
         lacks: false,
     };
     let imports: Vec<_> = inspection.imports.iter().map(|import| import.name.clone()).collect();
-    let mut all = Seen::default();
+    let mut all = ObservedCalls::default();
     for tool in loaded.tools() {
         check.tool(&tool, &imports).await;
         let seen = check.probe.seen(&tool.tool);

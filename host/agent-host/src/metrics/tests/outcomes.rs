@@ -1,7 +1,7 @@
 //! What runs came to, and what stands before them.
 
-use agent_core::circuit::Verdict;
-use agent_core::driver::RunError;
+use agent_core::circuit_breaker::Verdict;
+use agent_core::loop_driver::RunError;
 use agent_core::testing::ScriptedInvoke;
 use agent_core::words::StopReason;
 

@@ -20,7 +20,7 @@ pub(super) enum Entry {
 
 /// What stands in the database under the key of a write.
 #[derive(Debug)]
-pub(super) enum Kept {
+pub(super) enum StoredUnderKey {
     /// What was written.
     Ours,
     /// What was there before.
@@ -60,9 +60,9 @@ impl ByteSize for Entry {
 }
 
 impl Write for Entry {
-    type Answer = Kept;
+    type Answer = StoredUnderKey;
 
-    async fn commit(pool: &SqlPool, entries: &[Self]) -> Result<Vec<Kept>, sqlx::Error> {
+    async fn commit(pool: &SqlPool, entries: &[Self]) -> Result<Vec<StoredUnderKey>, sqlx::Error> {
         let inserted = match pool {
             SqlPool::Postgres(pool) => write_to_postgres(pool, entries).await?,
             SqlPool::Sqlite(pools) => write_to_sqlite(pools, entries).await?,
@@ -75,7 +75,7 @@ impl Write for Entry {
                 Self::Append(_) | Self::Record(_) => None,
             })
             .collect();
-        let mut kept: Vec<Kept> = entries.iter().map(|_| Kept::Ours).collect();
+        let mut kept: Vec<StoredUnderKey> = entries.iter().map(|_| StoredUnderKey::Ours).collect();
         // Events never change, so what stands there now is what stood there at the commit.
         for ((index, _), found) in kept_out.iter().zip(find_all(pool, &kept_out).await?) {
             if let Some(kept) = kept.get_mut(*index) {
@@ -102,7 +102,10 @@ const FIND_IN_SQLITE: &str = "\
     LEFT JOIN run_events e ON e.run_id = a.value ->> 0 AND e.sequence = a.value ->> 1";
 
 /// What kept each of these appends out, in one statement however many they are.
-async fn find_all(pool: &SqlPool, appends: &[(usize, &AppendRow)]) -> Result<Vec<Kept>, sqlx::Error> {
+async fn find_all(
+    pool: &SqlPool,
+    appends: &[(usize, &AppendRow)],
+) -> Result<Vec<StoredUnderKey>, sqlx::Error> {
     if appends.is_empty() {
         return Ok(vec![]);
     }
@@ -127,12 +130,12 @@ async fn find_all(pool: &SqlPool, appends: &[(usize, &AppendRow)]) -> Result<Vec
 
 impl AppendRow {
     /// What kept the append out, by what was found in its place.
-    fn compare(&self, found: Option<&FoundRow>) -> Kept {
+    fn compare(&self, found: Option<&FoundRow>) -> StoredUnderKey {
         let ours = (Some(self.epoch), self.events.first());
         match found {
-            Some((_, epoch, event, _)) if (*epoch, event.as_ref()) == ours => Kept::Ours,
-            Some((_, _, _, Some(highest))) if *highest > self.epoch => Kept::Fenced,
-            Some(_) | None => Kept::Another,
+            Some((_, epoch, event, _)) if (*epoch, event.as_ref()) == ours => StoredUnderKey::Ours,
+            Some((_, _, _, Some(highest))) if *highest > self.epoch => StoredUnderKey::Fenced,
+            Some(_) | None => StoredUnderKey::Another,
         }
     }
 }

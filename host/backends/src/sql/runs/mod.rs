@@ -7,7 +7,7 @@ use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
 use agent_core::words::{Event, RunQuery, RunRecord};
 use async_trait::async_trait;
 
-use self::entry::{AppendRow, Entry, Kept, RecordRow};
+use self::entry::{AppendRow, Entry, RecordRow, StoredUnderKey};
 use super::commit::{CommitError, Commits};
 use super::error::describe;
 use super::text_columns::{escape, unescape};
@@ -53,9 +53,11 @@ impl Journal for SqlRuns {
             events: events.iter().map(encode).collect::<Result<_, _>>()?,
         });
         match self.commits.write(entry).await.map_err(not_committed)? {
-            Kept::Ours => Ok(()),
-            Kept::Another => Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence: first }),
-            Kept::Fenced => Err(JournalError::Fenced { run_id: run_id.to_owned() }),
+            StoredUnderKey::Ours => Ok(()),
+            StoredUnderKey::Another => {
+                Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence: first })
+            }
+            StoredUnderKey::Fenced => Err(JournalError::Fenced { run_id: run_id.to_owned() }),
         }
     }
 

@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 use super::headers;
 use super::refusal::Refusal;
 use super::state::Shared;
-use crate::events::{self, HEARTBEAT, LAST_EVENT_ID, STREAM_LIFE, StreamPermit, accepts_events};
+use crate::server_sent_events::{self, HEARTBEAT, LAST_EVENT_ID, STREAM_LIFE, StreamPermit, accepts_events};
 use crate::variant_b::auth::Caller;
 use crate::variant_b::error::Error;
 
@@ -51,7 +51,7 @@ pub(super) async fn follow_changes(
         let chunk = stream.next_chunk().await?;
         Some((Ok::<_, Infallible>(chunk), stream))
     });
-    Ok(events::respond(Body::from_stream(chunks)))
+    Ok(server_sent_events::respond(Body::from_stream(chunks)))
 }
 
 /// The tools that the client knew when it was here last.

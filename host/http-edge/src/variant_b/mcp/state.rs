@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
-use crate::events::HEARTBEAT;
 use crate::mcp::{CallsUnderWay, McpServer};
 use crate::middleware::request_id::RequestId;
+use crate::server_sent_events::HEARTBEAT;
 use crate::variant_b::auth::Caller;
 use crate::variant_b::state as variant_b;
 

@@ -1,6 +1,6 @@
 //! `POST /v1/chat/completions`: the agent's last words as a completion, or all its words as they are written.
 
-use agent_core::policy::RateCheck;
+use agent_core::layers::RateCheck;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;

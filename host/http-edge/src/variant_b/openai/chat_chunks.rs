@@ -4,8 +4,8 @@
 //! replies are sent, with a blank line between two of them. Calls of the agent's own tools have no chunks: the `tool_calls` of a
 //! chunk are for the client to carry out.
 
+use agent_core::layers::Answer;
 use agent_core::live::Delta;
-use agent_core::policy::Answer;
 use agent_core::words::Event;
 use serde_json::{Value, json};
 

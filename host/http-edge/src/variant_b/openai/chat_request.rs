@@ -3,7 +3,7 @@
 use agent_core::words::{Options, ToolCall};
 use serde_json::Value;
 
-use super::conversation::{Asked, Conversation, check_length};
+use super::conversation::{Conversation, RunInput, check_length};
 use super::parameters::{self, Fields};
 use super::problem::Problem;
 use super::{content, functions};
@@ -11,7 +11,7 @@ use super::{content, functions};
 /// What a client asks.
 #[derive(Debug, PartialEq)]
 pub(super) struct ChatRequest {
-    pub(super) asked: Asked,
+    pub(super) asked: RunInput,
     pub(super) options: Options,
     pub(super) stream: bool,
     /// Whether the last chunk of a stream says what the run has cost.
@@ -135,7 +135,7 @@ mod tests {
             Message::Assistant { content: "3".into(), tool_calls: vec![] },
         ];
         let options = Options { max_tokens: Some(50), temperature: Some(0.5), ..Options::default() };
-        let asked = Asked { input: "sure?".into(), history };
+        let asked = RunInput { input: "sure?".into(), history };
         assert_eq!(request, ChatRequest { asked, options, stream: true, include_usage: true });
     }
 

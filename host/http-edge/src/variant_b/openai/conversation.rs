@@ -27,7 +27,7 @@ pub(super) struct Conversation {
 
 /// What a run is begun with.
 #[derive(Debug, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct RunInput {
     /// Empty when the newest message is none of the user's.
     pub(super) input: String,
     pub(super) history: Vec<Message>,
@@ -72,7 +72,7 @@ impl Conversation {
 
     /// The whole, if every tool call is answered before anything else is said, as models want it. `param` is what the client
     /// calls the list.
-    pub(super) fn finish(mut self, param: &str) -> Result<Asked, Problem> {
+    pub(super) fn finish(mut self, param: &str) -> Result<RunInput, Problem> {
         if self.messages.is_empty() {
             return Err(Problem::invalid(param, "it must have at least one message."));
         }
@@ -85,7 +85,7 @@ impl Conversation {
         );
         let input = of_user.map(|index| self.messages.remove(index));
         let input = if let Some(Message::User { content }) = input { content } else { String::new() };
-        Ok(Asked { input, history: self.messages })
+        Ok(RunInput { input, history: self.messages })
     }
 
     fn check_calls(&self, param: &str) -> Result<(), Problem> {
@@ -125,7 +125,7 @@ mod tests {
         ToolCall { id: id.into(), name: format!("tool_{id}"), arguments: json!({}) }
     }
 
-    fn of(build: impl FnOnce(&mut Conversation)) -> Result<Asked, Problem> {
+    fn of(build: impl FnOnce(&mut Conversation)) -> Result<RunInput, Problem> {
         let mut conversation = Conversation::default();
         build(&mut conversation);
         conversation.finish("messages")

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use agent_core::layers::Answer;
 use agent_core::live::Delta;
-use agent_core::policy::Answer;
 use agent_core::words::{AgentResult, Event, Options, StopReason, ToolOutcome};
 use serde_json::{Value, json};
 

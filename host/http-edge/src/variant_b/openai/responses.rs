@@ -1,6 +1,6 @@
 //! `POST /v1/responses`: what the agent said and called as the items of a response, at once or as they come to be.
 
-use agent_core::policy::RateCheck;
+use agent_core::layers::RateCheck;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;

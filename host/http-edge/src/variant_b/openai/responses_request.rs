@@ -3,7 +3,7 @@
 use agent_core::words::{Options, ToolCall};
 use serde_json::Value;
 
-use super::conversation::{Asked, Conversation, check_length};
+use super::conversation::{Conversation, RunInput, check_length};
 use super::parameters::{self, Fields};
 use super::problem::Problem;
 use super::{content, functions};
@@ -11,7 +11,7 @@ use super::{content, functions};
 /// What a client asks.
 #[derive(Debug, PartialEq)]
 pub(super) struct ResponsesRequest {
-    pub(super) asked: Asked,
+    pub(super) asked: RunInput,
     pub(super) options: Options,
     pub(super) stream: bool,
     /// What the response repeats of its request.
@@ -148,7 +148,7 @@ mod tests {
         }))
         .unwrap();
         let asked =
-            Asked { input: "hi".into(), history: vec![Message::System { content: "be kind".into() }] };
+            RunInput { input: "hi".into(), history: vec![Message::System { content: "be kind".into() }] };
         let options = Options { max_tokens: Some(50), ..Options::default() };
         let echo = Echo {
             instructions: json!("be kind"),

@@ -1,11 +1,11 @@
 //! From a request to what the agent is asked.
 
-use agent_core::policy::{Ask, RateCheck};
+use agent_core::layers::{Ask, RateCheck};
 use agent_core::words::{ClientFunction, Options};
 use axum::Extension;
 
 use super::super::auth::Caller;
-use super::conversation::Asked;
+use super::conversation::RunInput;
 use super::functions;
 use super::problem::Problem;
 use crate::dependencies::VariantB;
@@ -13,7 +13,7 @@ use crate::middleware::request_id::RequestId;
 
 /// A request that has been read.
 pub(super) struct Request<'a> {
-    pub(super) asked: Asked,
+    pub(super) asked: RunInput,
     pub(super) options: Options,
     pub(super) request_id: &'a RequestId,
     pub(super) caller: &'a Caller,
@@ -35,7 +35,7 @@ pub(super) fn check_functions(
 
 /// What the agent is asked on behalf of the caller.
 pub(super) fn ask(request: Request<'_>) -> Ask {
-    let Request { asked: Asked { input, history }, options, request_id, caller, rate_check } = request;
+    let Request { asked: RunInput { input, history }, options, request_id, caller, rate_check } = request;
     Ask {
         principal: caller.principal(),
         options: Options { history, ..options },

@@ -1,5 +1,5 @@
 //! A run as a stream of one of OpenAI's protocols: the same run, events and words as in the service's own streams
-//! (`crate::events`), written by a [`WriteRun`].
+//! (`crate::server_sent_events`), written by a [`WriteRun`].
 //!
 //! Such a stream cannot be resumed by clients of OpenAI, so its run ends with its reader, unless `Agent-On-Disconnect:
 //! continue` asks for more. `Content-Location` says where the service's own clients find it.
@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use agent_core::error_chain::ErrorChain;
+use agent_core::layers::{Answer, Ask};
 use agent_core::live::Delta;
-use agent_core::policy::{Answer, Ask};
 use agent_core::streams::{Followed, Following, Interruption, OnDisconnect, RunEnd, RunFailure};
 use agent_core::words::{Event, FailureKind};
 use axum::body::Body;
@@ -24,7 +24,7 @@ use super::super::events::{location, permit};
 use super::super::state::Shared;
 use super::problem;
 use crate::answer;
-use crate::events::{self, StreamPermit};
+use crate::server_sent_events::{self, StreamPermit};
 
 /// How long a stream is silent at most: proxies take a connection for dead after half a minute or so.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -63,10 +63,10 @@ pub(super) async fn begin(
         let mut text = String::new();
         writer.begin(&mut text);
         writer.ended(&mut text, &answer);
-        return Ok(events::respond(Body::from(text)));
+        return Ok(server_sent_events::respond(Body::from(text)));
     };
     let permit = permit(edge, ask.principal.user_id.as_deref().unwrap_or_default())?;
-    let mut following = streams.start(ask, events::on_disconnect(headers, OnDisconnect::Cancel));
+    let mut following = streams.start(ask, server_sent_events::on_disconnect(headers, OnDisconnect::Cancel));
     let first = following.next().await;
     if let Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) = first {
         return Err(error.into());
@@ -78,8 +78,8 @@ pub(super) async fn begin(
         let chunk = state.next_chunk().await?;
         Some((Ok::<_, std::convert::Infallible>(chunk), state))
     });
-    let mut response = events::respond(Body::from_stream(chunks));
-    events::locate(&mut response, &location);
+    let mut response = server_sent_events::respond(Body::from_stream(chunks));
+    server_sent_events::locate(&mut response, &location);
     Ok(response)
 }
 
@@ -137,7 +137,7 @@ impl<W: WriteRun> Streaming<W> {
             Followed::Ended { end: RunEnd::Answer(answer), .. } => writer.ended(out, answer),
             Followed::Ended { end, .. } => {
                 let (status, error, log) = failure(end, self.production);
-                events::log_failure(self.following.run_id(), status, &log);
+                server_sent_events::log_failure(self.following.run_id(), status, &log);
                 writer.failed(out, &error);
             }
             Followed::Interrupted(why) => writer.failed(out, &interruption(why)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::policy::{Answer, Ask, Invoke, InvokeError};
+use agent_core::layers::{Answer, Ask, Invoke, InvokeError};
 use agent_core::ports::{Probe, ProbeError};
 use agent_core::words::{AgentResult, Message, StopReason, Usage};
 use async_trait::async_trait;

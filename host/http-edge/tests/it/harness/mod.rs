@@ -9,7 +9,7 @@ mod variant_b;
 
 use std::sync::Arc;
 
-use agent_core::policy::{Agent, Invoke};
+use agent_core::layers::{Agent, Invoke};
 use agent_core::ports::ModelError;
 use agent_core::testing::{EchoTools, ScriptedModel, TestJournal};
 use agent_core::words::{Limits, ModelReply};

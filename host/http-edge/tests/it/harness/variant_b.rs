@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::direct_calls::DirectCalls;
 use agent_core::jobs::Jobs;
-use agent_core::policy::Invoke;
+use agent_core::layers::Invoke;
 use agent_core::ports::{JobQueue, RateWindows, ResultCache, ToolAdmin};
 use axum::body::Body;
 use http::Request;

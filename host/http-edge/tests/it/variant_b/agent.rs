@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::policy::{Agent, Answer, Ask, Invoke, InvokeError};
+use agent_core::layers::{Agent, Answer, Ask, Invoke, InvokeError};
 use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, says};
 use agent_core::words::{Limits, Options, Principal};
 use async_trait::async_trait;

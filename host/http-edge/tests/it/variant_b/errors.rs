@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use agent_core::driver::RunError;
-use agent_core::policy::{Answer, Ask, Invoke, InvokeError};
+use agent_core::layers::{Answer, Ask, Invoke, InvokeError};
+use agent_core::loop_driver::RunError;
 use agent_core::ports::ModelError;
 use async_trait::async_trait;
 use http::StatusCode;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::policy::{self, Ask, Invoke, InvokeError};
+use agent_core::layers::{self, Ask, Invoke, InvokeError};
 use async_trait::async_trait;
 use axum::body::Body;
 use http::{Request, StatusCode};
@@ -139,7 +139,7 @@ struct Held {
 
 #[async_trait]
 impl Invoke for Held {
-    async fn invoke(&self, ask: Ask) -> Result<policy::Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<layers::Answer, InvokeError> {
         self.asked.notify_one();
         self.gate.notified().await;
         Answers.invoke(ask).await

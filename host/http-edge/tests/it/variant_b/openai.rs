@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use agent_core::layers::{Agent, InvokeError};
 use agent_core::live::{LiveJournal, LiveRuns};
-use agent_core::policy::{Agent, InvokeError};
-use agent_core::streams::{Kept, RunStreams};
+use agent_core::streams::{RunStores, RunStreams};
 use agent_core::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
 use agent_core::words::{Limits, Message, ModelReply, Options, StopReason};
 use axum::body::Body;
@@ -58,7 +58,7 @@ fn saying(script: impl IntoIterator<Item = ModelReply>) -> Fakes {
         limits: Limits::default(),
         instructions: None,
     };
-    let kept = Kept { journal: journal.clone(), records: Some(store), live };
+    let kept = RunStores { journal: journal.clone(), records: Some(store), live };
     let streams = RunStreams::new(Arc::new(agent()), kept, Arc::new(TokioSpawn));
     Fakes::configured(agent(), |edge| b(edge).streams = Some(streams))
 }
@@ -411,7 +411,7 @@ async fn a_call_of_the_clients_function_ends_the_run_and_is_the_clients_to_make(
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_fails_while_it_is_streamed_ends_its_stream_with_the_error() {
-    let streams = |journal: Arc<LiveJournal>, kept: Kept| {
+    let streams = |journal: Arc<LiveJournal>, kept: RunStores| {
         let calls = asks_for(&[("1", "echo", json!({}))]);
         let agent = Agent {
             // Asked once more, the model has no answer.
@@ -426,7 +426,7 @@ async fn a_run_that_fails_while_it_is_streamed_ends_its_stream_with_the_error() 
     let failing = || {
         let (store, live) = (Arc::new(TestRuns::default()), LiveRuns::default());
         let journal = Arc::new(LiveJournal::new(store.clone(), store.clone(), live.clone()));
-        let kept = Kept { journal: journal.clone(), records: Some(store), live };
+        let kept = RunStores { journal: journal.clone(), records: Some(store), live };
         Fakes::configured(Answers, |edge| b(edge).streams = Some(streams(journal, kept)))
     };
     let error = json!({"message": "Internal server error", "type": "server_error", "param": null, "code": "server_error"});

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use agent_core::layers::{Agent, Heartbeat, InvokeError};
 use agent_core::live::{LiveJournal, LiveRuns};
-use agent_core::policy::{Agent, Heartbeat, InvokeError};
 use agent_core::ports::{Epoch, Journal as _, RunStore as _};
-use agent_core::streams::{Kept, RunStreams};
+use agent_core::streams::{RunStores, RunStreams};
 use agent_core::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
 use agent_core::words::{Event, FailureKind, Limits, RunOutcome, RunRecord, Usage};
 use axum::body::Body;
@@ -27,7 +27,7 @@ fn streaming() -> (Fakes, Arc<TestRuns>) {
         instructions: None,
     };
     let stack = Arc::new(Heartbeat::new(agent, store.clone()));
-    let kept = Kept { journal, records: Some(store.clone()), live };
+    let kept = RunStores { journal, records: Some(store.clone()), live };
     let streams = RunStreams::new(stack, kept, Arc::new(TokioSpawn));
     (Fakes::configured(Answers, |edge| b(edge).streams = Some(streams)), store)
 }
@@ -117,7 +117,7 @@ async fn a_run_that_failed_is_told_as_its_error_would_have_been_answered() {
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_before_the_first_event_is_a_plain_answer() {
     let busy = ScriptedInvoke::new([Err(InvokeError::Busy { waited: std::time::Duration::ZERO })]);
-    let kept = Kept { journal: Arc::new(TestRuns::default()), records: None, live: LiveRuns::default() };
+    let kept = RunStores { journal: Arc::new(TestRuns::default()), records: None, live: LiveRuns::default() };
     let streams = RunStreams::new(Arc::new(busy), kept, Arc::new(TokioSpawn));
     let fakes = Fakes::configured(Answers, |edge| b(edge).streams = Some(streams));
     let answer = stream(&fakes).await;

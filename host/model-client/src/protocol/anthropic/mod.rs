@@ -1,7 +1,7 @@
 //! Anthropic Messages: a conversation as JSON, and a reply from JSON. No I/O.
 
+mod json;
 mod stream;
-mod wire;
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ use super::tool_call_ids::{CallIds, portable_id, portable_name};
 use super::{Prompt, Protocol, UnreadableReply};
 use crate::connect_error::ConnectError;
 use crate::http::auth_header::auth_header;
-use wire::{Block, ReplyBlock, Role, Turn};
+use json::{Block, ReplyBlock, Role, Turn};
 
 /// The version of the protocol that is spoken, sent in a header of that name.
 const VERSION: (HeaderName, HeaderValue) =
@@ -75,7 +75,7 @@ impl Protocol for Anthropic {
         description: &str,
         input_schema: &Value,
     ) -> serde_json::Result<Box<RawValue>> {
-        to_raw_value(&wire::Tool { name, description, input_schema })
+        to_raw_value(&json::Tool { name, description, input_schema })
     }
 
     fn render_request(&self, prompt: Prompt<'_>) -> serde_json::Result<Vec<u8>> {
@@ -96,10 +96,10 @@ impl Protocol for Anthropic {
     }
 }
 
-fn request(prompt: Prompt<'_>) -> wire::Request<'_> {
-    let tool_choice = prompt.forbids_calls().then_some(wire::ToolChoice::None);
+fn request(prompt: Prompt<'_>) -> json::Request<'_> {
+    let tool_choice = prompt.forbids_calls().then_some(json::ToolChoice::None);
     let Prompt { model, request, tools, profile, stream } = prompt;
-    wire::Request {
+    json::Request {
         model,
         max_tokens: profile.tokens(request.max_tokens),
         temperature: profile.temperature.then_some(request.temperature.min(HOTTEST)),
@@ -112,7 +112,7 @@ fn request(prompt: Prompt<'_>) -> wire::Request<'_> {
 }
 
 fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelReply, UnreadableReply> {
-    let response: wire::Response = serde_json::from_slice(body)?;
+    let response: json::Response = serde_json::from_slice(body)?;
     let finish = match response.stop_reason.as_deref() {
         Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
         Some("refusal") => Finish::ContentFilter,

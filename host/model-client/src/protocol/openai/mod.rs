@@ -1,7 +1,7 @@
 //! OpenAI chat completions: a conversation as JSON, and a reply from JSON. No I/O.
 
+mod json;
 mod stream;
-mod wire;
 
 use std::borrow::Cow;
 
@@ -62,8 +62,8 @@ impl Protocol for OpenAi {
         description: &str,
         parameters: &Value,
     ) -> serde_json::Result<Box<RawValue>> {
-        let function = wire::FunctionSpec { name, description, parameters };
-        to_raw_value(&wire::Tool { r#type: "function", function })
+        let function = json::FunctionSpec { name, description, parameters };
+        to_raw_value(&json::Tool { r#type: "function", function })
     }
 
     fn render_request(&self, prompt: Prompt<'_>) -> serde_json::Result<Vec<u8>> {
@@ -90,11 +90,11 @@ fn is_own_address(endpoint: &Url) -> bool {
     host == "api.openai.com" || host.ends_with(".api.openai.com")
 }
 
-fn request(prompt: Prompt<'_>) -> wire::Request<'_> {
+fn request(prompt: Prompt<'_>) -> json::Request<'_> {
     let tool_choice = prompt.forbids_calls().then_some("none");
     let Prompt { model, request, tools, profile, stream } = prompt;
     let max_tokens = Some(profile.tokens(request.max_tokens));
-    wire::Request {
+    json::Request {
         model,
         messages: request.messages.iter().map(|one| message(one, profile)).collect(),
         tools,
@@ -104,25 +104,25 @@ fn request(prompt: Prompt<'_>) -> wire::Request<'_> {
         temperature: profile.temperature.then_some(request.temperature),
         stream: stream.then_some(true),
         // Without it the stream does not say what it cost.
-        stream_options: stream.then_some(wire::StreamOptions { include_usage: true }),
+        stream_options: stream.then_some(json::StreamOptions { include_usage: true }),
     }
 }
 
 fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelReply, UnreadableReply> {
-    let response: wire::Response = serde_json::from_slice(body)?;
+    let response: json::Response = serde_json::from_slice(body)?;
     let choice = response.choices.into_iter().flatten().next();
     let choice = choice.ok_or_else(|| UnreadableReply::empty("it names no choice"))?;
     let finish = finish(choice.finish_reason.as_deref().unwrap_or_default());
     let message = match choice.message {
         Some(message) => message,
-        None if finish == Finish::ContentFilter => wire::ReplyMessage::default(),
+        None if finish == Finish::ContentFilter => json::ReplyMessage::default(),
         None => return Err(UnreadableReply::empty("its choice holds no message")),
     };
     let (content, refused) = message.content.map(text).unwrap_or_default();
     let refusal = message.refusal.or(refused).filter(|refusal| content.is_empty() && !refusal.is_empty());
     let mut calls = message.tool_calls.unwrap_or_default();
     if let (true, Some(function)) = (calls.is_empty(), message.function_call) {
-        calls.push(wire::ReplyCall { id: None, function });
+        calls.push(json::ReplyCall { id: None, function });
     }
     if choice.finish_reason.as_deref() == Some("error") && content.is_empty() && calls.is_empty() {
         return Err(UnreadableReply::empty("its choice ended with an error"));
@@ -131,7 +131,7 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
     let mut ids = CallIds::after(request.messages);
     let tool_calls = calls.into_iter().map(|call| {
         let id = ids.claim(call.id);
-        let wire::ReplyFunction { name, arguments } = call.function;
+        let json::ReplyFunction { name, arguments } = call.function;
         match arguments.unwrap_or_default() {
             arguments @ Value::Object(_) => ToolCall { id, name, arguments },
             Value::String(text) => ToolCall::from_text(id, name, text),
@@ -162,24 +162,24 @@ fn finish(reason: &str) -> Finish {
     }
 }
 
-fn message(message: &Message, profile: ProviderProfile) -> wire::Message<'_> {
+fn message(message: &Message, profile: ProviderProfile) -> json::Message<'_> {
     match message {
-        Message::System { content } => wire::Message::System { content },
-        Message::User { content } => wire::Message::User { content },
-        Message::Assistant { content, tool_calls } => wire::Message::Assistant {
+        Message::System { content } => json::Message::System { content },
+        Message::User { content } => json::Message::User { content },
+        Message::Assistant { content, tool_calls } => json::Message::Assistant {
             content: Some(content.as_str()).filter(|text| tool_calls.is_empty() || !text.is_empty()),
             tool_calls: tool_calls.iter().map(|call| tool_call(call, profile)).collect(),
         },
         Message::Tool { tool_call_id, content, .. } => {
-            wire::Message::Tool { tool_call_id: sent_id(tool_call_id, profile), content }
+            json::Message::Tool { tool_call_id: sent_id(tool_call_id, profile), content }
         }
     }
 }
 
-fn tool_call(call: &ToolCall, profile: ProviderProfile) -> wire::ToolCall<'_> {
+fn tool_call(call: &ToolCall, profile: ProviderProfile) -> json::ToolCall<'_> {
     let (name, arguments) = (portable_name(&call.name), arguments_text(&call.arguments));
-    let function = wire::Function { name, arguments };
-    wire::ToolCall { id: sent_id(&call.id, profile), r#type: "function", function }
+    let function = json::Function { name, arguments };
+    json::ToolCall { id: sent_id(&call.id, profile), r#type: "function", function }
 }
 
 fn sent_id(id: &str, profile: ProviderProfile) -> Cow<'_, str> {
@@ -196,10 +196,10 @@ fn arguments_text(arguments: &Value) -> Cow<'_, str> {
 }
 
 /// The text, and the text of a refusal if one of the parts is that.
-fn text(content: wire::Content) -> (String, Option<String>) {
+fn text(content: json::Content) -> (String, Option<String>) {
     match content {
-        wire::Content::Text(text) => (text, None),
-        wire::Content::Parts(parts) => {
+        json::Content::Text(text) => (text, None),
+        json::Content::Parts(parts) => {
             let refusal = parts.iter().find_map(|part| part.refusal.clone());
             (parts.into_iter().filter_map(|part| part.text).collect(), refusal)
         }

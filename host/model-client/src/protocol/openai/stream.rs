@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::wire::Content;
+use super::json::Content;
 use crate::protocol::UnreadableReply;
 use crate::protocol::event_stream::StreamEvent;
 use crate::protocol::lenient::lenient;

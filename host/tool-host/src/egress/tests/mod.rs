@@ -2,7 +2,7 @@
 //!
 //! Servers here speak HTTP by hand, so that they can misbehave. Times are waited for on tokio's paused clock.
 
-mod address;
+mod address_check;
 mod answers;
 mod credentials;
 mod limits;
@@ -30,9 +30,9 @@ use rustls::RootCertStore;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use super::allowed_hosts::Scheme;
 use super::body::ResponseBody;
 use super::error::{InvalidUri, Place};
-use super::grant::Scheme;
 use super::pool::PoolBounds;
 use super::receipt::Refusal;
 use super::resolve::{LookupBounds, LookupSlot, Resolve};

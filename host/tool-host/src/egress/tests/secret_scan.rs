@@ -7,7 +7,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::super::grant::{SecretError, SecretValue};
+use super::super::allowed_hosts::{SecretError, SecretValue};
 use super::super::secret_scan::Scanner;
 use super::SECRET;
 

@@ -13,10 +13,10 @@
 //!
 //! `proposals` takes versions in and decides what is kept, `serving` is which version serves, `trials` is how one is tried.
 
+mod canary;
 pub(super) mod draft;
 pub(super) mod proposals;
-mod serving;
-mod trials;
+mod rollback;
 
 use agent_core::ports::{AdminError, TrialRequest};
 use agent_core::words::{AuditLine, ComponentRecord, ComponentVersion, Millis, TrialKind};
@@ -87,17 +87,17 @@ pub(crate) fn apply(
     let mut draft = Draft::new(record, by, now);
     match change {
         Change::Proposed(version) => proposals::propose(&mut draft, *version)?,
-        Change::FileGone { digest } => serving::file_gone(&mut draft, &digest),
-        Change::Approve { digest, serve } => serving::approve(&mut draft, digest, serve)?,
-        Change::Enable => serving::enable(&mut draft),
-        Change::Disable => serving::disable(&mut draft),
-        Change::Rollback(digest) => serving::roll_back(&mut draft, digest)?,
-        Change::Try { id, kind, request } => trials::begin(&mut draft, id, kind, request)?,
-        Change::EndTrial => trials::end(&mut draft)?,
-        Change::Promote(digest) => trials::promote(&mut draft, digest)?,
-        Change::Delete => serving::delete(&mut draft),
-        Change::TrialFailed { trial, because } => trials::failed(&mut draft, &trial, because),
-        Change::TrialPassed { trial } => trials::passed(&mut draft, &trial),
+        Change::FileGone { digest } => rollback::file_gone(&mut draft, &digest),
+        Change::Approve { digest, serve } => rollback::approve(&mut draft, digest, serve)?,
+        Change::Enable => rollback::enable(&mut draft),
+        Change::Disable => rollback::disable(&mut draft),
+        Change::Rollback(digest) => rollback::roll_back(&mut draft, digest)?,
+        Change::Try { id, kind, request } => canary::begin(&mut draft, id, kind, request)?,
+        Change::EndTrial => canary::end(&mut draft)?,
+        Change::Promote(digest) => canary::promote(&mut draft, digest)?,
+        Change::Delete => rollback::delete(&mut draft),
+        Change::TrialFailed { trial, because } => canary::failed(&mut draft, &trial, because),
+        Change::TrialPassed { trial } => canary::passed(&mut draft, &trial),
     }
     Ok(draft.finish())
 }

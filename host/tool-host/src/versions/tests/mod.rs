@@ -1,12 +1,12 @@
 //! What the rules say: tables of what an operator meets, and properties of everything else.
 
 mod approval;
+mod canary_verdict;
 mod component;
 mod diff;
 mod record;
 mod record_invariants;
 mod schema_diff;
-mod trial;
 
 use std::collections::BTreeMap;
 

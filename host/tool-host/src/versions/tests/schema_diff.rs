@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{digest, facts, lines, places, tool};
-use crate::schema::testing::{any_schema, any_value};
-use crate::schema::{Budget, Fuel, Schema};
+use crate::argument_schema::testing::{any_schema, any_value};
+use crate::argument_schema::{Budget, Fuel, Schema};
 use crate::versions::diff::diff;
 
 fn of_input(old: &Value, new: &Value) -> VersionDiff {

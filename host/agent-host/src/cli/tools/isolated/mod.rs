@@ -27,8 +27,8 @@ use tool_host::{
 use tool_kit::case_policy;
 
 use crate::cli::install_tls;
+use crate::composition::{self, ToolEgress};
 use crate::config::{Agent, ProcessEnv, Tools};
-use crate::wire::{self, ToolEgress};
 
 pub(super) use component_file::ComponentFile;
 pub(super) use counted_values::CountedValues;
@@ -105,12 +105,12 @@ impl Isolated {
         let config = Tools { folder: tools, policy, needs_approval, ..setup.config.clone() };
         let own = ToolEgress::default().environment;
         let environment = if learn { Arc::new(case_policy::secret_value) } else { own };
-        let host = wire::tool_host_config(wire::ToolsStart {
+        let host = composition::tool_host_config(composition::ToolsStart {
             config: &config,
             token_budget: Agent::token_budget_of(&ProcessEnv)?,
             guest_runtime: setup.guest_runtime.clone(),
             observer: meter.clone(),
-            storage: wire::ToolStorage { key_value: Some(values.clone()), ..Default::default() },
+            storage: composition::ToolStorage { key_value: Some(values.clone()), ..Default::default() },
             egress: ToolEgress { http: HttpMode::Answers(http.clone()), environment },
             learn,
             remembers: false,

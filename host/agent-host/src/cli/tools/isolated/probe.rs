@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tool_kit::cost::{Costs, Sample};
 use tool_kit::finding::{Finding, Weight};
 use tool_kit::generate::smaller;
-use tool_kit::promises::Seen;
+use tool_kit::promises::ObservedCalls;
 use tool_kit::upstream::{HttpLine, Trouble};
 use tool_kit::{command, expectation, mend};
 
@@ -35,7 +35,7 @@ pub(in crate::cli::tools) struct Probe<'a> {
     pub(in crate::cli::tools) isolated: &'a Isolated,
     file: &'a ComponentFile,
     costs: Costs,
-    seen: BTreeMap<String, Seen>,
+    seen: BTreeMap<String, ObservedCalls>,
     /// Outcomes that were reported, by tool: one of each is enough.
     reported: Vec<(String, ToolOutcome)>,
 }
@@ -51,7 +51,7 @@ impl<'a> Probe<'a> {
     }
 
     /// What calls of a tool were seen to do.
-    pub(in crate::cli::tools) fn seen(&self, tool: &str) -> Seen {
+    pub(in crate::cli::tools) fn seen(&self, tool: &str) -> ObservedCalls {
         self.seen.get(tool).cloned().unwrap_or_default()
     }
 

@@ -1,0 +1,480 @@
+//! An agent run as a value: events in, steps out. No async, no clock, no I/O.
+//!
+//! ```text
+//! Run::start(task, catalog)  -> Step          Step = AskModel | CallTools | Done
+//! run.on(Event)              -> Step
+//! Run::resume(events)        -> Step          the same run, folded from its journal
+//! ```
+//!
+//! The rules of a run live here and nowhere else: how many model calls it may make, what it may spend, and
+//! what a model is told about a tool that does not exist. Carrying steps out is [`crate::loop_driver`]'s business.
+//!
+//! What happened is taken from the events alone, and the rules are asked only for what comes next. So a
+//! journal folds to the same history with whatever tools are loaded when it is read.
+
+mod budget;
+mod conversation;
+mod progress;
+mod recorded_end;
+pub(crate) mod refusal;
+mod remaining;
+mod repeats;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub use budget::most_catalog_tokens;
+pub use conversation::kept_history;
+pub use progress::{attempts_without_progress, hand_backs_without_progress};
+pub use recorded_end::recorded_end;
+
+use crate::words::{
+    AgentResult, Catalog, Event, Finish, Grants, Limit, Message, ModelReply, Principal, StopReason, Task,
+    ToolCall, ToolReceipt, ToolReturn, ToolSpec, Usage,
+};
+use repeats::Repeats;
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Ask the model to go on from [`Run::messages`].
+    AskModel(ModelCall),
+    /// Answer these calls, many at once: those of the last reply that are still open, in its order.
+    CallTools(Vec<OpenCall>),
+    /// The run is over.
+    Done(Box<AgentResult>),
+}
+
+/// How the model is to be asked. What is not in the conversation by itself goes into the journal with the reply.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ModelCall {
+    /// Most tokens the reply may have.
+    pub max_tokens: u32,
+    /// Sampling temperature.
+    pub temperature: f64,
+    /// About how many tokens the model will read.
+    pub input_tokens: u64,
+    /// The limit that makes this the last call, which is to end the run in words: the model is to call no tools, and
+    /// calls in its reply are not made.
+    pub last_by: Option<Limit>,
+}
+
+impl ModelCall {
+    /// What happened when the model replied to it.
+    pub fn replied(&self, reply: ModelReply) -> Event {
+        Event::ModelReplied { reply, input_tokens: Some(self.input_tokens), last_by: self.last_by }
+    }
+}
+
+/// A tool call that waits for its answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenCall {
+    /// Its place in the reply, counted from 0.
+    pub index: usize,
+    /// Names the call within all runs: `run_….<model call>.<index>`. The same whenever the run is taken up.
+    pub id: String,
+    /// What the model asked for.
+    pub call: Arc<ToolCall>,
+    /// The answer, when it is known without calling a tool: there is none of that name, the arguments are not a
+    /// JSON object, there are too many calls, or it would be the third time in a row for nothing.
+    pub refusal: Option<ToolReturn>,
+    /// Whether the call may be made again when its answer is lost. Of one that may not, [`Event::ToolsStarted`] has
+    /// to be journaled before it is made.
+    pub is_repeatable: bool,
+    /// Whether the call may destroy something. Those that may are made one after another, in the order of the reply; all
+    /// others at once (decisions, "Several tool calls in one reply").
+    pub is_destructive: bool,
+    /// Whether the tool may call other tools.
+    pub calls_tools: bool,
+}
+
+/// An event that does not answer the step the run waits for, or a journal that does not begin a run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("run {run_id} cannot go on with this event: it {expected}")]
+pub struct UnexpectedEvent {
+    run_id: String,
+    expected: &'static str,
+}
+
+/// One agent run.
+#[derive(Debug)]
+pub struct Run {
+    task: Task,
+    catalog: Arc<Catalog>,
+    messages: Vec<Message>,
+    /// How many of them stood there before the run: instructions and history.
+    before: usize,
+    usage: Usage,
+    /// Usage of the last reply and how many messages there were with it: what the next call will read.
+    last: Option<(Usage, usize)>,
+    iterations: u32,
+    /// The last reply had neither words nor calls.
+    last_was_empty: bool,
+    model: String,
+    receipts: Vec<ToolReceipt>,
+    repeats: Repeats,
+    /// How often the run was taken up.
+    resumes: u32,
+    /// Calls of the last reply that were begun and must not be begun twice, by index.
+    started: BTreeSet<usize>,
+    /// Those of them whose worker died: whether they had an effect is not known.
+    interrupted: BTreeSet<usize>,
+    /// How many calls its tools have made of other tools, in the whole run.
+    nested_calls: u32,
+    /// How many of them each call of the last reply has made, by index.
+    nested: BTreeMap<usize, u32>,
+    waiting: Waiting,
+}
+
+/// The calls of a reply in its order, each with its answer once there is one.
+type Calls = Vec<(Arc<ToolCall>, Option<ToolReturn>)>;
+
+/// What a run waits for.
+#[derive(Debug)]
+enum Waiting {
+    Model,
+    /// At least one of them has no answer.
+    Tools(Calls),
+    /// For somebody to take its result.
+    Nothing(StopReason),
+    /// It has ended and its result was given away.
+    Over,
+}
+
+impl Run {
+    /// Begins a run with the tools of `catalog`.
+    pub fn start(task: Task, catalog: Arc<Catalog>) -> (Self, Step) {
+        let mut run = Self::begin(task, catalog);
+        let step = run.ask_model();
+        (run, step)
+    }
+
+    /// Folds a journal: the run as it was after its last event, and the step it was to take then.
+    pub fn resume(
+        events: impl IntoIterator<Item = Event>,
+        catalog: Arc<Catalog>,
+    ) -> Result<(Self, Step), UnexpectedEvent> {
+        let mut events = events.into_iter();
+        let Some(Event::Started { task, .. }) = events.next() else {
+            return Err(UnexpectedEvent { run_id: String::new(), expected: "has not started" });
+        };
+        let mut run = Self::begin(task, catalog);
+        for event in events {
+            run.take_note(event)?;
+        }
+        let step = run.next_step()?;
+        Ok((run, step))
+    }
+
+    /// Takes note of what happened and says what to do next: what is still open of the last step, or the
+    /// next one.
+    pub fn on(&mut self, event: Event) -> Result<Step, UnexpectedEvent> {
+        self.take_note(event)?;
+        self.next_step()
+    }
+
+    /// Id of the run.
+    pub fn id(&self) -> &str {
+        &self.task.id
+    }
+
+    /// On whose behalf it is made.
+    pub fn principal(&self) -> &Principal {
+        &self.task.principal
+    }
+
+    /// What it may do.
+    pub fn grants(&self) -> &Grants {
+        &self.task.grants
+    }
+
+    /// Which attempt at it this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.resumes.saturating_add(1)
+    }
+
+    /// The conversation so far.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// The tools the run started with.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// Tokens of all model calls so far.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Model calls that were answered so far.
+    pub fn iterations(&self) -> u32 {
+        self.iterations
+    }
+
+    /// Calls that its tools have made of other tools so far.
+    pub fn nested_calls(&self) -> u32 {
+        self.nested_calls
+    }
+
+    fn begin(task: Task, catalog: Arc<Catalog>) -> Self {
+        let (messages, before) = conversation::begin(&task);
+        Self {
+            messages,
+            before,
+            model: task.model.clone(),
+            task,
+            catalog,
+            usage: Usage::default(),
+            last: None,
+            iterations: 0,
+            last_was_empty: false,
+            receipts: Vec::new(),
+            repeats: Repeats::default(),
+            resumes: 0,
+            started: BTreeSet::new(),
+            interrupted: BTreeSet::new(),
+            nested_calls: 0,
+            nested: BTreeMap::new(),
+            waiting: Waiting::Model,
+        }
+    }
+
+    fn take_note(&mut self, event: Event) -> Result<(), UnexpectedEvent> {
+        match event {
+            Event::TakenUp { .. } => {
+                self.resumes += 1;
+                self.interrupted.append(&mut self.started);
+                return Ok(());
+            }
+            Event::HandedBack => return Ok(()),
+            Event::ToolsStarted { indexes } => return self.on_start(indexes),
+            Event::NestedStarted { index, number, .. } | Event::NestedReturned { index, number, .. } => {
+                return self.on_nested(index, number);
+            }
+            _ => {}
+        }
+        match (std::mem::replace(&mut self.waiting, Waiting::Over), event) {
+            (Waiting::Model, Event::ModelReplied { reply, input_tokens, last_by }) => {
+                self.waiting = self.on_reply(reply, input_tokens, last_by);
+            }
+            (Waiting::Tools(calls), Event::ToolReturned { index, answer }) => {
+                self.waiting = self.on_return(calls, index, answer)?;
+            }
+            (Waiting::Model, Event::Cancelled) => self.waiting = Waiting::Nothing(StopReason::Cancelled),
+            (Waiting::Tools(calls), Event::Cancelled) => {
+                self.leave_unanswered(calls, "the run was cancelled");
+                self.waiting = Waiting::Nothing(StopReason::Cancelled);
+            }
+            (Waiting::Model, _) => return Err(self.unexpected("waits for the model")),
+            (Waiting::Tools(_), _) => return Err(self.unexpected("waits for tools")),
+            (Waiting::Nothing(_) | Waiting::Over, _) => return Err(self.unexpected("has ended")),
+        }
+        Ok(())
+    }
+
+    fn next_step(&mut self) -> Result<Step, UnexpectedEvent> {
+        match &self.waiting {
+            Waiting::Model => Ok(self.ask_model()),
+            Waiting::Tools(calls) if self.can_read_answers() => Ok(Step::CallTools(self.open_calls(calls))),
+            Waiting::Tools(_) => Ok(self.stop_before_tools()),
+            Waiting::Nothing(reason) => Ok(self.finish(*reason)),
+            Waiting::Over => Err(self.unexpected("has ended")),
+        }
+    }
+
+    fn open_calls(&self, calls: &[(Arc<ToolCall>, Option<ToolReturn>)]) -> Vec<OpenCall> {
+        let open = calls.iter().enumerate().filter(|(_, (_, answer))| answer.is_none());
+        open.map(|(index, (call, _))| self.open_call(index, call)).collect()
+    }
+
+    fn open_call(&self, index: usize, call: &Arc<ToolCall>) -> OpenCall {
+        let tool = self.catalog.get(&call.name);
+        OpenCall {
+            index,
+            id: format!("{}.{}.{index}", self.task.id, self.iterations),
+            call: call.clone(),
+            refusal: self.refuse(index, call),
+            is_repeatable: tool.is_some_and(|tool| tool.is_repeatable && !tool.calls_tools),
+            is_destructive: tool.is_some_and(|tool| self.may_destroy(tool)),
+            calls_tools: tool.is_some_and(|tool| tool.calls_tools),
+        }
+    }
+
+    /// Whether a call of the tool may destroy something. One that calls other tools may destroy what they do.
+    fn may_destroy(&self, tool: &ToolSpec) -> bool {
+        tool.is_destructive
+            || (tool.calls_tools && self.catalog.nestable().any(|nested| nested.is_destructive))
+    }
+
+    fn on_reply(&mut self, reply: ModelReply, input_tokens: Option<u64>, last_by: Option<Limit>) -> Waiting {
+        let is_empty = reply.content.trim().is_empty() && reply.tool_calls.is_empty();
+        let is_asked_again = is_empty && reply.finish == Finish::Done && !self.last_was_empty;
+        self.iterations += 1;
+        self.started.clear();
+        self.interrupted.clear();
+        self.nested.clear();
+        self.last_was_empty = is_empty;
+        self.model = reply.model;
+        let calls: Calls = reply.tool_calls.iter().cloned().map(|call| (Arc::new(call), None)).collect();
+        let message = Message::Assistant { content: reply.content, tool_calls: reply.tool_calls };
+        let usage = reply.usage.unwrap_or_else(|| {
+            // A journal of an older version does not say. The tools of now may be others than those of then.
+            let read = input_tokens.unwrap_or_else(|| self.estimate_input(0));
+            budget::estimate_usage(read, &message)
+        });
+        self.usage = self.usage.plus(usage);
+        if is_asked_again {
+            // Not part of the conversation: the model is asked the same once more, and providers refuse messages
+            // without content.
+            self.last = Some((Usage { output_tokens: 0, ..usage }, self.messages.len()));
+            return Waiting::Model;
+        }
+        self.messages.push(message);
+        self.last = Some((usage, self.messages.len()));
+        self.judge(reply.finish, calls, is_empty, last_by)
+    }
+
+    /// What a reply means for the run: the table of replies.
+    fn judge(&mut self, finish: Finish, calls: Calls, is_empty: bool, last_by: Option<Limit>) -> Waiting {
+        let (why, reason) = match (finish, last_by) {
+            // The last of the calls may be cut in half, so none of them is made.
+            (Finish::Length, _) => ("the reply that asked for it was cut off", self.reason_for_cut_off()),
+            (Finish::ContentFilter, _) => {
+                ("the reply that asked for it was stopped by a content filter", StopReason::ContentFilter)
+            }
+            (Finish::Done, _) if is_empty => ("", StopReason::EmptyReply),
+            (Finish::Done, Some(limit)) => {
+                ("this was the last reply that the run could have", limit.stop_reason())
+            }
+            (Finish::Done, None) if calls.is_empty() => ("", StopReason::Completed),
+            (Finish::Done, None) if calls.iter().any(|(call, _)| self.is_callers(call)) => {
+                ("the reply also called functions of the caller, which come first", StopReason::ToolCalls)
+            }
+            // No model call is left that could read what the tools say. Calls have been made without saying that they
+            // are the last by older versions, and are where there are no tools.
+            (Finish::Done, None) if self.iterations >= self.task.limits.iterations => {
+                ("the run reached its limit of model calls", StopReason::MaxIterations)
+            }
+            (Finish::Done, None) => return Waiting::Tools(calls),
+        };
+        let own =
+            calls.into_iter().filter(|(call, _)| reason != StopReason::ToolCalls || !self.is_callers(call));
+        let own = own.collect();
+        self.leave_unanswered(own, why);
+        Waiting::Nothing(reason)
+    }
+
+    /// Whether a call is for the caller to carry out.
+    fn is_callers(&self, call: &ToolCall) -> bool {
+        self.task.options.functions.iter().any(|function| function.name == call.name)
+    }
+
+    fn on_start(&mut self, indexes: Vec<usize>) -> Result<(), UnexpectedEvent> {
+        let Waiting::Tools(calls) = &self.waiting else { return Err(self.unexpected("waits for no tools")) };
+        let is_open = |index: &usize| matches!(calls.get(*index), Some((_, None)));
+        if !indexes.iter().all(is_open) {
+            return Err(self.unexpected("waits for other tools"));
+        }
+        self.started.extend(indexes);
+        Ok(())
+    }
+
+    /// A call made another one, of that number among its own: those before it were made as well.
+    fn on_nested(&mut self, index: usize, number: u32) -> Result<(), UnexpectedEvent> {
+        let Waiting::Tools(calls) = &self.waiting else { return Err(self.unexpected("waits for no tools")) };
+        if !matches!(calls.get(index), Some((_, None))) {
+            return Err(self.unexpected("waits for other tools"));
+        }
+        let known = self.nested.entry(index).or_default();
+        let made = number.saturating_add(1).max(*known);
+        self.nested_calls = self.nested_calls.saturating_add(made - *known);
+        *known = made;
+        Ok(())
+    }
+
+    fn on_return(
+        &mut self,
+        mut calls: Calls,
+        index: usize,
+        answer: ToolReturn,
+    ) -> Result<Waiting, UnexpectedEvent> {
+        match calls.get_mut(index) {
+            Some((_, open @ None)) => *open = Some(answer),
+            Some(_) | None => return Err(self.unexpected("waits for other tools")),
+        }
+        if calls.iter().any(|(_, answer)| answer.is_none()) {
+            return Ok(Waiting::Tools(calls));
+        }
+        self.repeats.note(calls.iter().filter_map(|(call, answer)| Some((call, answer.as_ref()?))));
+        for (call, answer) in calls {
+            self.answer(&call, answer);
+        }
+        Ok(Waiting::Model)
+    }
+
+    fn answer(&mut self, call: &ToolCall, answer: Option<ToolReturn>) {
+        let Some(ToolReturn { content, receipt }) = answer else { return };
+        let (tool_call_id, name) = (call.id.clone(), call.name.clone());
+        self.messages.push(Message::Tool { tool_call_id, name, content });
+        self.receipts.push(receipt);
+    }
+
+    /// The answer to a call that is not made.
+    fn refuse(&self, index: usize, call: &ToolCall) -> Option<ToolReturn> {
+        if self.interrupted.contains(&index) {
+            let mut refusal = refusal::interrupted(call);
+            refusal.receipt.nested = self.nested.get(&index).copied().unwrap_or_default();
+            return Some(refusal);
+        }
+        refusal::refuse(&self.catalog, index, call)
+            .or_else(|| self.repeats.is_pointless(call).then(|| refusal::remind(call)))
+    }
+
+    /// Answers calls that will not be made any more, so that the transcript stays whole.
+    fn leave_unanswered(&mut self, calls: Calls, why: &str) {
+        for (call, answer) in calls {
+            let answer = answer.unwrap_or_else(|| refusal::not_run(&call, why));
+            self.answer(&call, Some(answer));
+        }
+    }
+
+    /// Whose limit a reply ran into: the caller's or the provider's, or what the budget had left.
+    fn reason_for_cut_off(&self) -> StopReason {
+        let left = self.task.limits.tokens.saturating_sub(self.usage.total());
+        let wanted = self.task.options.max_tokens.map_or(u64::MAX, u64::from);
+        let last_output = self.last.map_or(0, |(usage, _)| usage.output_tokens);
+        if last_output < wanted && left < budget::LEAST_REPLY_TOKENS {
+            StopReason::TokenBudget
+        } else {
+            StopReason::MaxTokens
+        }
+    }
+
+    fn finish(&mut self, stop_reason: StopReason) -> Step {
+        self.waiting = Waiting::Over;
+        // The caller has the history, and the instructions are not the caller's to read.
+        let messages = self.messages.split_off(self.before);
+        let output = messages.iter().rev().find_map(|message| match message {
+            Message::Assistant { content, .. } => Some(content.clone()),
+            Message::System { .. } | Message::User { .. } | Message::Tool { .. } => None,
+        });
+        Step::Done(Box::new(AgentResult {
+            id: self.task.id.clone(),
+            output: output.unwrap_or_default(),
+            stop_reason,
+            messages,
+            usage: self.usage,
+            iterations: self.iterations,
+            model: self.model.clone(),
+            tool_calls: std::mem::take(&mut self.receipts),
+        }))
+    }
+
+    fn unexpected(&self, expected: &'static str) -> UnexpectedEvent {
+        UnexpectedEvent { run_id: self.task.id.clone(), expected }
+    }
+}

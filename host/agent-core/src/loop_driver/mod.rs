@@ -1,0 +1,156 @@
+//! Carries a run's steps out: asks the model, calls the tools, and journals every event before the next step.
+//!
+//! `tool_calls.rs` answers the calls of one reply, `nested.rs` those that tools make, `gen_ai.rs` has the spans.
+
+mod call_context;
+mod error;
+pub(crate) mod gen_ai;
+mod nested;
+pub(crate) mod nested_bounds;
+#[cfg(test)]
+mod tests;
+mod tool_calls;
+
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+use uuid::Uuid;
+
+pub(crate) use call_context::CALLS_AT_ONCE;
+pub use error::RunError;
+
+use crate::agent_loop::{ModelCall, Run, Step, attempts_without_progress};
+use crate::live::LiveRun;
+use crate::ports::queue::ATTEMPTS;
+use crate::ports::{Deltas, Epoch, Journal, Model, ModelRequest, ToolChoice, ToolSet};
+use crate::usage_meter::UsageMeter;
+use crate::words::{AgentResult, Event, Task};
+
+/// What a run is driven with.
+#[derive(Clone, Copy)]
+pub struct Driver<'a> {
+    /// The HTTP request or job on whose behalf the run is made.
+    pub request_id: &'a str,
+    /// When the caller stops waiting.
+    pub deadline: Instant,
+    /// Who is asked.
+    pub model: &'a dyn Model,
+    /// The tools, pinned for the whole run.
+    pub tools: &'a dyn ToolSet,
+    /// Where the run's history goes.
+    pub journal: &'a dyn Journal,
+    /// The claim under which it is written.
+    pub epoch: Epoch,
+    /// Tells the run to stop before its next step; absent where nobody ever will.
+    pub stop: Option<&'a CancellationToken>,
+    /// Says that nobody wants the run any more: what is under way is dropped at once, and the journal says that it
+    /// was cancelled. Absent where nobody ever will.
+    pub cancel: Option<&'a CancellationToken>,
+    /// Is kept at what the run has cost.
+    pub meter: &'a UsageMeter,
+    /// Where replies go while they are written, if anybody watches the run.
+    pub live: Option<&'a LiveRun>,
+}
+
+impl Driver<'_> {
+    /// Starts a run and takes it to its end. Dropping the future stops whatever is under way.
+    pub async fn start(&self, task: Task) -> Result<AgentResult, RunError> {
+        let catalog = self.tools.catalog();
+        let started = Event::Started { task: task.clone(), tools: catalog.digest().to_owned() };
+        self.journal.append(&task.id, self.epoch, 0, &[started]).await.map_err(RunError::Journal)?;
+        let (run, step) = Run::start(task, catalog.clone());
+        self.go_on(Journaled { run, next: 1 }, step).await
+    }
+
+    /// Takes up a run that stopped after `events`, which are its journal.
+    pub async fn resume(&self, events: Vec<Event>) -> Result<AgentResult, RunError> {
+        let attempts = attempts_without_progress(&events);
+        let next = events.len() as u64;
+        let (run, step) = Run::resume(events, self.tools.catalog().clone()).map_err(RunError::Driver)?;
+        self.meter.set(run.usage(), run.iterations());
+        let mut run = Journaled { run, next };
+        if let Step::Done(result) = step {
+            return Ok(*result);
+        }
+        if attempts >= ATTEMPTS && !self.is_cancelled() {
+            return Err(RunError::Stuck { attempts });
+        }
+        let by = Uuid::now_v7().simple().to_string();
+        let step = self.note(&mut run, Event::TakenUp { by }).await?;
+        self.go_on(run, step).await
+    }
+
+    async fn go_on(&self, mut run: Journaled, mut step: Step) -> Result<AgentResult, RunError> {
+        loop {
+            step = match step {
+                Step::Done(result) => return Ok(*result),
+                _ if self.is_cancelled() => self.note(&mut run, Event::Cancelled).await?,
+                _ if self.stop.is_some_and(CancellationToken::is_cancelled) => {
+                    return Err(RunError::Stopped);
+                }
+                Step::AskModel(call) => {
+                    let asking = self.ask_model(&run, call);
+                    let event = self.unless_cancelled(asking).await.unwrap_or(Ok(Event::Cancelled))?;
+                    self.note(&mut run, event).await?
+                }
+                Step::CallTools(calls) => self.call_tools(&mut run, calls).await?,
+            };
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_some_and(CancellationToken::is_cancelled)
+    }
+
+    /// What `work` gives, or nothing when the run is cancelled: then it is dropped. Never wraps an append, which may be
+    /// carried out although it is dropped.
+    async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        match self.cancel {
+            Some(cancel) => cancel.run_until_cancelled(work).await,
+            None => Some(work.await),
+        }
+    }
+
+    /// Journals an event, then lets the run take note of it.
+    async fn note(&self, run: &mut Journaled, event: Event) -> Result<Step, RunError> {
+        let events = [event];
+        self.journal.append(run.run.id(), self.epoch, run.next, &events).await.map_err(RunError::Journal)?;
+        let [event] = events;
+        run.next += 1;
+        let step = run.run.on(event).map_err(RunError::Driver);
+        self.meter.set(run.run.usage(), run.run.iterations());
+        step
+    }
+
+    async fn ask_model(&self, run: &Journaled, call: ModelCall) -> Result<Event, RunError> {
+        let (run, number) = (&run.run, run.next);
+        let deltas = self.live.and_then(|live| live.deltas(number));
+        let request = ModelRequest {
+            request_id: self.request_id,
+            messages: run.messages(),
+            tools: run.catalog(),
+            tool_choice: if call.last_by.is_some() { ToolChoice::None } else { ToolChoice::Auto },
+            max_tokens: call.max_tokens,
+            temperature: call.temperature,
+            deadline: self.deadline,
+            deltas: deltas.as_ref().map(|deltas| deltas as &dyn Deltas),
+        };
+        let span = gen_ai::chat(self.model.name(), &request);
+        let replied = self.model.complete(request).instrument(span.clone()).await;
+        gen_ai::chat_ended(&span, &replied);
+        Ok(call.replied(replied.map_err(RunError::Model)?))
+    }
+}
+
+/// A run and the number of its next event in the journal.
+struct Journaled {
+    run: Run,
+    next: u64,
+}
+
+impl std::fmt::Debug for Driver<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Driver").field("request_id", &self.request_id).finish_non_exhaustive()
+    }
+}

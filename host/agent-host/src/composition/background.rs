@@ -1,0 +1,281 @@
+//! What goes on beside the requests. The order in which it ends stands in `graceful_shutdown.rs`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::jobs::{Jobs, WORKERS, Worker};
+use agent_core::journal::Flusher;
+use agent_core::ports::queue::{LEASE, stalled_after};
+use agent_core::ports::{JobQueue, RunStore};
+use agent_core::retention::Sweeper;
+use agent_core::webhooks::Dispatcher;
+use backends::Writer;
+use backends::mongo::MongoStore;
+use backends::sql::SqlPool;
+use futures::future::BoxFuture;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tool_host::ToolHost;
+
+use super::graceful_shutdown::Running;
+use super::migration::Migration;
+use super::store_checks::StoreChecks;
+use crate::http_recordings::Drain;
+use crate::metrics::QueueDepth;
+use crate::tasks::{Supervisor, Tasks};
+
+/// How long to wait before the queue is asked again for what a predecessor held.
+const RECOVERY_PAUSE: Duration = Duration::from_millis(100);
+
+/// Everything that is to be started with [`Self::start`]. What has to go on is begun anew when it panics.
+pub struct Background {
+    pub(super) supervisor: Supervisor,
+    pub(super) tools: Arc<ToolHost>,
+    /// Makes the model's health checks.
+    pub(super) checks: BoxFuture<'static, ()>,
+    /// Look at the settings of the stores' servers.
+    pub(super) store_checks: StoreChecks,
+    pub(super) migration: Option<Migration>,
+    /// The owners of requests' runs.
+    pub(super) runs: Tasks,
+    pub(super) recording: Option<Recording>,
+    /// Writes down what tools are answered over HTTP.
+    pub(super) http_recordings: Option<Drain>,
+    /// Removes what ended long ago.
+    pub(super) sweeper: Sweeper,
+    pub(super) processing: Option<JobProcessing>,
+    pub(super) database: Option<SqlPool>,
+    pub(super) mongo: Option<MongoStore>,
+}
+
+/// How runs get into their store.
+pub(super) struct Recording {
+    pub(super) store: Arc<dyn RunStore>,
+    pub(super) writer: Writer,
+    pub(super) drain: Flusher,
+}
+
+/// How jobs are worked off.
+pub(super) struct JobProcessing {
+    pub(super) queue: Arc<dyn JobQueue>,
+    /// Writes for the queue, if it does not do so by itself.
+    pub(super) writer: Option<Writer>,
+    pub(super) worker: Worker,
+    /// What callers wait for.
+    pub(super) jobs: Jobs,
+    /// The worker's name.
+    pub(super) name: String,
+    pub(super) depth: QueueDepth,
+    /// Sends the ends of jobs to those who want them.
+    pub(super) webhooks: Option<Dispatcher>,
+}
+
+impl Background {
+    /// Waits until the tools are loaded: for a service that nobody asks for its readiness.
+    pub async fn prepare(&self) {
+        self.tools.reload().await;
+    }
+
+    /// Starts everything. The workers begin to hand their jobs back when `stopping` is cancelled. A function
+    /// that is frozen between requests must not hold jobs nor locks: it goes `without_workers`.
+    pub fn start(self, stopping: &CancellationToken, without_workers: bool) -> Running {
+        let mut running = Running {
+            runs: self.runs,
+            others: Tasks::new(),
+            workers: Tasks::new(),
+            drain: Tasks::new(),
+            writer: Tasks::new(),
+            queue: None,
+            database: self.database,
+            mongo: self.mongo,
+        };
+        let starting = Starting { supervisor: self.supervisor, stopping };
+        let watched = self.tools.clone();
+        let watch = move || {
+            let watched = watched.clone();
+            async move { watched.watch().await }
+        };
+        starting.begin(&running.others, "tool-watch", watch);
+        // Not begun anew: it catches the panic of each check by itself and answers it as a failed check. What it would
+        // be begun anew with, the probe and the channel to those who wait, is its own.
+        running.others.spawn("health-check", self.checks);
+        starting.check_stores(self.store_checks, &running.others);
+        if let Some(migration) = self.migration {
+            starting.migrate(migration, &running.others);
+        }
+        if let Some(recording) = self.recording {
+            starting.record(recording, &running);
+        }
+        if let Some(drain) = self.http_recordings {
+            starting.record_http(drain, &running);
+        }
+        if !without_workers {
+            starting.sweep(self.sweeper, &running.others);
+        }
+        if let Some(processing) = self.processing {
+            running.queue = Some(processing.queue.clone());
+            starting.work_off(processing, &self.tools, without_workers, &running);
+        }
+        running
+    }
+
+    /// Begins tasks anew that panicked.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+}
+
+/// Who looks after the tasks, and when they are to end.
+struct Starting<'a> {
+    supervisor: Supervisor,
+    stopping: &'a CancellationToken,
+}
+
+impl Starting<'_> {
+    fn begin<F>(&self, tasks: &Tasks, name: &'static str, begin: impl FnMut() -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        tasks.supervise(name, &self.supervisor, self.stopping.clone(), begin);
+    }
+
+    /// The service does well without it.
+    fn check_stores(&self, checks: StoreChecks, tasks: &Tasks) {
+        let check = move || {
+            let checks = checks.clone();
+            async move { checks.keep_checking().await }
+        };
+        let supervisor = self.supervisor.of_dispensable_tasks();
+        tasks.supervise("store-checks", &supervisor, self.stopping.clone(), check);
+    }
+
+    /// An attempt that broke off leaves nothing behind: the database takes back what was not committed.
+    fn migrate(&self, migration: Migration, tasks: &Tasks) {
+        let migration = Arc::new(migration);
+        let migrate = move || {
+            let migration = migration.clone();
+            async move { migration.keep_trying().await }
+        };
+        self.begin(tasks, "migration", migrate);
+    }
+
+    /// What was given back before a panic is no longer there to be given back, so beginning anew asks for the rest.
+    fn recover(&self, queue: Arc<dyn JobQueue>, worker: String, tasks: &Tasks) {
+        self.begin(tasks, "recovery", move || recover(queue.clone(), worker.clone()));
+    }
+
+    fn record(&self, recording: Recording, running: &Running) {
+        let writer = recording.writer;
+        self.begin(&running.writer, "run-writer", move || writer.run());
+        let (drain, until) = (Arc::new(recording.drain), running.drain.stopping());
+        let record = move || {
+            let (drain, until) = (drain.clone(), until.clone());
+            async move { drain.run(until).await }
+        };
+        self.begin(&running.drain, "run-recorder", record);
+    }
+
+    fn record_http(&self, drain: Drain, running: &Running) {
+        let (drain, until) = (Arc::new(drain), running.drain.stopping());
+        let record = move || {
+            let (drain, until) = (drain.clone(), until.clone());
+            async move { drain.run(until).await }
+        };
+        // The service does well without it.
+        let supervisor = self.supervisor.of_dispensable_tasks();
+        running.drain.supervise("http-recorder", &supervisor, self.stopping.clone(), record);
+    }
+
+    /// May be dropped anywhere: what it has not removed yet, the next sweep removes.
+    fn sweep(&self, sweeper: Sweeper, tasks: &Tasks) {
+        let sweeper = Arc::new(sweeper);
+        let sweep = move || {
+            let sweeper = sweeper.clone();
+            async move { sweeper.run().await }
+        };
+        // The service does well without it.
+        let supervisor = self.supervisor.of_dispensable_tasks();
+        tasks.supervise("sweeper", &supervisor, self.stopping.clone(), sweep);
+    }
+
+    /// What a dispatcher that broke off had claimed is delivered when its lease ends.
+    fn dispatch(&self, dispatcher: Dispatcher, tasks: &Tasks) {
+        let (dispatcher, until) = (Arc::new(dispatcher), self.stopping.clone());
+        let dispatch = move || {
+            let (dispatcher, until) = (dispatcher.clone(), until.clone());
+            async move { dispatcher.run(until).await }
+        };
+        // The service does well without it.
+        let supervisor = self.supervisor.of_dispensable_tasks();
+        tasks.supervise("webhooks", &supervisor, self.stopping.clone(), dispatch);
+    }
+
+    fn work_off(
+        &self,
+        processing: JobProcessing,
+        tools: &Arc<ToolHost>,
+        without_workers: bool,
+        running: &Running,
+    ) {
+        let (depth, queue) = (processing.depth, processing.queue.clone());
+        self.begin(&running.others, "queue-depth", move || depth.clone().watch(queue.clone()));
+        if let Some(writer) = processing.writer {
+            self.begin(&running.writer, "queue-writer", move || writer.run());
+        }
+        let jobs = processing.jobs;
+        let follow = move || {
+            let jobs = jobs.clone();
+            async move { jobs.follow_changes().await }
+        };
+        self.begin(&running.others, "job-changes", follow);
+        if without_workers {
+            return;
+        }
+        if let Some(dispatcher) = processing.webhooks {
+            self.dispatch(dispatcher, &running.others);
+        }
+        self.recover(processing.queue, processing.name, &running.others);
+        let worker = Arc::new(processing.worker);
+        for _ in 0..WORKERS {
+            let (worker, tools, until) = (worker.clone(), tools.clone(), self.stopping.clone());
+            let work = move || {
+                let (worker, tools, until) = (worker.clone(), tools.clone(), until.clone());
+                async move {
+                    // A job that is claimed before the tools are loaded would run without them.
+                    if until.run_until_cancelled(tools.prepared()).await.is_some() {
+                        worker.work(until).await;
+                    }
+                }
+            };
+            self.begin(&running.workers, "worker", work);
+        }
+    }
+}
+
+/// Gives back what a predecessor held when it was killed: as soon as it is clear that nobody renews its leases,
+/// and as soon as the queue can be asked.
+async fn recover(queue: Arc<dyn JobQueue>, worker: String) {
+    let until = Instant::now() + stalled_after(LEASE) + RECOVERY_PAUSE;
+    loop {
+        let last = Instant::now() >= until;
+        match queue.reclaim(&worker).await {
+            Ok(0) if last => return,
+            Ok(0) => {}
+            Ok(jobs) => {
+                tracing::warn!(jobs, "taking up again what was left when this service last ended");
+            }
+            Err(error) => tracing::debug!(%error, "the queue cannot be asked yet what was left"),
+        }
+        sleep(RECOVERY_PAUSE).await;
+    }
+}
+
+impl fmt::Debug for Background {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Background").field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! The stacks around an agent run, outside in, as a request or a job goes through them.
+
+use std::sync::Arc;
+
+use agent_core::circuit_breaker::SharedCircuit;
+use agent_core::jobs::{CancelledRuns, WorkerContext};
+use agent_core::journal::{NotifyingJournal, RetryingJournal, WriteBehind};
+use agent_core::layers::{
+    Admission, Admitted, Agent, Answerer, Breaker, Cached, Deadline, Heartbeat, Invoke, RateChecked,
+    Recorded, RecordedStart, WriteBehindCache,
+};
+use agent_core::live::{LiveJournal, LiveRuns};
+use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
+use agent_core::runs::Runs;
+use agent_core::streams::{RunStores, RunStreams};
+use agent_core::words::{Limits, MAX_ITERATIONS};
+use tokio_util::sync::CancellationToken;
+
+use crate::config;
+use crate::metrics::Metrics;
+
+/// What every stack is built from.
+pub(crate) struct SharedDeps<'a> {
+    pub(crate) config: &'a config::Agent,
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) toolbox: Arc<dyn Toolbox>,
+    /// What the model is told before every conversation.
+    pub(crate) instructions: Option<Arc<str>>,
+    /// Records runs behind their answers; absent when there is no store.
+    pub(crate) behind: Option<WriteBehind>,
+    /// The journal of runs that are not recorded.
+    pub(crate) unrecorded: Arc<dyn Journal>,
+    /// Checks the model.
+    pub(crate) llm: Arc<dyn Probe>,
+    /// One for the agent, whoever asks it.
+    pub(crate) circuit: SharedCircuit,
+    /// The permits of requests and jobs.
+    pub(crate) admission: Admission,
+    /// Begins the owner tasks of runs.
+    pub(crate) spawn: Arc<dyn Spawn>,
+    /// Where runs can be watched.
+    pub(crate) live: LiveRuns,
+    /// Where runs are kept; absent when there is no store.
+    pub(crate) store: Option<Arc<dyn RunStore>>,
+    /// Is cancelled when the service is going away.
+    pub(crate) stopping: CancellationToken,
+}
+
+impl SharedDeps<'_> {
+    /// What a request of Variant A is given to.
+    pub(crate) fn for_variant_a(&self) -> Arc<dyn Invoke> {
+        Arc::new(self.guarded())
+    }
+
+    /// The cache as every stack has it: nobody waits until a result is written.
+    pub(crate) fn written_behind(&self, cache: Arc<dyn ResultCache>) -> WriteBehindCache {
+        WriteBehindCache::new(cache, self.spawn.clone())
+    }
+
+    /// What a request of Variant B is given to.
+    pub(crate) fn for_variant_b(&self, cache: Option<WriteBehindCache>) -> Arc<dyn Invoke> {
+        // Inside the cache, which is looked at while requests are counted.
+        let checked = RateChecked::new(self.guarded());
+        let Some(cache) = cache else { return Arc::new(checked) };
+        // Outermost: what is known costs neither a place nor a try.
+        let (toolbox, answerer) = (self.toolbox.clone(), self.answerer());
+        Arc::new(Cached::new(checked, cache, toolbox, answerer, self.metrics.service()))
+    }
+
+    /// The runs that are streamed. Each is the reader's own, so none is shared with others, and goes on without the
+    /// reader. Its events are stored before they are shown, and its record says that it is under way, so that any replica
+    /// can show it.
+    pub(crate) fn streams(&self, cache: Option<WriteBehindCache>) -> RunStreams {
+        let kept = self.kept();
+        let run: Arc<dyn Invoke> = match (&kept.records, &self.behind) {
+            (Some(records), Some(behind)) => {
+                let journal = RecordedStart::new(kept.journal.clone(), records.clone());
+                let agent = self.agent(Arc::new(journal));
+                let run = Heartbeat::new(self.metrics.metered(agent), records.clone());
+                Arc::new(Recorded::new(run, behind.clone()))
+            }
+            _ => Arc::new(self.metrics.metered(self.agent(kept.journal.clone()))),
+        };
+        let checked = RateChecked::new(self.guard(run));
+        let keeps_results = cache.is_some();
+        let stack: Arc<dyn Invoke> = match cache {
+            None => Arc::new(checked),
+            Some(cache) => {
+                let (toolbox, answerer) = (self.toolbox.clone(), self.answerer());
+                Arc::new(Cached::new(checked, cache, toolbox, answerer, self.metrics.service()).unshared())
+            }
+        };
+        RunStreams::new(stack, kept, self.spawn.clone())
+            .keeping_results(keeps_results)
+            .until(self.stopping.clone())
+    }
+
+    fn kept(&self) -> RunStores {
+        let (appended_to, read_from): (Arc<dyn Journal>, Arc<dyn Journal>) = match (&self.store, &self.behind)
+        {
+            // Runs that are not streamed are on their way there.
+            (Some(store), Some(behind)) => {
+                (Arc::new(RetryingJournal::new(store.clone())), Arc::new(behind.clone()))
+            }
+            _ => (self.unrecorded.clone(), self.unrecorded.clone()),
+        };
+        let live = self.live.clone();
+        let journal = Arc::new(LiveJournal::new(appended_to, read_from, live.clone()));
+        RunStores { journal, records: self.store.clone(), live }
+    }
+
+    /// What the queue's worker works with. Its jobs share the places and the circuit: the worker claims none while
+    /// that is open, and what a job finds out about the provider is known to requests.
+    pub(crate) fn for_jobs(&self, name: String, store: Arc<dyn RunStore>) -> WorkerContext {
+        // In the store before the next step, so that another worker can go on.
+        let journal: Arc<dyn Journal> = Arc::new(RetryingJournal::new(store));
+        // Whoever watches the run is told of each event.
+        let journal: Arc<dyn Journal> =
+            Arc::new(LiveJournal::new(journal.clone(), journal, self.live.clone()));
+        let agent = self.recorded(self.agent(journal.clone()));
+        let (admission, circuit) = (self.admission.clone(), self.circuit.clone());
+        let agent = Arc::new(self.metrics.judged(Breaker::new(agent, circuit.clone())));
+        WorkerContext { name, admission, agent, circuit, journal, observer: self.metrics.service() }
+    }
+
+    /// What ends the runs of jobs that nobody works on any more. No call is made, so nothing stands around the agent but
+    /// the record.
+    pub(crate) fn for_cancelled_jobs(&self, journal: Arc<dyn Journal>) -> Option<CancelledRuns> {
+        let behind = self.behind.clone()?;
+        let agent = Arc::new(Recorded::new(self.bare_agent(journal.clone()), behind));
+        Some(CancelledRuns { agent, journal })
+    }
+
+    /// The runs of requests. What every request passes on the way to one belongs to the run, which its owner task
+    /// carries through; the request is a reader of it.
+    fn guarded(&self) -> Runs {
+        let journal: Arc<dyn Journal> = match &self.behind {
+            Some(behind) => Arc::new(behind.clone()),
+            None => self.unrecorded.clone(),
+        };
+        // Whoever reads the events of a run is woken by each of them.
+        let journal: Arc<dyn Journal> = Arc::new(NotifyingJournal::new(journal));
+        let run = self.recorded(self.agent(journal.clone()));
+        Runs::new(self.guard(run), journal, self.spawn.clone())
+    }
+
+    /// What stands before every run of a request.
+    fn guard(&self, run: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
+        // A permit for each run, shared with the queue's worker.
+        let admitted = Admitted::new(run, self.admission.clone(), self.config.admission_wait);
+        // Outside the admission: while the circuit is open nobody has to wait to hear so.
+        let guarded = Breaker::new(admitted, self.circuit.clone());
+        // Counts those that are turned away as well.
+        Arc::new(self.metrics.judged(guarded))
+    }
+
+    /// Inside the metrics, so that a run that took too long is counted with the time it took.
+    fn agent(&self, journal: Arc<dyn Journal>) -> Deadline<Agent> {
+        Deadline::new(self.bare_agent(journal), self.config.timeout)
+    }
+
+    fn bare_agent(&self, journal: Arc<dyn Journal>) -> Agent {
+        let limits = Limits { iterations: MAX_ITERATIONS, tokens: self.config.token_budget };
+        let (model, toolbox) = (self.model.clone(), self.toolbox.clone());
+        Agent { model, toolbox, journal, limits, instructions: self.instructions.clone() }
+    }
+
+    /// What results that are kept depend on, beside the question and the tools.
+    fn answerer(&self) -> Answerer {
+        Answerer::new(self.model.name().to_owned(), self.instructions.as_deref())
+    }
+
+    fn recorded(&self, bounded: Deadline<Agent>) -> Arc<dyn Invoke> {
+        let metered = self.metrics.metered(bounded);
+        match &self.behind {
+            Some(behind) => Arc::new(Recorded::new(metered, behind.clone())),
+            None => Arc::new(metered),
+        }
+    }
+}

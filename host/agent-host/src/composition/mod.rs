@@ -1,0 +1,328 @@
+//! The composition root: from a `Config` to something that answers requests. Nothing is decided here but who
+//! is given to whom; read top to bottom it is the architecture.
+
+mod background;
+mod dependencies;
+mod error;
+mod graceful_shutdown;
+mod instructions;
+mod invoke;
+mod migration;
+mod models;
+mod probes;
+mod retention;
+mod store_checks;
+mod stores;
+mod tools;
+mod variant_b;
+mod webhooks;
+
+use std::sync::Arc;
+
+use agent_core::circuit_breaker::SharedCircuit;
+use agent_core::journal::{Backlog, WriteBehind};
+use agent_core::layers::Admission;
+use agent_core::live::LiveRuns;
+use agent_core::ports::{IdempotencyStore, Probe};
+use agent_core::retention::Sweeper;
+use axum::Router;
+use backends::memory::MemoryJournal;
+use backends::mongo::MongoStore;
+use backends::sql::SqlPool;
+use futures::FutureExt;
+use http_edge::{Edge, Hosts, Idempotency, Readiness, Settings};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use tool_host::{HttpMode, ToolHost};
+
+use crate::config::{self, Config};
+use crate::http_recordings;
+use crate::metrics::{HttpMetrics, Metrics};
+use crate::tasks::{Supervisor, Tasks};
+use background::Recording;
+use invoke::SharedDeps;
+use migration::{Migration, Schema};
+use store_checks::StoreChecks;
+use stores::Runs;
+
+pub use background::Background;
+pub(crate) use dependencies::dependencies;
+pub use error::WireError;
+pub use graceful_shutdown::Running;
+pub(crate) use retention::sweeper as open_sweeper;
+pub(crate) use stores::{
+    http_recordings as open_http_recordings, open as open_stores, queue as open_queue, values_in,
+};
+pub use tools::{
+    ToolEgress, ToolStorage, ToolsStart, start_observed as start_observed_tools, tool_host_config,
+};
+
+/// Bytes of journals that are kept in memory while there is no store to keep them.
+const JOURNAL_BYTES: usize = 8 << 20;
+
+/// How long one check of a health report may take: half the interval at which orchestrators ask (interface,
+/// Limits, "Container probes").
+pub(crate) const PROBE_LIMIT: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// A service that is ready to be served.
+pub struct Service {
+    /// Every endpoint of the variants.
+    pub router: Router,
+    /// What has to go on beside the requests.
+    pub background: Background,
+    /// Where connections are counted.
+    pub http_metrics: Arc<HttpMetrics>,
+    /// Runs that are recorded behind their answers, if runs are recorded.
+    pub recording: Option<WriteBehind>,
+}
+
+/// How the process is known to others.
+#[derive(Debug)]
+pub struct Identity {
+    /// Its name among all that work off the queue.
+    pub worker: String,
+    /// Under which names its clients may call it.
+    pub hosts: Hosts,
+}
+
+/// Puts a service together. `guest_runtime` is where guests go on that take long; `readiness` and `stopping` say when the
+/// service is going away.
+pub async fn build(
+    config: &Config,
+    guest_runtime: Handle,
+    Identity { worker, hosts }: Identity,
+    readiness: Readiness,
+    stopping: &CancellationToken,
+) -> Result<Service, WireError> {
+    let (metrics, models) = connect_models(config)?;
+    let stores = stores::open(&config.stores).await?;
+    let store_checks = check_stores(config, &stores).await?;
+    let (tools, http_recordings) = start_tools(config, guest_runtime, &stores, &metrics).await?;
+    let runs = Tasks::new();
+    let callers = Callers::new(hosts, stores::idempotency(&config.stores, &stores)?, &runs);
+    let (schema, migration) = prepare(stores.database.as_ref()).await?;
+    let sweeper = sweep(config, &stores, &worker, &metrics)?;
+    let (recording, behind) = record(stores.runs, &metrics);
+    let (circuit, admission) = bulkheads(&config.agent, &metrics)?;
+    let (llm, checks) = probes::llm(models.checked, &config.models);
+    let parts = SharedDeps {
+        config: &config.agent,
+        metrics: &metrics,
+        model: Arc::new(probes::Heard { model: models.chat, probe: llm.clone() }),
+        toolbox: tools.clone(),
+        instructions: instructions::read(&config.agent)?,
+        behind,
+        unrecorded: Arc::new(MemoryJournal::new(JOURNAL_BYTES)),
+        llm: Arc::new(llm),
+        circuit,
+        admission,
+        spawn: Arc::new(runs.clone()),
+        live: LiveRuns::default(),
+        store: recording.as_ref().map(|recording| recording.store.clone()),
+        stopping: stopping.clone(),
+    };
+
+    let database = check_database(stores.database.as_ref(), stores.mongo.as_ref(), &schema);
+    let (supervisor, readiness) = supervise(&metrics, readiness.with_stores(store_checks.findings()));
+    let a = config.service.variant.serves_a().then(|| variant_a(&parts, database.clone()));
+    let (b, processing) = match (&config.variant_b, &stores.database, database, &recording) {
+        (Some(needs), Some(pool), Some(probe), Some(recording)) => {
+            let (runs, findings, prepared) =
+                (recording.store.clone(), store_checks.findings(), schema.prepared);
+            let (stopping, tool_admin) = (stopping.clone(), tools::administered(&tools));
+            let stores = variant_b::Stores { pool, probe, runs, prepared, findings, stopping, tool_admin };
+            Some(variant_b::build(config, needs, stores, &parts, worker)?)
+        }
+        _ => None, // Variant B has a database, and where there is one runs are recorded.
+    }
+    .unzip();
+    let (http_metrics, behind) = (metrics.http(), parts.behind.clone());
+    let router = http_edge::router(Edge { a, b, ..edge(&config.http, metrics, readiness, callers) });
+    let background = Background {
+        supervisor,
+        tools,
+        checks: checks.run().boxed(),
+        store_checks,
+        migration,
+        runs,
+        recording,
+        http_recordings,
+        sweeper,
+        processing,
+        database: stores.database,
+        mongo: stores.mongo,
+    };
+    Ok(Service { router, background, http_metrics, recording: behind })
+}
+
+fn connect_models(config: &Config) -> Result<(Metrics, models::Connected), WireError> {
+    let metrics = new_metrics(config)?;
+    let models = models::connect(&config.models, &metrics)?;
+    Ok((metrics, models))
+}
+
+fn new_metrics(config: &Config) -> Result<Metrics, WireError> {
+    let prefix = &config.observe.metrics_prefix;
+    Metrics::new(config.service.environment, prefix, &Handle::current()).map_err(WireError::Metrics)
+}
+
+/// Looks at the settings of the stores that are there, before anything is written to them.
+async fn check_stores(config: &Config, opened: &stores::Opened) -> Result<StoreChecks, WireError> {
+    let has_queue = config.variant_b.is_some();
+    let checks = StoreChecks::new(stores::checks(&config.stores, opened, has_queue)?);
+    checks.begin().await?;
+    Ok(checks)
+}
+
+/// The tools, and what writes down what they are answered over HTTP.
+async fn start_tools(
+    config: &Config,
+    guest_runtime: Handle,
+    stores: &stores::Opened,
+    metrics: &Metrics,
+) -> Result<(Arc<ToolHost>, Option<http_recordings::Drain>), WireError> {
+    let (egress, drain) = record_http(&config.tools, stores)?;
+    let tools = tools::start_observed(ToolsStart {
+        config: &config.tools,
+        token_budget: config.agent.token_budget,
+        guest_runtime,
+        observer: tools::counted(metrics.tools()),
+        storage: tool_storage(config, stores)?,
+        egress,
+        learn: false,
+        remembers: true,
+    });
+    Ok((Arc::new(tools.await.map_err(WireError::Tools)?), drain))
+}
+
+/// What components may keep: in the database, or in Redis where there is none.
+fn tool_storage(config: &Config, stores: &stores::Opened) -> Result<ToolStorage, WireError> {
+    let key_value = stores::key_value(&config.stores, stores)?;
+    // Without Variant B there are no users.
+    let user_names_key = config.variant_b.as_ref().map(|needs| needs.jwt_secret.clone());
+    Ok(ToolStorage { versions: stores::tool_versions(stores), key_value, user_names_key })
+}
+
+/// Where requests of tools go, and what writes down what they are answered, if that is to be kept.
+fn record_http(
+    config: &config::Tools,
+    stores: &stores::Opened,
+) -> Result<(ToolEgress, Option<http_recordings::Drain>), WireError> {
+    if !config.record_http {
+        return Ok((ToolEgress::default(), None));
+    }
+    let store = stores::http_recordings(stores).ok_or(WireError::NoRecordings)?;
+    let (recorder, drain) = http_recordings::channel(store);
+    let http = HttpMode::Network { recorder: Some(Arc::new(recorder)) };
+    Ok((ToolEgress { http, ..ToolEgress::default() }, Some(drain)))
+}
+
+/// The same for commands. Tables are the service's to make: a command of another version must not change them under it.
+pub(crate) async fn tool_storage_of_commands(config: &config::Stores) -> Result<ToolStorage, WireError> {
+    let opened = stores::open(config).await?;
+    let key_value = stores::key_value(config, &opened)?;
+    Ok(ToolStorage { versions: stores::tool_versions(&opened), key_value, user_names_key: None })
+}
+
+/// The circuit of the agent and the places for its runs, which all variants and the queue's worker share.
+fn bulkheads(config: &config::Agent, metrics: &Metrics) -> Result<(SharedCircuit, Admission), WireError> {
+    let circuit = SharedCircuit::new(config.circuit_min_volume);
+    let admission = config.max_concurrent.map_or_else(Admission::unlimited, Admission::new);
+    metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
+    Ok((circuit, admission))
+}
+
+/// Who begins background tasks anew, and readiness that is denied until they run again.
+fn supervise(metrics: &Metrics, readiness: Readiness) -> (Supervisor, Readiness) {
+    let restarts = metrics.service();
+    let supervisor = Supervisor::new(move |task| restarts.task_restarted(task));
+    let down = supervisor.clone();
+    (supervisor, readiness.with_tasks(Arc::new(move || down.down())))
+}
+
+/// Whether there are tables; makes them, or says who is to make them as soon as the database is there.
+async fn prepare(database: Option<&SqlPool>) -> Result<(Schema, Option<Migration>), WireError> {
+    let schema = Schema::new(database.is_none());
+    let Some(database) = database else { return Ok((schema, None)) };
+    let migration = Migration::new(Arc::new(database.clone()), schema.clone());
+    Ok((schema, migration.begin().await.map_err(WireError::Migration)?))
+}
+
+/// What removes what ended long ago. Jobs are on Redis only where Variant B is served.
+fn sweep(
+    config: &Config,
+    stores: &stores::Opened,
+    worker: &str,
+    metrics: &Metrics,
+) -> Result<Sweeper, WireError> {
+    let key_value = config.variant_b.as_ref().map(|needs| &needs.key_value);
+    retention::sweeper(config.retention, key_value, stores, worker.to_owned(), metrics.retention())
+}
+
+/// Where runs are recorded, if anywhere, and how they get there.
+fn record(runs: Option<Runs>, metrics: &Metrics) -> (Option<Recording>, Option<WriteBehind>) {
+    let Some(Runs { store, writer }) = runs else { return (None, None) };
+    let (behind, drain) = WriteBehind::new(store.clone(), Backlog::default(), metrics.service());
+    (Some(Recording { store, writer, drain }), Some(behind))
+}
+
+fn variant_a(parts: &SharedDeps<'_>, database: Option<Arc<dyn Probe>>) -> http_edge::VariantA {
+    // Decisions, "`/health/ready` checks (Variant A)".
+    let probes = [Some(parts.llm.clone()), database].into_iter().flatten().collect();
+    let streams = Some(parts.streams(None));
+    http_edge::VariantA { invoke: parts.for_variant_a(), streams, toolbox: parts.toolbox.clone(), probes }
+}
+
+/// How callers are answered, whichever variant they call.
+struct Callers {
+    hosts: Hosts,
+    idempotency: Idempotency,
+}
+
+impl Callers {
+    /// Requests with an idempotency key are carried out among `runs`.
+    fn new(hosts: Hosts, keys: Arc<dyn IdempotencyStore>, runs: &Tasks) -> Self {
+        Self { hosts, idempotency: Idempotency { store: keys, spawn: Arc::new(runs.clone()) } }
+    }
+}
+
+/// Whether the database answers and has its tables.
+fn check_database(
+    database: Option<&SqlPool>,
+    mongo: Option<&MongoStore>,
+    schema: &Schema,
+) -> Option<Arc<dyn Probe>> {
+    database.map(|pool| schema.checked(probes::database(pool, mongo)))
+}
+
+/// What both variants share, without the variants.
+fn edge(config: &config::Http, metrics: Metrics, readiness: Readiness, callers: Callers) -> Edge {
+    let counted = metrics.http();
+    Edge {
+        a: None,
+        b: None,
+        observe: Arc::new(move |request| counted.answered(request)),
+        origins: config.origins.clone(),
+        hosts: callers.hosts,
+        idempotency: callers.idempotency,
+        metrics: Arc::new(move || metrics.render()),
+        readiness,
+        settings: settings(config),
+    }
+}
+
+fn settings(config: &config::Http) -> Settings {
+    Settings {
+        max_body_bytes: config.max_body_bytes,
+        body_time_limit: config.body_timeout,
+        probe_time_limit: PROBE_LIMIT,
+        trusted_proxies: config.trusted_proxies,
+        rates: config.rates,
+    }
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service").field("background", &self.background).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,26 @@
+//! The body of Variant B's answers. "The response body is the agent result object itself", with `cached` beside its fields
+//! when results are kept (interface, "Invocation response (Variant B)").
+
+use agent_core::layers::Answer;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::result_json::ResultBody;
+
+/// What the run came to, and whether it was made for this request.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentAnswer)]
+pub(super) struct Success<'a> {
+    #[serde(flatten)]
+    result: ResultBody<'a>,
+    /// Whether the result was kept from an equal question; absent when no results are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = false)]
+    cached: Option<bool>,
+}
+
+impl<'a> From<&'a Answer> for Success<'a> {
+    fn from(answer: &'a Answer) -> Self {
+        Self { result: ResultBody::from(&*answer.result), cached: answer.cached }
+    }
+}
