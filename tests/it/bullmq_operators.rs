@@ -123,3 +123,44 @@ async fn an_obliterated_queue_takes_jobs_again_and_gives_no_id_twice() {
     assert_eq!(user.ended_job(&after).await["result"]["output"], "AFTER");
     assert!(own().await, "it is no other job");
 }
+
+/// BullMQ tells nobody which jobs it obliterates, but its stream of events is another one afterwards.
+#[tokio::test]
+async fn whoever_waits_for_a_job_of_an_obliterated_queue_is_told_within_seconds() {
+    let bench = start().await;
+    let _gates = bench.occupy().await;
+    let id = bench.peer.add("unwanted", USER, 1).await.remove(0);
+    let waiting = bench.wait_for(&id);
+    bench.peer.operate(&["obliterate"]).await;
+    let started = tokio::time::Instant::now();
+    let answer = waiting.ended().await;
+    assert_eq!(answer.status, 404, "{answer}");
+    // Those who only poll look every 20 s; the stream is asked for at most 5 s at once.
+    assert!(started.elapsed().as_secs() < 12, "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_failed_job_that_is_retried_by_hand_is_a_new_attempt_for_who_waits() {
+    let bench = start().await;
+    bench.model.answers(401, &[], "");
+    let id = bench.peer.add("work", USER, 1).await.remove(0);
+    assert_eq!(bench.wait_for(&id).ended().await.json()["status"], "failed");
+    bench.peer.retry(&id, "failed").await;
+    let job = bench.wait_for(&id).ended().await.json();
+    assert_eq!((&job["status"], &job["result"]["output"]), (&json!("completed"), &json!("WORK")), "{job:#}");
+}
+
+/// An operator who cleans what has ended takes nothing away from its owner.
+#[tokio::test]
+async fn a_completed_job_that_an_operator_cleans_is_answered_from_its_record() {
+    let bench = start().await;
+    let user = bench.service.user(Token::of(USER).premium());
+    let id = user.job_for("work").await;
+    assert_eq!(user.ended_job(&id).await["status"], "completed");
+    bench.peer.operate(&["clean", "completed"]).await;
+    assert_eq!(bench.peer.counts().await["completed"], 0);
+    eventually("the job to be answered from its record", async || {
+        (user.job(&id).await.json()["result"]["output"] == "WORK").then_some(())
+    })
+    .await;
+}

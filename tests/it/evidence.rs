@@ -1,8 +1,11 @@
-//! `cargo xtask chaos` and `cargo xtask soak` for a few seconds each, so that what they count stays what they say. Their own tests stand
-//! in their files.
+//! `cargo xtask chaos`, `cargo xtask soak` and the counting of `cargo xtask scale` for a few seconds each, so that what they count stays
+//! what they say. Their own tests stand in their files.
 
 use std::time::Duration;
 
+#[path = "../scale/costs/mod.rs"]
+#[allow(dead_code, reason = "only the cost of one unit is counted here")]
+mod costs;
 #[path = "../soak/endurance/mod.rs"]
 mod endurance;
 #[path = "../chaos/kills/mod.rs"]
@@ -33,5 +36,24 @@ async fn a_few_seconds_of_everything_at_once_are_answered_rightly_and_drawn() {
     let (table, svg) = (outcome.tables(), outcome.svg("a few seconds"));
     for measured in ["replica 2: resident memory", "replica 1: open descriptors", "PostgreSQL", "Redis"] {
         assert!(table.contains(measured) && svg.contains(measured), "{measured}: {table}");
+    }
+}
+
+#[tokio::test]
+async fn a_few_jobs_are_counted_in_commands_rows_and_bytes() {
+    // Runs are written behind their jobs' ends.
+    let soon = Duration::from_secs(1);
+    let figures =
+        costs::of_a_job(costs::Order { units: 8, lanes: 1, lasting: soon, reported_after: soon }).await;
+    // Rate windows, submission, wait, claim and end; `job_commands.rs` holds the bound.
+    let commands = figures["redis_commands"];
+    assert!((3.0..30.0).contains(&commands), "{figures:?}");
+    assert!(figures["redis_operations"] > commands, "scripts do more than one thing: {figures:?}");
+    // A job's hash and its result are hundreds of bytes in the log of Redis; its run is rows in that of PostgreSQL.
+    for name in ["redis_log_bytes", "redis_in_bytes", "postgres_wal_bytes"] {
+        assert!((200.0..100_000.0).contains(&figures[name]), "{name}: {figures:?}");
+    }
+    for name in ["redis_us", "postgres_us"] {
+        assert!((0.0..1e6).contains(&figures[name]), "{name}: {figures:?}");
     }
 }

@@ -9,6 +9,7 @@ mod dist;
 mod docs;
 mod guests;
 mod run;
+mod scale;
 mod soak;
 mod test;
 
@@ -41,6 +42,8 @@ enum Command {
     Chaos(chaos::Arguments),
     /// Ask two replicas for minutes while their stores and tools come and go, and draw what they hold.
     Soak(soak::Arguments),
+    /// Say what breaks first with more replicas: simulate it from measured costs, and write the tables of host/SCALE.md.
+    Scale(scale::Arguments),
     /// Write what is made from code: the table of variables in README.md, and .env.example.
     Docs,
     /// What every change has to pass: formatting, lints, documentation, guests and tests.
@@ -65,6 +68,7 @@ fn carry_out() -> anyhow::Result<()> {
         Command::Bench(arguments) => bench::print_numbers(&repository, &arguments),
         Command::Chaos(arguments) => chaos::print_table(&repository, &arguments),
         Command::Soak(arguments) => soak::endure(&repository, &arguments),
+        Command::Scale(arguments) => scale::write(&repository, &arguments),
         Command::Docs => docs::write(&repository),
         Command::Ci => ci::check_all(&repository),
     }

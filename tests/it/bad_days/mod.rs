@@ -4,6 +4,7 @@
 
 mod backlog;
 mod boundaries;
+mod clock;
 mod crowd;
 mod disk;
 mod idempotency;
@@ -12,6 +13,7 @@ mod network;
 mod outages;
 mod poison;
 mod replicas;
+mod stopped;
 mod stores;
 mod streams;
 mod succession;

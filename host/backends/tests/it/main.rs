@@ -2,6 +2,7 @@
 //! the files beside it run the suites against real stores and add what holds for one store alone.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod backlog;
 mod bullmq;
 mod bullmq_commands;
 mod contract;
@@ -12,6 +13,7 @@ mod redis;
 mod redis_key_values;
 mod redis_retention;
 mod sql;
+mod sql_clock;
 mod sql_commits;
 mod sql_connections;
 mod sql_key_values;

@@ -4,6 +4,7 @@
 mod authors;
 mod debian;
 mod deployment;
+mod faketime;
 mod mcp;
 mod mongo;
 mod openai;
@@ -34,6 +35,7 @@ pub(crate) struct Arguments {
 pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
     install_stores(repository)?;
     pgbouncer::find_or_install()?;
+    faketime::find_or_install()?;
     registry::find_or_install()?;
     peers::find_or_install(repository)?;
     openai::CLIENTS.find_or_install(repository)?;
