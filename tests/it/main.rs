@@ -23,6 +23,7 @@ mod evidence;
 mod granted_tools;
 mod harness;
 mod health;
+mod http2;
 mod invoke;
 mod log;
 mod log_form;

@@ -103,6 +103,38 @@ async fn a_tool_can_pass_its_trace_on() {
     assert!(around["call_id"].as_str().unwrap().len() > 8, "{around}");
 }
 
+/// A tool's progress reaches who watches the run and its span; how long the first words took is in the model's.
+#[tokio::test]
+async fn what_happens_within_a_streamed_run_is_shown_and_an_event_of_its_span() {
+    let (model, collector) = (Model::openai().await, Collector::start().await);
+    model.asks_for("work_in_steps", json!({ "steps": 3, "step_ms": 150 })).says("worked");
+    let service = traced(&model, &collector).tool(Component::misbehaving("misbehaving")).start().await;
+    let events = service.invoke_streamed("work").await.rest().await;
+    let at = |name: &str| events.iter().position(|event| event.name == name).expect(name);
+    let (started, returned) = (at("tool.started"), at("tool.returned"));
+    let reports: Vec<_> = events.iter().filter(|event| event.name == "tool.progress").collect();
+    assert!(!reports.is_empty() && reports.len() <= 3, "{events:?}");
+    assert!((started..returned).contains(&at("tool.progress")), "{events:?}");
+    for report in reports {
+        let data = &report.data;
+        let step = (data["fraction"].as_f64().unwrap() * 3.0).round();
+        assert_eq!(data["message"], format!("step {step} of 3\\u{{1b}}[31m"), "nothing steers a terminal");
+        assert_eq!((&data["name"], &data["index"]), (&json!("work_in_steps"), &json!(0)));
+        assert_eq!((&data["id"], &report.id), (&events[started].data["id"], &None));
+    }
+
+    let tool = collector.span("execute_tool work_in_steps").await;
+    let (name, last) = tool.events.last().expect("a report");
+    assert_eq!((name.as_str(), &last["agent.tool.progress.fraction"]), ("tool.progress", &json!(1.0)));
+    assert_eq!(last.len(), 1, "what a tool says is content: {last:?}");
+    let spoken = |span: &acceptance::Span| span.attribute("gen_ai.response.finish_reasons")[0] == "stop";
+    let chat = collector.span_where("chat test-model", spoken).await;
+    let (name, first) = &chat.events[0];
+    assert_eq!((name.as_str(), chat.events.len()), ("gen_ai.first_token", 1));
+    assert!(first["gen_ai.server.time_to_first_token"].as_f64().unwrap() > 0.0, "{first:?}");
+    assert!(!service.log().stdout().contains("otel.event"), "the log has none of them");
+}
+
 #[tokio::test]
 async fn what_is_said_is_in_the_spans_only_when_that_is_asked_for() {
     let (model, collector) = (Model::openai().await, Collector::start().await);

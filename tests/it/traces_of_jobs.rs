@@ -1,6 +1,6 @@
 //! The trace of a job joins that of whoever submitted it, on both queues and on both sides of BullMQ's protocol.
 
-use acceptance::{Builder, Collector, Model, Peer, Redis, Service, Token, says};
+use acceptance::{Builder, Collector, Model, Peer, Redis, Service, Token, Upstream, says};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -34,6 +34,28 @@ async fn check_that_a_jobs_trace_joins_its_submitters(builder: Builder) {
 #[tokio::test]
 async fn a_jobs_trace_joins_its_submitters_on_the_embedded_queue() {
     check_that_a_jobs_trace_joins_its_submitters(Service::variant_b()).await;
+}
+
+#[tokio::test]
+async fn a_webhook_is_delivered_in_the_trace_of_its_submitter() {
+    let (model, collector) = (Model::openai().await, Collector::start().await);
+    let receiver = Upstream::answering(204, "text/plain", "").await;
+    model.says("done");
+    let builder = Service::variant_b().env("WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+    let builder = builder.env("WEBHOOK_PRIVATE_HOSTS", "127.0.0.1");
+    let service = traced(builder, &model, &collector).start().await;
+    let user = service.user(Token::of("u"));
+    let traceparent = format!("00-{TRACE}-{PARENT}-01");
+    let body = json!({ "query": "work", "webhookUrl": receiver.url("/hook/of/mine") }).to_string();
+    let request = user.request(Method::POST, "/api/agent/async").header("traceparent", &traceparent);
+    assert_eq!(user.send(request.body(body)).await.status, 202);
+    let server = collector.span("POST /api/agent/async").await;
+    let sent = collector.span_where("POST", |span| span.is_child_of(&server)).await;
+    assert_eq!((sent.trace_id.as_str(), sent.kind), (TRACE, "SPAN_KIND_CLIENT"));
+    assert_eq!(sent.attribute("http.response.status_code"), 204);
+    assert!(!format!("{sent:?}").contains("/hook/of/mine"), "{sent:?}");
+    let received = receiver.received();
+    assert_eq!(received[0].header("traceparent"), format!("00-{TRACE}-{}-01", sent.span_id));
 }
 
 #[tokio::test]

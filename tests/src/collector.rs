@@ -49,6 +49,8 @@ pub struct Span {
     pub failed: bool,
     /// Its attributes.
     pub attributes: BTreeMap<String, Value>,
+    /// Name and attributes of each of its events, in their order.
+    pub events: Vec<(String, BTreeMap<String, Value>)>,
     /// The attributes of the service that it comes from.
     pub resource: BTreeMap<String, Value>,
 }
@@ -164,6 +166,7 @@ fn read_span(span: v1::Span, resource: BTreeMap<String, Value>) -> Span {
         span_id: hex(&span.span_id),
         parent_id: hex(&span.parent_span_id),
         attributes: attributes(span.attributes),
+        events: span.events.into_iter().map(|event| (event.name, attributes(event.attributes))).collect(),
         resource,
     }
 }

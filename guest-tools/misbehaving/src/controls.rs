@@ -81,6 +81,28 @@ pub(crate) fn count_calls(_: NoArguments) -> Result<Counted, Failure> {
     Ok(Counted { calls: CALLS.fetch_add(1, Ordering::Relaxed) + 1 })
 }
 
+/// What is to be done, and what was.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Work {
+    /// How many steps there are.
+    #[schemars(range(min = 1, max = 4))]
+    steps: u32,
+    /// How long each takes.
+    #[schemars(range(min = 1, max = 200))]
+    step_ms: u64,
+}
+
+pub(crate) fn work_in_steps(work: Work) -> Result<Work, Failure> {
+    for step in 1..=work.steps {
+        let end = clock::now_ms().saturating_add(work.step_ms);
+        while clock::now_ms() < end {}
+        let message = format!("step {step} of {}\u{1b}[31m", work.steps);
+        progress::report(&message, Some(f64::from(step) / f64::from(work.steps)));
+    }
+    Ok(work)
+}
+
 pub(crate) fn loop_until_cancelled(_: NoArguments) -> Result<Never, Failure> {
     while !context::cancelled() {}
     Err(Failure::new("cancelled", "the caller has gone"))
@@ -90,7 +112,7 @@ pub(crate) fn loop_until_cancelled(_: NoArguments) -> Result<Never, Failure> {
 mod tests {
     use agent_tool::NoArguments;
 
-    use super::{count_calls, echo, fail};
+    use super::{count_calls, echo, fail, work_in_steps};
 
     #[test]
     fn echo_returns_what_it_gets() {
@@ -102,6 +124,14 @@ mod tests {
     fn a_failure_is_unavailable_unless_it_says_otherwise() {
         let failure = fail(serde_json::from_str(r#"{"message":"no"}"#).unwrap()).unwrap_err();
         assert_eq!((failure.code.as_str(), failure.message.as_str()), ("unavailable", "no"));
+    }
+
+    #[test]
+    fn work_is_reported_step_by_step() {
+        work_in_steps(serde_json::from_str(r#"{"steps":2,"step_ms":1}"#).unwrap()).unwrap();
+        let shares: Vec<_> =
+            agent_tool::progress::double::take().into_iter().map(|(_, share)| share).collect();
+        assert_eq!(shares, [Some(0.5), Some(1.0)]);
     }
 
     #[test]

@@ -10,7 +10,8 @@ mod lies;
 
 use agent_tool::{Component, Failure, NoArguments, Output, ToolDef};
 use controls::{
-    Counted, Echoed, Report, Surroundings, count_calls, echo, fail, look_around, loop_until_cancelled,
+    Counted, Echoed, Report, Surroundings, Work, count_calls, echo, fail, look_around, loop_until_cancelled,
+    work_in_steps,
 };
 use exhaustion::{
     Flood, Manner, Never, allocate_forever, flood_log, loop_forever, loop_past_its_timeout, recurse_forever,
@@ -51,6 +52,9 @@ agent_tool::tools! {
 
     /// Well behaved: counts the calls that this instance has had. In a fresh instance that is always 1.
     count_calls(NoArguments) -> Counted;
+
+    /// Well behaved: takes some milliseconds for each of its steps, and reports after each how far it has got.
+    work_in_steps(Work) -> Work, hints: [read_only, idempotent];
 }
 
 /// `Tools`, and the tools that lie about what they return: no function over serde types could.

@@ -38,6 +38,7 @@ pub mod nearest_word;
 pub mod observe;
 mod outage;
 pub mod ports;
+pub mod progress;
 pub mod rates;
 pub mod retention;
 pub mod runs;

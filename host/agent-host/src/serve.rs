@@ -14,6 +14,7 @@ mod answer_progress;
 mod connection;
 mod connection_errors;
 mod connections;
+mod http2;
 pub mod lambda;
 mod termination_signal;
 #[cfg(test)]

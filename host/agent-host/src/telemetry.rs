@@ -209,6 +209,7 @@ fn is_wanted(entry: &Metadata<'_>, level: Level) -> bool {
         // Those that are recorded are not shown in the log. Any other is no entry but what entries are said about: an
         // error must bear its request id whatever the level is.
         (true, true) if spans::declares_kind(entry) => return false,
+        (true, false) if spans::is_span_event(entry) => return false,
         (true, true) => level.max(Level::INFO),
         (true, false) => level,
         (false, _) if is_of(entry, &QUIET) => return false,

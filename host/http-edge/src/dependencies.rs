@@ -12,6 +12,7 @@ use agent_core::ports::{
     Cluster, IdempotencyStore, Probe, RateWindows, ResultCache, Spawn, ToolAdmin, Toolbox,
 };
 use agent_core::streams::RunStreams;
+use agent_core::trace::TraceContext;
 use agent_core::webhooks::Webhooks;
 
 use crate::origins::{Hosts, Origins};
@@ -25,7 +26,7 @@ pub struct Edge {
     pub a: Option<VariantA>,
     /// The dependencies of Variant B, if it is served.
     pub b: Option<VariantB>,
-    /// Writes the metrics in the text exposition format 0.0.4.
+    /// Writes the metrics.
     pub metrics: RenderMetrics,
     /// Whether requests are still wanted.
     pub readiness: Readiness,
@@ -102,7 +103,16 @@ pub struct VariantB {
 }
 
 /// Writes all metrics as they are now. It runs on a thread that serves requests, so it must not wait.
-pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
+pub type RenderMetrics = Arc<dyn Fn(MetricsFormat) -> String + Send + Sync>;
+
+/// How metrics are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricsFormat {
+    /// Prometheus' text exposition format 0.0.4.
+    Text,
+    /// OpenMetrics 1.0.0, which has exemplars.
+    OpenMetrics,
+}
 
 /// Counts requests. It runs on a thread that serves requests, so it must not wait.
 pub type ObserveRequest = Arc<dyn Fn(&AnsweredRequest<'_>) + Send + Sync>;
@@ -118,6 +128,8 @@ pub struct AnsweredRequest<'a> {
     pub status: u16,
     /// Until its answer was ready.
     pub took: Duration,
+    /// Where it stands in traces.
+    pub trace: Option<TraceContext>,
 }
 
 /// How many requests there may be within a period.

@@ -45,8 +45,8 @@ mod variant_b;
 mod visible_json;
 
 pub use dependencies::{
-    AnsweredRequest, Edge, Idempotency, ObserveRequest, RateLimit, RateLimits, RenderMetrics, Settings,
-    VariantA, VariantB,
+    AnsweredRequest, Edge, Idempotency, MetricsFormat, ObserveRequest, RateLimit, RateLimits, RenderMetrics,
+    Settings, VariantA, VariantB,
 };
 pub use mcp::McpServer;
 pub use origins::{Hosts, NotAnOrigin, Origin, Origins};

@@ -91,6 +91,7 @@ async fn ask(
         requests: None,
         key_value: KeyValueState::default(),
         toolbox: ToolboxState::default(),
+        reports: None,
     };
     let call = async {
         let mut store = runtime.sandbox.store(caller, Transfer::Text)?;

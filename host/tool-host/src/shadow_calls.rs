@@ -47,6 +47,8 @@ async fn make(shadow: ShadowCall, runtime: Arc<Runtime>) {
         call: &shadow.call,
         deadline: Instant::now() + runtime.sandbox.limits().timeout,
         nested: None,
+        // Nobody reads of it.
+        progress: None,
     };
     let answer = Box::pin(call::call(&runtime, &Arc::new(tool), request)).await;
     let Some(agreed) = agree(as_answer(&shadow.answer), as_answer(&answer)) else { return };

@@ -20,8 +20,11 @@ use uuid::Uuid;
 
 use crate::agent_loop::refusal;
 use crate::loop_driver::gen_ai;
-use crate::ports::{NestedTools, ToolRequest, ToolSet, Toolbox};
-use crate::words::{Catalog, Grants, Principal, ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
+use crate::ports::{NestedTools, ProgressSink, ToolRequest, ToolSet, Toolbox};
+use crate::progress::LatestProgress;
+use crate::words::{
+    Catalog, Grants, Principal, ToolCall, ToolOutcome, ToolProgress, ToolReceipt, ToolReturn,
+};
 use nested::NestedCalls;
 use permits::CallPermits;
 
@@ -48,6 +51,9 @@ pub struct DirectCall<'a> {
     pub name: &'a str,
     /// Its arguments.
     pub arguments: &'a Map<String, Value>,
+    /// Where the tool's progress goes: at most a report in [`progress::PAUSE`](crate::progress::PAUSE). Absent where nobody
+    /// reads it.
+    pub progress: Option<&'a dyn ProgressSink>,
 }
 
 impl DirectCalls {
@@ -83,7 +89,15 @@ impl DirectCalls {
         let call = ToolCall::of_object(id, wanted.name.to_owned(), wanted.arguments.clone());
         let span = gen_ai::execute_tool(&call);
         let line = CallLine { wanted: &wanted, call: &call, is_written: false };
-        let mut answer = self.answer(&*tools, &wanted, &call).instrument(span.clone()).await;
+        let (latest, sink) = LatestProgress::shared();
+        let tell = |progress: ToolProgress| {
+            gen_ai::tool_progressed(&span, &progress);
+            if let Some(reader) = wanted.progress {
+                reader.report(progress);
+            }
+        };
+        let answer = self.answer(&*tools, &wanted, (&call, &sink)).instrument(span.clone());
+        let mut answer = latest.follow(answer, tell).await;
         answer.receipt.detail_mut().arguments = Some(call.arguments_digest());
         answer.receipt.bound();
         gen_ai::tool_ended(&span, &answer);
@@ -91,7 +105,12 @@ impl DirectCalls {
         answer
     }
 
-    async fn answer(&self, tools: &dyn ToolSet, wanted: &DirectCall<'_>, call: &ToolCall) -> ToolReturn {
+    async fn answer(
+        &self,
+        tools: &dyn ToolSet,
+        wanted: &DirectCall<'_>,
+        (call, progress): (&ToolCall, &Arc<dyn ProgressSink>),
+    ) -> ToolReturn {
         if let Some(refusal) = refusal::unfit(tools.catalog(), call) {
             return refusal;
         }
@@ -109,6 +128,7 @@ impl DirectCalls {
             call,
             deadline: Instant::now() + self.time_limit,
             nested: None,
+            progress: Some(progress),
         };
         if !tools.catalog().get(&call.name).is_some_and(|tool| tool.calls_tools) {
             return tools.call(request).await;

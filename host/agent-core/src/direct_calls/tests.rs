@@ -21,7 +21,7 @@ fn object(value: Value) -> Map<String, Value> {
 
 async fn call(calls: &DirectCalls, caller: &Principal, name: &str, arguments: Value) -> ToolReturn {
     let arguments = object(arguments);
-    calls.call(DirectCall { request_id: "r", caller, name, arguments: &arguments }).await
+    calls.call(DirectCall { request_id: "r", caller, name, arguments: &arguments, progress: None }).await
 }
 
 #[tokio::test]

@@ -1,33 +1,45 @@
 //! Runs under way, as the readers of this process watch them: what was appended to their journals, at once and without
-//! asking the store, and the words of a reply while the model writes them, which no journal has.
+//! asking the store, and what no journal has: the words of a reply while the model writes them, and the progress of calls.
 //!
 //! ```text
 //! driver ──words──┐
 //!                 ├─> LiveRuns ──broadcast──> any number of Watchers per run
-//! LiveJournal ────┘   (append, then tell)
+//! LiveJournal ────┤   (append, then tell)              │
+//! driver ─reports─┴────────────latest of each call─────┘   (`progress.rs`)
 //! ```
 //!
 //! A run that nobody watches costs one look-up per append. A watcher that does not keep up is told so
 //! ([`broadcast::error::RecvError::Lagged`]) and reads the journal instead. Runs of other processes are not seen here.
 
 mod journal;
+mod progress;
+mod reports;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 pub use journal::LiveJournal;
+pub use reports::CallReports;
 
 use crate::ports::Deltas;
-use crate::words::Event;
+use crate::words::{CallProgress, Event};
+use progress::{Board, BoardReader};
 
 /// How many messages a watcher may be behind. They hold words of one reply or a few events each.
 const MOST_BEHIND: usize = 128;
 
 /// The runs that somebody in this process watches. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub struct LiveRuns(Arc<Mutex<HashMap<Arc<str>, broadcast::Sender<Live>>>>);
+pub struct LiveRuns(Arc<Mutex<HashMap<Arc<str>, Watched>>>);
+
+/// What the watchers of a run are told through.
+#[derive(Debug)]
+struct Watched {
+    told: broadcast::Sender<Live>,
+    progress: watch::Sender<Board>,
+}
 
 /// What watchers are told.
 #[derive(Debug, Clone)]
@@ -46,6 +58,8 @@ pub enum Live {
         /// What it wrote.
         delta: Delta,
     },
+    /// Tools go on: the latest report of each call that has made one since.
+    Progress(Vec<Arc<CallProgress>>),
 }
 
 /// A part of a reply that is not in the journal.
@@ -70,6 +84,7 @@ pub struct Watcher {
     runs: LiveRuns,
     run_id: Arc<str>,
     told: broadcast::Receiver<Live>,
+    progress: BoardReader,
 }
 
 impl LiveRuns {
@@ -77,9 +92,12 @@ impl LiveRuns {
     pub fn watch(&self, run_id: &str) -> Watcher {
         let run_id: Arc<str> = run_id.into();
         let mut watched = self.lock();
-        let sender = watched.entry(run_id.clone()).or_insert_with(|| broadcast::channel(MOST_BEHIND).0);
-        let told = sender.subscribe();
-        Watcher { runs: self.clone(), run_id, told }
+        let run = watched.entry(run_id.clone()).or_insert_with(|| Watched {
+            told: broadcast::channel(MOST_BEHIND).0,
+            progress: watch::channel(Board::default()).0,
+        });
+        let (told, progress) = (run.told.subscribe(), BoardReader::new(&run.progress));
+        Watcher { runs: self.clone(), run_id, told, progress }
     }
 
     /// The side of a run that tells of it.
@@ -88,9 +106,9 @@ impl LiveRuns {
     }
 
     fn tell(&self, run_id: &str, live: impl FnOnce() -> Live) {
-        if let Some(sender) = self.lock().get(run_id) {
+        if let Some(watched) = self.lock().get(run_id) {
             // It fails when nobody watches any more.
-            let _ = sender.send(live());
+            let _ = watched.told.send(live());
         }
     }
 
@@ -99,7 +117,7 @@ impl LiveRuns {
     }
 
     /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, broadcast::Sender<Live>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Watched>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,9 +154,14 @@ impl Deltas for ReplyDeltas<'_> {
 }
 
 impl Watcher {
-    /// The next message. Cancellation-safe. An error when this watcher did not keep up.
+    /// The next message. Cancellation-safe. An error when this watcher did not keep up. Progress comes after every event
+    /// that was told before it, so that its reader knows the calls that are under way.
     pub async fn next(&mut self) -> Result<Live, broadcast::error::RecvError> {
-        self.told.recv().await
+        tokio::select! {
+            biased;
+            told = self.told.recv() => told,
+            progress = self.progress.next() => Ok(Live::Progress(progress)),
+        }
     }
 }
 
@@ -146,7 +169,7 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         let mut watched = self.runs.lock();
         // This one is still subscribed.
-        if watched.get(&self.run_id).is_some_and(|sender| sender.receiver_count() <= 1) {
+        if watched.get(&self.run_id).is_some_and(|run| run.told.receiver_count() <= 1) {
             watched.remove(&self.run_id);
         }
     }

@@ -7,10 +7,11 @@ use futures::future::pending;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tracing::{Instrument, Span};
 
-use super::{Driver, gen_ai};
-use crate::agent_loop::Run;
+use super::{Driver, Journaled, gen_ai};
+use crate::agent_loop::OpenCall;
 use crate::ports::{NestedTools, ToolRequest};
-use crate::words::{Catalog, Event, Grants, Principal, ToolCall, ToolReturn};
+use crate::progress::LatestProgress;
+use crate::words::{CallProgress, Catalog, Event, Grants, Principal, ToolCall, ToolProgress, ToolReturn};
 
 /// Most tool calls of one run that are made at once, so that it takes a bounded share of the sandboxes that all runs have
 /// together. Calls that tools make have as many permits of their own: a tool never waits for one that it holds itself.
@@ -27,6 +28,18 @@ pub(super) struct CallContext<'a> {
     pub(super) nested_turns: Semaphore,
     /// How many of those the run has made. Held for a few instructions, never across an await.
     pub(super) nested_made: Mutex<u32>,
+    /// How many events the journal had when the calls were begun.
+    number: u64,
+}
+
+/// A call that is to be made.
+pub(super) struct MadeCall<'a> {
+    /// Names it within all runs.
+    pub(super) id: &'a str,
+    pub(super) call: &'a ToolCall,
+    /// The call of the reply that it is, or that makes it.
+    pub(super) open: &'a OpenCall,
+    pub(super) span: Span,
 }
 
 /// What tools are told about the run. A copy, because the run itself takes note of answers while other calls are under
@@ -49,7 +62,8 @@ pub(super) enum Note {
 pub(super) struct Notes(pub(super) mpsc::UnboundedSender<Note>);
 
 impl<'a> CallContext<'a> {
-    pub(super) fn new(driver: &'a Driver<'a>, run: &Run, notes: Notes) -> Self {
+    pub(super) fn new(driver: &'a Driver<'a>, journaled: &Journaled, notes: Notes) -> Self {
+        let run = &journaled.run;
         let on_behalf = OnBehalf {
             run_id: run.id().to_owned(),
             principal: run.principal().clone(),
@@ -64,17 +78,22 @@ impl<'a> CallContext<'a> {
             notes,
             nested_turns: Semaphore::new(CALLS_AT_ONCE),
             nested_made: Mutex::new(run.nested_calls()),
+            number: journaled.next,
         }
     }
 
-    /// Makes a call in its span.
-    pub(super) async fn call(
-        &self,
-        call_id: &str,
-        call: &ToolCall,
-        nested: Option<&dyn NestedTools>,
-        span: Span,
-    ) -> ToolReturn {
+    /// Makes a call in its span, and tells whoever watches the run of its progress.
+    pub(super) async fn call(&self, made: MadeCall<'_>, nested: Option<&dyn NestedTools>) -> ToolReturn {
+        let MadeCall { id: call_id, call, open, span } = made;
+        let (latest, sink) = LatestProgress::shared();
+        let mut reports = self.driver.live.map(|live| live.reports(call_id));
+        let tell = |progress: ToolProgress| {
+            gen_ai::tool_progressed(&span, &progress);
+            if let Some(reports) = &mut reports {
+                let (index, id, name) = (open.index, open.call.id.clone(), call.name.clone());
+                reports.tell(CallProgress { number: self.number, index, id, name, progress });
+            }
+        };
         let request = ToolRequest {
             request_id: self.driver.request_id,
             run_id: &self.on_behalf.run_id,
@@ -85,8 +104,10 @@ impl<'a> CallContext<'a> {
             call,
             deadline: self.driver.deadline,
             nested,
+            progress: Some(&sink),
         };
-        let mut answer = self.driver.tools.call(request).instrument(span.clone()).await;
+        let answer = self.driver.tools.call(request).instrument(span.clone());
+        let mut answer = latest.follow(answer, tell).await;
         answer.receipt.detail_mut().arguments = Some(call.arguments_digest());
         answer.receipt.bound();
         gen_ai::tool_ended(&span, &answer);

@@ -1,17 +1,23 @@
 //! The spans of a run, named as OpenTelemetry's semantic conventions for generative AI say: `invoke_agent`, `chat` for a
 //! model call, `execute_tool`. They are of level `debug`, so that they cost nothing unless traces are recorded.
 //!
+//! What happens within a span is an event of it: the first words of a streamed reply, a tool's progress. Only traces have
+//! these, not the log (the field `otel.event`).
+//!
 //! They hold names, numbers and outcomes. What users, models and tools say is in them only where
 //! [`trace::captures_content`].
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
 use serde_json::{Value, json};
 use tracing::field::{Empty, display};
-use tracing::{Span, debug_span, record_all};
+use tracing::{Span, debug, debug_span, record_all};
 
 use super::error::RunError;
-use crate::ports::{ModelError, ModelRequest};
+use crate::ports::{Deltas, ModelError, ModelRequest};
 use crate::trace;
-use crate::words::{AgentResult, Message, ModelReply, Task, ToolCall, ToolOutcome, ToolReturn};
+use crate::words::{AgentResult, Message, ModelReply, Task, ToolCall, ToolOutcome, ToolProgress, ToolReturn};
 
 /// The span of a run. `model` is the model's name, `provider/model`.
 pub(crate) fn invoke_agent(task: &Task) -> Span {
@@ -142,6 +148,54 @@ pub(crate) fn tool_ended(span: &Span, answer: &ToolReturn) {
     }
     if trace::captures_content() {
         span.record("gen_ai.tool.call.result", answer.content.as_str());
+    }
+}
+
+/// Notes on the span how far the call has got. The tool's words are content.
+pub(crate) fn tool_progressed(span: &Span, progress: &ToolProgress) {
+    if span.is_disabled() {
+        return;
+    }
+    let message = trace::captures_content().then_some(&*progress.message);
+    debug!(
+        parent: span,
+        otel.event = "tool.progress",
+        agent.tool.progress.fraction = progress.fraction,
+        agent.tool.progress.message = message,
+    );
+}
+
+/// Hands the words of a reply on, and notes on the span how long the first took.
+#[derive(Debug)]
+pub(super) struct TimedDeltas<'a> {
+    inner: &'a dyn Deltas,
+    span: &'a Span,
+    begun: Instant,
+    has_begun: AtomicBool,
+}
+
+impl<'a> TimedDeltas<'a> {
+    /// For a call that begins now.
+    pub(super) fn new(inner: &'a dyn Deltas, span: &'a Span) -> Self {
+        Self { inner, span, begun: Instant::now(), has_begun: AtomicBool::new(false) }
+    }
+}
+
+impl Deltas for TimedDeltas<'_> {
+    fn text(&self, text: &str) {
+        if !self.span.is_disabled() && !self.has_begun.swap(true, Relaxed) {
+            let seconds = self.begun.elapsed().as_secs_f64();
+            debug!(
+                parent: self.span,
+                otel.event = "gen_ai.first_token",
+                gen_ai.server.time_to_first_token = seconds,
+            );
+        }
+        self.inner.text(text);
+    }
+
+    fn reset(&self) {
+        self.inner.reset();
     }
 }
 

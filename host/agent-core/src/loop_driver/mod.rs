@@ -134,9 +134,11 @@ impl Driver<'_> {
             max_tokens: call.max_tokens,
             temperature: call.temperature,
             deadline: self.deadline,
-            deltas: deltas.as_ref().map(|deltas| deltas as &dyn Deltas),
+            deltas: None,
         };
         let span = gen_ai::chat(self.model.name(), &request);
+        let deltas = deltas.as_ref().map(|deltas| gen_ai::TimedDeltas::new(deltas, &span));
+        let request = ModelRequest { deltas: deltas.as_ref().map(|deltas| deltas as &dyn Deltas), ..request };
         let replied = self.model.complete(request).instrument(span.clone()).await;
         gen_ai::chat_ended(&span, &replied);
         Ok(call.replied(replied.map_err(RunError::Model)?))

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use async_trait::async_trait;
 use tracing::Span;
 
-use super::call_context::CallContext;
+use super::call_context::{CallContext, MadeCall};
 use super::gen_ai;
 use super::nested_bounds::{self, MOST_OF_A_CALL};
 
@@ -75,7 +75,7 @@ impl<'a> NestedCalls<'a> {
             self.calls.notes.journaled(Event::NestedStarted { index, number, name }).await;
         }
         let span = self.span.in_scope(|| gen_ai::execute_tool(call));
-        self.calls.call(&call.id, call, None, span).await
+        self.calls.call(MadeCall { id: &call.id, call, open: self.outer, span }, None).await
     }
 }
 

@@ -9,7 +9,7 @@ use futures::future::{join, try_join};
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc;
 
-use super::call_context::{CallContext, Note, Notes};
+use super::call_context::{CallContext, MadeCall, Note, Notes};
 use super::nested::NestedCalls;
 use super::{Driver, Journaled, RunError, gen_ai};
 use crate::agent_loop::{OpenCall, Step};
@@ -24,7 +24,7 @@ impl Driver<'_> {
         calls: Vec<OpenCall>,
     ) -> Result<Step, RunError> {
         let (notes, mut noted) = mpsc::unbounded_channel();
-        let tool_calls = CallContext::new(self, &run.run, Notes(notes));
+        let tool_calls = CallContext::new(self, run, Notes(notes));
         let open_calls = calls.as_slice();
         let call_all = async move {
             // Dropped when all calls have ended, which ends the other future as well.
@@ -94,11 +94,12 @@ impl CallContext<'_> {
             self.notes.journaled(Event::ToolsStarted { indexes: vec![open.index] }).await;
         }
         let span = gen_ai::execute_tool(&open.call);
+        let made = MadeCall { id: &open.id, call: &open.call, open, span };
         if !open.calls_tools {
-            return self.call(&open.id, &open.call, None, span).await;
+            return self.call(made, None).await;
         }
-        let nested = NestedCalls::new(self, open, span.clone());
-        let mut answer = self.call(&open.id, &open.call, Some(&nested), span).await;
+        let nested = NestedCalls::new(self, open, made.span.clone());
+        let mut answer = self.call(made, Some(&nested)).await;
         nested.sign(&mut answer.receipt);
         answer
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use serde::Serialize;
 
-use crate::words::{Catalog, Grants, Principal, ToolCall, ToolReturn};
+use crate::words::{Catalog, Grants, Principal, ToolCall, ToolProgress, ToolReturn};
 
 /// Where a run gets its tools from.
 #[async_trait]
@@ -89,6 +89,22 @@ pub struct ToolRequest<'a> {
     /// The run's other tools, if the tool may call them ([`ToolSpec::calls_tools`](crate::words::ToolSpec)). Absent for
     /// calls outside of runs and for those that a tool makes: calls never nest deeper than one.
     pub nested: Option<&'a dyn NestedTools>,
+    /// Where the tool's reports of its progress go; absent where nobody reads them. Shared, because a tool may go on on
+    /// another thread.
+    pub progress: Option<&'a Arc<dyn ProgressSink>>,
+}
+
+/// Takes what a tool reports of its progress. Nothing else depends on it.
+pub trait ProgressSink: Send + Sync {
+    /// A report, which replaces those before it that nobody has read. Called while the tool waits for it, so it costs a few
+    /// instructions and never waits. Whoever implements it bounds how often reports are handed on.
+    fn report(&self, progress: ToolProgress);
+}
+
+impl fmt::Debug for dyn ProgressSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProgressSink")
+    }
 }
 
 /// The run's other tools, for a tool that may call them.
@@ -131,6 +147,7 @@ impl<'a> ToolRequest<'a> {
             call,
             deadline,
             nested: None,
+            progress: None,
         }
     }
 }

@@ -15,7 +15,8 @@ pub const KEPT: Duration = Duration::from_hours(7 * 24);
 /// Keeps webhooks until they are delivered or given up, and for a while after that, for all replicas.
 #[async_trait]
 pub trait WebhookOutbox: Send + Sync {
-    /// Puts a webhook in under its job's id, before the job is added. One that is there already stays as it is.
+    /// Puts a webhook in under its job's id, before the job is added. One that is there already stays as it is. The
+    /// [current trace](crate::trace::current) goes with it.
     async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError>;
 
     /// Claims up to `most` webhooks that are due. They are due again after `lease`, whatever becomes of the claim: so
@@ -56,7 +57,8 @@ pub trait WebhookSender: Send + Sync {
     /// Whether a webhook may be sent to that address at all, as far as its text says; else why not, for the submitter.
     fn check(&self, url: &str) -> Result<(), &'static str>;
 
-    /// Sends one message, once, within bounds of time and bytes.
+    /// Sends one message, once, within bounds of time and bytes. The receiver is told the
+    /// [current trace](crate::trace::current).
     async fn send(&self, url: &str, message: &WebhookMessage) -> WebhookReply;
 
     /// The key by which receivers verify `v1a` signatures: `whpk_…`.

@@ -15,7 +15,7 @@ use crate::layers::{Answer, InvokeError};
 use crate::live::{Delta, Live, Watcher};
 use crate::loop_driver::RunError;
 use crate::ports::{Journal, JournalError};
-use crate::words::{AgentResult, Event, FailureKind, Job, JobStatus, StopReason};
+use crate::words::{AgentResult, CallProgress, Event, FailureKind, Job, JobStatus, StopReason};
 
 /// How often the store is asked for events of a run that another process carries: soon at first, then less and less often.
 const FIRST_POLL: Duration = Duration::from_millis(50);
@@ -36,6 +36,8 @@ pub enum Followed {
     },
     /// A part of the reply that the model is writing.
     Delta(Delta),
+    /// How far a call under way has got. Only the process that carries the run tells of it.
+    Progress(Arc<CallProgress>),
     /// The run has ended: nothing follows.
     Ended {
         /// How many events its journal has.
@@ -218,6 +220,13 @@ impl Following {
                 if number == self.next {
                     self.ready.push_back(Followed::Delta(delta));
                 }
+            }
+            Live::Progress(reports) => {
+                if reports.iter().any(|report| report.number > self.next) {
+                    self.read().await;
+                }
+                let known = reports.into_iter().filter(|report| report.number <= self.next);
+                self.ready.extend(known.map(Followed::Progress));
             }
         }
     }

@@ -58,6 +58,9 @@ async fn read(mut following: Following) -> Vec<String> {
             }
             Followed::Delta(Delta::Text(text)) => format!("+{text}"),
             Followed::Delta(Delta::Reset) => "reset".into(),
+            Followed::Progress(it) => {
+                format!("{} {} {} {:?}", it.index, it.id, it.progress.message, it.progress.fraction)
+            }
             Followed::Ended { events, end: RunEnd::Answer(answer) } => {
                 format!("{events} ended {}", answer.result.stop_reason.as_str())
             }
@@ -113,6 +116,20 @@ async fn words_of_a_reply_come_before_it_and_go_to_whoever_watches_here() {
     let started = here.start(ask(), OnDisconnect::Continue);
     let expected = ["0 started", "+do", "reset", "+done", "1 model_replied", "2 ended completed"];
     assert_eq!(read(started).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_comes_between_a_calls_beginning_and_its_answer_and_is_not_kept() {
+    let store = Arc::new(TestRuns::default());
+    let tools = EchoTools::new(&["echo"]).reporting(&[("half", Some(0.5)), ("most", None)]);
+    let (here, there) = (replica(&store, calling(), tools), idle(&store));
+    let started = here.start(ask(), OnDisconnect::Continue);
+    let run_id = started.run_id().to_owned();
+    let mut expected = WHOLE.to_vec();
+    expected.splice(2..2, ["0 1 half Some(0.5)", "0 1 most None"]);
+    assert_eq!(read(started).await, expected);
+    let run = there.find(&run_id).await.unwrap().unwrap();
+    assert_eq!(read(there.follow(&run, 0)).await, WHOLE);
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,6 +14,7 @@ pub use tool_versions::TestToolVersions;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -24,9 +25,12 @@ use crate::ports::{
     ToolRequest, ToolSet, Toolbox,
 };
 use crate::words::{
-    Catalog, Event, Finish, Message, ModelReply, Principal, ToolCall, ToolHints, ToolOutcome, ToolReceipt,
-    ToolReturn, ToolSpec, Usage,
+    Catalog, Event, Finish, Message, ModelReply, Principal, ToolCall, ToolHints, ToolOutcome, ToolProgress,
+    ToolReceipt, ToolReturn, ToolSpec, Usage,
 };
+
+/// How long it is between two reports of a tool.
+const REPORT_PAUSE: Duration = Duration::from_millis(150);
 
 /// A reply that is only text.
 pub fn says(text: &str) -> ModelReply {
@@ -122,6 +126,8 @@ pub struct EchoTools {
     faults: Vec<ToolFault>,
     preparing: Preparing,
     hang: bool,
+    /// What each call reports of its progress, a while between two.
+    reports: Vec<ToolProgress>,
 }
 
 impl EchoTools {
@@ -153,6 +159,7 @@ impl EchoTools {
             faults: vec![],
             preparing: Preparing::default(),
             hang: false,
+            reports: vec![],
         }
     }
 
@@ -167,6 +174,17 @@ impl EchoTools {
     #[must_use]
     pub fn telling_users_apart(mut self, name: &str) -> Self {
         self.per_user.insert(name.into());
+        self
+    }
+
+    /// The same tools, which report these as their progress, 150 ms after each other, before they answer.
+    #[must_use]
+    pub fn reporting(mut self, reports: &[(&str, Option<f64>)]) -> Self {
+        let report = |(message, fraction): &(&str, Option<f64>)| ToolProgress {
+            message: (*message).into(),
+            fraction: *fraction,
+        };
+        self.reports = reports.iter().map(report).collect();
         self
     }
 
@@ -234,6 +252,12 @@ impl ToolSet for EchoTools {
     }
 
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
+        for report in &self.reports {
+            if let Some(progress) = request.progress {
+                progress.report(report.clone());
+            }
+            tokio::time::sleep(REPORT_PAUSE).await;
+        }
         if self.hang {
             std::future::pending::<()>().await;
         }

@@ -11,10 +11,10 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{Instrument as _, warn};
 use uuid::Uuid;
 
-use super::schedule;
+use super::{schedule, spans};
 use crate::outage::Outage;
 use crate::ports::webhooks::{MOST_LOGGED, WebhookMessage};
 use crate::ports::{JobQueue, WebhookOutbox, WebhookSender};
@@ -163,7 +163,10 @@ impl Dispatcher {
         let message =
             WebhookMessage { id: format!("msg_{}", webhook.job_id), body: (self.context.render)(job) };
         let (at, began) = (SystemTime::now(), Instant::now());
-        let reply = self.context.sender.send(&webhook.url, &message).await;
+        let (around, span) = spans::deliver(&webhook);
+        let sending = self.context.sender.send(&webhook.url, &message);
+        let reply = sending.instrument(span.clone()).instrument(around).await;
+        spans::delivered(&span, &reply);
         let state = reply.state();
         log(&mut webhook, at, began.elapsed(), reply.outcome);
         let next = match state {

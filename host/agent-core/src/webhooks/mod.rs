@@ -6,6 +6,7 @@
 
 mod dispatcher;
 mod schedule;
+mod spans;
 #[cfg(test)]
 mod tests;
 

@@ -39,6 +39,7 @@ impl WebhookOutbox for Outbox {
             job_id: webhook.job_id.into(),
             user_id: webhook.user_id.into(),
             url: webhook.url.into(),
+            traceparent: None,
             state: WebhookState::Waiting,
             tries: 0,
             created_at: SystemTime::now(),

@@ -13,6 +13,8 @@ pub struct Webhook {
     pub user_id: String,
     /// Where it is sent.
     pub url: String,
+    /// The trace in which it was submitted, as W3C Trace Context writes it: its deliveries belong to it.
+    pub traceparent: Option<String>,
     /// Where it stands.
     pub state: WebhookState,
     /// Attempts since it was last due from the beginning: at first, and after a replay.

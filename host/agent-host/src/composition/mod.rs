@@ -305,7 +305,7 @@ fn edge(config: &config::Http, metrics: Metrics, readiness: Readiness, callers: 
         origins: config.origins.clone(),
         hosts: callers.hosts,
         idempotency: callers.idempotency,
-        metrics: Arc::new(move || metrics.render()),
+        metrics: Arc::new(move |format| metrics.render_as(format)),
         readiness,
         settings: settings(config),
     }

@@ -4,6 +4,9 @@ use http_edge::AnsweredRequest;
 use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
 use super::buckets::LONG_SECONDS;
+use super::exemplars::Exemplars;
+
+const SECONDS: &str = "agent_http_request_duration_seconds";
 
 /// The route of a request that none was found for: what callers make up is no label.
 const UNMATCHED: &str = "unmatched";
@@ -13,6 +16,7 @@ const UNMATCHED: &str = "unmatched";
 pub struct HttpMetrics {
     requests: IntCounterVec,
     seconds: HistogramVec,
+    pub(super) exemplars: Exemplars,
     open: IntGauge,
     displaced: IntCounter,
     waits: IntCounter,
@@ -26,11 +30,11 @@ impl HttpMetrics {
             "Requests by route, method and status; 499: the client went away before its answer was ready",
         );
         let seconds =
-            HistogramOpts::new("agent_http_request_duration_seconds", "Duration of requests by route")
-                .buckets(LONG_SECONDS.to_vec());
+            HistogramOpts::new(SECONDS, "Duration of requests by route").buckets(LONG_SECONDS.to_vec());
         let this = Self {
             requests: IntCounterVec::new(requests, &["route", "method", "status"])?,
             seconds: HistogramVec::new(seconds, &["route"])?,
+            exemplars: Exemplars::of(SECONDS, Some("route"), &LONG_SECONDS),
             open: IntGauge::new("agent_http_connections", "Connections that are open, of MAX_CONNECTIONS")?,
             displaced: IntCounter::new(
                 "agent_http_connections_displaced_total",
@@ -53,7 +57,9 @@ impl HttpMetrics {
     pub fn answered(&self, request: &AnsweredRequest<'_>) {
         let route = request.route.unwrap_or(UNMATCHED);
         self.count(route, request.method, request.status);
-        self.seconds.with_label_values(&[route]).observe(request.took.as_secs_f64());
+        let took = request.took.as_secs_f64();
+        self.seconds.with_label_values(&[route]).observe(took);
+        self.exemplars.note_of(request.trace, route, took);
     }
 
     /// A request was refused before it was known what it asks for.

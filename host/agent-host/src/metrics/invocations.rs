@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Opts, Registry};
 
 use super::buckets::LONG_SECONDS;
+use super::exemplars::Exemplars;
 use crate::config::Environment;
 
 /// The three series (interface, "Metrics"), each with the labels `environment` and `version`.
@@ -14,6 +15,7 @@ use crate::config::Environment;
 pub(super) struct Invocations {
     total: IntCounter,
     seconds: Histogram,
+    pub(super) exemplars: Exemplars,
     active: IntGauge,
 }
 
@@ -31,6 +33,7 @@ impl Invocations {
         let this = Self {
             total: IntCounter::with_opts(labelled("agent_invocations_total", "Total agent invocations"))?,
             seconds: Histogram::with_opts(seconds)?,
+            exemplars: Exemplars::of("agent_duration_seconds", None, &LONG_SECONDS),
             active: IntGauge::with_opts(labelled("agent_active_requests", "Requests in progress"))?,
         };
         registry.register(Box::new(this.total.clone()))?;
@@ -56,7 +59,9 @@ struct Active<'a> {
 impl Drop for Active<'_> {
     fn drop(&mut self) {
         self.series.active.dec();
-        self.series.seconds.observe(self.start.elapsed().as_secs_f64());
+        let took = self.start.elapsed().as_secs_f64();
+        self.series.seconds.observe(took);
+        self.series.exemplars.note("", took);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is counted, in Prometheus' text exposition format.
+//! What is counted, in Prometheus' text exposition format, and with exemplars in OpenMetrics' (`open_metrics`).
 //!
 //! - `invocations`: the three series of the interface. `outcomes`: what runs came to. `models`, `tools`: what a run
 //!   spends its time on.
@@ -14,10 +14,12 @@
 //! What does not belong here: the endpoint and its content type, which are http-edge's.
 
 mod buckets;
+mod exemplars;
 mod family;
 mod http;
 mod invocations;
 mod models;
+mod open_metrics;
 mod outcomes;
 #[cfg(target_os = "linux")]
 mod process;
@@ -36,6 +38,7 @@ use std::sync::Arc;
 use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::layers::Admission;
 use agent_core::ports::{Model, RateWindows};
+use http_edge::MetricsFormat;
 use prometheus::{Registry, TextEncoder};
 use tokio::runtime::Handle;
 
@@ -49,6 +52,7 @@ pub use service::{MeteredWindows, ServiceMetrics};
 pub use tools::ToolMetrics;
 
 use crate::config::Environment;
+use exemplars::Exemplars;
 use invocations::Invocations;
 use models::{ModelMetrics, Providers};
 use outcomes::Outcomes;
@@ -99,6 +103,24 @@ impl Metrics {
             tracing::error!(error = &error as &dyn std::error::Error, "not all metrics could be written");
         }
         text
+    }
+
+    /// The same in the form that a scrape asks for.
+    pub fn render_as(&self, format: MetricsFormat) -> String {
+        match format {
+            MetricsFormat::Text => self.render(),
+            MetricsFormat::OpenMetrics => open_metrics::render(&self.registry.gather(), &self.exemplars()),
+        }
+    }
+
+    fn exemplars(&self) -> [Exemplars; 5] {
+        [
+            self.invocations.exemplars.clone(),
+            self.models.exemplars.clone(),
+            self.tools.exemplars.clone(),
+            self.service.exemplars.clone(),
+            self.http.exemplars.clone(),
+        ]
     }
 
     /// Counts what `inner` answers.

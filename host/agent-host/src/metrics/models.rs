@@ -13,26 +13,30 @@ use prometheus::proto::MetricFamily;
 use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
 
 use super::buckets::LONG_SECONDS;
+use super::exemplars::Exemplars;
 use super::family::{Family, Kind};
 use super::service::as_number;
+
+const SECONDS: &str = "agent_model_duration_seconds";
 
 /// The series of all models.
 pub(super) struct ModelMetrics {
     calls: IntCounterVec,
     tokens: IntCounterVec,
     seconds: HistogramVec,
+    pub(super) exemplars: Exemplars,
 }
 
 impl ModelMetrics {
     pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let calls = Opts::new("agent_model_calls_total", "Model calls by how they ended");
         let tokens = Opts::new("agent_model_tokens_total", "Tokens that providers say they billed");
-        let seconds = HistogramOpts::new("agent_model_duration_seconds", "Duration of model calls")
-            .buckets(LONG_SECONDS.to_vec());
+        let seconds = HistogramOpts::new(SECONDS, "Duration of model calls").buckets(LONG_SECONDS.to_vec());
         let this = Self {
             calls: IntCounterVec::new(calls, &["model", "outcome"])?,
             tokens: IntCounterVec::new(tokens, &["model", "kind"])?,
             seconds: HistogramVec::new(seconds, &["model"])?,
+            exemplars: Exemplars::of(SECONDS, Some("model"), &LONG_SECONDS),
         };
         registry.register(Box::new(this.calls.clone()))?;
         registry.register(Box::new(this.tokens.clone()))?;
@@ -51,6 +55,7 @@ pub struct MeteredModel {
     input_tokens: IntCounter,
     output_tokens: IntCounter,
     seconds: Histogram,
+    exemplars: Exemplars,
 }
 
 impl MeteredModel {
@@ -65,6 +70,7 @@ impl MeteredModel {
             input_tokens: series.tokens.with_label_values(&[name, "input"]),
             output_tokens: series.tokens.with_label_values(&[name, "output"]),
             seconds: series.seconds.with_label_values(&[name]),
+            exemplars: series.exemplars.clone(),
             inner,
         }
     }
@@ -112,7 +118,9 @@ impl Drop for Call<'_> {
     fn drop(&mut self) {
         // One look-up per model call is nothing beside the call.
         self.model.calls.with_label_values(&[self.model.name(), self.outcome]).inc();
-        self.model.seconds.observe(self.start.elapsed().as_secs_f64());
+        let took = self.start.elapsed().as_secs_f64();
+        self.model.seconds.observe(took);
+        self.model.exemplars.note(self.model.name(), took);
     }
 }
 

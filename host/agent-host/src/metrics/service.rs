@@ -12,7 +12,10 @@ use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
 
 use super::buckets::LONG_SECONDS;
+use super::exemplars::Exemplars;
 use super::family::{Kind, Readings, Series};
+
+const ATTEMPT_SECONDS: &str = "agent_job_attempt_duration_seconds";
 
 /// Counts what the core reports.
 #[derive(Debug)]
@@ -24,15 +27,15 @@ pub struct ServiceMetrics {
     model_retries: IntCounterVec,
     attempts: IntCounterVec,
     attempt_seconds: HistogramVec,
+    pub(super) exemplars: Exemplars,
     task_restarts: IntCounterVec,
 }
 
 impl ServiceMetrics {
     pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let counters = |name, help, label| IntCounterVec::new(Opts::new(name, help), &[label]);
-        let seconds =
-            HistogramOpts::new("agent_job_attempt_duration_seconds", "Duration of attempts at jobs")
-                .buckets(LONG_SECONDS.to_vec());
+        let seconds = HistogramOpts::new(ATTEMPT_SECONDS, "Duration of attempts at jobs")
+            .buckets(LONG_SECONDS.to_vec());
         let this = Self {
             cache: counters(
                 "agent_cache_requests_total",
@@ -59,6 +62,7 @@ impl ServiceMetrics {
             )?,
             attempts: counters("agent_job_attempts_total", "Attempts at jobs by how they ended", "outcome")?,
             attempt_seconds: HistogramVec::new(seconds, &["outcome"])?,
+            exemplars: Exemplars::of(ATTEMPT_SECONDS, Some("outcome"), &LONG_SECONDS),
             task_restarts: counters(
                 "agent_task_restarts_total",
                 "Background tasks that panicked and were begun anew",
@@ -146,6 +150,7 @@ impl Observer for ServiceMetrics {
     fn attempt_ended(&self, end: AttemptOutcome, took: Duration) {
         self.attempts.with_label_values(&[end.as_str()]).inc();
         self.attempt_seconds.with_label_values(&[end.as_str()]).observe(took.as_secs_f64());
+        self.exemplars.note(end.as_str(), took.as_secs_f64());
     }
 }
 

@@ -15,6 +15,7 @@ use prometheus::proto::MetricFamily;
 use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
 use tool_host::CallReport;
 
+use super::exemplars::Exemplars;
 use super::family::{Family, Kind};
 
 /// From what a call costs when nothing happens in it to the most it may take by default and beyond.
@@ -53,12 +54,15 @@ const OUTCOMES: [ToolOutcome; 13] = [
     ToolOutcome::Cancelled,
 ];
 
+const DURATION: &str = "agent_tool_duration_seconds";
+
 /// Stands for a tool that no set was announced with. Labels must not grow with what callers make up.
 const UNKNOWN: &str = "unknown";
 
 /// The series of all tools.
 pub struct ToolMetrics {
     series: Series,
+    pub(super) exemplars: Exemplars,
     known: ArcSwap<Known>,
     /// Made when it is needed, which should be never.
     unknown: OnceLock<Counters>,
@@ -108,6 +112,7 @@ impl ToolMetrics {
         Ok(Self {
             unknown: OnceLock::new(),
             series,
+            exemplars: Exemplars::of(DURATION, Some("tool"), &SECONDS),
             known: ArcSwap::default(),
             set,
             swapped: swaps.with_label_values(&["swapped"]),
@@ -120,14 +125,16 @@ impl ToolMetrics {
     pub fn call_ended(&self, call: &CallReport<'_>) {
         let known = self.known.load();
         let components = known.get(call.tool).map(Vec::as_slice).unwrap_or_default();
-        let counters = match components.iter().find(|(component, _)| component == call.component) {
-            Some((_, counters)) => &**counters,
-            None => self.unknown.get_or_init(|| self.series.counters(UNKNOWN, UNKNOWN)),
+        let (tool, counters) = match components.iter().find(|(component, _)| component == call.component) {
+            Some((_, counters)) => (call.tool, &**counters),
+            None => (UNKNOWN, self.unknown.get_or_init(|| self.series.counters(UNKNOWN, UNKNOWN))),
         };
         if let Some(calls) = counters.calls.get(call.outcome as usize) {
             calls.inc();
         }
-        counters.seconds.observe(call.duration.as_secs_f64());
+        let took = call.duration.as_secs_f64();
+        counters.seconds.observe(took);
+        self.exemplars.note(tool, took);
         if call.cost.peak_memory_bytes > 0 {
             counters.memory.observe(call.cost.peak_memory_bytes as f64);
         }
@@ -171,8 +178,7 @@ impl ToolMetrics {
 impl Series {
     fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let calls = Opts::new("agent_tool_calls_total", "Tool calls by how they ended");
-        let seconds = HistogramOpts::new("agent_tool_duration_seconds", "Duration of tool calls")
-            .buckets(SECONDS.to_vec());
+        let seconds = HistogramOpts::new(DURATION, "Duration of tool calls").buckets(SECONDS.to_vec());
         let memory = HistogramOpts::new("agent_tool_peak_memory_bytes", "Most memory a tool call had")
             .buckets(MEMORY_BYTES.to_vec());
         let this = Self {

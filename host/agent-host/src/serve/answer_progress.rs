@@ -5,6 +5,10 @@
 //! hyper drops an answer's body as soon as it has taken the last of it into its buffer, and flushes the socket once that
 //! buffer is empty. So an answer has reached the socket with the first flush after its body was dropped. The next
 //! request may have begun before that: then the connection stays busy until its answer is flushed too.
+//!
+//! Over HTTP/2 several answers are under way at once, and a request may be given up before its answer: a connection that does
+//! little else is ended ([`Answers::flooded`]). An answer is handed over in small parts there, so that hyper asks for the next
+//! one when the client has room for it: whoever does not ask for long has stalled ([`Taking`]).
 
 use std::io;
 use std::pin::Pin;
@@ -12,10 +16,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 
-use hyper::body::{Body, Frame, SizeHint};
+use hyper::body::{Body, Bytes, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
 
 use super::connections::Activity;
+use super::http2::Taking;
+
+/// How many requests of a connection may be given up before their answers, beyond those that were answered (CVE-2023-44487).
+const MOST_GIVEN_UP: u32 = 100;
+
+/// Largest part of an answer that is handed over at once where the client says how much it takes.
+const PART_BYTES: usize = 16 << 10;
 
 /// How far the answers of a connection have got. Clones are of the same connection, whose task alone uses them.
 #[derive(Clone)]
@@ -29,6 +41,9 @@ struct Progress {
     unflushed: AtomicBool,
     /// Whether no other answer follows the one that is under way.
     last: AtomicBool,
+    answered: AtomicU32,
+    given_up: AtomicU32,
+    flooded: Notify,
 }
 
 impl Answers {
@@ -39,18 +54,34 @@ impl Answers {
             under_way: AtomicU32::new(0),
             unflushed: AtomicBool::new(false),
             last: AtomicBool::new(false),
+            answered: AtomicU32::new(0),
+            given_up: AtomicU32::new(0),
+            flooded: Notify::new(),
         }))
     }
 
-    /// A request has come. It is answered with an [`AnswerBody`], or the connection ends.
-    pub(super) fn begin(&self) {
+    /// A request has come. What is returned becomes part of its [`AnswerBody`], or is dropped when there will be none.
+    pub(super) fn begin(&self) -> Answering {
         self.0.under_way.fetch_add(1, Ordering::Relaxed);
         self.0.activity.becomes_busy();
+        Answering { answers: self.clone(), is_answered: false }
+    }
+
+    /// Resolves when the connection gives up one request after another before the answer.
+    pub(super) async fn flooded(&self) {
+        self.0.flooded.notified().await;
     }
 
     /// The answer that is being given is the last one, and something of its request is still to be read.
     pub(super) fn end_with_this(&self) {
         self.0.last.store(true, Ordering::Relaxed);
+    }
+
+    fn given_up(&self) {
+        let given_up = self.0.given_up.fetch_add(1, Ordering::Relaxed) + 1;
+        if given_up > self.0.answered.load(Ordering::Relaxed).saturating_add(MOST_GIVEN_UP) {
+            self.0.flooded.notify_one();
+        }
     }
 
     fn taken(&self) {
@@ -123,46 +154,91 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for AnswerSocket<S> {
     }
 }
 
-/// An answer's body, whose drop says that hyper has taken the whole answer.
-pub(super) struct AnswerBody<B> {
-    body: B,
+/// A request that is being answered, until hyper has taken the whole answer or nobody wants it any more.
+pub(super) struct Answering {
     answers: Answers,
+    is_answered: bool,
 }
 
-impl<B> AnswerBody<B> {
-    pub(super) fn new(body: B, answers: Answers) -> Self {
-        Self { body, answers }
+impl Drop for Answering {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.answers.given_up();
+        }
+        self.answers.taken();
     }
 }
 
-impl<B: Body + Unpin> Body for AnswerBody<B> {
-    type Data = B::Data;
+/// An answer's body, whose drop says that hyper has taken the whole answer.
+pub(super) struct AnswerBody<B> {
+    body: B,
+    /// What is left of a part that was too large.
+    rest: Bytes,
+    /// Present where the client says how much it takes.
+    taking: Option<Taking>,
+    _answering: Answering,
+}
+
+impl<B> AnswerBody<B> {
+    pub(super) fn new(body: B, mut answering: Answering, taking: Option<Taking>) -> Self {
+        answering.is_answered = true;
+        answering.answers.0.answered.fetch_add(1, Ordering::Relaxed);
+        Self { body, rest: Bytes::new(), taking, _answering: answering }
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> AnswerBody<B> {
+    /// The next part, none of which is too large.
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        if self.rest.is_empty() {
+            let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => frame,
+                ended => return Poll::Ready(ended),
+            };
+            match frame.into_data() {
+                Ok(data) => self.rest = data,
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            }
+        }
+        let part = self.rest.split_to(self.rest.len().min(PART_BYTES));
+        Poll::Ready(Some(Ok(Frame::data(part))))
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for AnswerBody<B> {
+    type Data = Bytes;
     type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let Some(taking) = self.taking.clone() else { return Pin::new(&mut self.body).poll_frame(cx) };
+        taking.asked();
+        let part = ready!(self.poll_part(cx));
+        taking.given();
+        Poll::Ready(part)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-impl<B> Drop for AnswerBody<B> {
-    fn drop(&mut self) {
-        self.answers.taken();
+        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        // The upper bound first: it may not be below the lower one.
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper.saturating_add(rest));
+        }
+        hint.set_lower(hint.lower().saturating_add(rest));
+        hint
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
+
     use super::super::connections::Connections;
     use super::*;
     use crate::metrics::HttpMetrics;
@@ -172,18 +248,52 @@ mod tests {
         let metrics = HttpMetrics::register(&prometheus::Registry::new()).unwrap();
         let open = Connections::new(1, Arc::new(metrics)).admit().await;
         let answers = Answers::new(open.activity());
-        answers.begin();
-        let first = AnswerBody::new((), answers.clone());
+        let first = AnswerBody::new((), answers.begin(), None);
         assert!(!answers.flushed() && open.is_busy(), "what was flushed is a part of the answer");
         drop(first);
         assert!(open.is_busy(), "not flushed yet");
         // hyper may read the next request while it still writes.
-        answers.begin();
-        let second = AnswerBody::new((), answers.clone());
+        let second = AnswerBody::new((), answers.begin(), None);
         assert!(!answers.flushed() && open.is_busy(), "the second one is still to be answered");
         answers.end_with_this();
         assert!(!answers.flushed(), "the last answer is not written");
         drop(second);
         assert!(answers.flushed() && !open.is_busy());
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_gives_up_its_requests_is_noticed() {
+        let metrics = HttpMetrics::register(&prometheus::Registry::new()).unwrap();
+        let open = Connections::new(1, Arc::new(metrics)).admit().await;
+        let answers = Answers::new(open.activity());
+        for _ in 0..2 * MOST_GIVEN_UP {
+            drop(answers.begin());
+            drop(AnswerBody::new((), answers.begin(), None));
+        }
+        assert!(answers.flooded().now_or_never().is_none(), "as many were answered");
+        for _ in 0..=MOST_GIVEN_UP {
+            drop(answers.begin());
+        }
+        assert!(answers.flooded().now_or_never().is_some());
+        assert!(!answers.flushed() && !open.is_busy(), "none of them is under way");
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_taken_by_parts_is_the_whole_answer() {
+        let metrics = HttpMetrics::register(&prometheus::Registry::new()).unwrap();
+        let open = Connections::new(1, Arc::new(metrics)).admit().await;
+        let answers = Answers::new(open.activity());
+        let text: Vec<u8> = (0..100_000_u32).map(|n| n as u8).collect();
+        let body = axum::body::Body::from(text.clone());
+        let mut answer = AnswerBody::new(body, answers.begin(), Some(Taking::default()));
+        let mut taken = Vec::new();
+        while !answer.is_end_stream() {
+            assert_eq!(answer.size_hint().exact(), Some((text.len() - taken.len()) as u64));
+            let frame = std::future::poll_fn(|cx| Pin::new(&mut answer).poll_frame(cx)).await;
+            let part = frame.unwrap().unwrap().into_data().unwrap();
+            assert!(part.len() <= PART_BYTES);
+            taken.extend_from_slice(&part);
+        }
+        assert_eq!(taken, text);
     }
 }

@@ -5,16 +5,15 @@ use std::future::pending;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::{Request, Response, Version};
+use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -22,9 +21,10 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
-use super::answer_progress::{AnswerBody, AnswerSocket, Answers};
+use super::answer_progress::{AnswerBody, AnswerSocket, Answering, Answers};
 use super::connection_errors;
 use super::connections::Open;
+use super::http2::{self, Streams, Taking};
 use super::timeouts::Timeouts;
 use super::unread_body::{self, BodyLimits, Lent, LentBody, Rest};
 use crate::metrics::HttpMetrics;
@@ -36,6 +36,9 @@ const LAST_LOOK: Duration = Duration::from_millis(10);
 
 /// The same for a connection that another one needs the place of: shorter, because that one waits.
 const LOOK_WHEN_FULL: Duration = Duration::from_millis(1);
+
+/// How long a client that was told to go (`GOAWAY`) has to take leave, once all of its requests are answered.
+const LEAVE: Duration = Duration::from_secs(5);
 
 /// What all connections are served with.
 pub(super) struct Shared {
@@ -62,76 +65,99 @@ pub(super) async fn serve(
     let mut stream = TimeoutStream::new(AnswerSocket::new(stream, answers.clone()));
     stream.set_write_timeout(Some(shared.times.unread));
     let (rests, to_read_away) = mpsc::unbounded_channel();
-    let state = State { shared: &shared, peer, asked: AtomicBool::new(false), answers, rests };
-    let patience = run_out(&state.asked, shared.times.first_request);
-    let state = &state;
-    let service = service_fn(move |request| async move {
-        let (request, lent) = state.begin(request);
-        // A router is always ready, so it may be called without being asked first.
-        let answer = state.shared.router.clone().call(request).await?;
-        Ok::<_, Infallible>(state.finish(lent, answer))
-    });
-    // The timeout runs from the last answer, so it is the one for idle connections as well.
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(shared.times.next_request)
-        .serve_connection(TokioIo::new(Box::pin(stream)), service);
-    let mut connection = pin!(connection);
-    let last_look = async {
-        tokio::select! {
-            () = stop.cancelled() => if !state.asked.load(Ordering::Relaxed) {
-                sleep(LAST_LOOK).await;
-            },
-            () = open.displaced() => sleep(LOOK_WHEN_FULL).await,
+    let (streams, to_carry) = Streams::new(shared.times.unread);
+    let state = Arc::new(State::new(shared.clone(), peer, answers, rests));
+    let protocols = http2::builder(streams.clone(), shared.times);
+    let service = service_fn({
+        let state = state.clone();
+        move |request: Request<Incoming>| {
+            let (state, (request, begun)) = (state.clone(), state.begin(request, &streams));
+            async move {
+                // A router is always ready, so it may be called without being asked first.
+                let answer = state.shared.router.clone().call(request).await?;
+                Ok::<_, Infallible>(state.finish(begun, answer))
+            }
         }
-    };
+    });
+    let mut connection = pin!(protocols.serve_connection(TokioIo::new(Box::pin(stream)), service));
     let requests = async {
         tokio::select! {
             biased;
             // First, so that an answer which is ready now already says that it is the last.
-            () = when_woken(last_look) => {
+            () = when_woken(state.is_to_end(&open, &stop)) => {
                 connection.as_mut().graceful_shutdown();
-                connection.await
+                tokio::select! {
+                    biased;
+                    ended = connection.as_mut() => ended,
+                    () = state.stays(&open) => Ok(()),
+                }
             }
             ended = connection.as_mut() => ended,
         }
     };
     let others = async {
         tokio::select! {
-            () = patience => tracing::debug!(%peer, "a connection asked for nothing"),
+            () = run_out(&state.asked, shared.times.first_request) => {
+                tracing::debug!(%peer, "a connection asked for nothing");
+            }
             () = unread_body::read_away(to_read_away, stop.clone()) => {}
+            () = to_carry.carry() => {}
+            () = state.answers.flooded() => tracing::debug!(%peer, "a client gave up what it asked for too often"),
             () = make_room(&open) => tracing::debug!(%peer, "an idle connection was closed for another one"),
         }
     };
     tokio::select! {
         biased;
         ended = requests => if let Err(error) = ended {
-            connection_errors::note(peer, &error, &shared.metrics);
+            connection_errors::note(peer, &*error, &shared.metrics);
         },
         () = when_woken(others) => {}
     }
 }
 
 /// What its requests share.
-struct State<'a> {
-    shared: &'a Shared,
+struct State {
+    shared: Arc<Shared>,
     peer: SocketAddr,
     /// Whether there was any.
     asked: AtomicBool,
+    /// How many there were over HTTP/2.
+    streams: AtomicU64,
     answers: Answers,
     rests: mpsc::UnboundedSender<Rest>,
 }
 
-impl State<'_> {
-    fn begin(&self, request: Request<Incoming>) -> (Request<LentBody>, Lent) {
-        self.asked.store(true, Ordering::Relaxed);
-        self.answers.begin();
-        let (mut request, lent) = unread_body::lend(request);
-        request.extensions_mut().insert(ConnectInfo(self.peer));
-        (request, lent)
+/// A request whose answer is made.
+struct BegunRequest {
+    lent: Lent,
+    answering: Answering,
+    taking: Option<Taking>,
+}
+
+impl State {
+    fn new(
+        shared: Arc<Shared>,
+        peer: SocketAddr,
+        answers: Answers,
+        rests: mpsc::UnboundedSender<Rest>,
+    ) -> Self {
+        let (asked, streams) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self { shared, peer, asked, streams, answers, rests }
     }
 
-    fn finish<B>(&self, lent: Lent, mut answer: Response<B>) -> Response<AnswerBody<B>> {
+    fn begin(&self, request: Request<Incoming>, taking: Option<Taking>) -> (Request<LentBody>, BegunRequest) {
+        self.asked.store(true, Ordering::Relaxed);
+        if taking.is_some() {
+            self.streams.fetch_add(1, Ordering::Relaxed);
+        }
+        let answering = self.answers.begin();
+        let (mut request, lent) = unread_body::lend(request);
+        request.extensions_mut().insert(ConnectInfo(self.peer));
+        (request, BegunRequest { lent, answering, taking })
+    }
+
+    fn finish<B>(&self, begun: BegunRequest, mut answer: Response<B>) -> Response<AnswerBody<B>> {
+        let BegunRequest { lent, answering, taking } = begun;
         if let Some(rest) = lent.settle(&mut answer, self.shared.bodies) {
             if !rest.goes_on {
                 self.answers.end_with_this();
@@ -139,7 +165,45 @@ impl State<'_> {
             // It fails only when the connection has ended.
             let _ended = self.rests.send(rest);
         }
-        answer.map(|body| AnswerBody::new(body, self.answers.clone()))
+        answer.map(|body| AnswerBody::new(body, answering, taking))
+    }
+
+    fn speaks_http2(&self) -> bool {
+        self.streams.load(Ordering::Relaxed) > 0
+    }
+
+    /// Resolves when no other request is to begin, and those that have arrived have begun.
+    async fn is_to_end(&self, open: &Open, stop: &CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => if !self.asked.load(Ordering::Relaxed) {
+                sleep(LAST_LOOK).await;
+            },
+            () = open.displaced() => sleep(LOOK_WHEN_FULL).await,
+            () = self.asks_for_nothing(open) => {}
+        }
+    }
+
+    /// Ends when a connection of HTTP/2 was idle for as long as one may be, or up to twice that. Of HTTP/1 hyper looks after
+    /// it by itself.
+    async fn asks_for_nothing(&self, open: &Open) {
+        loop {
+            let before = self.streams.load(Ordering::Relaxed);
+            sleep(self.shared.times.next_request).await;
+            let is_idle = before == self.streams.load(Ordering::Relaxed) && !open.is_busy();
+            if self.speaks_http2() && is_idle {
+                return;
+            }
+        }
+    }
+
+    /// Ends when a client of HTTP/2 that was told to go stays, with nothing left to answer.
+    async fn stays(&self, open: &Open) {
+        loop {
+            sleep(LEAVE).await;
+            if self.speaks_http2() && !open.is_busy() {
+                return;
+            }
+        }
     }
 }
 

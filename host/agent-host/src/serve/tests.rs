@@ -5,6 +5,7 @@
 
 mod bodies;
 mod crowd;
+mod http2;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use axum::extract::ConnectInfo;
 use axum::routing::{get, post};
 use futures::channel::mpsc;
 use futures::future::join;
-use hyper::StatusCode;
 use hyper::body::Bytes;
+use hyper::{HeaderMap, StatusCode};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
@@ -78,6 +79,7 @@ async fn with_server<F: Future<Output = ()>>(
     let router = Router::new()
         .route("/hello", get(async || "hello"))
         .route("/peer", get(async |ConnectInfo(peer): ConnectInfo<SocketAddr>| peer.to_string()))
+        .route("/host", get(async |headers: HeaderMap| headers["host"].to_str().unwrap().to_owned()))
         .route("/huge", get(async || vec![b'x'; 64 << 20]))
         .route("/slow", get(slow))
         // Answers without having read the body, as to a caller who has no token.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{CONNECTION, EXPECT, HeaderValue};
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response, StatusCode, Version};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -50,8 +50,10 @@ pub(super) struct Lent {
 pub(super) fn lend(request: Request<Incoming>) -> (Request<LentBody>, Lent) {
     let waits_for_continue = request.headers().contains_key(EXPECT);
     let declared = request.body().size_hint().exact();
-    // Most requests have no body, and then there is nothing to be kept track of.
-    let rest = (!request.body().is_end_stream()).then(Arc::default);
+    // Most requests have no body, and then there is nothing to be kept track of. In HTTP/2 a body is its stream's own: what
+    // is not read of it is reset.
+    let is_lent = request.version() < Version::HTTP_2 && !request.body().is_end_stream();
+    let rest = is_lent.then(Arc::default);
     let request = request.map(|body| LentBody { body: Some(body), rest: rest.clone() });
     (request, Lent { rest, declared, waits_for_continue })
 }

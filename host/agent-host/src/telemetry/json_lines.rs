@@ -20,6 +20,7 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
+use super::spans;
 use super::trace_ids::TraceIds;
 
 /// Writes JSON lines.
@@ -66,6 +67,9 @@ where
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        if spans::is_span_event(event.metadata()) {
+            return;
+        }
         let mut fields = Fields::default();
         event.record(&mut fields);
         for span in context.event_scope(event).into_iter().flatten() {

@@ -3,7 +3,8 @@
 //! A span is recorded when it declares the field `otel.kind` (`server`, `client`, `producer`, `consumer`, `internal`).
 //! `otel.name` replaces its name, `error.type` marks it as failed, every other field is an attribute. A trace begins at
 //! a server, a consumer or a producer: spans of other kinds without a parent, such as those of health checks, are not
-//! recorded.
+//! recorded. An entry that declares the field `otel.event` is an event of the span that it is in, named by that field; it is
+//! in no log.
 //!
 //! `tracing-opentelemetry` does the same for the general case. It is not used because it makes a span's id only when
 //! the span is entered, so the log cannot name it, has no lists and no unsigned numbers, and takes a caller's
@@ -21,13 +22,14 @@ use opentelemetry::{Array, Context as ParentContext, KeyValue, StringValue, Valu
 use opentelemetry_sdk::trace::{SdkTracer, Span};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Metadata, Subscriber};
+use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 const KIND: &str = "otel.kind";
 const NAME: &str = "otel.name";
+const EVENT: &str = "otel.event";
 const ERROR: &str = "error.type";
 
 /// Attributes whose values are lists; here they have one element.
@@ -57,9 +59,14 @@ pub(super) fn declares_kind(metadata: &Metadata<'_>) -> bool {
     metadata.is_span() && metadata.fields().field(KIND).is_some()
 }
 
-/// What the layer is to see: all spans of ours, because any of them may have a caller's context.
+/// Whether an entry is an event of its span, and none of the log.
+pub(super) fn is_span_event(metadata: &Metadata<'_>) -> bool {
+    metadata.is_event() && metadata.fields().field(EVENT).is_some()
+}
+
+/// What the layer is to see: all spans of ours, because any of them may have a caller's context, and their events.
 pub(super) fn is_recorded(metadata: &Metadata<'_>) -> bool {
-    metadata.is_span() && super::is_ours(metadata)
+    (metadata.is_span() || is_span_event(metadata)) && super::is_ours(metadata)
 }
 
 impl<S> Layer<S> for SpanRecorder
@@ -104,6 +111,19 @@ where
         }
     }
 
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        if !is_span_event(event.metadata()) {
+            return;
+        }
+        if let Some(span) = context.event_span(event)
+            && let Some(Recorded(recorded)) = span.extensions_mut().get_mut()
+        {
+            let mut fields = Fields::with_room(event.fields().count());
+            event.record(&mut fields);
+            recorded.add_event(fields.event.unwrap_or_default(), fields.attributes);
+        }
+    }
+
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let Some(span) = context.span(&id) else { return };
         // The lock must not be held while the span is handed on.
@@ -145,6 +165,7 @@ fn context_of(context: &SpanContext) -> Option<trace::Attached> {
 struct Fields {
     kind: Option<SpanKind>,
     name: Option<String>,
+    event: Option<String>,
     failed: bool,
     attributes: Vec<KeyValue>,
 }
@@ -169,6 +190,7 @@ impl Fields {
         match field.name() {
             KIND => self.kind = read_kind(&text),
             NAME => self.name = Some(text),
+            EVENT => self.event = Some(text),
             name => {
                 self.failed |= name == ERROR;
                 text.truncate(text.floor_char_boundary(LONGEST_TEXT));

@@ -1,5 +1,5 @@
 //! Sends webhooks of jobs as the Standard Webhooks specification has it: one `POST` of JSON with the headers `webhook-id`,
-//! `webhook-timestamp` and `webhook-signature`.
+//! `webhook-timestamp` and `webhook-signature`, and `traceparent` when the job was submitted in a trace.
 //!
 //! The address is a stranger's. Every address of a name is checked when it is connected to, and nothing is resolved again in
 //! between (`tool_host::may_reach`); no redirect is followed, no proxy asked, no connection kept, and of an answer only
@@ -17,6 +17,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::WebhookSender;
 use agent_core::ports::webhooks::{WebhookMessage, WebhookReply};
+use agent_core::trace;
 use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -89,9 +90,12 @@ impl HttpWebhooks {
             .header("webhook-id", &message.id)
             .header("webhook-timestamp", timestamp)
             .header("webhook-signature", self.keys.sign(&message.id, timestamp, &message.body))
-            .body(message.body.clone())
-            .send();
-        let response = sending.await.map_err(|error| describe(&error))?;
+            .body(message.body.clone());
+        let sending = match trace::current() {
+            Some(context) => sending.header("traceparent", context.to_string()),
+            None => sending,
+        };
+        let response = sending.send().await.map_err(|error| describe(&error))?;
         let retry_after = response.headers().get(RETRY_AFTER);
         let seconds = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
         // Its body is nobody's concern: dropping the response closes the connection.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use agent_core::ports::webhooks::{KEPT, NewWebhook};
 use agent_core::ports::{WebhookError, WebhookOutbox};
+use agent_core::trace;
 use agent_core::words::{Webhook, WebhookAttempt, WebhookState};
 use async_trait::async_trait;
 use futures::TryFutureExt as _;
@@ -13,9 +14,9 @@ use super::error::describe;
 use super::text_columns::{escape, unescape};
 use super::{SqlPool, from_ms, reading, writing};
 
-/// `$1` job, `$2` user, `$3` url.
-const PUT: &str = "INSERT INTO webhooks (job_id, user_id, url, state, due_at, created_at) \
-    SELECT $1, $2, $3, 'waiting', ms, ms FROM clock WHERE TRUE ON CONFLICT DO NOTHING";
+/// `$1` job, `$2` user, `$3` url, `$4` trace.
+const PUT: &str = "INSERT INTO webhooks (job_id, user_id, url, traceparent, state, due_at, created_at) \
+    SELECT $1, $2, $3, $4, 'waiting', ms, ms FROM clock WHERE TRUE ON CONFLICT DO NOTHING";
 
 /// `$1` owner, `$2` ms of the lease, `$3` most rows.
 macro_rules! claim {
@@ -24,7 +25,7 @@ macro_rules! claim {
             "UPDATE webhooks SET owner = $1, due_at = (SELECT ms FROM clock) + $2 WHERE job_id IN (\
              SELECT job_id FROM webhooks WHERE due_at <= (SELECT ms FROM clock) ORDER BY due_at LIMIT $3 ",
             $lock,
-            ") RETURNING job_id, user_id, url, state, tries, attempts, created_at"
+            ") RETURNING job_id, user_id, url, traceparent, state, tries, attempts, created_at"
         )
     };
 }
@@ -37,8 +38,8 @@ const SETTLE: &str = "UPDATE webhooks SET state = $3, tries = $4, attempts = $5,
     due_at = (SELECT ms FROM clock) + $6 WHERE job_id = $1 AND owner = $2";
 
 /// `$1` job.
-const READ: &str =
-    "SELECT job_id, user_id, url, state, tries, attempts, created_at FROM webhooks WHERE job_id = $1";
+const READ: &str = "SELECT job_id, user_id, url, traceparent, state, tries, attempts, created_at \
+    FROM webhooks WHERE job_id = $1";
 
 /// `$1` job.
 const REPLAY: &str = "UPDATE webhooks SET state = 'pending', tries = 0, due_at = (SELECT ms FROM clock) \
@@ -59,6 +60,7 @@ struct Row {
     job_id: String,
     user_id: String,
     url: String,
+    traceparent: Option<String>,
     state: String,
     tries: i64,
     attempts: String,
@@ -75,9 +77,10 @@ impl SqlWebhooks {
 #[async_trait]
 impl WebhookOutbox for SqlWebhooks {
     async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError> {
+        let traceparent = trace::current().map(|context| context.to_string());
         writing!(&self.pool, db => {
             let query = sqlx::query(PUT).bind(escape(webhook.job_id)).bind(escape(webhook.user_id));
-            query.bind(escape(webhook.url)).execute(db).map_ok(drop)
+            query.bind(escape(webhook.url)).bind(traceparent.as_deref()).execute(db).map_ok(drop)
         })
         .map_err(failed)?;
         // With every new one, up to 16 old ones go.
@@ -148,6 +151,7 @@ impl Row {
             job_id: unescape(self.job_id),
             user_id: unescape(self.user_id),
             url: unescape(self.url),
+            traceparent: self.traceparent,
             state: WebhookState::parse(&self.state).ok_or_else(unreadable)?,
             tries: u32::try_from(self.tries).unwrap_or(u32::MAX),
             created_at: from_ms(self.created_at),

@@ -6,9 +6,11 @@
 //!
 //! - `server`: one client's server: whose tools it lists and calls.
 //! - `listing`: tools and answers as the protocol has them.
+//! - `progress`: what tools report while they run.
 //! - `under_way`: calls that a later message may cancel.
 
 mod listing;
+mod progress;
 mod server;
 mod under_way;
 

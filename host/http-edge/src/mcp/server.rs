@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::direct_calls::{DirectCall, DirectCalls};
+use agent_core::ports::ProgressSink;
+use agent_core::progress::LatestProgress;
 use agent_core::words::Principal;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ErrorCode, ErrorData, Implementation, InitializeResult,
@@ -16,6 +18,7 @@ use rmcp::{RoleServer, ServerHandler};
 use tokio::time::timeout;
 
 use super::listing;
+use super::progress::ProgressNotices;
 use super::under_way::{CallId, CallUnderWay, CallsUnderWay};
 use crate::server_sent_events::{MOST_STREAMS, STREAM_LIFE, StreamPermits};
 
@@ -102,12 +105,20 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
+        let (notices, latest) = (ProgressNotices::asked_for(&context.meta), LatestProgress::default());
         let call = self.calls.call(DirectCall {
             request_id: &self.request_id,
             caller: &self.caller,
             name: &request.name,
             arguments: &arguments,
+            progress: notices.is_some().then_some(&latest as &dyn ProgressSink),
         });
+        let call = async {
+            match notices {
+                Some(notices) => notices.follow(&latest, &context.peer, call).await,
+                None => call.await,
+            }
+        };
         let under_way = self.note(&context.id);
         let cancelled = async {
             match &under_way {

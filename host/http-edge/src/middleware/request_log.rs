@@ -169,7 +169,8 @@ impl Line {
 
         let took = self.began.elapsed();
         let route = self.route.as_ref().map(MatchedPath::as_str);
-        (self.observe)(&AnsweredRequest { route, method: known_method(&self.method), status, took });
+        let (method, trace) = (known_method(&self.method), self.trace);
+        (self.observe)(&AnsweredRequest { route, method, status, took, trace });
         let duration_ms = took.as_micros() as f64 / 1000.0;
         let method = LogText { text: &self.method, limit: 32 };
         let path = LogText { text: self.uri.path(), limit: 512 };

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use agent_core::live::Delta;
-use agent_core::words::{AgentResult, Event, ModelReply, ToolReturn, Usage};
+use agent_core::words::{AgentResult, CallProgress, Event, ModelReply, ToolReturn, Usage};
 use bytes::Bytes;
 use http::StatusCode;
 use serde::Serialize;
@@ -107,6 +107,15 @@ impl Frames {
         self.frame(None, "model.delta", &data.to_string());
     }
 
+    /// How far a call under way has got.
+    pub(super) fn progress(&mut self, reported: &CallProgress) {
+        let CallProgress { number: _, index, id, name, progress } = reported;
+        let (message, fraction) = (&*progress.message, progress.fraction);
+        let data = Progressed { index: *index, id, name, message, fraction };
+        // Numbers and texts can always be written.
+        self.frame(None, "tool.progress", &serde_json::to_string(&data).unwrap_or_default());
+    }
+
     /// The result. One that no event came before was kept from an earlier run.
     pub(super) fn ended(&mut self, events: u64, result: &str, kept: Option<&AgentResult>) {
         let mut number = events;
@@ -192,6 +201,16 @@ impl From<Usage> for Used {
     }
 }
 
+#[derive(Serialize)]
+struct Progressed<'a> {
+    index: usize,
+    id: &'a str,
+    name: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fraction: Option<f64>,
+}
+
 /// As in the result: what operators read of a call stays out.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -221,7 +240,7 @@ impl<'a> Returned<'a> {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::words::{Finish, ToolCall, ToolOutcome, ToolReceipt};
+    use agent_core::words::{Finish, ToolCall, ToolOutcome, ToolProgress, ToolReceipt};
     use proptest::prelude::*;
 
     use super::*;
@@ -274,6 +293,11 @@ mod tests {
         frames.say_retry();
         frames.delta(&Delta::Text("a\nb".into()));
         frames.delta(&Delta::Reset);
+        for fraction in [Some(0.25), None] {
+            let progress = ToolProgress { message: "a\nb".into(), fraction };
+            let (id, name) = ("c0".into(), "add".into());
+            frames.progress(&CallProgress { number: 4, index: 0, id, name, progress });
+        }
         frames.comment("heartbeat");
         frames.ended(5, r#"{"id":"run_1"}"#, None);
         frames.failed(StatusCode::SERVICE_UNAVAILABLE, &json!({"error": "no"}));
@@ -285,6 +309,12 @@ mod tests {
 
         event: model.delta
         data: {"reset":true}
+
+        event: tool.progress
+        data: {"index":0,"id":"c0","name":"add","message":"a\nb","fraction":0.25}
+
+        event: tool.progress
+        data: {"index":0,"id":"c0","name":"add","message":"a\nb"}
 
         : heartbeat
 

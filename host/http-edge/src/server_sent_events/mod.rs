@@ -187,6 +187,7 @@ impl Streaming {
         match followed {
             Followed::Stored { number, event } => self.frames.event(*number, event),
             Followed::Delta(delta) => self.frames.delta(delta),
+            Followed::Progress(progress) => self.frames.progress(progress),
             Followed::Ended { events, end } => match (self.show_end)(end) {
                 ShownEnd::Ended(result) => {
                     let answer = if let RunEnd::Answer(answer) = end { Some(&*answer.result) } else { None };

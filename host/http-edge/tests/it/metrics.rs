@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use http_edge::MetricsFormat;
 use insta::assert_snapshot;
 
-use crate::harness::{Answers, Service};
+use crate::harness::{Answers, Service, request};
 
 #[tokio::test]
 async fn metrics_are_rendered_anew_for_every_scrape() {
     let scrapes = AtomicU32::new(0);
     let service = Service::configured(Answers, |edge| {
-        edge.metrics = Arc::new(move || format!("scrapes {}\n", scrapes.fetch_add(1, Ordering::Relaxed)));
+        edge.metrics =
+            Arc::new(move |_format| format!("scrapes {}\n", scrapes.fetch_add(1, Ordering::Relaxed)));
     });
     service.get("/metrics").await;
     assert_snapshot!(service.get("/metrics").await, @r"
@@ -19,4 +21,23 @@ async fn metrics_are_rendered_anew_for_every_scrape() {
     content-type: text/plain; version=0.0.4; charset=utf-8
     scrapes 1
     ");
+}
+
+#[tokio::test]
+async fn openmetrics_is_for_whoever_asks_for_it() {
+    let service = Service::configured(Answers, |edge| {
+        edge.metrics = Arc::new(|format| match format {
+            MetricsFormat::Text => "up 1\n".into(),
+            MetricsFormat::OpenMetrics => "up 1.0\n# EOF\n".into(),
+        });
+    });
+    let mut asked = request("GET", "/metrics", "");
+    asked.headers_mut().insert("accept", "application/openmetrics-text; version=1.0.0".parse().unwrap());
+    assert_snapshot!(service.send(asked).await, @r"
+    200 OK
+    content-type: application/openmetrics-text; version=1.0.0; charset=utf-8
+    up 1.0
+    # EOF
+    ");
+    assert_eq!(service.get("/metrics").await.body, "up 1\n");
 }

@@ -201,6 +201,7 @@ impl Call<'_> {
                 (deadline, attempts.operations()),
             ),
             toolbox: ToolboxState(outer),
+            reports: request.progress.cloned(),
             granted: granted.clone(),
             limits: limits.clone(),
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use agent_core::ports::ProgressSink;
 use agent_core::trace::TraceContext;
 use wasmtime_wasi::{WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
@@ -53,6 +54,8 @@ pub(crate) struct Caller {
     pub(crate) requests: Option<Arc<egress::Call>>,
     pub(crate) key_value: KeyValueState,
     pub(crate) toolbox: ToolboxState,
+    /// Where its reports go, if anybody reads them.
+    pub(crate) reports: Option<Arc<dyn ProgressSink>>,
 }
 
 impl Caller {
@@ -66,13 +69,23 @@ impl CallState {
     pub(crate) fn new(caller: Caller) -> Self {
         let fuel = caller.fuel();
         let Caller { request_id, run_id, call_id, attempt, user, trace, component, tool, .. } = caller;
-        let Caller { deadline, progress, log_rate, limits, granted, requests, key_value, toolbox, .. } =
-            caller;
+        let Caller {
+            deadline,
+            progress,
+            log_rate,
+            limits,
+            granted,
+            requests,
+            key_value,
+            toolbox,
+            reports,
+            ..
+        } = caller;
         let log = LogState::new(&limits, (request_id.clone(), component, tool), log_rate, granted.clone());
         Self {
             fuel,
             limiter: Limiter::new(limits.memory_bytes, progress.clone()),
-            report: ProgressState { log: log.clone(), progress: progress.clone() },
+            report: ProgressState { log: log.clone(), progress: progress.clone(), reports },
             config: ConfigState { granted: granted.clone() },
             secrets: SecretsState { granted },
             http: HttpState::new(requests, log.clone()),

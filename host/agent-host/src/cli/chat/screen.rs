@@ -1,4 +1,4 @@
-//! A run on a terminal: replies as they are written, a line for each call of a tool.
+//! A run on a terminal: replies as they are written, a line for each call of a tool and what it reports.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -54,6 +54,7 @@ impl Screen {
                 plain(text("content")) + "\n"
             }
             "tool.started" => self.end_reply(&format!("· {} …\n", shown(text("name"), NAME_CHARS))),
+            "tool.progress" => self.end_reply(&progressed(data)),
             "tool.returned" => self.end_reply(&returned(data)),
             Event::ENDED => self.ended(event.result()),
             Event::FAILED => {
@@ -84,6 +85,15 @@ impl Screen {
         }
         text
     }
+}
+
+fn progressed(data: &Value) -> String {
+    let text = |name: &str| data[name].as_str().unwrap_or_default();
+    let share = data["fraction"].as_f64().map(|share| format!(" {:.0} %", share * 100.0));
+    let share = share.unwrap_or_default();
+    let (name, message) = (shown(text("name"), NAME_CHARS), shown(text("message"), CONTENT_CHARS));
+    let message = if message.is_empty() { message } else { format!(": {message}") };
+    format!("· {name} …{share}{message}\n")
 }
 
 fn returned(data: &Value) -> String {
@@ -129,6 +139,8 @@ mod tests {
             ("model.delta", json!({ "text": "see" })),
             ("model.replied", json!({ "content": "let me see" })),
             ("tool.started", json!({ "name": "calculate" })),
+            ("tool.progress", json!({ "name": "calculate", "message": "half\u{1b}[2J", "fraction": 0.5 })),
+            ("tool.progress", json!({ "name": "calculate", "message": "" })),
             (
                 "tool.returned",
                 json!({ "name": "calculate", "outcome": "ok", "durationMs": 3.4, "content": "42" }),
@@ -143,7 +155,7 @@ mod tests {
             ("model.replied", json!({ "content": "42" })),
             ("run.ended", json!({ "result": { "output": "42", "stopReason": "completed" } })),
         ]);
-        let expected = "let me see\n· calculate …\n· calculate: ok in 3 ms\n· clock: timeout in 900 ms: too slow\n4\n… that reply was \
+        let expected = "let me see\n· calculate …\n· calculate … 50 %: half\\u{1b}[2J\n· calculate …\n· calculate: ok in 3 ms\n· clock: timeout in 900 ms: too slow\n4\n… that reply was \
                         broken off; again:\n42\n";
         assert_eq!(written, expected);
     }

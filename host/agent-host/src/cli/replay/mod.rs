@@ -139,6 +139,7 @@ async fn replay(
         call: &then.call,
         deadline,
         nested: None,
+        progress: None,
     });
     let now = now.await;
     Comparison::between(then, &now, answers.used(&then.call_id))

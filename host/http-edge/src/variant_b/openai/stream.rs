@@ -134,6 +134,8 @@ impl<W: WriteRun> Streaming<W> {
         match followed {
             Followed::Stored { event, .. } => writer.event(out, event),
             Followed::Delta(delta) => writer.delta(out, delta),
+            // Neither of the protocols has words for it.
+            Followed::Progress(_) => {}
             Followed::Ended { end: RunEnd::Answer(answer), .. } => writer.ended(out, answer),
             Followed::Ended { end, .. } => {
                 let (status, error, log) = failure(end, self.production);

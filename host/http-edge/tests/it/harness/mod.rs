@@ -68,7 +68,7 @@ impl Service {
         let mut edge = Edge {
             a: None,
             b: None,
-            metrics: Arc::new(|| "up 1\n".into()),
+            metrics: Arc::new(|_format| "up 1\n".into()),
             readiness: latch.readiness(),
             observe: Arc::new(|_request| {}),
             idempotency: keys::of_a_service(&Arc::default()),

@@ -117,6 +117,32 @@ async fn each_version_is_agreed_on_or_the_newest_that_has_a_handshake() {
 }
 
 #[tokio::test]
+async fn progress_is_told_to_whoever_names_a_token() {
+    let tools = EchoTools::new(&["add"]).reporting(&[("half", Some(0.5)), ("back", Some(0.25))]);
+    let (fakes, _) = serving(tools);
+    let plain = send(&fakes, message(&call(1, "add"))).await;
+    assert_eq!((plain.status, &plain.json()["id"]), (StatusCode::OK, &json!(1)), "{plain}");
+    for token in [json!("p1"), json!(7)] {
+        let mut asked = call(2, "add");
+        asked["params"]["_meta"] = json!({ "progressToken": token });
+        let answer = send(&fakes, message(&asked)).await;
+        assert_eq!(answer.header("content-type"), Some("text/event-stream"), "{answer}");
+        let data = answer.body.lines().filter_map(|line| line.strip_prefix("data:"));
+        let told: Vec<Value> = data.filter_map(|data| serde_json::from_str(data.trim()).ok()).collect();
+        let [first, second, result] = told.as_slice() else { panic!("{answer}") };
+        let method = "notifications/progress";
+        let params = json!({ "progressToken": token, "progress": 0.5, "total": 1.0, "message": "half" });
+        assert_eq!((&first["method"], &first["params"]), (&json!(method), &params));
+        assert_eq!((&second["method"], &second["params"]["message"]), (&json!(method), &json!("back")));
+        assert!(second["params"]["progress"].as_f64() > Some(0.5), "it never goes back: {second}");
+        assert_eq!((&result["id"], &result["result"]["isError"]), (&json!(2), &json!(false)));
+    }
+    let mut asked = call(3, "add");
+    asked["params"]["_meta"] = json!({ "progressToken": "p".repeat(1_000) });
+    assert_eq!(send(&fakes, message(&asked)).await.json()["id"], 3, "a token is no place for more");
+}
+
+#[tokio::test]
 async fn a_caller_lists_and_calls_their_own_tools_in_every_version() {
     let (fakes, _) = serving(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium"));
     let premium = token("u2", Some("premium"), None);

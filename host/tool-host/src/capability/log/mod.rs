@@ -72,6 +72,11 @@ impl LogState {
         self.lines().put(level, message, fields);
     }
 
+    /// A text of the guest's as others than the operator may read it: without secrets, at most about `most` bytes.
+    pub(super) fn shown(&self, text: &str, most: usize) -> String {
+        printable(&self.lines().without_secrets(text), most)
+    }
+
     /// Most bytes of a line.
     pub(super) fn line_bytes(&self) -> usize {
         self.lines().line_bytes
@@ -98,17 +103,21 @@ impl Lines {
         }
     }
 
-    /// Message and fields, cut to size and cleaned.
-    fn bound(&self, message: &str, fields: &[(String, String)]) -> (String, String) {
-        let without_secrets = |text: &str| match &self.granted {
+    fn without_secrets(&self, text: &str) -> String {
+        match &self.granted {
             Some(granted) => granted.scanner().scan_text(text).into_owned(),
             None => text.to_owned(),
-        };
-        let message = printable(&without_secrets(message), self.line_bytes);
+        }
+    }
+
+    /// Message and fields, cut to size and cleaned.
+    fn bound(&self, message: &str, fields: &[(String, String)]) -> (String, String) {
+        let message = printable(&self.without_secrets(message), self.line_bytes);
         let mut room = self.line_bytes.saturating_sub(message.len());
         let mut text = String::new();
         for (key, value) in fields.iter().take(FIELDS) {
-            let field = format!("{}={} ", printable(key, room), printable(&without_secrets(value), room));
+            let field =
+                format!("{}={} ", printable(key, room), printable(&self.without_secrets(value), room));
             room = room.saturating_sub(field.len());
             text.push_str(&field);
             if room == 0 {

@@ -1,0 +1,119 @@
+//! A tool's progress as notifications of the protocol (`notifications/progress`), for a client that named a token.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use agent_core::progress::LatestProgress;
+use agent_core::words::ToolProgress;
+use rmcp::model::{NumberOrString, ProgressNotificationParam, ProgressToken, RequestMetaObject};
+use rmcp::{Peer, RoleServer};
+use tokio::time::timeout;
+
+/// Longest token, in bytes: it is in every notification.
+const TOKEN_BYTES: usize = 256;
+
+/// How long an answer waits for the last notification, which a client may be too slow to take.
+const LAST_NOTICE: Duration = Duration::from_secs(1);
+
+/// By how much the value grows where the tool does not say by how much.
+const LEAST_STEP: f64 = 1e-6;
+
+/// The notifications of one call.
+#[derive(Debug)]
+pub(super) struct ProgressNotices {
+    token: ProgressToken,
+    values: Values,
+}
+
+impl ProgressNotices {
+    /// Those that a client asks for.
+    pub(super) fn asked_for(meta: &RequestMetaObject) -> Option<Self> {
+        let token = meta.get_progress_token()?;
+        let is_short = match &token.0 {
+            NumberOrString::Number(_) => true,
+            NumberOrString::String(text) => text.len() <= TOKEN_BYTES,
+        };
+        is_short.then(|| Self { token, values: Values::default() })
+    }
+
+    /// Waits for a call and notifies the client of its progress meanwhile. A client that does not read holds no call up and
+    /// reads the latest report when it goes on.
+    pub(super) async fn follow<T>(
+        mut self,
+        latest: &LatestProgress,
+        peer: &Peer<RoleServer>,
+        call: impl Future<Output = T>,
+    ) -> T {
+        let mut call = pin!(call);
+        let answer = {
+            let notify = async {
+                loop {
+                    self.send(latest.next().await, peer).await;
+                }
+            };
+            tokio::select! {
+                biased;
+                answer = &mut call => answer,
+                () = notify => call.await,
+            }
+        };
+        if let Some(last) = latest.take() {
+            // silent-ok: the client is about to read that the call has ended.
+            let _ = timeout(LAST_NOTICE, self.send(last, peer)).await;
+        }
+        answer
+    }
+
+    async fn send(&mut self, progress: ToolProgress, peer: &Peer<RoleServer>) {
+        let (value, total) = self.values.next(progress.fraction);
+        let mut notice = ProgressNotificationParam::new(self.token.clone(), value);
+        notice.total = total;
+        if !progress.message.is_empty() {
+            notice = notice.with_message(&*progress.message);
+        }
+        // silent-ok: a client that is gone has its call cancelled.
+        let _ = peer.notify_progress(notice).await;
+    }
+}
+
+/// The numbers of the notifications, each greater than the one before as the protocol has it, whatever the tool says: shares of
+/// 1 when the first report has one, else how many reports there were.
+#[derive(Debug, Default)]
+struct Values {
+    last: f64,
+    has_total: Option<bool>,
+}
+
+impl Values {
+    /// Value and total of the next one.
+    fn next(&mut self, fraction: Option<f64>) -> (f64, Option<f64>) {
+        let has_total = *self.has_total.get_or_insert(fraction.is_some());
+        self.last = match (has_total, fraction) {
+            (false, _) => self.last + 1.0,
+            (true, Some(fraction)) if fraction > self.last => fraction,
+            (true, _) => self.last + LEAST_STEP,
+        };
+        (self.last, has_total.then_some(1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_grow_whatever_a_tool_reports() {
+        let values = |reports: &[Option<f64>]| {
+            let mut values = Values::default();
+            reports.iter().map(|report| values.next(*report)).collect::<Vec<_>>()
+        };
+        let whole = Some(1.0);
+        assert_eq!(values(&[Some(0.25), Some(1.0)]), [(0.25, whole), (1.0, whole)]);
+        assert_eq!(values(&[None, Some(0.5), None]), [(1.0, None), (2.0, None), (3.0, None)]);
+        for back in [Some(0.0), Some(0.5), None] {
+            let told = values(&[Some(0.5), back, Some(0.75)]);
+            assert!(told[0].0 < told[1].0 && told[1].0 < 0.6 && told[2] == (0.75, whole), "{told:?}");
+        }
+        assert!(values(&[Some(0.0)])[0].0 > 0.0, "the first one says something as well");
+    }
+}
