@@ -55,7 +55,8 @@ pub(crate) fn measure(contenders: &[Contender<'_>]) {
 }
 
 impl Contender<'_> {
-    fn on_a_connection(&self) -> impl FnMut(&mut Connection) -> bool {
+    /// Submits one job after the other on a connection, each until its end is seen.
+    pub(crate) fn on_a_connection(&self) -> impl FnMut(&mut Connection) -> bool {
         let mut request = Vec::new();
         move |connection| {
             let caller = self.callers.next(2);

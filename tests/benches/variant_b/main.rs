@@ -15,6 +15,7 @@
 mod agent;
 mod aim;
 mod callers;
+mod cost;
 mod cpu;
 mod deployments;
 mod events;
@@ -61,6 +62,7 @@ fn main() {
     println!();
     agents.report(served, "requests", "the peer's server");
     jobs.report(worked, "jobs", "the peer's server and worker together");
+    cost::measure(&runtime, provider, home.path());
     recovery::measure(&runtime);
 }
 

@@ -1,11 +1,17 @@
 //! `kill -9` between any two steps of a run (decisions, "At-least-once, without paying twice"): it goes on where
 //! its journal ends, whichever store has that. The counts are the provider's and the tools' own.
 
+use std::time::Duration;
+
 use acceptance::{Component, Gate, Model, Service, Signal, Token, asks_for_all, eventually, says};
 use serde_json::{Value, json};
 use test_servers::Proxy;
+use tokio::time::sleep;
 
 use super::stores::Stores;
+
+/// How long the last reply of a run may take to be in the journal, which is written while the queue is told of the end.
+const LAST_REPLY_WITHIN: Duration = Duration::from_millis(500);
 
 /// A tool that says in the log that it has begun, and then goes on until it is stopped.
 const LASTING: &str = "flood_log";
@@ -198,6 +204,7 @@ async fn check_the_last_boundary(stores: Stores, variable: &str, url: String, pr
         ended.filter(|count| *count > 0.5)
     })
     .await;
+    sleep(LAST_REPLY_WITHIN).await;
     service.signal(Signal::KILL);
     service.ended().await;
     proxy.reset().await;

@@ -268,6 +268,7 @@ impl Worker {
             run_id: claim.run_id.clone(),
             principal: data.principal(),
             epoch: claim.epoch,
+            earlier: claim.earlier,
             job_id: Some(claim.job_id.clone()),
             stop: Some(stopping.clone()),
             cancel: Some(cancel.clone()),

@@ -4,14 +4,17 @@
 //! - [`NotifyingJournal`]: wakes the readers of a run when this process appends to it.
 //! - [`WriteBehind`]: takes everything at once and writes it later. For the runs of requests, which end with them.
 //! - [`RetryingJournal`]: writes before it answers, and again when the store fails. For the runs of jobs.
+//! - [`LastEventsBehind`]: the same, but for the events that end a job's run, which go with its record.
 
 mod format;
+mod last_events;
 mod reader_wakeup;
 mod retrying;
 mod size;
 mod write_behind;
 
 pub use format::{VERSION, decode, encode};
+pub use last_events::LastEventsBehind;
 pub use reader_wakeup::NotifyingJournal;
 pub use retrying::RetryingJournal;
 pub use write_behind::{Backlog, Flusher, WriteBehind};

@@ -89,6 +89,10 @@ struct PendingJournals {
 /// A run under way.
 #[derive(Default)]
 struct OpenRun {
+    /// The claim under which its events are written.
+    epoch: Epoch,
+    /// The number of the first of its events here; those before it are in the store.
+    first: u64,
     events: Vec<Event>,
     bytes: usize,
     /// Its events did not fit and are not kept.
@@ -97,6 +101,8 @@ struct OpenRun {
 
 struct EndedRun {
     record: RunRecord,
+    epoch: Epoch,
+    first: u64,
     events: Vec<Event>,
     bytes: usize,
     /// Its journal was dropped, and it is counted as lost already.
@@ -122,8 +128,9 @@ impl WriteBehind {
     /// The run has ended: its record, and what is in its journal, may be written.
     pub fn end(&self, record: RunRecord) {
         let mut held = self.0.lock();
-        let OpenRun { events, bytes, spilled } = held.open.remove(&record.id).unwrap_or_default();
-        let run = Arc::new(EndedRun { record, events, bytes, spilled });
+        let open = held.open.remove(&record.id).unwrap_or_default();
+        let OpenRun { epoch, first, events, bytes, spilled } = open;
+        let run = Arc::new(EndedRun { record, epoch, first, events, bytes, spilled });
         if held.ended.len() >= self.0.bounds.runs {
             held.bytes -= bytes;
             drop(held);
@@ -134,6 +141,30 @@ impl WriteBehind {
         held.ended.push_back(run);
         drop(held);
         self.0.arrived.notify_one();
+    }
+
+    /// Takes the last events of a job's run, whose others are in the store, to be written with its record. False when there is
+    /// no room: then they have to be written at once.
+    pub(super) fn take_last(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> bool {
+        let bytes = events.iter().map(size::of).sum::<usize>();
+        let mut held = self.0.lock();
+        if held.bytes + bytes > self.0.bounds.bytes || held.ended.len() >= self.0.bounds.runs {
+            return false;
+        }
+        held.bytes += bytes;
+        let run = OpenRun { epoch, first, events: events.to_vec(), bytes, spilled: false };
+        if let Some(replaced) = held.open.insert(run_id.to_owned(), run) {
+            held.bytes -= replaced.bytes;
+        }
+        true
+    }
+
+    /// What waits here of a run: the number of the first event, and the events from there on.
+    pub(super) fn waiting(&self, run_id: &str) -> Option<(u64, Vec<Event>)> {
+        let held = self.0.lock();
+        let open = held.open.get(run_id).map(|run| (run.first, &run.events));
+        let waiting = open.or_else(|| held.unwritten.get(run_id).map(|run| (run.first, &run.events)));
+        waiting.map(|(first, events)| (first, events.clone()))
     }
 
     /// Resolves when every run that has ended was written or given up: where the process is frozen behind an answer,
@@ -200,20 +231,29 @@ impl Journal for WriteBehind {
         Ok(())
     }
 
-    /// What is queued of a run, or what the store has of it.
+    /// What waits here of a run, behind what the store has of it.
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
-        let queued = {
-            let held = self.0.lock();
-            let open = held.open.get(run_id).map(|run| &run.events);
-            let events = open.or_else(|| held.unwritten.get(run_id).map(|run| &run.events));
-            let from = usize::try_from(from).unwrap_or(usize::MAX);
-            events.map(|events| events.get(from..).unwrap_or_default().to_vec())
-        };
-        match queued {
-            Some(events) => Ok(events),
+        match self.waiting(run_id) {
+            // Nothing of it is in the store, or all of it.
+            Some((0, events)) if !events.is_empty() => Ok(followed_by(Vec::new(), from, 0, events)),
+            Some((first, events)) => {
+                Ok(followed_by(self.0.store.read(run_id, from).await?, from, first, events))
+            }
             None => self.0.store.read(run_id, from).await,
         }
     }
+}
+
+/// The events of a run from number `from` on: those that a store gave, and of `waiting`, the first of which has the number
+/// `first`, those that come behind them.
+pub(super) fn followed_by(mut stored: Vec<Event>, from: u64, first: u64, waiting: Vec<Event>) -> Vec<Event> {
+    let next = from + stored.len() as u64;
+    // Those that were written meanwhile are among the stored ones. A journal with a gap ends before it.
+    if let Some(written) = next.checked_sub(first) {
+        let written = usize::try_from(written).unwrap_or(usize::MAX);
+        stored.extend(waiting.into_iter().skip(written));
+    }
+    stored
 }
 
 impl Flusher {
@@ -266,12 +306,19 @@ impl Flusher {
     }
 
     async fn write_within(&self, run: &EndedRun) -> Result<(), JournalError> {
-        let store = &self.0.store;
-        if !run.events.is_empty() {
-            self.persist(|| store.append(&run.record.id, Epoch::UNCLAIMED, 0, &run.events)).await?;
+        let (store, record) = (&self.0.store, &run.record);
+        // The record comes last, so that a run which has one has its whole journal, or none of it when it spilled.
+        let write = || store.append_and_save(run.epoch, run.first, &run.events, record);
+        match (self.persist(write).await, run.epoch) {
+            // Nobody else writes the run of a request: what is there already came from a call that seemed to fail.
+            (Err(JournalError::Conflict { .. }), Epoch::UNCLAIMED) => {
+                self.persist(|| store.save(record)).await
+            }
+            (outcome, Epoch::UNCLAIMED) => outcome,
+            // Whoever has taken over the run of a job records it too.
+            (Err(JournalError::Conflict { .. } | JournalError::Fenced { .. }), _) => Ok(()),
+            (outcome, _) => outcome,
         }
-        // Last, so that a run which has a record has its whole journal, or none of it when it spilled.
-        self.persist(|| store.save(&run.record)).await
     }
 
     async fn persist<F>(&self, write: impl Fn() -> F) -> Result<(), JournalError>
@@ -282,12 +329,11 @@ impl Flusher {
         let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
         loop {
             let error = match timeout(CALL_LIMIT, write()).await {
-                // Nobody else writes this run, so what is there already came from a call that seemed to fail.
-                Ok(Ok(()) | Err(JournalError::Conflict { .. })) => {
+                Ok(answer @ (Ok(()) | Err(JournalError::Conflict { .. } | JournalError::Fenced { .. }))) => {
                     if let Some(lasted) = self.0.outage.ends() {
                         info!(outage_ms = lasted.as_millis(), "runs are recorded again");
                     }
-                    return Ok(());
+                    return answer;
                 }
                 Ok(Err(error)) => error,
                 Err(_elapsed) => JournalError::Store { detail: "no answer in time".into() },
@@ -306,7 +352,7 @@ impl Flusher {
 /// A run that the flusher has taken. Dropped before it is written, as by a panic, it counts as lost and as no more.
 struct Writing<'a> {
     queue: &'a Queue,
-    run: &'a EndedRun,
+    run: &'a Arc<EndedRun>,
     is_written: bool,
 }
 
@@ -314,7 +360,10 @@ impl Drop for Writing<'_> {
     fn drop(&mut self) {
         let mut held = self.queue.lock();
         held.writing -= 1;
-        held.unwritten.remove(&self.run.record.id);
+        // Another attempt at the run may have ended meanwhile.
+        if held.unwritten.get(&self.run.record.id).is_some_and(|run| Arc::ptr_eq(run, self.run)) {
+            held.unwritten.remove(&self.run.record.id);
+        }
         held.bytes -= self.run.bytes;
         drop(held);
         if !self.is_written {

@@ -33,8 +33,10 @@ pub struct Agent {
 #[async_trait]
 impl Invoke for Agent {
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
-        // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it.
+        // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it; nor for a job that
+        // nobody can have begun.
         let journaled = match &ask.job_id {
+            Some(_) if ask.earlier.are_none => Vec::new(),
             Some(_) => self.journal.read(&ask.run_id, 0).await.map_err(RunError::Journal)?,
             None => Vec::new(),
         };
@@ -72,6 +74,7 @@ impl Invoke for Agent {
             tools: &*tools,
             journal: &*self.journal,
             epoch: ask.epoch,
+            earlier: ask.earlier,
             stop: ask.stop.as_ref(),
             cancel: ask.cancel.as_ref(),
             meter: &ask.meter,

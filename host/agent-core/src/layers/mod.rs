@@ -35,7 +35,7 @@ pub use recorded_start::RecordedStart;
 
 use crate::live::LiveRun;
 use crate::loop_driver::RunError;
-use crate::ports::Epoch;
+use crate::ports::{EarlierClaims, Epoch};
 use crate::usage_meter::UsageMeter;
 use crate::words::{AgentResult, Grants, Options, Principal};
 
@@ -74,6 +74,8 @@ pub struct Ask {
     pub job_id: Option<String>,
     /// The claim under which the run's journal is written.
     pub epoch: Epoch,
+    /// What the queue knows of the claims before it; nothing for a request.
+    pub earlier: EarlierClaims,
     /// Tells the run to stop before its next step; absent where it never will be.
     pub stop: Option<CancellationToken>,
     /// Cancels the run: it stops wherever it is and ends as cancelled, with what it had come to and cost. Absent where it never will be; a request's run is dropped instead.
@@ -100,6 +102,7 @@ impl Ask {
             deadline: None,
             job_id: None,
             epoch: Epoch::UNCLAIMED,
+            earlier: EarlierClaims::default(),
             stop: None,
             cancel: None,
             rate_check: None,

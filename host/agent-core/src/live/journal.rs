@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Live, LiveRuns};
-use crate::ports::{Epoch, Journal, JournalError};
+use crate::ports::{Appended, Epoch, Journal, JournalError};
 use crate::words::Event;
 
 /// Appends to one journal and reads from another, which has all that was appended and may have more.
@@ -34,6 +34,21 @@ impl Journal for LiveJournal {
         self.appended_to.append(run_id, epoch, first, events).await?;
         self.live.tell(run_id, || Live::Stored { first, events: events.into() });
         Ok(())
+    }
+
+    /// What is only on its way is found by whoever reads at the end.
+    async fn append_last(
+        &self,
+        run_id: &str,
+        epoch: Epoch,
+        first: u64,
+        events: &[Event],
+    ) -> Result<Appended, JournalError> {
+        let appended = self.appended_to.append_last(run_id, epoch, first, events).await?;
+        if appended == Appended::Stored {
+            self.live.tell(run_id, || Live::Stored { first, events: events.into() });
+        }
+        Ok(appended)
     }
 
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {

@@ -1,10 +1,12 @@
 //! Carries a run's steps out: asks the model, calls the tools, and journals every event before the next step.
 //!
+//! What of it may wait for what comes next, and what that means for a worker that is killed, is said in `journaled.rs`.
 //! `tool_calls.rs` answers the calls of one reply, `nested.rs` those that tools make, `gen_ai.rs` has the spans.
 
 mod call_context;
 mod error;
 pub(crate) mod gen_ai;
+mod journaled;
 mod nested;
 pub(crate) mod nested_bounds;
 #[cfg(test)]
@@ -23,7 +25,7 @@ pub use error::RunError;
 use crate::agent_loop::{ModelCall, Run, Step, attempts_without_progress};
 use crate::live::LiveRun;
 use crate::ports::queue::ATTEMPTS;
-use crate::ports::{Deltas, Epoch, Journal, Model, ModelRequest, ToolChoice, ToolSet};
+use crate::ports::{Deltas, EarlierClaims, Epoch, Journal, Model, ModelRequest, ToolChoice, ToolSet};
 use crate::usage_meter::UsageMeter;
 use crate::words::{AgentResult, Event, Task};
 
@@ -42,6 +44,8 @@ pub struct Driver<'a> {
     pub journal: &'a dyn Journal,
     /// The claim under which it is written.
     pub epoch: Epoch,
+    /// What is known of the claims before it. That there were none allows the start to wait.
+    pub earlier: EarlierClaims,
     /// Tells the run to stop before its next step; absent where nobody ever will.
     pub stop: Option<&'a CancellationToken>,
     /// Says that nobody wants the run any more: what is under way is dropped at once, and the journal says that it
@@ -58,9 +62,19 @@ impl Driver<'_> {
     pub async fn start(&self, task: Task) -> Result<AgentResult, RunError> {
         let catalog = self.tools.catalog();
         let started = Event::Started { task: task.clone(), tools: catalog.digest().to_owned() };
-        self.journal.append(&task.id, self.epoch, 0, &[started]).await.map_err(RunError::Journal)?;
         let (run, step) = Run::start(task, catalog.clone());
-        self.go_on(Journaled { run, next: 1 }, step).await
+        let mut run = Journaled::begun(run, started);
+        let is_over = matches!(step, Step::Done(_));
+        let step = match self.earlier {
+            EarlierClaims { are_none: true, .. } => step,
+            // The first of them may have begun the run, and been killed before it could say so.
+            EarlierClaims { lost: 1.., .. } if !is_over => self.note(&mut run, taken_up()).await?,
+            EarlierClaims { .. } => {
+                self.write(&mut run).await?;
+                step
+            }
+        };
+        self.carry_out(run, step).await
     }
 
     /// Takes up a run that stopped after `events`, which are its journal.
@@ -69,32 +83,41 @@ impl Driver<'_> {
         let next = events.len() as u64;
         let (run, step) = Run::resume(events, self.tools.catalog().clone()).map_err(RunError::Driver)?;
         self.meter.set(run.usage(), run.iterations());
-        let mut run = Journaled { run, next };
+        let mut run = Journaled::resumed(run, next);
         if let Step::Done(result) = step {
             return Ok(*result);
         }
         if attempts >= ATTEMPTS && !self.is_cancelled() {
             return Err(RunError::Stuck { attempts });
         }
-        let by = Uuid::now_v7().simple().to_string();
-        let step = self.note(&mut run, Event::TakenUp { by }).await?;
-        self.go_on(run, step).await
+        let step = self.note(&mut run, taken_up()).await?;
+        self.carry_out(run, step).await
     }
 
-    async fn go_on(&self, mut run: Journaled, mut step: Step) -> Result<AgentResult, RunError> {
+    async fn carry_out(&self, mut run: Journaled, step: Step) -> Result<AgentResult, RunError> {
+        let ended = self.go_on(&mut run, step).await;
+        match &ended {
+            Ok(_result) => self.write_last(&mut run).await?,
+            // It takes nothing, or is somebody else's by now.
+            Err(RunError::Journal(_)) => {}
+            Err(_let_go) => self.write_start(&mut run).await,
+        }
+        ended
+    }
+
+    async fn go_on(&self, run: &mut Journaled, mut step: Step) -> Result<AgentResult, RunError> {
         loop {
             step = match step {
                 Step::Done(result) => return Ok(*result),
-                _ if self.is_cancelled() => self.note(&mut run, Event::Cancelled).await?,
+                _ if self.is_cancelled() => self.note(run, Event::Cancelled).await?,
                 _ if self.stop.is_some_and(CancellationToken::is_cancelled) => {
                     return Err(RunError::Stopped);
                 }
-                Step::AskModel(call) => {
-                    let asking = self.ask_model(&run, call);
-                    let event = self.unless_cancelled(asking).await.unwrap_or(Ok(Event::Cancelled))?;
-                    self.note(&mut run, event).await?
-                }
-                Step::CallTools(calls) => self.call_tools(&mut run, calls).await?,
+                Step::AskModel(call) => match self.ask(run, call).await? {
+                    reply @ Event::ModelReplied { .. } => self.note_reply(run, reply).await?,
+                    event => self.note(run, event).await?,
+                },
+                Step::CallTools(calls) => self.call_tools(run, calls).await?,
             };
         }
     }
@@ -112,19 +135,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Journals an event, then lets the run take note of it.
-    async fn note(&self, run: &mut Journaled, event: Event) -> Result<Step, RunError> {
-        let events = [event];
-        self.journal.append(run.run.id(), self.epoch, run.next, &events).await.map_err(RunError::Journal)?;
-        let [event] = events;
-        run.next += 1;
-        let step = run.run.on(event).map_err(RunError::Driver);
-        self.meter.set(run.run.usage(), run.run.iterations());
-        step
-    }
-
-    async fn ask_model(&self, run: &Journaled, call: ModelCall) -> Result<Event, RunError> {
-        let (run, number) = (&run.run, run.next);
+    /// Asks the model for the event of that number.
+    async fn ask_model(&self, run: &Run, number: u64, call: ModelCall) -> Result<Event, RunError> {
         let deltas = self.live.and_then(|live| live.deltas(number));
         let request = ModelRequest {
             request_id: self.request_id,
@@ -145,10 +157,18 @@ impl Driver<'_> {
     }
 }
 
-/// A run and the number of its next event in the journal.
+/// A run and what of it is not in its journal yet.
 struct Journaled {
     run: Run,
+    /// The number of the first event that is not written.
     next: u64,
+    /// Events that happened and are not written: the start, the last reply, or both.
+    unwritten: Vec<Event>,
+}
+
+/// Named anew each time, so that the takings of two workers are never taken for one.
+fn taken_up() -> Event {
+    Event::TakenUp { by: Uuid::now_v7().simple().to_string() }
 }
 
 impl std::fmt::Debug for Driver<'_> {

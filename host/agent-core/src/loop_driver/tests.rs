@@ -75,6 +75,7 @@ fn driver<'a>(model: &'a ScriptedModel, tools: &'a SlowTools, journal: &'a TestJ
         tools,
         journal,
         epoch: Epoch(1),
+        earlier: EarlierClaims::default(),
         stop: None,
         cancel: None,
         meter: &METER,

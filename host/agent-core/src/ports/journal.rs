@@ -30,6 +30,15 @@ impl Epoch {
     pub const FINAL: Self = Self(i64::MAX as u64);
 }
 
+/// Where events are that were appended as a run's last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Appended {
+    /// In the store.
+    Stored,
+    /// On their way there.
+    Behind,
+}
+
 /// Stores the events of runs. A run is whatever its events say when they are folded.
 #[async_trait]
 pub trait Journal: Send + Sync {
@@ -49,6 +58,21 @@ pub trait Journal: Send + Sync {
         first: u64,
         events: &[Event],
     ) -> Result<(), JournalError>;
+
+    /// Appends the events with which a run ends, as [`Self::append`] does. A journal may write them behind its answer, when
+    /// whoever carries the run writes its end to another store with a promise of its own. Until one of the two is stored, a
+    /// worker that dies takes them along, and whoever takes the run up makes its last step again.
+    ///
+    /// This implementation stores them.
+    async fn append_last(
+        &self,
+        run_id: &str,
+        epoch: Epoch,
+        first: u64,
+        events: &[Event],
+    ) -> Result<Appended, JournalError> {
+        self.append(run_id, epoch, first, events).await.map(|()| Appended::Stored)
+    }
 
     /// The events of a run from number `from` on, in order; empty when there are none (yet).
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError>;

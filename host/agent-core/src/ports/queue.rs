@@ -133,6 +133,8 @@ pub struct Claim {
     pub token: String,
     /// Number of this claim: higher than that of any earlier claim of the job, also when attempts are counted anew.
     pub epoch: Epoch,
+    /// What the queue knows of the claims before it.
+    pub earlier: EarlierClaims,
     /// Id of its run: the same for every attempt of this job, and of no other job ever, also when the queue
     /// was emptied and counts its ids from 1 again.
     pub run_id: String,
@@ -149,6 +151,16 @@ pub struct Claim {
     pub leased_at: Instant,
     /// What the queue noted of the job when it was claimed, for its own use when the attempt ends.
     pub notes: Arc<BTreeMap<&'static str, String>>,
+}
+
+/// What a queue knows of the claims of a job before one. The default is that it knows nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EarlierClaims {
+    /// There certainly was none: nobody can have begun the job's run, so its journal need not be read. A queue that may have
+    /// lost what it knew, such as one whose server was replaced by its replica, does not say so.
+    pub are_none: bool,
+    /// How many of those for the run of this claim were lost: their workers died, or did not renew them.
+    pub lost: u32,
 }
 
 /// What a renewal says.

@@ -2,14 +2,31 @@
 
 use async_trait::async_trait;
 
-use super::journal::{Journal, JournalError};
-use crate::words::{RunQuery, RunRecord};
+use super::journal::{Epoch, Journal, JournalError};
+use crate::words::{Event, RunQuery, RunRecord};
 
 /// Keeps runs: their journals, and a record of each.
 #[async_trait]
 pub trait RunStore: Journal {
     /// Writes a record, or writes it anew when the run has one already.
     async fn save(&self, record: &RunRecord) -> Result<(), JournalError>;
+
+    /// Appends events to the run of a record as [`Journal::append`] does, and then writes the record. Nothing is written of
+    /// the record when the events are refused. Repeated, it comes to the same.
+    ///
+    /// This implementation does one after the other; a store that commits both together does better.
+    async fn append_and_save(
+        &self,
+        epoch: Epoch,
+        first: u64,
+        events: &[Event],
+        record: &RunRecord,
+    ) -> Result<(), JournalError> {
+        if !events.is_empty() {
+            self.append(&record.id, epoch, first, events).await?;
+        }
+        self.save(record).await
+    }
 
     /// The record of a run.
     async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError>;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::ending::{Ending, Ends};
@@ -23,6 +23,11 @@ const LAST_POLL: Duration = Duration::from_millis(500);
 
 /// How often it is asked when this process carries the run, which tells of its events by itself.
 const SAFETY_POLL: Duration = Duration::from_secs(5);
+
+/// For how long the last events of a job are looked for that has completed. Without them the stream ends without them: the
+/// process that was to write them was killed, or another program worked on the job.
+const LAST_EVENTS_WITHIN: Duration = Duration::from_secs(1);
+const FIRST_LOOK: Duration = Duration::from_millis(5);
 
 /// What a reader is given.
 #[derive(Debug, Clone)]
@@ -248,6 +253,21 @@ impl Following {
         }
     }
 
+    /// Takes over the last events of a job that has completed: the queue may know of the end a moment before the journal has
+    /// them.
+    async fn read_last(&mut self) {
+        let until = Instant::now() + LAST_EVENTS_WITHIN;
+        let mut polls = Backoff::new(FIRST_LOOK, FIRST_POLL);
+        while !self.is_over {
+            let events = self.journal.read(&self.run_id, 0).await.unwrap_or_default();
+            let is_whole = recorded_end(events, None).is_ok_and(|end| end.is_some());
+            if is_whole || Instant::now() >= until {
+                return self.read().await;
+            }
+            sleep(polls.next()).await;
+        }
+    }
+
     /// It is not the reader who leaves.
     fn keep_run(&mut self) {
         if let Some(guard) = self.cancel.take() {
@@ -264,6 +284,9 @@ impl Following {
     /// The rest of the events, and then the end.
     async fn conclude(&mut self) {
         self.read().await;
+        if matches!(&self.ending, Some(Ending::Job(job)) if job.status == JobStatus::Completed) {
+            self.read_last().await;
+        }
         if self.is_over {
             return;
         }

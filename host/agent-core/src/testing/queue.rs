@@ -12,7 +12,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::lock;
 use super::stores::Switch;
 use crate::ports::queue::{ATTEMPTS, LEASE};
-use crate::ports::{AttemptEnd, ChangedJobs, Claim, Epoch, JobChanges, JobQueue, QueueError, Renewal};
+use crate::ports::{
+    AttemptEnd, ChangedJobs, Claim, EarlierClaims, Epoch, JobChanges, JobQueue, QueueError, Renewal,
+};
 use crate::trace::{self, TraceContext};
 use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
 
@@ -41,6 +43,8 @@ struct Entry {
     data: Result<JobData, String>,
     lease: Option<(String, Instant)>,
     cancel_asked: bool,
+    claims: u32,
+    lost: u32,
     trace: Option<TraceContext>,
     /// Nobody may take it before.
     due: Option<Instant>,
@@ -104,7 +108,16 @@ impl TestQueue {
         };
         jobs.insert(
             id,
-            Entry { job, data, lease: None, cancel_asked: false, trace: trace::current(), due: None },
+            Entry {
+                job,
+                data,
+                lease: None,
+                cancel_asked: false,
+                claims: 0,
+                lost: 0,
+                trace: trace::current(),
+                due: None,
+            },
         );
         self.changed.notify_waiters();
         id.to_string()
@@ -130,6 +143,8 @@ impl TestQueue {
         let mut taken = lock(&self.taken);
         *taken += 1;
         let token = taken.to_string();
+        entry.lost += u32::from(entry.lease.is_some());
+        entry.claims += 1;
         entry.lease = Some((token.clone(), now + LEASE));
         entry.job.status = JobStatus::Active;
         entry.job.started_at = Some(SystemTime::now());
@@ -137,6 +152,7 @@ impl TestQueue {
             job_id: entry.job.id.clone(),
             token,
             epoch: Epoch(*taken),
+            earlier: EarlierClaims { are_none: entry.claims == 1, lost: entry.lost },
             run_id: entry.job.run_id.clone(),
             data: entry.data.clone(),
             attempts_made: entry.job.attempts_made,

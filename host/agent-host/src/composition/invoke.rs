@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::jobs::{CancelledRuns, WorkerContext};
-use agent_core::journal::{NotifyingJournal, RetryingJournal, WriteBehind};
+use agent_core::journal::{LastEventsBehind, NotifyingJournal, RetryingJournal, WriteBehind};
 use agent_core::layers::{
     Admission, Admitted, Agent, Answerer, Breaker, Cached, Deadline, Heartbeat, Invoke, RateChecked,
     Recorded, RecordedStart, WriteBehindCache,
@@ -115,6 +115,11 @@ impl SharedDeps<'_> {
     pub(crate) fn for_jobs(&self, name: String, store: Arc<dyn RunStore>) -> WorkerContext {
         // In the store before the next step, so that another worker can go on.
         let journal: Arc<dyn Journal> = Arc::new(RetryingJournal::new(store));
+        // Apart from the last events, which go with the record while the queue is told.
+        let journal: Arc<dyn Journal> = match &self.behind {
+            Some(behind) => Arc::new(LastEventsBehind::new(journal, behind.clone())),
+            None => journal,
+        };
         // Whoever watches the run is told of each event.
         let journal: Arc<dyn Journal> =
             Arc::new(LiveJournal::new(journal.clone(), journal, self.live.clone()));

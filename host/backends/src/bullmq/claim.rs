@@ -168,6 +168,7 @@ impl Store {
         let Leased { job_id, hash, epoch, cancel_request, is_more } = leased;
         let mut claim = read_claim(job_id, token, &hash, leased_at);
         claim.epoch = Epoch(epoch);
+        claim.earlier.are_none = epoch == 1 && self.has_known_since(to_millis(claim.created_at));
         if let Some(reason) = self.schedule_next(&claim.job_id, &hash).await? {
             claim.data = Err(reason);
         }

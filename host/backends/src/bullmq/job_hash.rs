@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use agent_core::ports::{Claim, Epoch};
+use agent_core::ports::{Claim, EarlierClaims, Epoch};
 use agent_core::words::{Job, JobData, JobStatus};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Number, Value};
@@ -24,6 +24,10 @@ pub(super) const RUNS: &str = "agentHostRuns";
 
 /// How often a job was claimed, in its hash: the epoch of its claim.
 pub(super) const CLAIMS: &str = "agentHostClaims";
+
+/// How many claims for a run of the job were lost, in its hash, before the number of its runs that had ended
+/// (`scripts/reclaim_stalled.lua`).
+const LOST: &str = "agentHostLost:";
 
 /// Says in a job's hash that it was put into its owner's list when it was added.
 pub(super) const LISTED: &str = "agentHostListed";
@@ -79,10 +83,13 @@ pub(super) fn read_claim(
         data
     });
     let created = field("timestamp").unwrap_or("0");
+    let runs = field(RUNS).unwrap_or("0");
+    let lost = number(field(&format!("{LOST}{runs}")));
     let kept = KEPT_FOR_THE_END.into_iter().filter_map(|name| Some((name, field(name)?.to_owned())));
     Claim {
-        run_id: run_id(&job_id, created, field(RUNS).unwrap_or("0"), field("data").unwrap_or_default()),
+        run_id: run_id(&job_id, created, runs, field("data").unwrap_or_default()),
         data,
+        earlier: EarlierClaims { are_none: false, lost },
         attempts_made: number(field("atm")),
         created_at: from_millis(created.parse().unwrap_or(0)),
         trace: field("opts").and_then(trace_metadata::read),

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::official_scripts::OfficialScripts;
 use super::own_scripts::OwnScripts;
+use super::time::{millis, now};
 use crate::redis::{QueryError, Redis};
 
 /// How long an answer may take. A job is worth more patience than a cached result, but the request that adds
@@ -22,6 +23,9 @@ pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a process that claims looks for stalled jobs, and so the longest wait for a new one: a job whose worker was
 /// killed is claimed again after a lease and this long.
 pub(super) const STALLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How far the clocks of those who add jobs may be ahead of this one.
+const CLOCKS_APART: Duration = Duration::from_secs(1);
 
 pub(super) struct Store {
     pub(super) redis: Redis,
@@ -34,6 +38,8 @@ pub(super) struct Store {
     pub(super) events: Redis,
     /// When this process last stood for the election that `scripts/claim.lua` holds.
     looked_for_stalled: Mutex<Option<Instant>>,
+    /// Which connection was used last, and since when (ms).
+    connected: Mutex<(u64, u64)>,
     /// For how long what expires by itself is kept: lists of jobs, and that a job was cancelled.
     pub(super) kept_for: Duration,
 }
@@ -47,6 +53,7 @@ impl Store {
             waiting: redis.another(ANSWER_TIMEOUT),
             events: redis.another(ANSWER_TIMEOUT),
             looked_for_stalled: Mutex::default(),
+            connected: Mutex::default(),
             official: OfficialScripts::new(keys.clone(), lease, kept_for),
             own: OwnScripts::new(keys.clone(), lease, kept_for),
             kept_for,
@@ -67,6 +74,18 @@ impl Store {
     pub(super) fn stalled_check_in(&self) -> Duration {
         let last = *self.looked_for_stalled();
         last.map_or(Duration::ZERO, |last| STALLED_CHECK_INTERVAL.saturating_sub(last.elapsed()))
+    }
+
+    /// Whether the server that has just answered has known everything about a job since it was added at that time (ms). One
+    /// that was restarted, or took the place of another one, may have lost that the job was claimed; whoever it talks to has
+    /// to connect anew.
+    pub(super) fn has_known_since(&self, added: u64) -> bool {
+        let number = self.redis.connection_number();
+        let mut connected = self.connected.lock().unwrap_or_else(PoisonError::into_inner);
+        if connected.0 != number {
+            *connected = (number, now());
+        }
+        added > connected.1 + millis(CLOCKS_APART)
     }
 
     /// Held for a few instructions, never across an await.

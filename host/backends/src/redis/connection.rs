@@ -129,6 +129,11 @@ impl Redis {
         Ok(())
     }
 
+    /// The number of the connection: another one after each time that it had to be made.
+    pub(crate) fn connection_number(&self) -> u64 {
+        self.lock().number
+    }
+
     /// Drops the connection; the next query makes a new one.
     pub(crate) fn disconnect(&self) {
         self.lock().connecting = None;

@@ -22,6 +22,7 @@ mod text_columns;
 mod time_limit;
 mod tool_versions;
 mod transaction;
+mod values;
 mod webhooks;
 
 use std::str::FromStr;

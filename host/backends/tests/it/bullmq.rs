@@ -13,6 +13,7 @@ use redis::aio::MultiplexedConnection;
 use serde_json::json;
 use serde_json::value::RawValue;
 use test_servers::{PATIENCE, Redis, eventually, within};
+use tokio::time::sleep;
 
 use crate::contract::queue::Bench;
 
@@ -60,6 +61,25 @@ pub(crate) fn completed(json: &str) -> AttemptEnd {
 
 pub(crate) async fn status(queue: &BullQueue, id: &str) -> JobStatus {
     queue.read(id).await.unwrap().expect("the job is there").status
+}
+
+/// One that was restarted or took another's place may have lost the last moments before that.
+#[tokio::test]
+async fn a_claim_is_the_first_one_only_if_the_server_cannot_have_forgotten_others() {
+    let (server, queue) = start().await;
+    let claim = async |query: &str| {
+        queue.add(&data(query)).await.unwrap();
+        claim_next(&queue).await.earlier.are_none
+    };
+    assert!(!claim("added when nothing is known of the server").await);
+    sleep(Duration::from_millis(1100)).await;
+    assert!(claim("added to a server that is known for a second").await);
+    queue.add(&data("added before the connection was made anew")).await.unwrap();
+    let mut redis = connect(&server).await;
+    let mut kill = redis::cmd("CLIENT");
+    kill.arg("KILL").arg("TYPE").arg("normal").arg("SKIPME").arg("yes");
+    let _: i64 = kill.query_async(&mut redis).await.unwrap();
+    assert!(!claim_next(&queue).await.earlier.are_none);
 }
 
 #[tokio::test]

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{AttemptEnd, Epoch, JobQueue, Journal as _, QueueError, Renewal};
-use agent_core::words::{Event, JobData, JobStatus};
+use agent_core::ports::{AttemptEnd, EarlierClaims, Epoch, JobQueue, Journal as _, QueueError, Renewal};
+use agent_core::words::{CancelOutcome, Event, JobData, JobStatus};
 use backends::sql::{SqlPool, SqlQueue};
 use futures::future::join_all;
 use serde_json::value::RawValue;
 use test_servers::{PATIENCE, Postgres, Task, eventually};
+use tokio::time::Instant;
 
 use crate::sql::{Database, open_queue_of, open_runs_of};
 
@@ -21,6 +22,31 @@ async fn fifty_who_add_and_five_who_claim_are_never_told_of_locks_on_sqlite() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_who_add_and_five_who_claim_are_never_told_of_locks_on_postgres() {
     add_and_claim(&Database::postgres().await).await;
+}
+
+/// Whoever waits for a job is told, and does not poll.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_is_told_at_once_which_jobs_another_one_ends_on_postgres() {
+    let database = Database::postgres().await;
+    let (queue, _adding) = open_queue_of(&database).await;
+    let (peer, _peer_adding) = open_queue_of(&database).await;
+    let mut cursor = peer.changes(None).await.unwrap().expect("it tells").cursor;
+    for cancels in [false, true] {
+        let id = queue.add(&job("awaited")).await.unwrap();
+        let begun = Instant::now();
+        if cancels {
+            assert_eq!(queue.cancel(&id).await.unwrap(), CancelOutcome::Done);
+        } else {
+            let claim = queue.claim("worker", PATIENCE).await.unwrap().unwrap();
+            queue.finish(&claim, &completed()).await.unwrap();
+        }
+        let changes = peer.changes(Some(&cursor)).await.unwrap().expect("it tells");
+        assert_eq!(changes.jobs, ChangedJobs::These(vec![id]));
+        assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+        cursor = changes.cursor;
+    }
+    let (alone, _alone_adding) = open_queue_of(&Database::sqlite()).await;
+    assert_eq!(alone.changes(None).await.unwrap(), None);
 }
 
 /// In two processes, and with runs being written to the same database.
@@ -48,6 +74,7 @@ async fn add_and_claim(database: &Database) {
                 let mut ids = Vec::new();
                 for _ in 0..50 * EACH / 5 {
                     let claim = queue.claim(&format!("worker {taker}"), PATIENCE).await.unwrap().unwrap();
+                    assert_eq!(claim.earlier, EarlierClaims { are_none: true, lost: 0 });
                     runs.append(&claim.run_id, Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
                     assert_eq!(queue.renew(&claim).await.unwrap(), Renewal::Held);
                     queue.finish(&claim, &completed()).await.unwrap();

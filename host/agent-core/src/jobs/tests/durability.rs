@@ -1,14 +1,16 @@
 //! Workers that are killed or told to stop: what was done stays done.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::json;
 
 use super::*;
-use crate::journal::{Backlog, RetryingJournal, WriteBehind};
+use crate::journal::{Backlog, LastEventsBehind, RetryingJournal, WriteBehind};
 use crate::layers::{Agent, Answer, Ask, Recorded};
 use crate::observe::Unobserved;
-use crate::ports::{Epoch, Journal, JournalError, ModelError};
+use crate::ports::{Claim, Epoch, Journal, JournalError, Model, ModelError, ModelRequest};
 use crate::testing::{EchoTools, ScriptedModel, asks_for, says};
-use crate::words::{Event, Limits, RunOutcome, StopReason};
+use crate::words::{Event, Limits, ModelReply, RunOutcome, StopReason};
 
 /// An agent on a scripted model whose runs are journaled in `runs`.
 fn agent(runs: &Arc<TestRuns>, model: &Arc<ScriptedModel>) -> Agent {
@@ -21,7 +23,7 @@ fn agent(runs: &Arc<TestRuns>, model: &Arc<ScriptedModel>) -> Agent {
     }
 }
 
-fn script() -> [Result<crate::words::ModelReply, ModelError>; 3] {
+fn script() -> [Result<ModelReply, ModelError>; 3] {
     [
         Ok(asks_for(&[("1", "echo", json!({"n": 1})), ("2", "echo", json!({"n": 2}))])),
         Ok(asks_for(&[("3", "echo", json!({"n": 3}))])),
@@ -87,25 +89,119 @@ async fn a_job_killed_at_every_boundary_of_its_journal_completes_and_pays_for_no
     assert!(kills >= 6, "{kills} workers were killed");
 }
 
+/// Never replies.
+#[derive(Default)]
+struct Silent(AtomicUsize);
+
+#[async_trait::async_trait]
+impl Model for Silent {
+    fn name(&self) -> &'static str {
+        "test/silent"
+    }
+
+    async fn complete(&self, _request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        std::future::pending().await
+    }
+}
+
+/// Whether the first worker dies before or after it has written that the run began.
 #[tokio::test(start_paused = true)]
 async fn a_job_that_kills_every_worker_fails_and_says_why() {
+    for first_life in [SECOND / 10, LEASE * 2] {
+        let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+        let model = Arc::new(Silent::default());
+        let submitted = bench_on(&queue, &runs, ScriptedInvoke::hanging());
+        let job_id = submitted.submit().await;
+        for life in [first_life, LEASE * 2, LEASE * 2, LEASE * 2] {
+            let unused = Arc::new(ScriptedModel::new([]));
+            let killed = Agent { model: model.clone(), ..agent(&runs, &unused) };
+            let bench = bench_on(&queue, &runs, killed);
+            let _ = tokio::time::timeout(life, bench.worker.work(CancellationToken::new())).await;
+            tokio::time::sleep(LEASE).await;
+        }
+        let job = queue.job(&job_id);
+        assert_eq!((job.status, model.0.load(Ordering::SeqCst)), (JobStatus::Failed, 3), "{first_life:?}");
+        assert_eq!(job.error.as_deref(), Some("the run stopped its worker 3 times without making progress"));
+    }
+}
+
+/// The journal's store does not answer, and the job needs nothing of it.
+#[tokio::test(start_paused = true)]
+async fn a_job_of_one_model_call_waits_for_no_journal_and_has_one_afterwards() {
+    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+    let model = Arc::new(ScriptedModel::new([Ok(says("4"))]));
+    let (behind, flusher) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
+    let agent = agent(&runs, &model);
+    let journal = Arc::new(LastEventsBehind::new(agent.journal.clone(), behind.clone()));
+    let bench = bench_on(&queue, &runs, Recorded::new(Agent { journal, ..agent }, behind));
+    runs.switch.hang(true);
+    let start = Instant::now();
+    let job_id = bench.submit().await;
+    let ended = async {
+        assert_eq!(bench.ended(&job_id).await.status, JobStatus::Completed);
+        start.elapsed()
+    };
+    assert_eq!(bench.work_while(ended).await, Duration::ZERO);
+    assert_eq!((runs.events("run_job_1"), runs.records().len()), (vec![], 0));
+
+    runs.switch.hang(false);
+    flusher.run(bench.stopping.clone()).await;
+    let events = runs.events("run_job_1");
+    let [Event::Started { task, .. }, Event::ModelReplied { reply, .. }] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!((task.id.as_str(), reply.content.as_str()), ("run_job_1", "4"));
+    assert_eq!(runs.records().len(), 1);
+}
+
+/// Readers on other replicas see that it has begun, and a death is counted.
+#[tokio::test(start_paused = true)]
+async fn a_start_is_written_beside_a_model_call_that_takes_its_time() {
+    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+    let unused = Arc::new(ScriptedModel::new([]));
+    let silent = Agent { model: Arc::new(Silent::default()), ..agent(&runs, &unused) };
+    let bench = bench_on(&queue, &runs, silent);
+    bench.submit().await;
+    let looks = async {
+        tokio::time::sleep(SECOND / 5).await;
+        assert_eq!(runs.events("run_job_1"), []);
+        tokio::time::sleep(SECOND / 10).await;
+        assert!(matches!(runs.events("run_job_1")[..], [Event::Started { .. }]));
+    };
+    tokio::select! {
+        () = looks => {}
+        () = bench.worker.work(CancellationToken::new()) => panic!("nobody stops it"),
+    }
+}
+
+/// Whoever takes a job over writes that before anything else, so that a slow worker's reply comes too late.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_was_replaced_before_it_wrote_anything_writes_nothing_any_more() {
     let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
     let submitted = bench_on(&queue, &runs, ScriptedInvoke::hanging());
-    let job_id = submitted.submit().await;
-    for _ in 0..4 {
-        // The model never replies: the worker is killed while it waits.
-        let journal = Killing { runs: runs.clone(), events: runs.events("run_job_1").len() + 1 };
-        let killed = Agent {
-            journal: Arc::new(journal),
-            ..agent(&runs, &Arc::new(ScriptedModel::new([Ok(says("done"))])))
-        };
-        let bench = bench_on(&queue, &runs, killed);
-        let _ = tokio::time::timeout(LEASE * 2, bench.worker.work(CancellationToken::new())).await;
-        tokio::time::sleep(LEASE).await;
-    }
-    let job = queue.job(&job_id);
-    assert_eq!(job.status, JobStatus::Failed);
-    assert_eq!(job.error.as_deref(), Some("the run stopped its worker 3 times without making progress"));
+    submitted.submit().await;
+    let slow = queue.claim("slow", SECOND).await.unwrap().unwrap();
+    tokio::time::sleep(LEASE).await;
+    let heir = queue.claim("heir", SECOND).await.unwrap().unwrap();
+    let ask = |claim: &Claim| Ask {
+        run_id: claim.run_id.clone(),
+        job_id: Some(claim.job_id.clone()),
+        epoch: claim.epoch,
+        earlier: claim.earlier,
+        ..Ask::new("1".into(), "2+2".into())
+    };
+    let unused = Arc::new(ScriptedModel::new([]));
+    let silent = Agent { model: Arc::new(Silent::default()), ..agent(&runs, &unused) };
+    assert!(tokio::time::timeout(SECOND, silent.invoke(ask(&heir))).await.is_err());
+    let begun = runs.events("run_job_1");
+    assert!(matches!(begun[..], [Event::Started { .. }, Event::TakenUp { .. }]), "{begun:?}");
+
+    let answers = agent(&runs, &Arc::new(ScriptedModel::new([Ok(says("4"))])));
+    let error = answers.invoke(ask(&slow)).await.unwrap_err();
+    let InvokeError::Run(RunError::Journal(error)) = &error else { panic!("{error:?}") };
+    assert!(matches!(error, JournalError::Fenced { .. }), "{error}");
+    assert_eq!(runs.events("run_job_1"), begun);
 }
 
 /// An agent whose runs take as long as a test wants, and stop when they are told to.

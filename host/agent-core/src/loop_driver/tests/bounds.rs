@@ -45,6 +45,7 @@ fn drive<'a>(model: &'a ScriptedModel, tools: &'a dyn ToolSet, journal: &'a Test
         tools,
         journal,
         epoch: Epoch(1),
+        earlier: EarlierClaims::default(),
         stop: None,
         cancel: None,
         meter: &METER,

@@ -5,6 +5,8 @@
 --          lease has expired), its address, milliseconds that a lease has left when it was renewed in time
 -- Returns  how many jobs
 --
+-- Each job notes for its run (agentHostRuns is how many of them have ended) that a claim of it was lost.
+--
 -- What BullMQ does in two passes, half a minute apart, is done in one: claiming a job locks it in the same step,
 -- and a lock that has expired can never be held again by BullMQ's own scripts. Nor are the jobs counted as
 -- stalled, which would let a Node worker fail them: how often a job may be claimed again is not the queue's
@@ -37,6 +39,7 @@ for _, id in ipairs(redis.call('LRANGE', active, 0, -1)) do
     redis.call('DEL', job .. ':lock')
     redis.call('SREM', stalled, id)
     if redis.call('EXISTS', job) == 1 then
+      redis.call('HINCRBY', job, 'agentHostLost:' .. (redis.call('HGET', job, 'agentHostRuns') or '0'), 1)
       local priority = tonumber(redis.call('HGET', job, 'priority')) or 0
       if priority > 0 then
         -- Before all others of its priority.

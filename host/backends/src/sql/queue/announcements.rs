@@ -1,5 +1,6 @@
 //! Jobs that other processes add are announced by PostgreSQL (`LISTEN`, `NOTIFY`), on a connection of its own to the
-//! server itself. While nothing can be heard, the workers poll once a second.
+//! server itself. While nothing can be heard, the workers poll once a second. Jobs that others end are heard of on the same
+//! connection (`ended.rs`).
 //!
 //! Whoever adds a job or hands one back announces it in the same statement (`statements.rs`). Before this process relies on
 //! that, it listens to an announcement of its own: through a pooler in transaction mode `LISTEN` succeeds, and nothing is
@@ -21,6 +22,7 @@ use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::claim_wakeup::ClaimWakeup;
+use super::ended::{self, EndedJobs};
 use crate::sql::error::describe;
 use crate::sql::time_limit::in_time;
 use crate::sql::{Postgres, SqlPool, answer, on_postgres};
@@ -55,11 +57,12 @@ const SOURCE: &str = "jobs";
 pub(super) struct Announcements {
     pool: SqlPool,
     claim_wakeup: Arc<ClaimWakeup>,
+    ended: Arc<EndedJobs>,
     findings: StoreFindings,
     /// What this process' own announcements begin with: they wake nobody here, because they have already.
     process: Arc<str>,
     is_heard: AtomicBool,
-    /// Whether anybody claims jobs here.
+    /// Whether anybody claims jobs here, or waits for one.
     is_wanted: watch::Sender<bool>,
 }
 
@@ -79,10 +82,15 @@ impl From<sqlx::Error> for Deaf {
 }
 
 impl Announcements {
-    pub(super) fn new(pool: SqlPool, claim_wakeup: Arc<ClaimWakeup>, findings: StoreFindings) -> Self {
+    pub(super) fn new(
+        pool: SqlPool,
+        claim_wakeup: Arc<ClaimWakeup>,
+        ended: Arc<EndedJobs>,
+        findings: StoreFindings,
+    ) -> Self {
         let process = Uuid::now_v7().simple().to_string().into();
         let (is_wanted, _) = watch::channel(false);
-        Self { pool, claim_wakeup, findings, process, is_heard: AtomicBool::new(false), is_wanted }
+        Self { pool, claim_wakeup, ended, findings, process, is_heard: AtomicBool::new(false), is_wanted }
     }
 
     /// What this process announces.
@@ -90,7 +98,7 @@ impl Announcements {
         &self.process
     }
 
-    /// Somebody claims jobs here. From now on announcements are listened to.
+    /// Somebody claims jobs here, or waits for one. From now on announcements are listened to.
     pub(super) fn want(&self) {
         self.is_wanted.send_if_modified(|is_wanted| !std::mem::replace(is_wanted, true));
     }
@@ -111,7 +119,12 @@ impl Announcements {
         }
     }
 
-    /// Listens for ever, once anybody claims jobs here.
+    /// Announces the jobs that end in this process, for ever.
+    pub(super) async fn announce_ended(&self) {
+        self.ended.announce(&self.pool, &self.process).await;
+    }
+
+    /// Listens for ever, once anybody claims jobs here or waits for one.
     pub(super) async fn listen(&self) {
         let SqlPool::Postgres(postgres) = &self.pool else { return pending().await };
         let mut is_wanted = self.is_wanted.subscribe();
@@ -121,6 +134,7 @@ impl Announcements {
         loop {
             let Err(deaf) = self.hear(postgres, &mut pauses).await;
             self.is_heard.store(false, Ordering::Release);
+            self.ended.listening(false);
             // What was announced meanwhile was not heard.
             self.claim_wakeup.wake();
             self.report(&deaf).await;
@@ -133,15 +147,19 @@ impl Announcements {
         let one = one.acquire_timeout(ON_ITS_WAY).connect_lazy_with(postgres.direct_options().clone());
         let mut listener = in_time(ON_ITS_WAY, PgListener::connect_with(&one)).await?;
         listener.eager_reconnect(false);
-        in_time(ON_ITS_WAY, listener.listen(CHANNEL)).await?;
+        in_time(ON_ITS_WAY, listener.listen_all([CHANNEL, ended::CHANNEL])).await?;
         self.prove(postgres, &mut listener).await?;
         self.is_heard.store(true, Ordering::Release);
+        self.ended.listening(true);
         self.findings.set(SOURCE, Ok(vec![]));
         pauses.reset();
         // What was announced before was not heard.
         self.claim_wakeup.wake();
         loop {
             match timeout(SILENCE, listener.try_recv()).await {
+                Ok(Ok(Some(announcement))) if announcement.channel() == ended::CHANNEL => {
+                    self.ended.hear(announcement.payload(), &self.process);
+                }
                 Ok(Ok(Some(announcement))) if announcement.payload() == &*self.process => {}
                 Ok(Ok(Some(_of_another))) => self.claim_wakeup.wake(),
                 Ok(Ok(None)) => {

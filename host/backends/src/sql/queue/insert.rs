@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use agent_core::trace;
 use agent_core::words::JobData;
+use sqlx::{AssertSqlSafe, SqliteConnection};
 use uuid::Uuid;
 
 use crate::group_commit::ByteSize;
 use crate::sql::commit::Write;
 use crate::sql::text_columns::escape;
+use crate::sql::values::{ROWS_AT_ONCE, values};
 use crate::sql::{Postgres, SqlPool, Sqlite, on_postgres};
 
 /// A job that is to be inserted.
@@ -95,16 +97,31 @@ async fn insert_into_postgres(pool: &Postgres, jobs: &[NewJob]) -> Result<(), sq
     .map(drop)
 }
 
+/// A few jobs are one statement, and so one turn of the thread that SQLite runs on.
 async fn insert_into_sqlite(pools: &Sqlite, jobs: &[NewJob]) -> Result<(), sqlx::Error> {
-    let sql = "INSERT INTO jobs \
-                   (id, run_id, user_id, query, user_tier, user_role, traceparent, status, due_at, created_at) \
-               SELECT $1, $2, $3, $4, $5, $6, $7, 'waiting', ms, ms FROM clock WHERE TRUE \
-               ON CONFLICT DO NOTHING";
+    if jobs.len() <= ROWS_AT_ONCE {
+        let mut writer = pools.writer().acquire().await?;
+        return insert_together(&mut writer, jobs).await;
+    }
     let mut transaction = pools.writer().begin_with("BEGIN IMMEDIATE").await?;
-    for job in jobs {
-        let insert = sqlx::query(sql).bind(&job.id).bind(&job.run_id).bind(&job.user_id).bind(&job.query);
-        let insert = insert.bind(&job.user_tier).bind(&job.user_role).bind(&job.traceparent);
-        insert.execute(&mut *transaction).await?;
+    for jobs in jobs.chunks(ROWS_AT_ONCE) {
+        insert_together(&mut transaction, jobs).await?;
     }
     transaction.commit().await
+}
+
+async fn insert_together(connection: &mut SqliteConnection, jobs: &[NewJob]) -> Result<(), sqlx::Error> {
+    let sql = format!(
+        "WITH job AS (VALUES {}) \
+         INSERT INTO jobs \
+             (id, run_id, user_id, query, user_tier, user_role, traceparent, status, due_at, created_at) \
+         SELECT job.*, 'waiting', ms, ms FROM job, clock WHERE TRUE ON CONFLICT DO NOTHING",
+        values(jobs.len(), 7)
+    );
+    let mut query = sqlx::query(AssertSqlSafe(sql));
+    for job in jobs {
+        query = query.bind(&job.id).bind(&job.run_id).bind(&job.user_id).bind(&job.query);
+        query = query.bind(&job.user_tier).bind(&job.user_role).bind(&job.traceparent);
+    }
+    query.execute(connection).await.map(drop)
 }

@@ -4,6 +4,7 @@
 
 mod announcements;
 mod claim_wakeup;
+mod ended;
 mod insert;
 mod rows;
 mod statements;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use agent_core::backoff::exponential;
 use agent_core::health::StoreFindings;
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE, address_of, stalled_after};
-use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
+use agent_core::ports::{AttemptEnd, Claim, JobChanges, JobQueue, QueueError, Renewal};
 use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
 use async_trait::async_trait;
 use futures::TryFutureExt as _;
@@ -23,6 +24,7 @@ use uuid::Uuid;
 
 use self::announcements::Announcements;
 use self::claim_wakeup::ClaimWakeup;
+use self::ended::EndedJobs;
 use self::insert::{NewJob, new_run_id};
 use self::rows::{ClaimRow, DepthRow, JobRow};
 use super::commit::{CommitError, Commits};
@@ -48,6 +50,8 @@ pub struct SqlQueue {
     claim_wakeup: Arc<ClaimWakeup>,
     /// Wakes those of others, and is woken by them.
     announcements: Arc<Announcements>,
+    /// Tells others which jobs end here, and is told.
+    ended: Arc<EndedJobs>,
 }
 
 impl SqlQueue {
@@ -60,7 +64,9 @@ impl SqlQueue {
     pub fn reporting(pool: SqlPool, findings: StoreFindings) -> (Self, Writer) {
         let (commits, adding) = Commits::new(pool.clone());
         let claim_wakeup = Arc::new(ClaimWakeup::new());
-        let announcements = Arc::new(Announcements::new(pool.clone(), claim_wakeup.clone(), findings));
+        let ended = Arc::new(EndedJobs::default());
+        let announcements =
+            Arc::new(Announcements::new(pool.clone(), claim_wakeup.clone(), ended.clone(), findings));
         let listening = announcements.clone();
         let writer = Writer::new(move || {
             let (adding, listening) = (adding.run(), listening.clone());
@@ -68,10 +74,11 @@ impl SqlQueue {
                 tokio::select! {
                     () = adding => {}
                     () = listening.listen() => {}
+                    () = listening.announce_ended() => {}
                 }
             }
         });
-        (Self { pool, lease: LEASE, commits, claim_wakeup, announcements }, writer)
+        (Self { pool, lease: LEASE, commits, claim_wakeup, announcements, ended }, writer)
     }
 
     /// The same queue with leases of another length; every process that uses it has to have the same.
@@ -88,6 +95,14 @@ impl SqlQueue {
             if row.status == JobStatus::Active.as_str() {
                 return Ok(Some(row.into_claim(token, leased_at)));
             }
+            self.has_ended(&row.id);
+        }
+    }
+
+    /// Tells other processes. Those on one SQLite file poll.
+    fn has_ended(&self, job_id: &str) {
+        if matches!(self.pool, SqlPool::Postgres(_)) {
+            self.ended.ended(job_id);
         }
     }
 
@@ -152,7 +167,10 @@ impl JobQueue for SqlQueue {
         })
         .map_err(failed)?;
         Ok(match statuses.first() {
-            Some(status) if status == JobStatus::Cancelled.as_str() => CancelOutcome::Done,
+            Some(status) if status == JobStatus::Cancelled.as_str() => {
+                self.has_ended(job_id);
+                CancelOutcome::Done
+            }
             Some(_active) => CancelOutcome::Asked,
             None if self.read(job_id).await?.is_some() => CancelOutcome::HadEnded,
             None => CancelOutcome::Unknown,
@@ -259,8 +277,21 @@ impl JobQueue for SqlQueue {
         }
         if next.status == JobStatus::Waiting {
             self.claim_wakeup.wake();
+        } else {
+            self.has_ended(&claim.job_id);
         }
         Ok(())
+    }
+
+    /// Told by the other processes on PostgreSQL. Those on one SQLite file would have to look as often as whoever waits does.
+    async fn changes(&self, after: Option<&str>) -> Result<Option<JobChanges>, QueueError> {
+        match self.pool {
+            SqlPool::Sqlite(_) => Ok(None),
+            SqlPool::Postgres(_) => {
+                self.announcements.want();
+                self.ended.changes(after).await.map(Some)
+            }
+        }
     }
 
     /// The pool is closed by whoever opened it: run records may still be written to it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{Claim, Epoch, QueueError};
+use agent_core::ports::{Claim, EarlierClaims, Epoch, QueueError};
 use agent_core::trace::TraceContext;
 use agent_core::words::{Depth, Job, JobData, JobStatus};
 use serde_json::value::RawValue;
@@ -28,7 +28,7 @@ pub(super) struct JobRow {
 
 #[derive(Debug, sqlx::FromRow)]
 pub(super) struct ClaimRow {
-    id: String,
+    pub(super) id: String,
     run_id: String,
     user_id: String,
     query: String,
@@ -39,6 +39,7 @@ pub(super) struct ClaimRow {
     created_at: i64,
     traceparent: Option<String>,
     claims: i64,
+    losses: i64,
 }
 
 #[derive(Debug, sqlx::FromRow)]
@@ -73,6 +74,10 @@ impl ClaimRow {
             job_id: self.id,
             token,
             epoch: Epoch(self.claims.unsigned_abs()),
+            earlier: EarlierClaims {
+                are_none: self.claims == 1,
+                lost: u32::try_from(self.losses).unwrap_or(u32::MAX),
+            },
             run_id: self.run_id,
             data: Ok(JobData {
                 query: unescape(self.query),

@@ -5,10 +5,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sqlx::SqliteConnection;
+use sqlx::{AssertSqlSafe, SqliteConnection};
 
 use crate::group_commit::ByteSize;
 use crate::sql::commit::Write;
+use crate::sql::values::{ROWS_AT_ONCE, values};
 use crate::sql::{Postgres, SqlPool, Sqlite, on_postgres};
 
 /// What is written.
@@ -16,6 +17,8 @@ use crate::sql::{Postgres, SqlPool, Sqlite, on_postgres};
 pub(super) enum Entry {
     Append(AppendRow),
     Record(RecordRow),
+    /// Both, and the record only if the events stand there.
+    End(AppendRow, RecordRow),
 }
 
 /// What stands in the database under the key of a write.
@@ -53,8 +56,9 @@ pub(super) struct RecordRow {
 impl ByteSize for Entry {
     fn bytes(&self) -> usize {
         match self {
-            Self::Append(append) => append.events.iter().map(String::len).sum(),
+            Self::Append(append) => append.bytes(),
             Self::Record(record) => record.outcome.len(),
+            Self::End(append, record) => append.bytes() + record.outcome.len(),
         }
     }
 }
@@ -70,10 +74,8 @@ impl Write for Entry {
         let kept_out: Vec<(usize, &AppendRow)> = entries
             .iter()
             .enumerate()
-            .filter_map(|(index, entry)| match entry {
-                Self::Append(append) if !inserted.contains(&index) => Some((index, append)),
-                Self::Append(_) | Self::Record(_) => None,
-            })
+            .filter_map(|(index, entry)| Some((index, entry.append()?)))
+            .filter(|(index, _)| !inserted.contains(index))
             .collect();
         let mut kept: Vec<StoredUnderKey> = entries.iter().map(|_| StoredUnderKey::Ours).collect();
         // Events never change, so what stands there now is what stood there at the commit.
@@ -81,6 +83,11 @@ impl Write for Entry {
             if let Some(kept) = kept.get_mut(*index) {
                 *kept = found;
             }
+        }
+        if let SqlPool::Postgres(pool) = pool {
+            // SQLite has committed them with their events.
+            let written = entries.iter().zip(&kept).filter(|(_, kept)| matches!(kept, StoredUnderKey::Ours));
+            upsert_into_postgres(pool, &last_records(written.map(|(entry, _)| entry))).await?;
         }
         Ok(kept)
     }
@@ -143,113 +150,171 @@ impl AppendRow {
 /// The indexes of the appends that were inserted.
 type Inserted = HashSet<usize>;
 
+/// Many events are one statement, and many records another one.
 async fn write_to_sqlite(pools: &Sqlite, entries: &[Entry]) -> Result<Inserted, sqlx::Error> {
+    match entries {
+        // One statement is a transaction by itself. Beginning and ending one would be two more turns.
+        [Entry::Append(append)] => {
+            let mut writer = pools.writer().acquire().await?;
+            append_to_sqlite(&mut writer, &[(0, append)]).await
+        }
+        [Entry::Record(record)] => {
+            let mut writer = pools.writer().acquire().await?;
+            save_in_sqlite(&mut writer, &[record]).await.map(|()| Inserted::new())
+        }
+        entries => {
+            let mut transaction = pools.writer().begin_with("BEGIN IMMEDIATE").await?;
+            let inserted = write_in_transaction(&mut transaction, entries).await?;
+            transaction.commit().await?;
+            Ok(inserted)
+        }
+    }
+}
+
+async fn write_in_transaction(
+    connection: &mut SqliteConnection,
+    entries: &[Entry],
+) -> Result<Inserted, sqlx::Error> {
     let mut inserted = Inserted::new();
-    if let [entry] = entries
-        && entry.is_one_statement()
-    {
-        // One statement is a transaction by itself: beginning and ending one would be two more turns of the thread
-        // that SQLite runs on.
-        let mut writer = pools.writer().acquire().await?;
-        if entry.insert_into_sqlite(&mut writer).await? {
-            inserted.insert(0);
-        }
-        return Ok(inserted);
+    let appends = entries.iter().enumerate().filter_map(|(index, entry)| Some((index, entry.append()?)));
+    let mut left: Vec<_> = appends.collect();
+    // A second append to a run has to see the first one.
+    while !left.is_empty() {
+        let mut runs = HashSet::new();
+        let (now, later) = left.into_iter().partition::<Vec<_>, _>(|(_, append)| runs.insert(&append.run_id));
+        inserted.extend(append_to_sqlite(connection, &now).await?);
+        left = later;
     }
-    let mut transaction = pools.writer().begin_with("BEGIN IMMEDIATE").await?;
-    for (index, entry) in entries.iter().enumerate() {
-        if entry.insert_into_sqlite(&mut transaction).await? {
-            inserted.insert(index);
-        }
-    }
-    transaction.commit().await?;
+    // Events that were there before, in this epoch and with this text, were committed with their record.
+    let written = entries.iter().enumerate().filter(|(index, entry)| match entry {
+        Entry::Append(_) => false,
+        Entry::Record(_) => true,
+        Entry::End(..) => inserted.contains(index),
+    });
+    save_in_sqlite(connection, &last_records(written.map(|(_, entry)| entry))).await?;
     Ok(inserted)
 }
 
+/// Appends to runs each of which occurs once. The events of an append are in one statement, which decides about all of them:
+/// reading the table that it writes to, it sees nothing of what it writes.
+async fn append_to_sqlite(
+    connection: &mut SqliteConnection,
+    appends: &[(usize, &AppendRow)],
+) -> Result<Inserted, sqlx::Error> {
+    let mut inserted = Inserted::new();
+    for appends in together(appends) {
+        let rows = appends.iter().map(|(_, append)| append.events.len()).sum();
+        let sql = format!(
+            "WITH a (run_id, first, sequence, epoch, event) AS (VALUES {}) \
+             INSERT INTO run_events (run_id, sequence, writer, epoch, event) \
+             SELECT run_id, sequence, '', epoch, event FROM a \
+             WHERE NOT EXISTS (SELECT 1 FROM run_events e WHERE e.run_id = a.run_id AND e.epoch > a.epoch) \
+               AND NOT EXISTS (SELECT 1 FROM run_events e WHERE e.run_id = a.run_id AND e.sequence = a.first) \
+             ON CONFLICT DO NOTHING RETURNING run_id, sequence",
+            values(rows, 5)
+        );
+        let mut query = sqlx::query_as::<_, (String, i64)>(AssertSqlSafe(sql));
+        for (_, append) in appends {
+            for (number, event) in (append.first..).zip(&append.events) {
+                query =
+                    query.bind(&append.run_id).bind(append.first).bind(number).bind(append.epoch).bind(event);
+            }
+        }
+        let written: HashSet<_> = query.fetch_all(&mut *connection).await?.into_iter().collect();
+        let is_written = |append: &AppendRow| written.contains(&(append.run_id.clone(), append.first));
+        inserted.extend(appends.iter().filter(|(_, append)| is_written(append)).map(|(index, _)| *index));
+    }
+    Ok(inserted)
+}
+
+/// Those that go into one statement together.
+fn together<'a, 'b>(mut appends: &'b [(usize, &'a AppendRow)]) -> Vec<&'b [(usize, &'a AppendRow)]> {
+    let mut statements = Vec::new();
+    while !appends.is_empty() {
+        let (mut count, mut rows) = (0, 0);
+        for (_, append) in appends {
+            rows += append.events.len();
+            // A long one goes alone.
+            if count > 0 && rows > ROWS_AT_ONCE {
+                break;
+            }
+            count += 1;
+        }
+        let (statement, left) = appends.split_at(count);
+        statements.push(statement);
+        appends = left;
+    }
+    statements
+}
+
+/// Writes records of different runs.
+async fn save_in_sqlite(
+    connection: &mut SqliteConnection,
+    records: &[&RecordRow],
+) -> Result<(), sqlx::Error> {
+    for records in records.chunks(ROWS_AT_ONCE) {
+        let sql = format!(
+            "INSERT OR REPLACE INTO run_records \
+             (run_id, request_id, user_id, job_id, started_at, finished_at, outcome) VALUES {}",
+            values(records.len(), 7)
+        );
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for record in records {
+            query = query.bind(&record.run_id).bind(&record.request_id).bind(&record.user_id);
+            query = query.bind(&record.job_id).bind(record.started_at).bind(record.finished_at);
+            query = query.bind(&record.outcome);
+        }
+        query.execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
 impl Entry {
-    fn is_one_statement(&self) -> bool {
+    fn append(&self) -> Option<&AppendRow> {
         match self {
-            Self::Append(append) => append.events.len() == 1,
-            Self::Record(_) => true,
+            Self::Append(append) | Self::End(append, _) => Some(append),
+            Self::Record(_) => None,
         }
     }
 
-    /// Says whether events were inserted.
-    async fn insert_into_sqlite(&self, connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    fn record(&self) -> Option<&RecordRow> {
         match self {
-            Self::Append(append) => append.insert_into_sqlite(connection).await,
-            Self::Record(record) => upsert_into_sqlite(connection, record).await.map(|()| false),
+            Self::Record(record) | Self::End(_, record) => Some(record),
+            Self::Append(_) => None,
         }
     }
 }
 
 impl AppendRow {
-    async fn insert_into_sqlite(&self, connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
-        let sql = "INSERT INTO run_events (run_id, sequence, writer, epoch, event) SELECT $1, $2, '', $3, $4 \
-                   WHERE NOT EXISTS (SELECT 1 FROM run_events WHERE run_id = $1 AND epoch > $3) \
-                   ON CONFLICT DO NOTHING";
-        for (sequence, event) in (self.first..).zip(&self.events) {
-            let inserted = sqlx::query(sql)
-                .bind(&self.run_id)
-                .bind(sequence)
-                .bind(self.epoch)
-                .bind(event)
-                .execute(&mut *connection)
-                .await?;
-            if sequence == self.first && inserted.rows_affected() == 0 {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+    fn bytes(&self) -> usize {
+        self.events.iter().map(String::len).sum()
     }
 }
 
-async fn upsert_into_sqlite(
-    connection: &mut SqliteConnection,
-    record: &RecordRow,
-) -> Result<(), sqlx::Error> {
-    let sql = "INSERT OR REPLACE INTO run_records \
-               (run_id, request_id, user_id, job_id, started_at, finished_at, outcome) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    sqlx::query(sql)
-        .bind(&record.run_id)
-        .bind(&record.request_id)
-        .bind(&record.user_id)
-        .bind(&record.job_id)
-        .bind(record.started_at)
-        .bind(record.finished_at)
-        .bind(&record.outcome)
-        .execute(&mut *connection)
-        .await
-        .map(drop)
-}
-
-/// Each of the two statements is a transaction of its own: either may be repeated.
+/// Writes the events. Records are written by a statement, and so in a transaction, of their own: either may be repeated.
 async fn write_to_postgres(pool: &Postgres, entries: &[Entry]) -> Result<Inserted, sqlx::Error> {
-    let mut appends = Vec::new();
     // One statement sees nothing of what it inserts, so of two appends in one place only the first goes with it. The
     // other one is compared with what stands there then.
     let mut places = HashSet::new();
-    // One statement cannot write a row twice; the last one counts.
-    let mut records = HashMap::new();
-    for (index, entry) in entries.iter().enumerate() {
-        match entry {
-            Entry::Append(append) if places.insert((&append.run_id, append.first)) => {
-                appends.push((index, append));
-            }
-            Entry::Append(_) => {}
-            Entry::Record(record) => drop(records.insert(&record.run_id, record)),
-        }
-    }
-    if !records.is_empty() {
-        upsert_into_postgres(pool, &records.into_values().collect::<Vec<_>>()).await?;
-    }
+    let appends: Vec<_> = entries
+        .iter()
+        .enumerate()
+        .filter_map(|(index, entry)| Some((index, entry.append()?)))
+        .filter(|(_, append)| places.insert((&append.run_id, append.first)))
+        .collect();
     if appends.is_empty() {
         return Ok(Inserted::new());
     }
     let firsts = insert_into_postgres(pool, &appends).await?;
     let is_inserted = |append: &AppendRow| firsts.contains(&(append.run_id.clone(), append.first));
     Ok(appends.into_iter().filter(|(_, append)| is_inserted(append)).map(|(index, _)| index).collect())
+}
+
+/// The records of these. One statement cannot write a row twice; the last one counts.
+fn last_records<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<&'a RecordRow> {
+    let records: HashMap<_, _> =
+        entries.filter_map(Entry::record).map(|record| (&record.run_id, record)).collect();
+    records.into_values().collect()
 }
 
 /// Answers run and number of the first event of every append that was inserted.
@@ -295,6 +360,9 @@ async fn insert_into_postgres(
 }
 
 async fn upsert_into_postgres(pool: &Postgres, records: &[&RecordRow]) -> Result<(), sqlx::Error> {
+    if records.is_empty() {
+        return Ok(());
+    }
     let sql = "INSERT INTO run_records \
                (run_id, request_id, user_id, job_id, started_at, finished_at, outcome) \
                SELECT * FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], \

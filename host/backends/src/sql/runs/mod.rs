@@ -33,6 +33,40 @@ impl SqlRuns {
         let (commits, writing) = Commits::new(pool.clone());
         (Self { pool, commits }, writing)
     }
+
+    /// Writes an entry that begins with events.
+    async fn write(&self, run_id: &str, first: u64, entry: Entry) -> Result<(), JournalError> {
+        match self.commits.write(entry).await.map_err(not_committed)? {
+            StoredUnderKey::Ours => Ok(()),
+            StoredUnderKey::Another => {
+                Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence: first })
+            }
+            StoredUnderKey::Fenced => Err(JournalError::Fenced { run_id: run_id.to_owned() }),
+        }
+    }
+}
+
+fn append_row(run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> Result<AppendRow, JournalError> {
+    let end = first.checked_add(events.len() as u64).and_then(|end| i64::try_from(end).ok());
+    end.ok_or_else(|| store("the run is too long"))?;
+    Ok(AppendRow {
+        run_id: escape(run_id).into_owned(),
+        epoch: i64::try_from(epoch.0).map_err(|_too_large| store("the job was claimed too often"))?,
+        first: i64::try_from(first).map_err(|_too_large| store("the run is too long"))?,
+        events: events.iter().map(encode).collect::<Result<_, _>>()?,
+    })
+}
+
+fn record_row(record: &RunRecord) -> Result<RecordRow, JournalError> {
+    Ok(RecordRow {
+        run_id: escape(&record.id).into_owned(),
+        request_id: escape(&record.request_id).into_owned(),
+        user_id: record.user_id.as_deref().map(|id| escape(id).into_owned()),
+        job_id: record.job_id.as_deref().map(|id| escape(id).into_owned()),
+        started_at: to_ms(record.started_at),
+        finished_at: to_ms(record.finished_at),
+        outcome: to_json(&record.outcome)?,
+    })
 }
 
 #[async_trait]
@@ -44,21 +78,8 @@ impl Journal for SqlRuns {
         first: u64,
         events: &[Event],
     ) -> Result<(), JournalError> {
-        let end = first.checked_add(events.len() as u64).and_then(|end| i64::try_from(end).ok());
-        end.ok_or_else(|| store("the run is too long"))?;
-        let entry = Entry::Append(AppendRow {
-            run_id: escape(run_id).into_owned(),
-            epoch: i64::try_from(epoch.0).map_err(|_too_large| store("the job was claimed too often"))?,
-            first: i64::try_from(first).map_err(|_too_large| store("the run is too long"))?,
-            events: events.iter().map(encode).collect::<Result<_, _>>()?,
-        });
-        match self.commits.write(entry).await.map_err(not_committed)? {
-            StoredUnderKey::Ours => Ok(()),
-            StoredUnderKey::Another => {
-                Err(JournalError::Conflict { run_id: run_id.to_owned(), sequence: first })
-            }
-            StoredUnderKey::Fenced => Err(JournalError::Fenced { run_id: run_id.to_owned() }),
-        }
+        let entry = Entry::Append(append_row(run_id, epoch, first, events)?);
+        self.write(run_id, first, entry).await
     }
 
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
@@ -76,16 +97,21 @@ impl Journal for SqlRuns {
 #[async_trait]
 impl RunStore for SqlRuns {
     async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
-        let entry = Entry::Record(RecordRow {
-            run_id: escape(&record.id).into_owned(),
-            request_id: escape(&record.request_id).into_owned(),
-            user_id: record.user_id.as_deref().map(|id| escape(id).into_owned()),
-            job_id: record.job_id.as_deref().map(|id| escape(id).into_owned()),
-            started_at: to_ms(record.started_at),
-            finished_at: to_ms(record.finished_at),
-            outcome: to_json(&record.outcome)?,
-        });
-        self.commits.write(entry).await.map(drop).map_err(not_committed)
+        self.commits.write(Entry::Record(record_row(record)?)).await.map(drop).map_err(not_committed)
+    }
+
+    async fn append_and_save(
+        &self,
+        epoch: Epoch,
+        first: u64,
+        events: &[Event],
+        record: &RunRecord,
+    ) -> Result<(), JournalError> {
+        if events.is_empty() {
+            return self.save(record).await;
+        }
+        let entry = Entry::End(append_row(&record.id, epoch, first, events)?, record_row(record)?);
+        self.write(&record.id, first, entry).await
     }
 
     async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {

@@ -42,6 +42,7 @@ macro_rules! test_all {
             a_journal_is_read_from_any_number_on,
             whoever_tails_a_journal_is_woken_by_an_append_of_another_process,
             many_appends_at_once_are_all_kept,
+            the_end_of_a_run_is_its_last_events_with_its_record_or_neither,
             a_record_is_found_as_it_was_saved,
             a_record_is_written_anew,
             records_hold_any_text,
@@ -150,6 +151,27 @@ pub(crate) async fn a_writer_that_a_later_claim_replaced_is_refused(bench: &Benc
     }
     bench.runs.append("run_1", Epoch(2), 3, &events[3..]).await.unwrap();
     assert_eq!(bench.peer.read("run_1", 0).await.unwrap(), events);
+}
+
+pub(crate) async fn the_end_of_a_run_is_its_last_events_with_its_record_or_neither(bench: &Bench) {
+    let events = history("end");
+    let (run, other) = (record("run_1", ended_well()), record("run_2", ended_well()));
+    bench.runs.append("run_1", Epoch(1), 0, &events[..1]).await.unwrap();
+    // Whoever did not hear the answer asks again.
+    for store in [&bench.runs, &bench.peer] {
+        assert_eq!(store.append_and_save(Epoch(1), 1, &events[1..3], &run).await, Ok(()));
+        assert_eq!(store.read("run_1", 0).await.unwrap(), events[..3]);
+        assert_eq!(store.find("run_1").await.unwrap().as_ref(), Some(&run));
+    }
+    bench.peer.append("run_2", Epoch(2), 0, &events[..1]).await.unwrap();
+    let fenced = JournalError::Fenced { run_id: "run_2".into() };
+    assert_eq!(bench.runs.append_and_save(Epoch(1), 1, &events[1..3], &other).await, Err(fenced));
+    let conflict = JournalError::Conflict { run_id: "run_2".into(), sequence: 0 };
+    assert_eq!(bench.runs.append_and_save(Epoch(3), 0, &events[..1], &other).await, Err(conflict));
+    assert_eq!(bench.runs.read("run_2", 0).await.unwrap(), events[..1]);
+    assert_eq!(bench.peer.find("run_2").await.unwrap(), None);
+    assert_eq!(bench.runs.append_and_save(Epoch(1), 0, &[], &other).await, Ok(()));
+    assert_eq!(bench.peer.find("run_2").await.unwrap(), Some(other));
 }
 
 pub(crate) async fn an_append_of_many_is_kept_whole_or_not_at_all(bench: &Bench) {

@@ -1,7 +1,7 @@
 //! Workers that die, and those that only seem to.
 
 use agent_core::ports::queue::stalled_after;
-use agent_core::ports::{AttemptEnd, QueueError, Renewal};
+use agent_core::ports::{AttemptEnd, EarlierClaims, QueueError, Renewal};
 use agent_core::words::JobStatus;
 use futures::FutureExt as _;
 use tokio::time::{Instant, interval, sleep};
@@ -29,7 +29,12 @@ pub(crate) async fn a_job_of_a_dead_worker_goes_to_another(bench: &Bench) {
     assert_eq!((&alive.job_id, &alive.run_id), (&id, &dead.run_id));
     assert_eq!(alive.data, dead.data);
     assert_ne!(alive.token, dead.token);
-    bench.peer.finish(&alive, &completed("1")).await.unwrap();
+    assert_eq!((dead.earlier.lost, alive.earlier), (0, EarlierClaims { are_none: false, lost: 1 }));
+    // What is handed back is not lost.
+    bench.peer.finish(&alive, &AttemptEnd::HANDED_BACK).await.unwrap();
+    let again = claim_next(&*bench.peer, "alive").await;
+    assert_eq!(again.earlier, alive.earlier);
+    bench.peer.finish(&again, &completed("1")).await.unwrap();
     assert_eq!(status(bench, &id).await, JobStatus::Completed);
 }
 
