@@ -12,6 +12,7 @@ mod network;
 mod outages;
 mod poison;
 mod replicas;
+mod sentinel;
 mod stores;
 mod streams;
 mod succession;
