@@ -12,8 +12,9 @@ use std::process::Command;
 use serde_json::Value;
 
 /// The number in a name is how many keys a script takes: one that takes others has another name.
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 10] = [
     "addStandardJob-9.lua",
+    "extendLocks-1.lua",
     "moveJobFromActiveToWait-9.lua",
     "moveToActive-11.lua",
     "moveToDelayed-11.lua",

@@ -100,7 +100,7 @@ async fn every_mistake_in_the_variables_is_in_the_one_message() {
       TOOL_OUTPUT_BYTES: found "0"; allowed: a whole number of bytes from 1 to 1073741824
       TOOL_FUEL_METERING: found "yes"; allowed: off or on
       DATABASE_URL: found a mysql:// address (not shown); allowed: a URL that starts with postgres://, postgresql:// or sqlite://
-      REDIS_URL: found a value (not shown); allowed: a URL that starts with redis://, rediss:// or memory://
+      REDIS_URL: found a value (not shown); allowed: a URL that starts with redis://, rediss://, redis+sentinel://, rediss+sentinel://, redis+cluster://, rediss+cluster:// or memory://
       MONGODB_URL: found a http:// address (not shown); allowed: a URL that starts with mongodb://
     "#);
 }
@@ -114,7 +114,7 @@ async fn variant_b_needs_more_and_all_of_it_is_said() {
       JWT_SECRET: not set, but needed when SERVICE_VARIANT is b or both; allowed: at least one character
       LLM_API_KEY: not set, but always needed; allowed: at least one character, and no control characters
       DATABASE_URL: not set, but needed when SERVICE_VARIANT is b or both; allowed: a URL that starts with postgres://, postgresql:// or sqlite://
-      REDIS_URL: not set, but needed when SERVICE_VARIANT is b or both; allowed: a URL that starts with redis://, rediss:// or memory://
+      REDIS_URL: not set, but needed when SERVICE_VARIANT is b or both; allowed: a URL that starts with redis://, rediss://, redis+sentinel://, rediss+sentinel://, redis+cluster://, rediss+cluster:// or memory://
     "#);
 }
 

@@ -13,6 +13,7 @@ mod network;
 mod outages;
 mod poison;
 mod replicas;
+mod sentinel;
 mod stopped;
 mod stores;
 mod streams;

@@ -3,6 +3,7 @@
 //! install; `cargo xtask test` installs what is missing.
 //!
 //! - [`Postgres`], [`Redis`], [`Mongo`]: they can be stopped and brought back with their data, and frozen.
+//! - [`Sentinels`], [`RedisCluster`]: more than one Redis.
 //! - [`Monitor`]: which commands clients send to Redis, and what scripts do there.
 //! - [`PgBouncer`]: before a PostgreSQL server.
 //! - [`Registry`]: for OCI artifacts; it can be stopped and brought back.
@@ -19,6 +20,8 @@
 
 mod address;
 mod child;
+mod cluster;
+mod command;
 mod mongo;
 mod monitor;
 mod pgbouncer;
@@ -26,8 +29,10 @@ mod postgres;
 mod proxy;
 mod redis;
 mod registry;
+mod sentinels;
 mod waiting;
 
+pub use cluster::RedisCluster;
 pub use mongo::Mongo;
 pub use monitor::{Commands, Monitor};
 pub use pgbouncer::PgBouncer;
@@ -35,4 +40,5 @@ pub use postgres::Postgres;
 pub use proxy::Proxy;
 pub use redis::Redis;
 pub use registry::{REGISTRY_LOGIN, Registry};
+pub use sentinels::Sentinels;
 pub use waiting::{PATIENCE, Task, eventually, within};

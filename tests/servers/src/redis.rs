@@ -1,4 +1,4 @@
-//! A Redis server of our own.
+//! A Redis server of our own, or a Valkey server where there is one.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,12 +10,14 @@ use tokio::net::TcpStream;
 
 use crate::address::free_address;
 use crate::child::Server;
+use crate::command::ask;
 use crate::monitor::Monitor;
 use crate::waiting::eventually;
 
 /// A server, running or stopped. Dropping it stops it for good.
 #[derive(Debug)]
 pub struct Redis {
+    program: &'static str,
     home: TempDir,
     address: SocketAddr,
     options: Vec<String>,
@@ -23,6 +25,30 @@ pub struct Redis {
 }
 
 impl Redis {
+    /// An empty Valkey. Nothing, and a word about it, when no `valkey-server` is in `PATH`: not every distribution has one.
+    pub async fn start_valkey() -> Option<Self> {
+        let version = Command::new("valkey-server").arg("--version").stdin(Stdio::null()).output();
+        if !version.is_ok_and(|output| output.status.success()) {
+            eprintln!("not tested: there is no valkey-server in PATH");
+            return None;
+        }
+        Some(Self::start_program("valkey-server", &[]).await)
+    }
+
+    /// A replica of another one, when it has all that the other has.
+    pub async fn start_replica_of(master: &Self) -> Self {
+        let port = master.address.port().to_string();
+        // It would wait for more replicas.
+        ask(master.address, &["CONFIG", "SET", "repl-diskless-sync-delay", "0"]).await;
+        let replica = Self::start_with(&["--replicaof", "127.0.0.1", &port]).await;
+        eventually("a replica to be in step", async || {
+            let info = ask(replica.address, &["INFO", "replication"]).await;
+            info.contains("master_link_status:up").then_some(())
+        })
+        .await;
+        replica
+    }
+
     /// Serves an empty store that flushes every write to its append-only file.
     pub async fn start() -> Self {
         Self::start_with(&[]).await
@@ -30,9 +56,13 @@ impl Redis {
 
     /// The same with other settings: `--name`, value.
     pub async fn start_with(options: &[&str]) -> Self {
+        Self::start_program("redis-server", options).await
+    }
+
+    async fn start_program(program: &'static str, options: &[&str]) -> Self {
         let home = tempfile::tempdir().expect("a folder for the server");
         let options = options.iter().map(|option| (*option).to_owned()).collect();
-        let mut this = Self { home, address: free_address(), options, server: None };
+        let mut this = Self { program, home, address: free_address(), options, server: None };
         this.resume().await;
         this
     }
@@ -45,6 +75,11 @@ impl Redis {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The answer to a command: a status, a number, a text; an error begins with `-`.
+    pub async fn ask(&self, words: &[&str]) -> String {
+        ask(self.address, words).await
     }
 
     /// Listens to what clients ask of it from now on.
@@ -64,7 +99,7 @@ impl Redis {
     /// Serves, at the same address as ever.
     pub async fn resume(&mut self) {
         let log = fs::File::create(self.home.path().join("log")).expect("a file for the server's log");
-        let child = Command::new("redis-server")
+        let child = Command::new(self.program)
             .args(["--bind", "127.0.0.1", "--port", &self.address.port().to_string()])
             .args(["--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no"])
             .arg("--dir")
@@ -76,7 +111,10 @@ impl Redis {
             .stderr(Stdio::null())
             .spawn()
             .unwrap_or_else(|error| {
-                panic!("redis-server cannot be started ({error}): install it (apt-get install redis-server)")
+                panic!(
+                    "{} cannot be started ({error}): install it (apt-get install redis-server)",
+                    self.program
+                )
             });
         self.server = Some(Server::new(child, Signal::KILL));
         eventually("Redis to be ready", async || self.is_ready().then_some(())).await;

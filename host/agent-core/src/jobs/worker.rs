@@ -35,7 +35,8 @@ use crate::words::{Event, JobData};
 const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often a lease is renewed. More often than a lease of 6 s needs, because a renewal is also how a worker
-/// learns that its job was cancelled elsewhere.
+/// learns that its job was cancelled elsewhere. All leases of a process are renewed at the same moments, so that its queue can
+/// make one command of them.
 const RENEWAL: Duration = Duration::from_secs(1);
 
 /// How long before the end of its lease a run is dropped whose lease could not be renewed: dropping takes a moment, and
@@ -78,6 +79,8 @@ pub struct Worker {
     context: WorkerContext,
     provider: ProviderOutage,
     outage: Outage,
+    /// From when the moments are counted at which leases are renewed.
+    began: Instant,
 }
 
 /// A job that this worker holds, and its right to run one.
@@ -99,7 +102,7 @@ impl Worker {
     pub fn new(jobs: &Jobs, context: WorkerContext) -> Self {
         let provider = ProviderOutage::new(context.circuit.clone());
         let (queue, signals, live) = (jobs.queue.clone(), jobs.signals.clone(), jobs.live.clone());
-        Self { queue, signals, live, context, provider, outage: Outage::default() }
+        Self { queue, signals, live, context, provider, outage: Outage::default(), began: Instant::now() }
     }
 
     /// One job after the other until `stopping`. Then the run under way stops at its next step boundary, or is
@@ -290,7 +293,7 @@ impl Worker {
             tokio::select! {
                 biased;
                 () = sleep_until(held_until) => return End::Lost,
-                () = sleep_until(asked + RENEWAL) => {}
+                () = sleep_until(next_renewal(self.began, asked)) => {}
             }
             asked = Instant::now();
             match timeout_at(held_until, self.queue.renew(claim)).await {
@@ -376,6 +379,14 @@ impl Worker {
     }
 }
 
+/// When a lease is renewed next that was asked for at `asked`: at a whole number of [`RENEWAL`]s after `began`, but not at
+/// once.
+fn next_renewal(began: Instant, asked: Instant) -> Instant {
+    let into = asked.saturating_duration_since(began).as_nanos() % RENEWAL.as_nanos();
+    let left = RENEWAL.saturating_sub(Duration::from_nanos(u64::try_from(into).unwrap_or(0)));
+    asked + if left < RENEWAL / 4 { left + RENEWAL } else { left }
+}
+
 /// So long after `stopping`.
 async fn after(stopping: &CancellationToken, grace: Duration) {
     stopping.cancelled().await;
@@ -419,5 +430,19 @@ impl std::fmt::Debug for Worker {
 impl std::fmt::Debug for WorkerContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WorkerContext").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leases_are_renewed_at_moments_that_are_the_same_for_all() {
+        let began = Instant::now();
+        let at = |millis| began + Duration::from_millis(millis);
+        for (asked, next) in [(0, 1000), (1, 1000), (750, 1000), (751, 2000), (999, 2000), (1003, 2000)] {
+            assert_eq!(next_renewal(began, at(asked)), at(next), "{asked}");
+        }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn sweeper(
     // Jobs first: the run of a job stays until its job has ended.
     if let Some(KeyValue::Redis(url)) = key_value {
         let redis = Redis::open(url.expose()).map_err(WireError::Redis)?;
-        let bull = BullQueue::new(&redis, config.jobs.age);
+        let bull = BullQueue::with_shards(&redis, url.queue_shards, config.jobs.age);
         add(Arc::new(BullRetention::new(&bull)), config.jobs);
         queue = Some(Arc::new(bull));
     } else if let Some(pool) = &opened.database {

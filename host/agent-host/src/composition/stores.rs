@@ -165,7 +165,7 @@ pub(crate) fn queue(config: &Stores, opened: &Opened) -> Result<Option<Arc<dyn J
     Ok(match (&config.key_value, &opened.database) {
         (Some(KeyValue::Redis(url)), _) => {
             let redis = Redis::open(url.expose()).map_err(WireError::Redis)?;
-            Some(Arc::new(BullQueue::new(&redis, None)))
+            Some(Arc::new(BullQueue::with_shards(&redis, url.queue_shards, None)))
         }
         (Some(KeyValue::Memory) | None, Some(database)) => {
             let (queue, _writer) = SqlQueue::new(database.clone());
@@ -202,7 +202,7 @@ pub(crate) fn open_shared(
             Shared {
                 cache: Arc::new(RedisCache::new(redis.clone())),
                 windows: Arc::new(FallbackRates::new(windows, local, observer)),
-                queue: Arc::new(BullQueue::new(&redis, kept_for)),
+                queue: Arc::new(BullQueue::with_shards(&redis, url.queue_shards, kept_for)),
                 queue_writer: None,
                 key_value: Arc::new(RedisProbe(redis)),
             }

@@ -50,7 +50,7 @@ pub use process_env::{EnvVars, ProcessEnv};
 pub use retention::Retention;
 pub use service::Service;
 pub use setting::{DefaultValue, Need, Setting};
-pub use stores::{Database, KeyValue, Stores};
+pub use stores::{Database, KeyValue, RedisAddress, Stores};
 pub use tools::Tools;
 pub use value_type::{Kind, Unit};
 pub use variant_b::VariantB;

@@ -342,7 +342,16 @@ fn values_of_other_kinds_are_checked_as_well() {
         ("AWS_LAMBDA_RUNTIME_API", &["127.0.0.1:9001"], &["http://x", "a b", "a/b", "a/", "u@h:1", "h:1?x"]),
         ("DATABASE_URL", &["postgres://h/d", "sqlite://x"], &["mysql://h", "x"]),
         ("DATABASE_DIRECT_URL", &["postgres://h/d", "postgresql://h/d"], &["sqlite://x", "x"]),
-        ("REDIS_URL", &["redis://h", "memory://"], &["memory://x", "localhost"]),
+        (
+            "REDIS_URL",
+            &[
+                "redis://h",
+                "memory://",
+                "redis+sentinel://h1:26379,h2:26379/main",
+                "redis+cluster://h1:6379,h2",
+            ],
+            &["memory://x", "localhost", "redis+sentinel://h1", "redis+cluster://h1/0"],
+        ),
         ("MONGODB_URL", &["mongodb://a,b/d"], &["http://h"]),
         ("RESULT_CACHE", &["on", "off"], &["true", "0"]),
     ] {
@@ -424,8 +433,23 @@ fn everything_that_is_wrong_is_said_at_once() {
       ALT_LLM_API_KEY: not set, but needed because ALT_LLM_MODEL is; allowed: at least one character, and no control characters
       MAX_CONCURRENT_AGENTS: found "0"; allowed: a whole number from 1 to 100000
       DATABASE_URL: found a mysql:// address (not shown); allowed: a URL that starts with postgres://, postgresql:// or sqlite://
-      REDIS_URL: found a value (not shown); allowed: a URL that starts with redis://, rediss:// or memory://
+      REDIS_URL: found a value (not shown); allowed: a URL that starts with redis://, rediss://, redis+sentinel://, rediss+sentinel://, redis+cluster://, rediss+cluster:// or memory://
     "#);
+}
+
+#[test]
+fn a_queue_has_shards_in_a_cluster_only() {
+    let shards = |url: &str| match read("b", &[("REDIS_URL", url), ("QUEUE_SHARDS", "3")]).stores.key_value {
+        Some(KeyValue::Redis(address)) => address.queue_shards,
+        _ => 0,
+    };
+    assert_eq!(shards("redis+cluster://h1:6379,h2:6379"), 3);
+    check("b", &[("REDIS_URL", "redis://h"), ("QUEUE_SHARDS", "1")], &[]);
+    for url in ["redis://h", "rediss://h", "redis+sentinel://h1,h2/main"] {
+        check("b", &[("REDIS_URL", url), ("QUEUE_SHARDS", "2")], &["QUEUE_SHARDS"]);
+    }
+    let warnings = read("b", &[("QUEUE_SHARDS", "2")]).warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("QUEUE_SHARDS")), "{warnings:?}");
 }
 
 #[test]

@@ -3,10 +3,15 @@
 //!
 //! A poll, once begun, is driven to its end by the next caller: a job that Redis leased while its caller went away
 //! is not lost until its lease expires.
+//!
+//! Where there are several shards they are asked in turn, each time beginning with the one after that which gave the last job,
+//! so that none of them waits for another one's backlog. A shard that does not answer holds up the others for a moment only.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use agent_core::ports::{AttemptEnd, Claim, Epoch, QueueError};
@@ -14,7 +19,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use redis::Value;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::cancel_request;
 use super::job_hash::{LISTED, read_claim, text};
@@ -26,13 +31,27 @@ use super::time::{now, to_millis};
 /// Redis blocks for no less; 0 would be for ever.
 const SHORTEST_WAIT: Duration = Duration::from_millis(5);
 
-/// The poll and the wait that are under way. The slots of a process share one poller, behind a mutex.
+/// How long a shard that failed when it was asked last is waited for, beside others that answer.
+const FAILING_PATIENCE: Duration = Duration::from_millis(50);
+
+/// One poller for each shard. The slots of a process share them, behind a mutex.
+pub(super) struct Pollers {
+    each: Vec<Poller>,
+    /// The shard that is asked first.
+    first: usize,
+}
+
+/// The poll and the wait that are under way in one shard.
 #[derive(Default)]
 pub(super) struct Poller {
     poll: Option<BoxFuture<'static, Result<Polled, QueueError>>>,
     wait: Option<BoxFuture<'static, Result<(), QueueError>>>,
     /// The last poll claimed the last job there was: there is no other one until BullMQ sets its marker.
     is_drained: bool,
+    /// How long to wait for the marker if nothing is known of it.
+    patience: Duration,
+    /// The last poll failed.
+    is_failing: bool,
 }
 
 /// What a poll of the queue came to.
@@ -62,58 +81,167 @@ struct Leased {
     is_more: bool,
 }
 
-/// Claims the next job. However short the patience, the queue is polled once.
+/// Claims the next job. However short the patience, each shard is polled once.
 pub(super) async fn claim(
-    store: &Arc<Store>,
-    poller: &Mutex<Poller>,
+    stores: &[Arc<Store>],
+    pollers: &Mutex<Pollers>,
     worker: &str,
     patience: Duration,
 ) -> Result<Option<Claim>, QueueError> {
     let deadline = Instant::now() + patience;
-    let Ok(mut poller) = timeout_at(deadline, poller.lock()).await else { return Ok(None) };
-    // Whoever claimed the last job left nothing to be polled for until it is time to look for stalled ones. A caller with
-    // less patience than is waited then wants to know nevertheless.
-    let is_drained = std::mem::take(&mut poller.is_drained) && patience >= STALLED_CHECK_INTERVAL;
-    let mut drained_for = if is_drained { store.stalled_check_in() } else { Duration::ZERO };
+    let Ok(mut pollers) = timeout_at(deadline, pollers.lock()).await else { return Ok(None) };
     loop {
-        let wait = if drained_for.is_zero() {
-            match poller.poll(store, worker).await? {
-                Polled::Claimed(claim, is_more) => {
-                    poller.is_drained = !is_more;
-                    return Ok(Some(*claim));
-                }
-                Polled::Empty(wait) => wait,
-            }
-        } else {
-            std::mem::take(&mut drained_for)
-        };
+        if let Some(claim) = pollers.poll_each(stores, worker, patience).await? {
+            return Ok(Some(claim));
+        }
         if Instant::now() >= deadline {
             return Ok(None);
         }
-        let waiting = poller.wait.get_or_insert_with(|| Box::pin(wait_for_marker(Arc::clone(store), wait)));
-        let Ok(waited) = timeout_at(deadline, waiting).await else { return Ok(None) };
-        poller.wait = None;
+        let Ok(waited) = timeout_at(deadline, pollers.wait(stores)).await else { return Ok(None) };
         waited?;
     }
 }
 
 /// Ends what is under way. A job that was claimed by it is released.
-pub(super) async fn release_pending(store: &Arc<Store>, poller: &Mutex<Poller>) {
-    let Ok(mut poller) = timeout(ANSWER_TIMEOUT, poller.lock()).await else { return };
-    poller.wait = None;
-    let Some(poll) = poller.poll.take() else { return };
-    if let Ok(Ok(Polled::Claimed(claim, _))) = timeout(ANSWER_TIMEOUT, poll).await
-        && let Err(error) = store.finish(&claim, &AttemptEnd::HANDED_BACK).await
-    {
-        tracing::warn!(
-            job_id = claim.job_id,
-            error = %error,
-            "a job is claimed again only when its lease has expired"
-        );
+pub(super) async fn release_pending(stores: &[Arc<Store>], pollers: &Mutex<Pollers>) {
+    let Ok(mut pollers) = timeout(ANSWER_TIMEOUT, pollers.lock()).await else { return };
+    for (store, poller) in stores.iter().zip(&mut pollers.each) {
+        poller.wait = None;
+        let Some(poll) = poller.poll.take() else { continue };
+        if let Ok(Ok(Polled::Claimed(claim, _))) = timeout(ANSWER_TIMEOUT, poll).await
+            && let Err(error) = store.finish(&claim, &AttemptEnd::HANDED_BACK).await
+        {
+            tracing::warn!(
+                job_id = claim.job_id,
+                error = %error,
+                "a job is claimed again only when its lease has expired"
+            );
+        }
+    }
+}
+
+impl Pollers {
+    pub(super) fn new(shards: usize) -> Self {
+        Self { each: std::iter::repeat_with(Poller::default).take(shards).collect(), first: 0 }
+    }
+
+    /// Polls each shard until one has a job. Fails when all do.
+    async fn poll_each(
+        &mut self,
+        stores: &[Arc<Store>],
+        worker: &str,
+        patience: Duration,
+    ) -> Result<Option<Claim>, QueueError> {
+        let (mut failures, mut failure) = (0, None);
+        for step in 0..stores.len() {
+            let index = (self.first + step) % stores.len();
+            let (Some(store), Some(poller)) = (stores.get(index), self.each.get_mut(index)) else { continue };
+            match poller.poll_unless_drained(store, worker, patience).await {
+                Ok(Some(claim)) => {
+                    self.first = index + 1;
+                    return Ok(Some(claim));
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    failures += 1;
+                    failure = Some(error);
+                }
+            }
+        }
+        match failure {
+            Some(error) if failures == stores.len() => Err(error),
+            _ => Ok(None),
+        }
+    }
+
+    /// Waits until one of the shards may have a job. Where there is only one, its failure is told; one of several is polled
+    /// again, which tells.
+    async fn wait(&mut self, stores: &[Arc<Store>]) -> Result<(), QueueError> {
+        for (store, poller) in stores.iter().zip(&mut self.each) {
+            poller.begin_to_wait(store);
+        }
+        let waited = poll_fn(|context| {
+            for poller in &mut self.each {
+                if let Some(wait) = &mut poller.wait
+                    && let Poll::Ready(waited) = wait.as_mut().poll(context)
+                {
+                    poller.wait = None;
+                    return Poll::Ready(waited);
+                }
+            }
+            Poll::Pending
+        });
+        let waited = waited.await;
+        if stores.len() == 1 { waited } else { Ok(()) }
     }
 }
 
 impl Poller {
+    /// Whoever claimed the last job left nothing to be polled for until it is time to look for stalled ones. A caller with
+    /// less patience than is waited then wants to know nevertheless.
+    async fn poll_unless_drained(
+        &mut self,
+        store: &Arc<Store>,
+        worker: &str,
+        patience: Duration,
+    ) -> Result<Option<Claim>, QueueError> {
+        if std::mem::take(&mut self.is_drained) && patience >= STALLED_CHECK_INTERVAL {
+            self.patience = store.stalled_check_in();
+            if !self.patience.is_zero() {
+                return Ok(None);
+            }
+        }
+        let polled = if self.is_failing && store.shard.count > 1 {
+            match timeout(FAILING_PATIENCE, self.poll(store, worker)).await {
+                Ok(polled) => polled,
+                Err(_elapsed) => return Ok(None),
+            }
+        } else {
+            self.poll(store, worker).await
+        };
+        self.note(store, polled.as_ref().err());
+        match polled? {
+            Polled::Claimed(claim, is_more) => {
+                self.is_drained = !is_more;
+                Ok(Some(*claim))
+            }
+            Polled::Empty(wait) => {
+                self.patience = wait;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Says in the log when one of several shards begins or ceases to fail. Where there is one, the worker says so.
+    fn note(&mut self, store: &Store, error: Option<&QueueError>) {
+        let (did_fail, shard) = (std::mem::replace(&mut self.is_failing, error.is_some()), store.shard.index);
+        match error {
+            Some(error) if !did_fail && store.shard.count > 1 => {
+                tracing::warn!(shard, %error, "a shard of the queue fails: jobs of the others are worked off");
+            }
+            None if did_fail && store.shard.count > 1 => {
+                tracing::info!(shard, "a shard of the queue works again")
+            }
+            _ => {}
+        }
+    }
+
+    /// A shard that fails is polled again after a while.
+    fn begin_to_wait(&mut self, store: &Arc<Store>) {
+        if self.wait.is_some() {
+            return;
+        }
+        let longest = self.patience;
+        self.wait = Some(if self.is_failing && store.shard.count > 1 {
+            Box::pin(async {
+                sleep(STALLED_CHECK_INTERVAL).await;
+                Ok(())
+            })
+        } else {
+            Box::pin(wait_for_marker(Arc::clone(store), longest))
+        });
+    }
+
     async fn poll(&mut self, store: &Arc<Store>, worker: &str) -> Result<Polled, QueueError> {
         let poll = self.poll.get_or_insert_with(|| Box::pin(poll(Arc::clone(store), worker.to_owned())));
         // A poll that panicked must not be polled again by the next caller.
@@ -166,10 +294,10 @@ impl Store {
             Err(wait) => return Ok(ClaimReply::Nothing(wait)),
         };
         let Leased { job_id, hash, epoch, cancel_request, is_more } = leased;
-        let mut claim = read_claim(job_id, token, &hash, leased_at);
+        let mut claim = read_claim(self.shard.public_id(&job_id), token, &hash, leased_at);
         claim.epoch = Epoch(epoch);
         claim.earlier.are_none = epoch == 1 && self.has_known_since(to_millis(claim.created_at));
-        if let Some(reason) = self.schedule_next(&claim.job_id, &hash).await? {
+        if let Some(reason) = self.schedule_next(&job_id, &hash).await? {
             claim.data = Err(reason);
         }
         if !hash.contains_key(LISTED) {
@@ -245,7 +373,7 @@ impl Store {
     async fn list_for_owner(&self, claim: &Claim) {
         let Ok(data) = &claim.data else { return };
         let created = to_millis(claim.created_at);
-        if let Err(error) = self.list_for(&data.user_id, &claim.job_id, created).await {
+        if let Err(error) = self.list_for(&data.user_id, self.shard.local_id(&claim.job_id), created).await {
             tracing::debug!(job_id = claim.job_id, error = %error, "a job is missing in its owner's list");
         }
     }
@@ -261,8 +389,8 @@ mod tests {
     async fn a_poll_that_panicked_is_not_taken_up_by_the_next_caller() {
         let queue = BullQueue::open_with_lease("redis://127.0.0.1:1", Duration::from_secs(1)).unwrap();
         let broken = async { panic!("a bug in a poll of the queue") };
-        queue.poller.lock().await.poll = Some(Box::pin(broken));
-        let claim = || claim(&queue.store, &queue.poller, "worker", STALLED_CHECK_INTERVAL);
+        queue.pollers.lock().await.each[0].poll = Some(Box::pin(broken));
+        let claim = || claim(&queue.stores, &queue.pollers, "worker", STALLED_CHECK_INTERVAL);
         let claimed = AssertUnwindSafe(claim()).catch_unwind().await;
         assert!(claimed.is_err(), "the panic is the first caller's");
         // Nobody listens there: the queue has been polled anew.

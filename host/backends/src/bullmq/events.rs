@@ -41,7 +41,7 @@ impl Store {
         let (cursor, mut ids, mut is_any) = (cursor.clone(), Vec::new(), false);
         for (_, fields) in &events {
             match ended_by(fields) {
-                Ended::Job(id) => ids.push(id),
+                Ended::Job(id) => ids.push(self.shard.public_id(&id)),
                 Ended::Unknown => is_any = true,
                 Ended::None => {}
             }

@@ -32,6 +32,8 @@ mod refusal {
 /// An attempt that ends, and what is stored of its job.
 struct EndingJob<'a> {
     claim: &'a Claim,
+    /// Its id in its shard.
+    job_id: &'a str,
     /// What its producer asked for.
     options: Options,
     /// How many of its runs will have ended when this one has.
@@ -46,7 +48,7 @@ struct EndingJob<'a> {
 
 impl Store {
     pub(super) async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
-        self.end(&EndingJob::new(claim, end, None), end).await.map(drop)
+        self.end(&self.ending_job(claim, end, None), end).await.map(drop)
     }
 
     /// Ends an attempt and claims the next job with it, when the job has ended for good.
@@ -56,7 +58,11 @@ impl Store {
         end: &AttemptEnd,
         worker: &str,
     ) -> Result<Option<Claim>, QueueError> {
-        self.end(&EndingJob::new(claim, end, Some(worker)), end).await
+        self.end(&self.ending_job(claim, end, Some(worker)), end).await
+    }
+
+    fn ending_job<'a>(&self, claim: &'a Claim, end: &AttemptEnd, worker: Option<&'a str>) -> EndingJob<'a> {
+        EndingJob::new(claim, self.shard.local_id(&claim.job_id), end, worker)
     }
 
     async fn end(&self, job: &EndingJob<'_>, end: &AttemptEnd) -> Result<Option<Claim>, QueueError> {
@@ -145,11 +151,12 @@ impl Store {
 
     /// Cancels a job whose worker has stopped working on it.
     pub(super) async fn cancel_as_worker(&self, claim: &Claim) -> Result<(), QueueError> {
-        let outcome: String = self.run(&self.own.cancel(&claim.job_id, Some(claim), now())).await?;
+        let job_id = self.shard.local_id(&claim.job_id);
+        let outcome: String = self.run(&self.own.cancel(job_id, Some(claim), now())).await?;
         if outcome != "done" {
             return Err(lost(claim));
         }
-        self.remove(&claim.job_id).await;
+        self.remove(job_id).await;
         Ok(())
     }
 
@@ -211,11 +218,12 @@ impl Store {
 }
 
 impl<'a> EndingJob<'a> {
-    fn new(claim: &'a Claim, end: &AttemptEnd, worker: Option<&'a str>) -> Self {
+    fn new(claim: &'a Claim, job_id: &'a str, end: &AttemptEnd, worker: Option<&'a str>) -> Self {
         let note = |name: &str| claim.notes.get(name).map(String::as_str);
         let runs: u64 = note(RUNS).and_then(|runs| runs.parse().ok()).unwrap_or(0);
         Self {
             claim,
+            job_id,
             options: Options::parse(note(OPTIONS)),
             runs_after: runs.saturating_add(1).to_string(),
             attempt: cancel_request::attempt_of(claim),
@@ -225,12 +233,7 @@ impl<'a> EndingJob<'a> {
     }
 
     fn ending(&self) -> Ending<'_> {
-        Ending {
-            job_id: &self.claim.job_id,
-            token: &self.claim.token,
-            attempt: &self.attempt,
-            digest: &self.digest,
-        }
+        Ending { job_id: self.job_id, token: &self.claim.token, attempt: &self.attempt, digest: &self.digest }
     }
 
     fn stacktrace(&self, reason: &str) -> String {

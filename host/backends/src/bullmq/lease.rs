@@ -1,20 +1,90 @@
 //! Leases: BullMQ's locks. A worker's heartbeat renews its lease; a job whose lease has expired is stalled and goes
 //! back to the queue, put there by whoever claims (`claim.rs`).
 //!
+//! One script renews all leases that are due at one moment: workers of a process renew theirs together
+//! (`agent_core::jobs`), and whoever comes first waits a few milliseconds for the others.
+//!
 //! What does not belong here: ending a lease with its attempt (`finish.rs`).
 
-use agent_core::ports::{Claim, QueueError, Renewal};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use super::store::Store;
+use agent_core::ports::{Claim, QueueError, Renewal};
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
+
+use super::store::{Store, broken};
+
+/// How long a renewal waits for others that are due.
+const GATHER: Duration = Duration::from_millis(5);
+
+/// A job's id and the token of its claim.
+type Lease = (String, String);
+
+/// What the renewals of a batch say, by their tokens.
+type Renewed = Result<Arc<HashMap<String, Renewal>>, QueueError>;
+
+/// The renewals that wait to be sent together.
+#[derive(Default)]
+pub(super) struct Renewals(Mutex<Option<Batch>>);
+
+struct Batch {
+    leases: Vec<Lease>,
+    /// One future that all who wait poll: one of them that goes away does not stop it for the others.
+    sending: Shared<BoxFuture<'static, Renewed>>,
+}
+
+impl Renewals {
+    /// Held for a few instructions, never across an await.
+    fn lock(&self) -> MutexGuard<'_, Option<Batch>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One heartbeat.
+pub(super) async fn renew(store: &Arc<Store>, claim: &Claim) -> Result<Renewal, QueueError> {
+    let sending = {
+        let mut batch = store.renewals.lock();
+        let batch = batch.get_or_insert_with(|| {
+            let sending = send(store.clone()).boxed().shared();
+            Batch { leases: Vec::new(), sending }
+        });
+        batch.leases.push(store.lease_of(claim));
+        batch.sending.clone()
+    };
+    let renewed = sending.await?;
+    Ok(renewed.get(&claim.token).copied().unwrap_or(Renewal::Lost))
+}
+
+/// Sends the batch, and with it what has come until then.
+async fn send(store: Arc<Store>) -> Renewed {
+    tokio::time::sleep(GATHER).await;
+    let batch = store.renewals.lock().take();
+    let leases = batch.map(|batch| batch.leases).unwrap_or_default();
+    store.renew_all(leases).await.map(Arc::new)
+}
 
 impl Store {
-    /// One heartbeat.
+    /// One heartbeat by itself.
     pub(super) async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError> {
-        Ok(match self.run::<i64>(&self.own.heartbeat(claim)).await? {
+        let renewed = self.renew_all(vec![self.lease_of(claim)]).await?;
+        Ok(renewed.get(&claim.token).copied().unwrap_or(Renewal::Lost))
+    }
+
+    fn lease_of(&self, claim: &Claim) -> Lease {
+        (self.shard.local_id(&claim.job_id).to_owned(), claim.token.clone())
+    }
+
+    async fn renew_all(&self, leases: Vec<Lease>) -> Result<HashMap<String, Renewal>, QueueError> {
+        let renew = self.own.renew(&leases).map_err(broken)?;
+        let answers: Vec<i64> = self.run(&renew).await?;
+        let renewals = answers.into_iter().map(|answer| match answer {
             1 => Renewal::Held,
             2 => Renewal::Cancelled,
             _ => Renewal::Lost,
-        })
+        });
+        Ok(leases.into_iter().map(|(_, token)| token).zip(renewals).collect())
     }
 
     /// Puts jobs back that predecessors of this worker held and stopped renewing.

@@ -1,21 +1,42 @@
 //! Reading jobs: by their ids, and a user's, the newest first.
 
+use std::sync::Arc;
+
 use agent_core::ports::QueueError;
 use agent_core::words::{Job, JobPage, JobQuery};
+use futures::future::try_join_all;
 
 use super::job_hash::{StoredJob, read_job};
 use super::options::MOST_LISTED;
 use super::own_keys;
+use super::shard::{Shard, locate};
 use super::store::{Store, store_error};
 
 /// How many jobs are read at once.
 const BATCH: usize = 100;
 
-/// A position in a user's list, and so a cursor of it: the newest job, which has the highest score, first.
+/// A position in a user's list, and so a cursor of it: the newest job, which has the highest score, first. Lists of several
+/// shards are merged in this order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Position {
+pub(super) struct Position {
     score: u64,
+    /// The job's id in its shard.
     job_id: String,
+    shard: usize,
+}
+
+/// A user's jobs in all shards, the newest first.
+pub(super) async fn list(stores: &[Arc<Store>], wanted: &JobQuery<'_>) -> Result<JobPage, QueueError> {
+    let after = wanted.cursor.map(|cursor| Position::parse(cursor, stores.len())).transpose()?;
+    let listed = try_join_all(stores.iter().map(|store| store.list(wanted, after.clone()))).await?;
+    let mut found: Vec<_> = listed.into_iter().flatten().collect();
+    if stores.len() > 1 {
+        found.sort_by(|(one, _), (other, _)| other.cmp(one));
+    }
+    let more = found.len() > wanted.limit;
+    found.truncate(wanted.limit);
+    let next_cursor = found.last().filter(|_| more).map(|(position, _)| position.cursor(stores.len()));
+    Ok(JobPage { jobs: found.into_iter().map(|(_, job)| job).collect(), next_cursor })
 }
 
 impl Store {
@@ -23,12 +44,12 @@ impl Store {
     pub(super) async fn read_all(&self, job_ids: &[&str]) -> Result<Vec<Option<Job>>, QueueError> {
         let records: Vec<Option<StoredJob>> = self.run(&self.own.read(job_ids)).await?;
         let jobs = job_ids.iter().zip(records);
-        Ok(jobs.map(|(id, record)| read_job(id, record?)).collect())
+        Ok(jobs.map(|(id, record)| read_job(&self.shard.public_id(id), record?)).collect())
     }
 
     /// Puts a job into its owner's list: one that another producer added. Adding a job of ours lists it in the same step.
     pub(super) async fn list_for(&self, user_id: &str, job_id: &str, created: u64) -> Result<(), QueueError> {
-        let key = own_keys::user(user_id);
+        let key = self.own_keys.user(user_id);
         let mut list = redis::pipe();
         list.zadd(&key, job_id, own_keys::score(job_id, created)).ignore();
         list.zremrangebyrank(&key, 0, -MOST_LISTED - 1).ignore();
@@ -40,11 +61,14 @@ impl Store {
             .map_err(store_error)
     }
 
-    pub(super) async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError> {
-        let key = own_keys::user(wanted.user_id);
-        let mut after = wanted.cursor.map(Position::parse).transpose()?;
+    /// A user's jobs behind a position, the newest first: one more than wanted, to know whether there are more.
+    async fn list(
+        &self,
+        wanted: &JobQuery<'_>,
+        mut after: Option<Position>,
+    ) -> Result<Vec<(Position, Job)>, QueueError> {
+        let key = self.own_keys.user(wanted.user_id);
         let (mut found, mut gone) = (Vec::new(), Vec::new());
-        // One more than wanted, to know whether there are more.
         while found.len() <= wanted.limit {
             let (positions, is_last) = self.positions(&key, after.as_ref()).await?;
             let ids: Vec<&str> = positions.iter().map(|position| &*position.job_id).collect();
@@ -64,10 +88,7 @@ impl Store {
             }
         }
         self.unlist(&key, &gone).await?;
-        let more = found.len() > wanted.limit;
-        found.truncate(wanted.limit);
-        let next_cursor = found.last().filter(|_| more).map(|(position, _)| position.to_string());
-        Ok(JobPage { jobs: found.into_iter().map(|(_, job)| job).collect(), next_cursor })
+        Ok(found)
     }
 
     /// Some positions of a list, and whether there are no more behind them.
@@ -86,7 +107,7 @@ impl Store {
                 self.redis.query(|mut redis| async move { range.query_async(&mut redis).await }).await;
             let positions: Vec<(String, f64)> = asked.map_err(store_error)?;
             let is_last = positions.len() < BATCH;
-            let positions = positions.into_iter().map(Position::from);
+            let positions = positions.into_iter().map(|member| Position::of(member, self.shard.index));
             let positions: Vec<_> =
                 positions.filter(|position| after.is_none_or(|after| position < after)).collect();
             if is_last || !positions.is_empty() {
@@ -108,36 +129,39 @@ impl Store {
 }
 
 impl Position {
-    /// Reads a cursor: the score and the id, in hexadecimal digits so that it stands in any URL.
-    fn parse(cursor: &str) -> Result<Self, QueueError> {
-        Self::parse_hex(cursor).ok_or(QueueError::BadCursor)
-    }
-
-    fn parse_hex(cursor: &str) -> Option<Self> {
-        let (score, id) = cursor.split_once('-')?;
-        let score = u64::from_str_radix(score, 16).ok()?;
-        let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-        let id: Option<Vec<u8>> = id.as_bytes().chunks(2).map(digits).collect();
-        let position = Self { score, job_id: String::from_utf8(id?).ok()? };
-        (position.to_string() == cursor).then_some(position)
-    }
-}
-
-impl From<(String, f64)> for Position {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "scores are whole and of 53 bits"
     )]
-    fn from((job_id, score): (String, f64)) -> Self {
-        Self { score: score as u64, job_id }
+    fn of((job_id, score): (String, f64), shard: usize) -> Self {
+        Self { score: score as u64, job_id, shard }
     }
-}
 
-impl std::fmt::Display for Position {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:x}-", self.score)?;
-        self.job_id.bytes().try_for_each(|byte| write!(f, "{byte:02x}"))
+    /// The score and the id that others see, in hexadecimal digits so that it stands in any URL.
+    fn cursor(&self, shards: usize) -> String {
+        use std::fmt::Write as _;
+        let mut cursor = format!("{:x}-", self.score);
+        for byte in (Shard { index: self.shard, count: shards }).public_id(&self.job_id).bytes() {
+            let _always_ok = write!(cursor, "{byte:02x}");
+        }
+        cursor
+    }
+
+    /// Reads a cursor.
+    fn parse(cursor: &str, shards: usize) -> Result<Self, QueueError> {
+        Self::parse_hex(cursor, shards).ok_or(QueueError::BadCursor)
+    }
+
+    fn parse_hex(cursor: &str, shards: usize) -> Option<Self> {
+        let (score, id) = cursor.split_once('-')?;
+        let score = u64::from_str_radix(score, 16).ok()?;
+        let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let id: Option<Vec<u8>> = id.as_bytes().chunks(2).map(digits).collect();
+        let id = String::from_utf8(id?).ok()?;
+        let (shard, job_id) = locate(&id, shards)?;
+        let position = Self { score, job_id: job_id.to_owned(), shard };
+        (position.cursor(shards) == cursor).then_some(position)
     }
 }
 
@@ -149,8 +173,11 @@ mod tests {
 
     #[test]
     fn jobs_of_one_millisecond_stand_in_the_order_they_were_added_in() {
-        let added =
-            |id: &str, created| Position { score: own_keys::score(id, created), job_id: id.to_owned() };
+        let added = |id: &str, created| Position {
+            score: own_keys::score(id, created),
+            job_id: id.to_owned(),
+            shard: 0,
+        };
         let position = |id: &str| added(id, 1_700_000_000_000);
         assert!(position("9") < position("10"));
         assert!(added("4096", 1_700_000_000_001) > position("4095"));
@@ -158,15 +185,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cursor_is_read_as_it_was_written(score in 0u64..1 << 53, job_id in ".*") {
-            let position = Position { score, job_id };
-            prop_assert_eq!(Position::parse(&position.to_string()), Ok(position));
+        fn a_cursor_is_read_as_it_was_written(score in 0u64..1 << 53, job_id in ".*", shard in 0usize..3) {
+            let one = Position { score, job_id: job_id.clone(), shard: 0 };
+            prop_assert_eq!(Position::parse(&one.cursor(1), 1), Ok(one));
+            let several = Position { score, job_id: format!("1{job_id}"), shard };
+            prop_assert_eq!(Position::parse(&several.cursor(3), 3), Ok(several));
         }
 
         #[test]
-        fn what_is_no_cursor_is_refused(text in any::<String>()) {
-            if let Ok(position) = Position::parse(&text) {
-                prop_assert_eq!(position.to_string(), text);
+        fn what_is_no_cursor_is_refused(text in any::<String>(), shards in 1usize..4) {
+            if let Ok(position) = Position::parse(&text, shards) {
+                prop_assert_eq!(position.cursor(shards), text);
             }
         }
     }

@@ -32,6 +32,12 @@ pub(super) fn claim() -> Script {
     Script::new(&format!("{}return claim(KEYS, ARGV)\n", claiming()))
 }
 
+/// Renews leases.
+pub(super) fn renew() -> Script {
+    let extend = function("extend_locks", official!("extendLocks-1.lua"));
+    Script::new(&format!("{extend}{}", include_str!("scripts/renew.lua")))
+}
+
 /// Ends a job for good and claims the next one.
 pub(super) fn finish() -> Script {
     let finish = function("move_to_finished", official!("moveToFinished-14.lua"));

@@ -12,11 +12,17 @@
 //! | `agent-host:agent-tasks:highest-id` | ids go on from here when BullMQ's counter was obliterated |
 //! | `agent-host:agent-tasks:sweeper`, `…:swept` | who removes old jobs now, and that it is not yet time to do so again |
 //!
+//! These are the names on one Redis. In a cluster the queue has one or more shards (`shard.rs`), each with keys of one hash slot:
+//! `{bull}:agent-tasks:…` and `agent-host:{bull}:agent-tasks:…` for one, `{bull:0}` and so on for more. [`BullQueue`] is all
+//! of them, [`Store`] is one: jobs are added to each in turn, claimed from each in turn (`claim.rs`), and their lists
+//! (`listing.rs`) and events (`stream.rs`) are merged.
+//!
 //! But for the last they expire by themselves. Fields of a job's hash are ours as well (`job_hash.rs`): `agentHostRuns`, how
 //! many runs of the job have ended for good, is part of the run's id, so that a job which somebody retries by hand runs anew.
 //! One of a job's options is ours too: `agentHostSubmitter` (`submitter.rs`).
 //!
-//! A job costs three commands: one adds and lists it, one claims it, one ends it and claims the next. What BullMQ's scripts
+//! A job costs three commands: one adds and lists it, one claims it, one ends it and claims the next. With several shards no
+//! end claims the next one, so that no shard has to wait for the backlog of another. What BullMQ's scripts
 //! do not do in the same step stands in ours around them (`lua.rs`, `scripts/`). Nothing searches the lists of waiting and
 //! active jobs but a job's own end, as BullMQ's scripts do, its cancellation, and one process a second that looks for stalled
 //! jobs. Whoever waits for a job is woken by BullMQ's stream of events (`events.rs`).
@@ -43,7 +49,7 @@
 //! | edited data, a job retried by hand | a new run, as there |
 //! | cancelling | ours alone; refused while a Node worker holds the job, which cannot be told |
 //!
-//! Redis has to be 6.2 or newer, and one server: the keys are not of one cluster slot.
+//! Redis has to be 6.2 or newer.
 
 mod cancel_request;
 mod claim;
@@ -59,27 +65,33 @@ mod own_keys;
 mod own_scripts;
 mod retention;
 mod schedule;
+mod shard;
 mod store;
+mod stream;
 mod submitter;
 mod time;
 mod trace_metadata;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::queue::LEASE;
 use agent_core::ports::{AttemptEnd, Claim, JobChanges, JobQueue, QueueError, Renewal};
 use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome};
 use async_trait::async_trait;
+use futures::future::try_join_all;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use crate::redis::{AddressError, Redis};
-use claim::Poller;
+use claim::Pollers;
 use official_scripts::Addition;
 pub use retention::BullRetention;
+use shard::{Shard, locate};
 use store::{Store, broken};
+use stream::Readers;
 use time::{from_millis, now};
 
 /// What expires by itself after this long is kept for good: a hundred years.
@@ -87,9 +99,12 @@ const FOR_GOOD: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The queue.
 pub struct BullQueue {
-    store: Arc<Store>,
-    /// One slot at a time claims, on a connection of its own; the others wait for the mutex.
-    poller: Mutex<Poller>,
+    stores: Arc<[Arc<Store>]>,
+    /// One slot at a time claims, on connections of its own; the others wait for the mutex.
+    pollers: Mutex<Pollers>,
+    readers: Mutex<Readers>,
+    /// Counts the jobs that were added: the next one goes to the next shard.
+    added: AtomicUsize,
 }
 
 impl BullQueue {
@@ -99,16 +114,62 @@ impl BullQueue {
     ///
     /// A user's list of jobs, and that a job was cancelled, are kept for `kept_for`; for good without it.
     pub fn new(redis: &Redis, kept_for: Option<Duration>) -> Self {
-        Self::open(redis, LEASE, kept_for.unwrap_or(FOR_GOOD))
+        Self::with_shards(redis, 1, kept_for)
+    }
+
+    /// The same in so many shards, if `redis` is a cluster. One Redis has one.
+    pub fn with_shards(redis: &Redis, shards: usize, kept_for: Option<Duration>) -> Self {
+        Self::open(redis, shards, LEASE, kept_for.unwrap_or(FOR_GOOD))
     }
 
     /// The same with leases of another length, for tests that do not wait as long.
     pub fn open_with_lease(url: &str, lease: Duration) -> Result<Self, AddressError> {
-        Ok(Self::open(&Redis::open(url)?, lease, FOR_GOOD))
+        Self::open_shards_with_lease(url, 1, lease)
     }
 
-    fn open(redis: &Redis, lease: Duration, kept_for: Duration) -> Self {
-        Self { store: Arc::new(Store::new(redis, lease, kept_for)), poller: Mutex::default() }
+    /// The same with several shards.
+    pub fn open_shards_with_lease(url: &str, shards: usize, lease: Duration) -> Result<Self, AddressError> {
+        Ok(Self::open(&Redis::open(url)?, shards, lease, FOR_GOOD))
+    }
+
+    fn open(redis: &Redis, shards: usize, lease: Duration, kept_for: Duration) -> Self {
+        let count = if redis.is_cluster() { shards.max(1) } else { 1 };
+        let store = |index| Arc::new(Store::new(redis, Shard { index, count }, lease, kept_for));
+        // Processes that begin at one time do not all begin at one shard.
+        let [.., any] = *Uuid::now_v7().as_bytes();
+        Self {
+            stores: (0..count).map(store).collect(),
+            pollers: Mutex::new(Pollers::new(count)),
+            readers: Mutex::new(Readers::new(count)),
+            added: AtomicUsize::new(usize::from(any)),
+        }
+    }
+
+    /// The shard in which a job lies, and the job's id there; none for an id that no job can have.
+    fn locate<'a>(&self, job_id: &'a str) -> Option<(&Arc<Store>, &'a str)> {
+        let (shard, local) = locate(job_id, self.stores.len())?;
+        Some((self.stores.get(shard)?, local))
+    }
+
+    /// The shard of a claimed job.
+    fn store_of(&self, claim: &Claim) -> &Arc<Store> {
+        self.locate(&claim.job_id).map_or_else(|| self.first(), |(store, _)| store)
+    }
+
+    fn first(&self) -> &Arc<Store> {
+        &self.stores[0]
+    }
+
+    /// The shard for a new job: where its id lies if it was chosen, else each in turn but for those that are known to be
+    /// down.
+    fn store_for(&self, job: &JobData) -> &Arc<Store> {
+        if let Some((store, _)) = job.id.as_deref().and_then(|id| self.locate(id)) {
+            return store;
+        }
+        let (next, count) = (self.added.fetch_add(1, Ordering::Relaxed), self.stores.len());
+        let in_turn = |step| self.stores.get(next.wrapping_add(step) % count);
+        let mut open = (0..count).filter_map(in_turn).filter(|store| store.redis.circuit_is_closed());
+        open.next().or_else(|| in_turn(0)).unwrap_or_else(|| self.first())
     }
 }
 
@@ -116,30 +177,37 @@ impl BullQueue {
 impl JobQueue for BullQueue {
     async fn add(&self, job: &JobData) -> Result<String, QueueError> {
         let data = serde_json::to_string(job).map_err(broken)?;
+        let store = self.store_for(job);
+        let chosen = job.id.as_deref().map(|id| store.shard.local_id(id));
         let addition = Addition {
             job,
+            id: chosen,
             data: &data,
             trace: trace_metadata::current(),
             call: &Uuid::now_v7().simple().to_string(),
         };
-        let add = self.store.official.add(addition, now()).map_err(broken)?;
-        self.store.run(&add).await
+        let add = store.official.add(addition, now()).map_err(broken)?;
+        let id: String = store.run(&add).await?;
+        Ok(store.shard.public_id(&id))
     }
 
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
-        Ok(self.store.read_all(&[job_id]).await?.pop().flatten())
+        let Some((store, local)) = self.locate(job_id) else { return Ok(None) };
+        Ok(store.read_all(&[local]).await?.pop().flatten())
     }
 
     async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError> {
-        self.store.list(wanted).await
+        listing::list(&self.stores, wanted).await
     }
 
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
-        self.store.cancel(job_id).await
+        let Some((store, local)) = self.locate(job_id) else { return Ok(CancelOutcome::Unknown) };
+        store.cancel(local).await
     }
 
     async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
-        let answer: i64 = self.store.run(&self.store.official.reprocess(job_id)).await?;
+        let Some((store, local)) = self.locate(job_id) else { return Ok(RetryOutcome::Unknown) };
+        let answer: i64 = store.run(&store.official.reprocess(local)).await?;
         Ok(match answer {
             1 => RetryOutcome::Done,
             -1 => RetryOutcome::Unknown,
@@ -148,47 +216,73 @@ impl JobQueue for BullQueue {
     }
 
     async fn depth(&self) -> Result<Depth, QueueError> {
-        let (waiting, active, delayed, since) = self.store.run(&self.store.own.depth()).await?;
-        let oldest_waiting =
-            (since > 0).then(|| SystemTime::now().duration_since(from_millis(since)).unwrap_or_default());
-        Ok(Depth { waiting, active, delayed, oldest_waiting })
+        let depths = try_join_all(self.stores.iter().map(|store| store.depth())).await?;
+        Ok(depths.into_iter().reduce(together).unwrap_or_default())
     }
 
     async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
-        claim::claim(&self.store, &self.poller, worker, patience).await
+        claim::claim(&self.stores, &self.pollers, worker, patience).await
     }
 
     async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
-        self.store.reclaim_from_predecessors(worker).await
+        let stores = self.stores.iter();
+        let reclaimed = try_join_all(stores.map(|store| store.reclaim_from_predecessors(worker))).await?;
+        Ok(reclaimed.iter().sum())
     }
 
     async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError> {
-        self.store.renew(claim).await
+        lease::renew(self.store_of(claim), claim).await
     }
 
     async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
-        self.store.finish(claim, end).await
+        self.store_of(claim).finish(claim, end).await
     }
 
+    /// With several shards the next job is claimed by itself, from the shard whose turn it is.
     async fn finish_and_claim(
         &self,
         claim: &Claim,
         end: &AttemptEnd,
         worker: &str,
     ) -> Result<Option<Claim>, QueueError> {
-        self.store.finish_and_claim(claim, end, worker).await
+        let store = self.store_of(claim);
+        if self.stores.len() > 1 {
+            return store.finish(claim, end).await.map(|()| None);
+        }
+        store.finish_and_claim(claim, end, worker).await
     }
 
     async fn changes(&self, after: Option<&str>) -> Result<Option<JobChanges>, QueueError> {
-        self.store.changes(after).await.map(Some)
+        stream::changes(&self.stores, &self.readers, after).await.map(Some)
     }
 
     /// A job that was claimed for a caller who did not wait for it is released.
     async fn close(&self) {
-        claim::release_pending(&self.store, &self.poller).await;
-        self.store.redis.disconnect();
-        self.store.waiting.disconnect();
-        self.store.events.disconnect();
+        claim::release_pending(&self.stores, &self.pollers).await;
+        for store in &*self.stores {
+            store.redis.disconnect();
+            store.waiting.disconnect();
+            store.events.disconnect();
+        }
+    }
+}
+
+/// The depths of two shards as one.
+fn together(one: Depth, other: Depth) -> Depth {
+    Depth {
+        waiting: one.waiting + other.waiting,
+        active: one.active + other.active,
+        delayed: one.delayed + other.delayed,
+        oldest_waiting: one.oldest_waiting.max(other.oldest_waiting),
+    }
+}
+
+impl Store {
+    async fn depth(&self) -> Result<Depth, QueueError> {
+        let (waiting, active, delayed, since) = self.run(&self.own.depth()).await?;
+        let oldest_waiting =
+            (since > 0).then(|| SystemTime::now().duration_since(from_millis(since)).unwrap_or_default());
+        Ok(Depth { waiting, active, delayed, oldest_waiting })
     }
 }
 

@@ -19,13 +19,14 @@ use serde_json::Value;
 use super::job_hash::{CLAIMS, LISTED};
 use super::lua::{self, official};
 use super::options::{MOST_LISTED, Options};
-use super::own_keys;
+use super::own_keys::{self, OwnKeys};
 use super::submitter::{self, Submitter};
 use super::time::{millis, now};
 
 /// The scripts, and the keys they are given.
 pub(super) struct OfficialScripts {
     keys: QueueKeys,
+    own: OwnKeys,
     lease: Duration,
     /// For how long a list of jobs is kept.
     kept_for: Duration,
@@ -63,6 +64,8 @@ pub(super) struct Ending<'a> {
 /// A job to be added.
 pub(super) struct Addition<'a> {
     pub(super) job: &'a JobData,
+    /// The id that it is to have, if that was chosen.
+    pub(super) id: Option<&'a str>,
     /// Its payload as JSON.
     pub(super) data: &'a str,
     pub(super) trace: Option<String>,
@@ -142,9 +145,10 @@ struct AddOptions<'a> {
 type Packed = Result<Vec<u8>, rmp_serde::encode::Error>;
 
 impl OfficialScripts {
-    pub(super) fn new(keys: QueueKeys, lease: Duration, kept_for: Duration) -> Self {
+    pub(super) fn new(keys: QueueKeys, own: OwnKeys, lease: Duration, kept_for: Duration) -> Self {
         Self {
             keys,
+            own,
             lease,
             kept_for,
             add: lua::add(),
@@ -167,10 +171,10 @@ impl OfficialScripts {
         addition: Addition<'_>,
         now: u64,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
-        let Addition { job, data, trace, call } = addition;
+        let Addition { job, id: chosen, data, trace, call } = addition;
         let keys = &self.keys;
         let nothing: Option<&str> = None;
-        let id = job.id.as_deref().unwrap_or("");
+        let id = chosen.unwrap_or("");
         let arguments = (keys.key_prefix(), id, JOB, now, nothing, nothing, nothing, nothing, nothing);
         // Nothing about what is to be kept: see `retention.rs`.
         let options =
@@ -180,14 +184,15 @@ impl OfficialScripts {
             add.key(key);
         }
         add.key(keys.active()).key(keys.events()).key(keys.marker());
-        add.key(own_keys::user(&job.user_id)).key(own_keys::addition(call)).key(own_keys::highest_id());
+        let own = &self.own;
+        add.key(own.user(&job.user_id)).key(own.addition(call)).key(own.highest_id());
         add.arg(rmp_serde::to_vec(&arguments)?).arg(data).arg(pack(&AddOptions {
             options,
             tm: trace,
             submitter: submitter::of(job),
         })?);
         add.arg(keys.key_prefix()).arg(now).arg(MOST_LISTED).arg(self.kept_for.as_secs());
-        let score = job.id.as_deref().map(|id| own_keys::score(id, now));
+        let score = chosen.map(|id| own_keys::score(id, now));
         add.arg(LISTED).arg(millis(NOTED_FOR)).arg(score.map(|score| score.to_string()).unwrap_or_default());
         Ok(add)
     }
@@ -206,7 +211,7 @@ impl OfficialScripts {
         for key in [keys.limiter(), keys.delayed(), keys.paused(), keys.meta(), keys.pc(), keys.marker()] {
             claim.key(key);
         }
-        claim.key(own_keys::election());
+        claim.key(self.own.election());
         self.add_claim(&mut claim, next, now)?;
         Ok(claim)
     }
@@ -221,7 +226,7 @@ impl OfficialScripts {
         let lease = millis(self.lease);
         let options = ClaimOptions { token: next.token, lock_duration: lease, name: next.worker };
         script.arg(self.keys.key_prefix()).arg(now).arg(pack(&options)?);
-        script.arg(next.token).arg(lease).arg(own_keys::PREFIX).arg(CLAIMS);
+        script.arg(next.token).arg(lease).arg(self.own.prefix()).arg(CLAIMS);
         script.arg(if next.looks_for_stalled { "1" } else { "0" }).arg(millis(ELECTED_FOR));
         Ok(())
     }
@@ -257,7 +262,8 @@ impl OfficialScripts {
             finish.key(key);
         }
         finish.key(keys.job_key(job_id)).key(keys.get(metrics)).key(keys.marker());
-        finish.key(own_keys::cancel_request(job_id)).key(own_keys::ending(token)).key(own_keys::election());
+        let own = &self.own;
+        finish.key(own.cancel_request(job_id)).key(own.ending(token)).key(own.election());
         let packed = pack(&FinishOptions {
             token,
             keep_jobs: options.keep(kept),
@@ -302,7 +308,7 @@ impl OfficialScripts {
         let push = if options.is_on("lifo") { "RPUSH" } else { "LPUSH" };
         retry.key(keys.stalled()).arg(keys.key_prefix()).arg(now).arg(push).arg(job_id).arg(token);
         retry.arg(pack(fields)?);
-        add_ending(&mut retry, ending);
+        add_ending(&mut retry, &self.own, ending);
         Ok(retry)
     }
 
@@ -348,7 +354,7 @@ impl OfficialScripts {
         retry.arg(keys.key_prefix()).arg(now()).arg(job_id).arg(token).arg(millis(delay));
         retry.arg(skips_the_attempt).arg(if fields.is_empty() { Vec::new() } else { pack(fields)? });
         retry.arg("0").arg(pack(&ClaimOptions { token, lock_duration: millis(self.lease), name: "" })?);
-        add_ending(&mut retry, ending);
+        add_ending(&mut retry, &self.own, ending);
         Ok(retry)
     }
 
@@ -361,7 +367,7 @@ impl OfficialScripts {
         }
         release.key(keys.prioritized()).key(keys.marker()).key(keys.events());
         release.arg(job_id).arg(token).arg(keys.job_key(job_id));
-        add_ending(&mut release, ending);
+        add_ending(&mut release, &self.own, ending);
         release
     }
 
@@ -405,8 +411,8 @@ impl OfficialScripts {
 }
 
 /// What `scripts/end_attempt.lua` is given behind BullMQ's keys and arguments.
-fn add_ending(script: &mut ScriptInvocation<'_>, ending: &Ending<'_>) {
-    script.key(own_keys::cancel_request(ending.job_id)).key(own_keys::ending(ending.token));
+fn add_ending(script: &mut ScriptInvocation<'_>, own: &OwnKeys, ending: &Ending<'_>) {
+    script.key(own.cancel_request(ending.job_id)).key(own.ending(ending.token));
     script.arg(ending.attempt).arg(ending.digest).arg(millis(NOTED_FOR));
 }
 

@@ -10,20 +10,22 @@ use redis::{Script, ScriptInvocation};
 
 use super::cancel_request;
 use super::job_hash::{CANCELLED, FIELDS};
-use super::own_keys;
+use super::lua;
+use super::own_keys::OwnKeys;
 use super::time::millis;
 
 /// The scripts, and the keys they are given.
 pub(super) struct OwnScripts {
     keys: QueueKeys,
+    own: OwnKeys,
     lease: Duration,
     /// For how long it is known of a job that it was cancelled.
     kept_for: Duration,
     cancel: Script,
     depth: Script,
-    heartbeat: Script,
     read: Script,
     reclaim_stalled: Script,
+    renew: Script,
 }
 
 /// What a lock of a job holds: whose it is, and something that no other claim has.
@@ -32,16 +34,17 @@ pub(super) fn new_token(worker: &str) -> String {
 }
 
 impl OwnScripts {
-    pub(super) fn new(keys: QueueKeys, lease: Duration, kept_for: Duration) -> Self {
+    pub(super) fn new(keys: QueueKeys, own: OwnKeys, lease: Duration, kept_for: Duration) -> Self {
         Self {
             keys,
+            own,
             lease,
             kept_for,
             cancel: Script::new(include_str!("scripts/cancel.lua")),
             depth: Script::new(include_str!("scripts/depth.lua")),
-            heartbeat: Script::new(include_str!("scripts/heartbeat.lua")),
             read: Script::new(include_str!("scripts/read.lua")),
             reclaim_stalled: Script::new(include_str!("scripts/reclaim_stalled.lua")),
+            renew: lua::renew(),
         }
     }
 
@@ -52,7 +55,7 @@ impl OwnScripts {
         for key in [keys.completed(), keys.failed(), keys.delayed(), keys.prioritized()] {
             read.key(key);
         }
-        read.arg(keys.key_prefix()).arg(own_keys::cancelled("")).arg(CANCELLED);
+        read.arg(keys.key_prefix()).arg(self.own.cancelled("")).arg(CANCELLED);
         read.arg(job_ids.len()).arg(job_ids).arg(&FIELDS);
         read
     }
@@ -68,7 +71,7 @@ impl OwnScripts {
             cancel.key(key);
         }
         cancel.key(keys.stalled()).key(self.keys.job_key(job_id)).key(self.lock_key(job_id));
-        cancel.key(own_keys::cancelled(job_id)).key(own_keys::cancel_request(job_id));
+        cancel.key(self.own.cancelled(job_id)).key(self.own.cancel_request(job_id));
         let token = worker.map_or("", |claim| &claim.token);
         cancel
             .arg(job_id)
@@ -94,13 +97,19 @@ impl OwnScripts {
         reclaim_stalled
     }
 
-    /// Renews a lease. Answers 0 when it is lost, 1 when it is held, 2 when the job is to be cancelled.
-    pub(super) fn heartbeat(&self, claim: &Claim) -> ScriptInvocation<'_> {
-        let mut heartbeat = self.heartbeat.prepare_invoke();
-        heartbeat.key(self.lock_key(&claim.job_id)).key(self.keys.active()).key(self.keys.stalled());
-        heartbeat.key(own_keys::cancel_request(&claim.job_id)).key(self.keys.job_key(&claim.job_id));
-        heartbeat.arg(&claim.token).arg(millis(self.lease)).arg(&claim.job_id);
-        heartbeat
+    /// Renews leases: of each, the job's id and the token. Answers for each 0 when it is lost, 1 when it is held, 2 when the
+    /// job is to be cancelled.
+    pub(super) fn renew(
+        &self,
+        leases: &[(String, String)],
+    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+        let ids: Vec<&str> = leases.iter().map(|(id, _)| &**id).collect();
+        let tokens: Vec<&str> = leases.iter().map(|(_, token)| &**token).collect();
+        let mut renew = self.renew.prepare_invoke();
+        renew.key(self.keys.stalled()).key(self.keys.active());
+        renew.arg(self.keys.key_prefix()).arg(rmp_serde::to_vec(&tokens)?).arg(rmp_serde::to_vec(&ids)?);
+        renew.arg(millis(self.lease)).arg(self.own.prefix());
+        Ok(renew)
     }
 
     /// Counts jobs: waiting, active, delayed, and since when the next one waits.

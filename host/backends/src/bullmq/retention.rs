@@ -3,7 +3,7 @@
 //! BullMQ trims a whole set whenever a job ends with a bound: also the jobs of producers who asked for theirs to be kept. So
 //! jobs of our own end without one (`options.rs`), and are removed here together with those of producers who asked for
 //! nothing: along the sets of what has ended, which are in the order of the ends, past the jobs that somebody asked to keep.
-//! BullMQ's own script removes each, if it has still ended.
+//! BullMQ's own script removes each, if it has still ended. Shards are swept one after the other, under one lock.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -18,7 +18,7 @@ use redis::Script;
 use super::BullQueue;
 use super::job_hash::{read_user, text};
 use super::options::Options;
-use super::own_keys;
+use super::shard::locate;
 use super::store::{Store, store_error};
 use super::time::{from_millis, millis, to_millis};
 
@@ -36,6 +36,8 @@ type Fields = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// Jobs on Redis that have ended.
 pub struct BullRetention {
+    stores: Arc<[Arc<Store>]>,
+    /// The first shard, where the lock lies.
     store: Arc<Store>,
     lock: Script,
 }
@@ -43,102 +45,62 @@ pub struct BullRetention {
 impl BullRetention {
     /// Those of that queue.
     pub fn new(queue: &BullQueue) -> Self {
-        Self { store: queue.store.clone(), lock: Script::new(include_str!("scripts/sweep_lock.lua")) }
+        Self {
+            stores: queue.stores.clone(),
+            store: queue.first().clone(),
+            lock: Script::new(include_str!("scripts/sweep_lock.lua")),
+        }
     }
 
     async fn lock(&self, what: &str, sweeper: &str, time: Duration) -> Result<bool, RetentionError> {
         let mut lock = self.lock.prepare_invoke();
-        lock.key(own_keys::sweeper()).key(own_keys::swept());
+        lock.key(self.store.own_keys.sweeper()).key(self.store.own_keys.swept());
         lock.arg(what).arg(sweeper).arg(millis(time).max(1));
         let answer: i64 = self.store.run(&lock).await.map_err(failed)?;
         Ok(answer == 1)
     }
 
-    fn set_key(&self, set: &str) -> String {
-        self.store.keys.get(set)
-    }
-
-    /// Some members of a set behind a place, with their scores, and whether there are no more.
-    async fn members(
-        &self,
-        set: &str,
-        place: &Place,
-        before: &str,
-        most: usize,
-    ) -> Result<(Vec<(String, f64)>, bool), RetentionError> {
-        let mut offset = 0;
-        loop {
-            let mut range = redis::cmd("ZRANGEBYSCORE");
-            range.arg(self.set_key(set)).arg(place.score).arg(before).arg("WITHSCORES");
-            range.arg("LIMIT").arg(offset).arg(most);
-            let range = &range;
-            let asked =
-                self.store.redis.query(|mut redis| async move { range.query_async(&mut redis).await });
-            let members: Vec<(String, f64)> = asked.await.map_err(failed)?;
-            let is_last = members.len() < most;
-            let behind: Vec<_> = members.into_iter().filter(|member| place.is_before(member)).collect();
-            if is_last || !behind.is_empty() {
-                return Ok((behind, is_last));
-            }
-            offset += most;
-        }
-    }
-
-    /// Those among a page of a set that are wanted, and where the next page begins.
+    /// Those among a page that are wanted, and where the next page begins.
     async fn page(
         &self,
         from: Option<&str>,
         before: &str,
         most: usize,
-        is_wanted: impl Fn(&str, &Fields) -> bool,
+        is_wanted: impl Fn(&str, &Fields) -> bool + Send + Sync,
     ) -> Result<EndedPage, RetentionError> {
-        let place = from.and_then(Place::parse).unwrap_or_default();
-        let Some((set, option)) = SETS.get(place.set) else { return Ok(EndedPage::default()) };
-        let (members, is_last) = self.members(set, &place, before, most).await?;
-        let next = match members.last() {
-            Some((id, score)) if !is_last => Some(Place { score: *score, id: id.clone(), ..place }),
-            _ => Some(Place { set: place.set + 1, ..Place::default() }).filter(|next| next.set < SETS.len()),
-        };
-        let mut hashes = redis::pipe();
-        for (id, _) in &members {
-            hashes.cmd("HMGET").arg(self.store.keys.job_key(id)).arg("data").arg("opts");
-        }
-        let hashes = &hashes;
-        let fields: Vec<Fields> = if members.is_empty() {
-            Vec::new()
-        } else {
-            let asked =
-                self.store.redis.query(|mut redis| async move { hashes.query_async(&mut redis).await });
-            asked.await.map_err(failed)?
-        };
-        let members = members.into_iter().zip(fields);
-        let wanted = members.filter(|(_, fields)| is_wanted(option, fields));
-        let items = wanted.map(|((id, _), _)| EndedItem { id, job_id: None }).collect();
-        Ok(EndedPage { items, next: next.map(|next| next.to_string()) })
-    }
-
-    /// When the first or the last of a set ended (`ZRANGE`, `ZREVRANGE`).
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "scores are times in ms")]
-    async fn first_end(&self, range: &'static str, set: &str) -> Result<Option<u64>, RetentionError> {
-        let mut range = redis::cmd(range);
-        range.arg(self.set_key(set)).arg(0).arg(0).arg("WITHSCORES");
-        let range = &range;
-        let asked = self.store.redis.query(|mut redis| async move { range.query_async(&mut redis).await });
-        let found: Vec<(String, f64)> = asked.await.map_err(failed)?;
-        Ok(found.first().map(|(_, score)| *score as u64))
+        let (shard, place) = from.map_or((0, None), parse_page);
+        let Some(store) = self.stores.get(shard) else { return Ok(EndedPage::default()) };
+        let mut page = store.page_of_ended(place, before, most, is_wanted).await.map_err(failed)?;
+        let next_shard = Some(format!("{}/", shard + 1)).filter(|_| shard + 1 < self.stores.len());
+        page.next = page.next.map(|place| format!("{shard}/{place}")).or(next_shard);
+        Ok(page)
     }
 
     /// How many jobs have ended since then.
     async fn count_since(&self, since: u64) -> Result<u64, RetentionError> {
-        let mut counts = redis::pipe();
-        for (set, _) in SETS {
-            counts.cmd("ZCOUNT").arg(self.set_key(set)).arg(since).arg("+inf");
+        let mut count = 0;
+        for store in &*self.stores {
+            count += store.count_since(since).await.map_err(failed)?;
         }
-        let counts = &counts;
-        let asked = self.store.redis.query(|mut redis| async move { counts.query_async(&mut redis).await });
-        let counts: Vec<u64> = asked.await.map_err(failed)?;
-        Ok(counts.iter().sum())
+        Ok(count)
     }
+
+    /// When the first or the last of each set ended (`ZRANGE`, `ZREVRANGE`).
+    async fn first_ends(&self, range: &'static str) -> Result<Vec<u64>, RetentionError> {
+        let mut ends = Vec::new();
+        for store in &*self.stores {
+            for (set, _) in SETS {
+                ends.extend(store.first_end(range, set).await.map_err(failed)?);
+            }
+        }
+        Ok(ends)
+    }
+}
+
+/// The shard of a page, and the place in it.
+fn parse_page(from: &str) -> (usize, Option<&str>) {
+    let (shard, place) = from.split_once('/').unwrap_or((from, ""));
+    (shard.parse().unwrap_or(usize::MAX), Some(place).filter(|place| !place.is_empty()))
 }
 
 /// A place in one of the sets: behind a member with that score.
@@ -210,8 +172,8 @@ impl Retention for BullRetention {
             return Ok(None);
         }
         let (mut since, mut too_late) = (0, 0);
-        for (set, _) in SETS {
-            too_late = too_late.max(self.first_end("ZREVRANGE", set).await?.map_or(0, |last| last + 1));
+        for last in self.first_ends("ZREVRANGE").await? {
+            too_late = too_late.max(last + 1);
         }
         while too_late > since + 1 {
             let middle = since + (too_late - since) / 2;
@@ -242,7 +204,11 @@ impl Retention for BullRetention {
         _most: u32,
     ) -> Result<EndedPage, RetentionError> {
         if from == Some(CANCELLED) {
-            return Ok(EndedPage { items: self.cancelled_of(user_id).await?, next: None });
+            let mut items = Vec::new();
+            for store in &*self.stores {
+                items.extend(store.cancelled_of(user_id).await.map_err(failed)?);
+            }
+            return Ok(EndedPage { items, next: None });
         }
         let is_theirs = |_: &str, (data, _): &Fields| owner(data.as_deref()).as_deref() == Some(user_id);
         let mut page = self.page(from, "+inf", LOOKED_THROUGH, is_theirs).await?;
@@ -253,52 +219,134 @@ impl Retention for BullRetention {
     async fn remove(&self, ids: &[String]) -> Result<u64, RetentionError> {
         let mut removed = 0;
         for id in ids {
-            let owners = self.store.owners_of(id).await.map_err(failed)?;
-            let answer: i64 = self.store.run(&self.store.official.remove_ended(id)).await.map_err(failed)?;
-            let is_removed = answer == 1;
-            let is_forgotten = self.store.forget_cancelled(id).await.map_err(failed)?;
-            removed += u64::from(is_removed || is_forgotten);
-            for owner in owners.into_iter().flatten().filter(|_| is_removed || is_forgotten) {
-                self.store.unlist(&own_keys::user(&owner), std::slice::from_ref(id)).await.map_err(failed)?;
-            }
+            let Some((shard, id)) = locate(id, self.stores.len()) else { continue };
+            let Some(store) = self.stores.get(shard) else { continue };
+            removed += u64::from(store.remove_job(id).await.map_err(failed)?);
         }
         Ok(removed)
     }
 
     async fn oldest(&self) -> Result<Option<SystemTime>, RetentionError> {
-        let mut ends = Vec::new();
-        for (set, _) in SETS {
-            ends.extend(self.first_end("ZRANGE", set).await?);
-        }
-        Ok(ends.into_iter().min().map(from_millis))
+        Ok(self.first_ends("ZRANGE").await?.into_iter().min().map(from_millis))
     }
 }
 
-impl BullRetention {
+impl Store {
+    /// Some members of a set behind a place, with their scores, and whether there are no more.
+    async fn members(
+        &self,
+        set: &str,
+        place: &Place,
+        before: &str,
+        most: usize,
+    ) -> Result<(Vec<(String, f64)>, bool), QueueError> {
+        let mut offset = 0;
+        loop {
+            let mut range = redis::cmd("ZRANGEBYSCORE");
+            range.arg(self.keys.get(set)).arg(place.score).arg(before).arg("WITHSCORES");
+            range.arg("LIMIT").arg(offset).arg(most);
+            let range = &range;
+            let asked = self.redis.query(|mut redis| async move { range.query_async(&mut redis).await });
+            let members: Vec<(String, f64)> = asked.await.map_err(store_error)?;
+            let is_last = members.len() < most;
+            let behind: Vec<_> = members.into_iter().filter(|member| place.is_before(member)).collect();
+            if is_last || !behind.is_empty() {
+                return Ok((behind, is_last));
+            }
+            offset += most;
+        }
+    }
+
+    /// Those among a page of a set that are wanted, and where the next page begins.
+    async fn page_of_ended(
+        &self,
+        from: Option<&str>,
+        before: &str,
+        most: usize,
+        is_wanted: impl Fn(&str, &Fields) -> bool + Send + Sync,
+    ) -> Result<EndedPage, QueueError> {
+        let place = from.and_then(Place::parse).unwrap_or_default();
+        let Some((set, option)) = SETS.get(place.set) else { return Ok(EndedPage::default()) };
+        let (members, is_last) = self.members(set, &place, before, most).await?;
+        let next = match members.last() {
+            Some((id, score)) if !is_last => Some(Place { score: *score, id: id.clone(), ..place }),
+            _ => Some(Place { set: place.set + 1, ..Place::default() }).filter(|next| next.set < SETS.len()),
+        };
+        let mut hashes = redis::pipe();
+        for (id, _) in &members {
+            hashes.cmd("HMGET").arg(self.keys.job_key(id)).arg("data").arg("opts");
+        }
+        let hashes = &hashes;
+        let fields: Vec<Fields> = if members.is_empty() {
+            Vec::new()
+        } else {
+            let asked = self.redis.query(|mut redis| async move { hashes.query_async(&mut redis).await });
+            asked.await.map_err(store_error)?
+        };
+        let members = members.into_iter().zip(fields);
+        let wanted = members.filter(|(_, fields)| is_wanted(option, fields));
+        let items =
+            wanted.map(|((id, _), _)| EndedItem { id: self.shard.public_id(&id), job_id: None }).collect();
+        Ok(EndedPage { items, next: next.map(|next| next.to_string()) })
+    }
+
+    /// When the first or the last of a set ended (`ZRANGE`, `ZREVRANGE`).
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "scores are times in ms")]
+    async fn first_end(&self, range: &'static str, set: &str) -> Result<Option<u64>, QueueError> {
+        let mut range = redis::cmd(range);
+        range.arg(self.keys.get(set)).arg(0).arg(0).arg("WITHSCORES");
+        let range = &range;
+        let asked = self.redis.query(|mut redis| async move { range.query_async(&mut redis).await });
+        let found: Vec<(String, f64)> = asked.await.map_err(store_error)?;
+        Ok(found.first().map(|(_, score)| *score as u64))
+    }
+
+    /// How many jobs have ended since then.
+    async fn count_since(&self, since: u64) -> Result<u64, QueueError> {
+        let mut counts = redis::pipe();
+        for (set, _) in SETS {
+            counts.cmd("ZCOUNT").arg(self.keys.get(set)).arg(since).arg("+inf");
+        }
+        let counts = &counts;
+        let asked = self.redis.query(|mut redis| async move { counts.query_async(&mut redis).await });
+        let counts: Vec<u64> = asked.await.map_err(store_error)?;
+        Ok(counts.iter().sum())
+    }
+
     /// Jobs of a user's list of which only the record is left that they were cancelled.
-    async fn cancelled_of(&self, user_id: &str) -> Result<Vec<EndedItem>, RetentionError> {
+    async fn cancelled_of(&self, user_id: &str) -> Result<Vec<EndedItem>, QueueError> {
         let mut list = redis::cmd("ZRANGE");
-        list.arg(own_keys::user(user_id)).arg(0).arg(-1);
+        list.arg(self.own_keys.user(user_id)).arg(0).arg(-1);
         let list = &list;
-        let asked = self.store.redis.query(|mut redis| async move { list.query_async(&mut redis).await });
-        let ids: Vec<String> = asked.await.map_err(failed)?;
+        let asked = self.redis.query(|mut redis| async move { list.query_async(&mut redis).await });
+        let ids: Vec<String> = asked.await.map_err(store_error)?;
         let mut items = Vec::new();
         for some in ids.chunks(LOOKED_THROUGH) {
             let some: Vec<&str> = some.iter().map(String::as_str).collect();
-            let jobs = self.store.read_all(&some).await.map_err(failed)?.into_iter().flatten();
+            let jobs = self.read_all(&some).await?.into_iter().flatten();
             let cancelled = jobs.filter(|job| job.status == JobStatus::Cancelled && job.user_id == user_id);
             items.extend(cancelled.map(|job| EndedItem { id: job.id, job_id: None }));
         }
         Ok(items)
     }
-}
 
-impl Store {
+    /// False if there was nothing left of the job.
+    async fn remove_job(&self, id: &str) -> Result<bool, QueueError> {
+        let owners = self.owners_of(id).await?;
+        let answer: i64 = self.run(&self.official.remove_ended(id)).await?;
+        let is_removed = answer == 1;
+        let is_forgotten = self.forget_cancelled(id).await?;
+        for owner in owners.into_iter().flatten().filter(|_| is_removed || is_forgotten) {
+            self.unlist(&self.own_keys.user(&owner), &[id.to_owned()]).await?;
+        }
+        Ok(is_removed || is_forgotten)
+    }
+
     /// Whose job it is, by its hash and by the record that it was cancelled.
     async fn owners_of(&self, job_id: &str) -> Result<[Option<String>; 2], QueueError> {
         let mut both = redis::pipe();
         both.cmd("HGET").arg(self.keys.job_key(job_id)).arg("data");
-        both.cmd("HGET").arg(own_keys::cancelled(job_id)).arg("data");
+        both.cmd("HGET").arg(self.own_keys.cancelled(job_id)).arg("data");
         let both = &both;
         let asked = self.redis.query(|mut redis| async move { both.query_async(&mut redis).await });
         let (data, cancelled): Fields = asked.await.map_err(store_error)?;
@@ -307,7 +355,7 @@ impl Store {
 
     /// False if there was no record of its having been cancelled.
     async fn forget_cancelled(&self, job_id: &str) -> Result<bool, QueueError> {
-        let key = &own_keys::cancelled(job_id);
+        let key = &self.own_keys.cancelled(job_id);
         let forget = |mut redis| async move { redis::cmd("DEL").arg(key).query_async(&mut redis).await };
         let deleted: i64 = self.redis.query(forget).await.map_err(store_error)?;
         Ok(deleted > 0)

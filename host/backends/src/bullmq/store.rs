@@ -1,4 +1,5 @@
-//! The queue as it lies in Redis: the connections to it and the scripts that work on it.
+//! A shard of the queue as it lies in Redis: the connections to it and the scripts that work on it. Ids of jobs are those of
+//! the shard, but for those in a [`Claim`](agent_core::ports::Claim) and in what is read for others (`shard.rs`).
 //!
 //! What is done with them stands in a file for each concern, as methods of [`Store`].
 
@@ -11,8 +12,11 @@ use bullmq::QueueKeys;
 use redis::{FromRedisValue, ScriptInvocation};
 use tokio::time::Instant;
 
+use super::lease::Renewals;
 use super::official_scripts::OfficialScripts;
+use super::own_keys::OwnKeys;
 use super::own_scripts::OwnScripts;
+use super::shard::Shard;
 use super::time::{millis, now};
 use crate::redis::{QueryError, Redis};
 
@@ -28,14 +32,17 @@ pub(super) const STALLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const CLOCKS_APART: Duration = Duration::from_secs(1);
 
 pub(super) struct Store {
+    pub(super) shard: Shard,
     pub(super) redis: Redis,
     /// On this connection a command may block until there is a job.
     pub(super) waiting: Redis,
     pub(super) keys: QueueKeys,
+    pub(super) own_keys: OwnKeys,
     pub(super) official: OfficialScripts,
     pub(super) own: OwnScripts,
     /// On this connection the stream of events is read.
     pub(super) events: Redis,
+    pub(super) renewals: Renewals,
     /// When this process last stood for the election that `scripts/claim.lua` holds.
     looked_for_stalled: Mutex<Option<Instant>>,
     /// Which connection was used last, and since when (ms).
@@ -45,19 +52,25 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// The queue in that Redis, on connections of its own.
-    pub(super) fn new(redis: &Redis, lease: Duration, kept_for: Duration) -> Self {
-        let keys = QueueKeys::new(QUEUE, None);
+    /// A shard of the queue in that Redis, on connections of its own.
+    pub(super) fn new(redis: &Redis, shard: Shard, lease: Duration, kept_for: Duration) -> Self {
+        let prefix = shard.prefix(redis.is_cluster());
+        let keys = QueueKeys::new(QUEUE, prefix.as_deref());
+        let own_keys = OwnKeys::new(prefix.as_deref());
+        let redis = redis.at(&keys.key_prefix());
         Self {
+            shard,
             redis: redis.another(ANSWER_TIMEOUT),
             waiting: redis.another(ANSWER_TIMEOUT),
             events: redis.another(ANSWER_TIMEOUT),
             looked_for_stalled: Mutex::default(),
             connected: Mutex::default(),
-            official: OfficialScripts::new(keys.clone(), lease, kept_for),
-            own: OwnScripts::new(keys.clone(), lease, kept_for),
+            renewals: Renewals::default(),
+            official: OfficialScripts::new(keys.clone(), own_keys.clone(), lease, kept_for),
+            own: OwnScripts::new(keys.clone(), own_keys.clone(), lease, kept_for),
             kept_for,
             keys,
+            own_keys,
         }
     }
 
@@ -80,7 +93,7 @@ impl Store {
     /// that was restarted, or took the place of another one, may have lost that the job was claimed; whoever it talks to has
     /// to connect anew.
     pub(super) fn has_known_since(&self, added: u64) -> bool {
-        let number = self.redis.connection_number();
+        let Some(number) = self.redis.connection_number() else { return false };
         let mut connected = self.connected.lock().unwrap_or_else(PoisonError::into_inner);
         if connected.0 != number {
             *connected = (number, now());

@@ -23,19 +23,41 @@ impl RedisCache {
         Self(redis)
     }
 
-    /// One step through all keys: where to go on (0 at the end) and keys that match. They are of everybody:
+    /// One step through all keys of a server: where to go on (0 at the end) and keys that match. They are of everybody:
     /// a pattern can be wider than the namespace.
-    async fn scan(&self, cursor: u64, pattern: &str) -> Result<(u64, Vec<Vec<u8>>), QueryError> {
+    async fn scan(server: &Redis, cursor: u64, pattern: &str) -> Result<(u64, Vec<Vec<u8>>), QueryError> {
         let mut step = redis::cmd("SCAN");
         step.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_STEP);
         let step = &step;
-        self.0.query(|mut redis| async move { step.query_async(&mut redis).await }).await
+        server.query(|mut redis| async move { step.query_async(&mut redis).await }).await
     }
 
+    /// In a cluster one by one, as they are of many slots.
     async fn unlink(&self, keys: &[Vec<u8>]) -> Result<u64, QueryError> {
-        self.0
-            .query(|mut redis| async move { redis::cmd("UNLINK").arg(keys).query_async(&mut redis).await })
-            .await
+        if !self.0.is_cluster() {
+            return unlink(&self.0, keys).await;
+        }
+        let mut unlinked = 0;
+        for key in keys {
+            let server = self.0.at(&String::from_utf8_lossy(key));
+            unlinked += unlink(&server, std::slice::from_ref(key)).await?;
+        }
+        Ok(unlinked)
+    }
+
+    async fn delete_on(&self, server: &Redis, pattern: &str) -> Result<u64, QueryError> {
+        let (mut cursor, mut deleted) = (0, 0);
+        loop {
+            let (next, mut keys) = Self::scan(server, cursor, pattern).await?;
+            keys.retain(|key| key.starts_with(NAMESPACE.as_bytes()));
+            if !keys.is_empty() {
+                deleted += self.unlink(&keys).await?;
+            }
+            if next == 0 {
+                return Ok(deleted);
+            }
+            cursor = next;
+        }
     }
 }
 
@@ -43,7 +65,7 @@ impl RedisCache {
 impl ResultCache for RedisCache {
     async fn get(&self, key: &str) -> Result<Option<Arc<AgentResult>>, CacheError> {
         let get = |mut redis| async move { redis::cmd("GET").arg(key).query_async(&mut redis).await };
-        let value: Option<Vec<u8>> = self.0.query(get).await.map_err(cache_error)?;
+        let value: Option<Vec<u8>> = self.0.at(key).query(get).await.map_err(cache_error)?;
         Ok(value.and_then(|value| read_leniently(key, &value)))
     }
 
@@ -57,23 +79,23 @@ impl ResultCache for RedisCache {
         let mut set = redis::cmd("SET");
         set.arg(key).arg(value).arg("PX").arg(millis(time_to_live));
         let set = &set;
-        self.0.query(|mut redis| async move { set.query_async(&mut redis).await }).await.map_err(cache_error)
+        let put = |mut redis| async move { set.query_async(&mut redis).await };
+        self.0.at(key).query(put).await.map_err(cache_error)
     }
 
     async fn delete_matching(&self, pattern: &str) -> Result<u64, CacheError> {
-        let (mut cursor, mut deleted) = (0, 0);
-        loop {
-            let (next, mut keys) = self.scan(cursor, pattern).await.map_err(cache_error)?;
-            keys.retain(|key| key.starts_with(NAMESPACE.as_bytes()));
-            if !keys.is_empty() {
-                deleted += self.unlink(&keys).await.map_err(cache_error)?;
-            }
-            if next == 0 {
-                return Ok(deleted);
-            }
-            cursor = next;
+        let mut deleted = 0;
+        for server in self.0.masters().await.map_err(cache_error)? {
+            deleted += self.delete_on(&server, pattern).await.map_err(cache_error)?;
         }
+        Ok(deleted)
     }
+}
+
+async fn unlink(server: &Redis, keys: &[Vec<u8>]) -> Result<u64, QueryError> {
+    server
+        .query(|mut redis| async move { redis::cmd("UNLINK").arg(keys).query_async(&mut redis).await })
+        .await
 }
 
 /// What cannot be read, by an older version of this program or by nobody, is as good as absent.

@@ -54,6 +54,11 @@ impl CircuitBreaker {
         }
     }
 
+    /// Whether the circuit is closed, as far as is known without a trial.
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().is_none_or(|Open { since, .. }| self.last_probe.is_after(since))
+    }
+
     /// The circuit breaker of another connection to the same server.
     pub(super) fn sibling(&self) -> Self {
         Self { open: Mutex::default(), last_probe: self.last_probe.clone() }

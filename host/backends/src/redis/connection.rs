@@ -1,224 +1,197 @@
-//! One multiplexed connection to Redis: made when it is first needed, shared by everybody, dropped when it fails.
+//! Redis, whatever stands behind its address: one server, the master that sentinels know, or a cluster.
 //!
-//! Every query has a timeout and passes the connection's circuit breaker. A query that found a kept connection dead is
-//! sent once more on a new one.
+//! A query goes to the server that has its keys: [`Redis::at`] says which keys are meant. Where there is only one server it
+//! has them all.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::{BoxFuture, Shared};
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, RedisResult};
-use tokio::time::{Instant, timeout};
+use redis::{Client, RedisResult, Value};
 
 use super::QueryError;
+use super::address::{Address, AddressError};
 use super::circuit_breaker::CircuitBreaker;
-
-/// How long connecting may take. It is what the interface grants the database (Limits, "Database pool").
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+use super::cluster::{Cluster, slot_of};
+use super::sentinel::{Sentinels, replicas};
+use super::server::{Manner, Server, Way};
 
 /// How long an answer may take. The caller serves a request and can do without: results are computed again, hits are
 /// counted in the process.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A Redis server. Clones share one connection.
-///
-/// It is not the `ConnectionManager` of the crate `redis`: that one keeps a connection whose answers do not
-/// come, and needs a failed call to notice that a restarted server is back.
+/// A Redis. Clones share their connections.
 #[derive(Clone)]
-pub struct Redis(Arc<Server>);
+pub struct Redis(Target);
 
-/// What the clones share.
-struct Server {
-    client: Client,
-    answer_timeout: Duration,
-    connection: Mutex<Connection>,
-    circuit: CircuitBreaker,
+#[derive(Clone)]
+enum Target {
+    Server(Arc<Server>),
+    /// The node that has this slot; any, if it does not matter which.
+    Slot(Arc<Cluster>, Option<u16>),
 }
-
-#[derive(Default)]
-struct Connection {
-    /// One future that all waiting callers poll: a caller that goes away does not stop it for the others.
-    connecting: Option<Connecting>,
-    /// Counts connections: a failure ends the one it happened on and not its successor.
-    number: u64,
-}
-
-type Connecting = Shared<BoxFuture<'static, Result<MultiplexedConnection, QueryError>>>;
-
-/// How often to send a query when a connection that was kept turns out to be dead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tries {
-    One,
-    Two,
-}
-
-/// An address that names no Redis server. It is not quoted: it may hold a password.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("REDIS_URL cannot be used: it is not an address of a Redis server")]
-pub struct AddressError;
 
 impl Redis {
-    /// The server at `redis://…` or `rediss://…`. Nothing is connected yet: a Redis that is down at start-up
-    /// is a matter of health, not of configuration.
+    /// What `redis://…`, `rediss://…`, `redis+sentinel://…` or `redis+cluster://…` names. Nothing is connected yet: a Redis
+    /// that is down at start-up is a matter of health, not of configuration.
     pub fn open(url: &str) -> Result<Self, AddressError> {
-        let client = Client::open(url).map_err(|_quotes_it| AddressError)?;
-        Ok(Self::new(client, ANSWER_TIMEOUT, CircuitBreaker::default()))
+        let server = |way| Self::server(Server::new(way, ANSWER_TIMEOUT, CircuitBreaker::default()));
+        Ok(match Address::parse(url)? {
+            Address::Server(client) => server(Way::To(client)),
+            Address::Sentinels(sentinels) => server(Way::ByName(Arc::new(Sentinels::new(sentinels)))),
+            Address::Cluster(nodes) => {
+                Self(Target::Slot(Arc::new(Cluster::new(nodes, ANSWER_TIMEOUT)), None))
+            }
+        })
     }
 
-    /// Another connection to the same server, with another limit for an answer. A probe that finds the server there
-    /// closes the circuits of both.
+    fn server(server: Server) -> Self {
+        Self(Target::Server(Arc::new(server)))
+    }
+
+    /// The same Redis for keys of the slot of this one. On one server it has no effect.
+    pub(crate) fn at(&self, key: &str) -> Self {
+        match &self.0 {
+            Target::Server(_) => self.clone(),
+            Target::Slot(cluster, _) => Self(Target::Slot(cluster.clone(), Some(slot_of(key)))),
+        }
+    }
+
+    /// Whether keys of one query have to be of one slot.
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self.0, Target::Slot(..))
+    }
+
+    /// Other connections to the same servers, with another limit for an answer. A probe that finds a server there closes
+    /// the circuits of both.
     pub(crate) fn another(&self, answer_timeout: Duration) -> Self {
-        Self::new(self.0.client.clone(), answer_timeout, self.0.circuit.sibling())
+        match &self.0 {
+            Target::Server(server) => Self::server(server.another(answer_timeout)),
+            Target::Slot(cluster, slot) => {
+                Self(Target::Slot(Arc::new(cluster.another(answer_timeout)), *slot))
+            }
+        }
     }
 
-    fn new(client: Client, answer_timeout: Duration, circuit: CircuitBreaker) -> Self {
-        Self(Arc::new(Server { client, answer_timeout, connection: Mutex::default(), circuit }))
+    /// The servers that share the keys, each by itself.
+    pub(crate) async fn masters(&self) -> Result<Vec<Self>, QueryError> {
+        match &self.0 {
+            Target::Server(_) => Ok(vec![self.clone()]),
+            Target::Slot(cluster, _) => {
+                let masters = cluster.masters().await?;
+                Ok(masters.into_iter().map(|(_, node)| Self(Target::Server(node))).collect())
+            }
+        }
+    }
+
+    /// Every server that has keys or may have them after a failover, as far as the others know of it: nodes of a cluster,
+    /// a master of sentinels and its replicas.
+    pub(crate) async fn nodes(&self) -> Result<Vec<Self>, QueryError> {
+        match &self.0 {
+            Target::Slot(cluster, _) => {
+                let nodes = cluster.all().await?;
+                Ok(nodes.into_iter().map(|node| Self(Target::Server(node))).collect())
+            }
+            Target::Server(server) => {
+                let Way::ByName(sentinels) = server.way() else { return Ok(vec![self.clone()]) };
+                let ask = |mut redis| async move { redis::cmd("ROLE").query_async(&mut redis).await };
+                let role: Value = self.query(ask).await?;
+                let infos = replicas(&role).into_iter().filter_map(|host| sentinels.info_at(&host));
+                let clients = infos.filter_map(|info| Client::open(info).ok());
+                let open = |client| {
+                    Self::server(Server::new(Way::To(client), ANSWER_TIMEOUT, CircuitBreaker::default()))
+                };
+                Ok([self.clone()].into_iter().chain(clients.map(open)).collect())
+            }
+        }
     }
 
     /// Sends a query, unless the circuit is open. One that found a kept connection dead is sent once more on a new
     /// connection, so it has to bear being carried out twice: see [`Self::query_once`].
     pub(crate) async fn query<T, F>(
         &self,
-        query: impl Fn(MultiplexedConnection) -> F + Send,
+        query: impl Fn(MultiplexedConnection) -> F + Send + Sync,
     ) -> Result<T, QueryError>
     where
         F: Future<Output = RedisResult<T>> + Send,
         T: Send,
     {
-        self.query_blocking(Duration::ZERO, query).await
+        self.send(Manner::Repeatable(Duration::ZERO), query).await
     }
 
     /// Sends a query that Redis may take `wait` longer to answer, because it blocks.
     pub(crate) async fn query_blocking<T, F>(
         &self,
         wait: Duration,
-        query: impl Fn(MultiplexedConnection) -> F + Send,
+        query: impl Fn(MultiplexedConnection) -> F + Send + Sync,
     ) -> Result<T, QueryError>
     where
         F: Future<Output = RedisResult<T>> + Send,
         T: Send,
     {
-        let limit = self.0.answer_timeout + wait;
-        if !self.0.circuit.allows(Instant::now(), CONNECT_TIMEOUT + limit) {
-            return Err(QueryError::CircuitOpen);
-        }
-        self.query_regardless(limit, Tries::Two, query).await
+        self.send(Manner::Repeatable(wait), query).await
     }
 
     /// Sends a query that must not be carried out twice. Whether the connection is alive is found out before.
     pub(crate) async fn query_once<T, F>(
         &self,
-        query: impl Fn(MultiplexedConnection) -> F + Send,
+        query: impl Fn(MultiplexedConnection) -> F + Send + Sync,
     ) -> Result<T, QueryError>
     where
         F: Future<Output = RedisResult<T>> + Send,
         T: Send,
     {
-        self.query(ping).await?;
-        self.query_regardless(self.0.answer_timeout, Tries::One, query).await
+        self.send(Manner::Once, query).await
     }
 
-    /// Asks for a sign of life, also while the circuit is open. An answer closes the circuits of all connections to
-    /// this server.
-    pub(crate) async fn ping(&self) -> Result<(), QueryError> {
-        self.query_regardless(self.0.answer_timeout, Tries::Two, ping).await?;
-        self.0.circuit.close_all(Instant::now());
-        Ok(())
-    }
-
-    /// The number of the connection: another one after each time that it had to be made.
-    pub(crate) fn connection_number(&self) -> u64 {
-        self.lock().number
-    }
-
-    /// Drops the connection; the next query makes a new one.
-    pub(crate) fn disconnect(&self) {
-        self.lock().connecting = None;
-    }
-
-    async fn query_regardless<T, F>(
+    async fn send<T, F>(
         &self,
-        limit: Duration,
-        tries: Tries,
-        query: impl Fn(MultiplexedConnection) -> F + Send,
+        manner: Manner,
+        query: impl Fn(MultiplexedConnection) -> F + Send + Sync,
     ) -> Result<T, QueryError>
     where
         F: Future<Output = RedisResult<T>> + Send,
         T: Send,
     {
-        let mut is_last = tries == Tries::One;
-        loop {
-            let (connecting, number, is_new) = self.connect();
-            let answer = match connecting.await {
-                Ok(connection) => match timeout(limit, query(connection)).await {
-                    Ok(answer) => answer.map_err(QueryError::from),
-                    Err(_elapsed) => Err(QueryError::Timeout(limit)),
-                },
-                Err(error) => Err(error),
-            };
-            match answer {
-                // A kept connection may have died long ago and unnoticed. That says nothing about the server: the
-                // next connection will.
-                Err(error @ QueryError::Disconnected(_)) if !is_new => {
-                    self.drop_connection(number);
-                    if is_last {
-                        self.0.circuit.close();
-                        return Err(error);
-                    }
-                    is_last = true;
-                }
-                Err(error) if error.means_down() => {
-                    self.0.circuit.open(Instant::now());
-                    self.drop_connection(number);
-                    return Err(error);
-                }
-                answered => {
-                    self.0.circuit.close();
-                    return answered;
-                }
-            }
+        match &self.0 {
+            Target::Server(server) => server.query(manner, query).await,
+            Target::Slot(cluster, slot) => cluster.query(*slot, manner, query).await,
         }
     }
 
-    /// The connection with its number, and whether it is being made just now.
-    fn connect(&self) -> (Connecting, u64, bool) {
-        let mut connection = self.lock();
-        if let Some(connecting) = &connection.connecting {
-            return (connecting.clone(), connection.number, connecting.peek().is_none());
-        }
-        let connecting = connect(self.0.client.clone()).boxed().shared();
-        connection.number += 1;
-        connection.connecting = Some(connecting.clone());
-        (connecting, connection.number, true)
-    }
-
-    fn drop_connection(&self, number: u64) {
-        let mut connection = self.lock();
-        if connection.number == number {
-            connection.connecting = None;
+    /// Asks for a sign of life, also while the circuit is open: of each master of a cluster. An answer closes the circuits
+    /// of all connections to that server.
+    pub(crate) async fn ping(&self) -> Result<(), QueryError> {
+        match &self.0 {
+            Target::Server(server) => server.ping().await,
+            Target::Slot(cluster, _) => cluster.ping().await,
         }
     }
 
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, Connection> {
-        self.0.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether a query would be sent, as far as is known.
+    pub(crate) fn circuit_is_closed(&self) -> bool {
+        match &self.0 {
+            Target::Server(server) => server.circuit_is_closed(),
+            Target::Slot(cluster, slot) => cluster.circuit_is_closed(*slot),
+        }
     }
-}
 
-async fn ping(mut redis: MultiplexedConnection) -> RedisResult<()> {
-    redis::cmd("PING").query_async(&mut redis).await
-}
+    /// The number of the connection to the one server: another one after each time that it had to be made. A cluster has many
+    /// connections and no number.
+    pub(crate) fn connection_number(&self) -> Option<u64> {
+        match &self.0 {
+            Target::Server(server) => Some(server.connection_number()),
+            Target::Slot(..) => None,
+        }
+    }
 
-async fn connect(client: Client) -> Result<MultiplexedConnection, QueryError> {
-    // The timeouts are ours: of connecting here, of answers with each query.
-    let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-    let connecting = client.get_multiplexed_async_connection_with_config(&config);
-    match timeout(CONNECT_TIMEOUT, connecting).await {
-        Ok(connected) => connected.map_err(QueryError::from),
-        Err(_elapsed) => Err(QueryError::Timeout(CONNECT_TIMEOUT)),
+    /// Drops the connections; the next query makes new ones.
+    pub(crate) fn disconnect(&self) {
+        match &self.0 {
+            Target::Server(server) => server.disconnect(),
+            Target::Slot(cluster, _) => cluster.disconnect(),
+        }
     }
 }
 
@@ -226,18 +199,5 @@ impl fmt::Debug for Redis {
     /// Without the address, which may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redis").finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unusable_address_is_not_quoted() {
-        for url in ["redis://:hunter2@host:99999", "http://hunter2", "hunter2"] {
-            let error = Redis::open(url).unwrap_err();
-            assert!(!error.to_string().contains("hunter2"), "{error}");
-        }
     }
 }

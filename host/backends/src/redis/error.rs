@@ -16,6 +16,12 @@ pub(crate) enum QueryError {
     /// There is no connection, or it broke.
     #[error("the connection to Redis failed: {0}")]
     Disconnected(String),
+    /// A node of a cluster says that the keys are another node's. Nothing was carried out.
+    #[error("the keys have moved to another node of the cluster")]
+    Moved {
+        /// Where they are: `host:port`, or `:port` at the host that was asked.
+        to: String,
+    },
     /// It answered that it would not.
     #[error("Redis refused ({code})")]
     Refused {
@@ -57,6 +63,12 @@ impl From<RedisError> for QueryError {
             kind => match error.code() {
                 // What was the writable server is a copy by now: another connection finds the new one.
                 Some("READONLY") => Self::Disconnected("it became read-only".into()),
+                Some("ERR") if is_read_only(error.detail().unwrap_or_default()) => {
+                    Self::Disconnected("it became read-only".into())
+                }
+                Some("MOVED") => {
+                    Self::Moved { to: error.redirect_node().map(|(to, _)| to.to_owned()).unwrap_or_default() }
+                }
                 Some(code) => {
                     let is_final = is_final(code, error.detail().unwrap_or_default());
                     Self::Refused { code: code.to_owned(), is_final }
@@ -65,6 +77,11 @@ impl From<RedisError> for QueryError {
             },
         }
     }
+}
+
+/// Whether Redis before version 7 says of a script that the server is a copy.
+fn is_read_only(detail: &str) -> bool {
+    detail.contains("script") && detail.contains("-READONLY")
 }
 
 /// Whether an error is about what is stored: a key of another type, or a script that could not do with it what it does.
@@ -90,6 +107,16 @@ mod tests {
         assert!(!error.means_down() && !error.to_string().contains("secret"), "{error}");
         let lost = RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
         assert!(QueryError::from(lost).means_down());
+    }
+
+    #[test]
+    fn an_old_server_says_in_words_that_it_became_a_copy() {
+        let script =
+            "Error running script (call to f_1f): @user_script:9: -READONLY You can't write against a copy";
+        assert!(is_read_only(script));
+        assert!(!is_read_only(
+            "Error running script (call to f_1f): @user_script:9: -OOM command not allowed"
+        ));
     }
 
     #[test]

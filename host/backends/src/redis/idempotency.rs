@@ -40,13 +40,14 @@ impl RedisIdempotency {
         // What stands between the braces decides on the hash slot.
         let prefix = format!("agent-host:idempotency:{{{}}}", key.caller);
         let mut run = self.script.prepare_invoke();
+        let redis = self.redis.at(&prefix);
         run.key(format!("{prefix}:{}", key.key)).key(format!("{prefix}#kept")).key(format!("{prefix}#sizes"));
         run.arg(what).arg(key.key).arg(owner).arg(self.bounds.keys).arg(self.bounds.bytes);
         for argument in arguments {
             run.arg(*argument);
         }
         let run = &run;
-        let ran = self.redis.query(|mut redis| async move { run.invoke_async(&mut redis).await });
+        let ran = redis.query(|mut redis| async move { run.invoke_async(&mut redis).await });
         ran.await.map_err(failed)
     }
 

@@ -68,6 +68,7 @@ impl RedisKeyValues {
     ) -> Result<Written, KeyValueError> {
         check_key(key)?;
         let names = Names::of(space);
+        let redis = &self.redis.at(&names.values);
         let mut write = self.write.prepare_invoke();
         write.key(&names.values).key(&names.keys).key(&names.expiries);
         write.arg(what).arg(key).arg(space.quota.min(LARGEST_QUOTA)).arg(MOST_SWEPT);
@@ -78,7 +79,7 @@ impl RedisKeyValues {
         in_time(async {
             loop {
                 let written =
-                    self.redis.query_once(|mut redis| async move { write.invoke_async(&mut redis).await });
+                    redis.query_once(|mut redis| async move { write.invoke_async(&mut redis).await });
                 let mut words: Vec<String> = written.await.map_err(failed)?;
                 let value = if words.len() > 1 { words.pop() } else { None };
                 return match words.first().map(String::as_str) {
@@ -104,7 +105,8 @@ impl KeyValueStore for RedisKeyValues {
         let mut get = self.get.prepare_invoke();
         get.key(&names.values).key(&names.expiries).arg(key);
         let get = &get;
-        let value = self.redis.query(|mut redis| async move { get.invoke_async(&mut redis).await });
+        let redis = self.redis.at(&names.values);
+        let value = redis.query(|mut redis| async move { get.invoke_async(&mut redis).await });
         value.await.map_err(failed)
     }
 
@@ -154,6 +156,7 @@ impl KeyValueStore for RedisKeyValues {
         let Some(range) = range_of_keys(prefix, after) else { return Ok(vec![]) };
         let most = most.min(MOST_KEYS_LISTED) as usize;
         let names = Names::of(space);
+        let redis = &self.redis.at(&names.values);
         let (mut start, end) = ([b"[", &*range.start].concat(), [b"(", &*range.end].concat());
         in_time(async {
             let mut listed = Vec::new();
@@ -161,7 +164,7 @@ impl KeyValueStore for RedisKeyValues {
                 let mut list = self.list.prepare_invoke();
                 list.key(&names.keys).key(&names.expiries).arg(&start).arg(&end).arg(most);
                 let list = &list;
-                let found = self.redis.query(|mut redis| async move { list.invoke_async(&mut redis).await });
+                let found = redis.query(|mut redis| async move { list.invoke_async(&mut redis).await });
                 let (last, keys): (Option<Vec<u8>>, Vec<Vec<u8>>) = found.await.map_err(failed)?;
                 listed.extend(keys.iter().map(|key| String::from_utf8_lossy(key).into_owned()));
                 let Some(last) = last else { break };

@@ -1,11 +1,15 @@
 //! Redis: cached results, rate windows, idempotency keys and a probe over one shared connection; what tools keep, over one
 //! of its own.
 //!
+//! `address.rs` says what an address names: one server, the master that sentinels know (`sentinel.rs`), or a cluster
+//! (`cluster/`). `server.rs` is a connection to one server; [`Redis`] is all of them, and sends each query to the server that
+//! has its keys ([`Redis::at`]). All keys of one query are of one hash slot, on one server too.
+//!
 //! What becomes of a call while Redis is away is decided in four places, each for what it alone knows:
 //!
 //! | who | what it bounds | what its caller does then |
 //! |---|---|---|
-//! | `circuit_breaker.rs`, one for each connection | tries at a server that is down: one a second; the others fail at once | whatever it does with an error |
+//! | `circuit_breaker.rs`, one for each connection to a server | tries at a server that is down: one a second; the others fail at once | whatever it does with an error |
 //! | `agent_core::rates::FallbackRates` | how long a request waits for shared rate windows: 500 ms, and none for a second after that | counts in the process |
 //! | `agent_core::layers::Cached` | how long a request waits for the cache: 250 ms | runs the agent |
 //! | `agent_core`'s `Outage` | lines in the log: one when an outage begins and one when it ends | nothing; it decides no call |
@@ -17,19 +21,25 @@
 //!
 //! What does not belong here: the queue of jobs, which speaks BullMQ's protocol: [`crate::bullmq`].
 
+mod address;
 mod cache;
 mod circuit_breaker;
+mod cluster;
 mod connection;
 mod error;
 mod idempotency;
 mod key_value;
+mod open;
 mod probe;
 mod rate_windows;
+mod sentinel;
+mod server;
 mod server_check;
 mod server_settings;
 
+pub use address::AddressError;
 pub use cache::RedisCache;
-pub use connection::{AddressError, Redis};
+pub use connection::Redis;
 pub use idempotency::RedisIdempotency;
 pub use key_value::RedisKeyValues;
 pub use probe::RedisProbe;

@@ -1,4 +1,7 @@
 //! Rate windows in Redis: `rl:<key> -> hits`, each living as long as its window.
+//!
+//! On one server all windows of a request are counted in one step. In a cluster they lie on different nodes and are counted
+//! one after the other, as they are on one server: none behind one that is exceeded.
 
 use std::time::Duration;
 
@@ -28,6 +31,26 @@ impl RedisWindows {
 #[async_trait]
 impl RateWindows for RedisWindows {
     async fn hit(&self, windows: &[Window<'_>]) -> Result<Vec<Hits>, RateError> {
+        if !self.redis.is_cluster() {
+            return self.count(&self.redis, windows).await;
+        }
+        let mut counted = Vec::with_capacity(windows.len());
+        for window in windows {
+            let redis = self.redis.at(&key(window));
+            let hits = self.count(&redis, std::slice::from_ref(window)).await?;
+            let is_exceeded = hits.iter().any(|hits| hits.exceed(window.limit));
+            counted.extend(hits);
+            if is_exceeded {
+                break;
+            }
+        }
+        Ok(counted)
+    }
+}
+
+impl RedisWindows {
+    /// Counts in windows of one server.
+    async fn count(&self, redis: &Redis, windows: &[Window<'_>]) -> Result<Vec<Hits>, RateError> {
         if windows.is_empty() {
             return Ok(vec![]);
         }
@@ -35,13 +58,17 @@ impl RateWindows for RedisWindows {
         for window in windows {
             let period = u64::try_from(window.period.as_millis()).unwrap_or(u64::MAX);
             // Lua's numbers hold whole ones up to 2^53.
-            count.key(format!("{PREFIX}{}", window.key)).arg(window.limit).arg(period.clamp(1, 1 << 52));
+            count.key(key(window)).arg(window.limit).arg(period.clamp(1, 1 << 52));
         }
         let count = &count;
-        let asked = self.redis.query(|mut redis| async move { count.invoke_async(&mut redis).await }).await;
+        let asked = redis.query(|mut redis| async move { count.invoke_async(&mut redis).await }).await;
         let counted: Vec<u64> = asked.map_err(|error| RateError(error.to_string()))?;
         let (pairs, _nothing_left) = counted.as_chunks::<2>();
         let hits = |&[count, left]: &[u64; 2]| Hits { count, resets_in: Duration::from_millis(left) };
         Ok(pairs.iter().map(hits).collect())
     }
+}
+
+fn key(window: &Window<'_>) -> String {
+    format!("{PREFIX}{}", window.key)
 }

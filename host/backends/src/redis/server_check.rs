@@ -2,6 +2,8 @@
 //!
 //! Settings are asked for with `CONFIG GET`, which managed servers refuse; then what `INFO` tells is used. What neither
 //! tells is a warning. `server_settings.rs` has the rules.
+//!
+//! Every node of a cluster is asked, and with a master its replicas: each of them has the keys after a failover.
 
 use agent_core::ports::{StoreCheck, StoreCheckError, StoreWarning};
 use async_trait::async_trait;
@@ -33,16 +35,49 @@ impl RedisCheck {
         Self { redis, purpose }
     }
 
-    async fn read(&self) -> Result<ServerSettings, QueryError> {
+    /// What the servers weaken together, each thing once.
+    async fn judge(&self) -> Result<Vec<StoreWarning>, StoreCheckError> {
+        let away = |error: QueryError| StoreCheckError::Away { detail: error.to_string() };
+        let nodes = self.redis.nodes().await.map_err(away)?;
+        let (mut warnings, mut answered): (Vec<StoreWarning>, _) = (vec![], false);
+        let mut failure = None;
+        for node in nodes {
+            let read = Self::read(&node).await;
+            node.disconnect();
+            match read {
+                Ok(settings) => {
+                    answered = true;
+                    let judged = settings.judge(self.purpose);
+                    let judged = judged.map_err(|problem| StoreCheckError::Unfit { problem })?;
+                    for warning in judged {
+                        if !warnings.contains(&warning) {
+                            warnings.push(warning);
+                        }
+                    }
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        match failure {
+            Some(error) if !answered => Err(away(error)),
+            Some(error) => {
+                warnings.push(unchecked(&error));
+                Ok(warnings)
+            }
+            None => Ok(warnings),
+        }
+    }
+
+    async fn read(node: &Redis) -> Result<ServerSettings, QueryError> {
         let mut settings = ServerSettings::default();
         for section in SECTIONS {
-            if let Some(text) = self.ask::<String>(&["INFO", section]).await? {
+            if let Some(text) = ask::<String>(node, &["INFO", section]).await? {
                 settings.add_info(&text);
             }
         }
         for name in SETTINGS {
             // One at a time: Redis before version 7 takes no more.
-            if let Some(pair) = self.ask::<Vec<String>>(&["CONFIG", "GET", name]).await?
+            if let Some(pair) = ask::<Vec<String>>(node, &["CONFIG", "GET", name]).await?
                 && let [_name, value] = &pair[..]
             {
                 settings.add_config(name, value);
@@ -50,16 +85,22 @@ impl RedisCheck {
         }
         Ok(settings)
     }
+}
 
-    /// The answer to a command; none if the server refuses it.
-    async fn ask<T: FromRedisValue + Send>(&self, words: &[&str]) -> Result<Option<T>, QueryError> {
-        let ask = |redis| async move { send(redis, words).await };
-        match self.redis.query(ask).await {
-            Ok(answer) => Ok(Some(answer)),
-            Err(QueryError::Refused { code, .. }) if !PASSING.contains(&&*code) => Ok(None),
-            Err(error) => Err(error),
-        }
+/// The answer to a command; none if the server refuses it.
+async fn ask<T: FromRedisValue + Send>(node: &Redis, words: &[&str]) -> Result<Option<T>, QueryError> {
+    let ask = |redis| async move { send(redis, words).await };
+    match node.query(ask).await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(QueryError::Refused { code, .. }) if !PASSING.contains(&&*code) => Ok(None),
+        Err(error) => Err(error),
     }
+}
+
+fn unchecked(error: &QueryError) -> StoreWarning {
+    let problem =
+        format!("one of several servers was not checked, as it does not answer ({error}): bring it back");
+    StoreWarning { store: "redis", setting: "replicas", problem }
 }
 
 async fn send<T: FromRedisValue>(mut redis: MultiplexedConnection, words: &[&str]) -> RedisResult<T> {
@@ -77,9 +118,8 @@ impl StoreCheck for RedisCheck {
     }
 
     async fn check(&self) -> Result<Vec<StoreWarning>, StoreCheckError> {
-        let settings = self.read().await;
+        let judged = self.judge().await;
         self.redis.disconnect();
-        let settings = settings.map_err(|error| StoreCheckError::Away { detail: error.to_string() })?;
-        settings.judge(self.purpose).map_err(|problem| StoreCheckError::Unfit { problem })
+        judged
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::{AttemptEnd, ChangedJobs, Claim, Epoch, JobQueue as _, QueueError, Renewal};
-use agent_core::words::JobStatus;
+use agent_core::words::{CancelOutcome, JobStatus};
 use backends::bullmq::BullQueue;
+use futures::future::join_all;
 use redis::aio::MultiplexedConnection;
 use test_servers::{PATIENCE, Proxy, Redis, Task, eventually};
 
@@ -61,6 +62,28 @@ async fn a_job_takes_three_commands_and_two_when_it_follows_another() {
     tokens.sort();
     tokens.dedup();
     assert_eq!(tokens.len(), 3, "each claim has a token of its own");
+}
+
+#[tokio::test]
+async fn leases_that_are_due_together_are_renewed_by_one_command() {
+    let (server, queue) = start().await;
+    let mut claims = Vec::new();
+    for _ in 0..5 {
+        queue.add(&data("q")).await.unwrap();
+        claims.push(claim(&queue).await);
+    }
+    // The first one loads the script.
+    assert_eq!(queue.renew(&claims[0]).await, Ok(Renewal::Held));
+    let renew_all = async || join_all(claims.iter().map(|claim| queue.renew(claim))).await;
+    let mut monitor = server.monitor().await;
+    assert_eq!(renew_all().await, vec![Ok(Renewal::Held); 5]);
+    assert_eq!(monitor.commands().await.of_clients, ["EVALSHA"]);
+    // Each is told what became of its own job.
+    queue.finish(&claims[0], &completed("1")).await.unwrap();
+    assert_eq!(queue.cancel(&claims[1].job_id).await, Ok(CancelOutcome::Asked));
+    let renewed: Vec<_> = renew_all().await.into_iter().map(Result::unwrap).collect();
+    let [lost, cancelled, held] = [Renewal::Lost, Renewal::Cancelled, Renewal::Held];
+    assert_eq!(renewed, [lost, cancelled, held, held, held]);
 }
 
 #[tokio::test]

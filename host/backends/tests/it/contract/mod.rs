@@ -1,8 +1,11 @@
-//! One suite of cases per port. A store runs a suite with one line, which makes a test of every case:
+//! One suite of cases per port. A store runs a suite with one line, which makes a test of every case, or one test of all:
 //!
 //! ```ignore
 //! mod queue {
 //!     crate::contract::queue::test_all!(super::open_queue);
+//! }
+//! mod queue_of_a_cluster {
+//!     crate::contract::queue::test_all!(in_turn: super::start, super::open_queue);
 //! }
 //! ```
 
@@ -20,12 +23,32 @@ pub(crate) mod webhooks;
 
 /// A test for each of the cases of a suite, each with a bench of its own from `$open`.
 macro_rules! test_each {
-    ($suite:ident, $open:path: $($case:ident),+ $(,)?) => { $(
+    ($suite:ident, ($open:path): $($case:ident),+ $(,)?) => { $(
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $case() {
             let bench = $open().await;
             test_servers::within(stringify!($case), crate::contract::$suite::$case(&bench)).await;
         }
     )+ };
+    ($suite:ident, $open:path: $($case:ident),+ $(,)?) => {
+        crate::contract::test_each! { $suite, ($open): $($case),+ }
+    };
 }
 pub(crate) use test_each;
+
+/// One test of all cases of a suite, one after the other, for servers that take long to start: `$start` gives them, or nothing
+/// where there are none, and `$open` empties them and gives the bench of a case.
+macro_rules! test_in_turn {
+    ($suite:ident, ($start:path, $open:path): $($case:ident),+ $(,)?) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn every_case() {
+            let Some(servers) = $start().await else { return };
+            $(
+                let bench = $open(&servers).await;
+                test_servers::within(stringify!($case), crate::contract::$suite::$case(&bench)).await;
+                drop(bench);
+            )+
+        }
+    };
+}
+pub(crate) use test_in_turn;

@@ -11,8 +11,11 @@ use super::text::NASTY;
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
-    ($open:path) => {
-        crate::contract::test_each! { rates, $open:
+    (in_turn: $start:path, $open:path) => {
+        crate::contract::rates::test_all! { @cases test_in_turn ($start, $open) }
+    };
+    (@cases $test:ident $benches:tt) => {
+        crate::contract::$test! { rates, $benches:
             hits_are_counted_until_the_window_ends,
             a_window_ends_after_its_period_whatever_comes_in_between,
             what_is_turned_away_counts_on,
@@ -20,6 +23,9 @@ macro_rules! test_all {
             windows_do_not_share_hits,
             hits_at_once_are_all_counted,
         }
+    };
+    ($open:path) => {
+        crate::contract::rates::test_all! { @cases test_each ($open) }
     };
 }
 pub(crate) use test_all;

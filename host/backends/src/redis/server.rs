@@ -1,0 +1,219 @@
+//! One multiplexed connection to a Redis server: made when it is first needed, shared by everybody, dropped when it fails.
+//!
+//! Every query has a timeout and passes the connection's circuit breaker. A query that found a kept connection dead is
+//! sent once more on a new one.
+//!
+//! It is not the `ConnectionManager` of the crate `redis`: that one keeps a connection whose answers do not
+//! come, and needs a failed call to notice that a restarted server is back.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
+use redis::aio::MultiplexedConnection;
+use redis::{Client, RedisResult};
+use tokio::time::{Instant, timeout};
+
+use super::QueryError;
+use super::circuit_breaker::CircuitBreaker;
+use super::open::open;
+use super::sentinel::Sentinels;
+
+/// How long connecting may take. It is what the interface grants the database (Limits, "Database pool").
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Where a connection leads.
+#[derive(Clone)]
+pub(super) enum Way {
+    /// To that server.
+    To(Client),
+    /// To the master that sentinels name when it is made.
+    ByName(Arc<Sentinels>),
+}
+
+/// How a query is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// It may be carried out twice, and Redis may take so much longer to answer because it blocks.
+    Repeatable(Duration),
+    /// It must not be carried out twice. Whether the connection is alive is found out before.
+    Once,
+}
+
+/// A connection to a server, with its circuit breaker.
+pub(super) struct Server {
+    way: Way,
+    answer_timeout: Duration,
+    connection: Mutex<Connection>,
+    circuit: CircuitBreaker,
+}
+
+#[derive(Default)]
+struct Connection {
+    /// One future that all waiting callers poll: a caller that goes away does not stop it for the others.
+    connecting: Option<Connecting>,
+    /// Counts connections: a failure ends the one it happened on and not its successor.
+    number: u64,
+}
+
+type Connecting = Shared<BoxFuture<'static, Result<MultiplexedConnection, QueryError>>>;
+
+/// How often to send a query when a connection that was kept turns out to be dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tries {
+    One,
+    Two,
+}
+
+impl Server {
+    /// Nothing is connected yet: a Redis that is down at start-up is a matter of health, not of configuration.
+    pub(super) fn new(way: Way, answer_timeout: Duration, circuit: CircuitBreaker) -> Self {
+        Self { way, answer_timeout, connection: Mutex::default(), circuit }
+    }
+
+    /// Another connection the same way, with another limit for an answer. A probe that finds the server there closes the
+    /// circuits of both.
+    pub(super) fn another(&self, answer_timeout: Duration) -> Self {
+        Self::new(self.way.clone(), answer_timeout, self.circuit.sibling())
+    }
+
+    pub(super) fn way(&self) -> &Way {
+        &self.way
+    }
+
+    /// Whether a query would be sent, as far as is known.
+    pub(super) fn circuit_is_closed(&self) -> bool {
+        self.circuit.is_closed()
+    }
+
+    /// Sends a query, unless the circuit is open. One that is repeatable and found a kept connection dead is sent once more
+    /// on a new connection.
+    pub(super) async fn query<T, F>(
+        &self,
+        manner: Manner,
+        query: impl Fn(MultiplexedConnection) -> F + Send,
+    ) -> Result<T, QueryError>
+    where
+        F: Future<Output = RedisResult<T>> + Send,
+        T: Send,
+    {
+        match manner {
+            Manner::Repeatable(wait) => {
+                let limit = self.answer_timeout + wait;
+                self.ask_the_circuit(limit)?;
+                self.query_regardless(limit, Tries::Two, query).await
+            }
+            Manner::Once => {
+                self.ask_the_circuit(self.answer_timeout)?;
+                self.query_regardless(self.answer_timeout, Tries::Two, ping).await?;
+                self.query_regardless(self.answer_timeout, Tries::One, query).await
+            }
+        }
+    }
+
+    /// Asks for a sign of life, also while the circuit is open. An answer closes the circuits of all connections to
+    /// this server.
+    pub(super) async fn ping(&self) -> Result<(), QueryError> {
+        self.query_regardless(self.answer_timeout, Tries::Two, ping).await?;
+        self.circuit.close_all(Instant::now());
+        Ok(())
+    }
+
+    /// The number of the connection: another one after each time that it had to be made.
+    pub(super) fn connection_number(&self) -> u64 {
+        self.lock().number
+    }
+
+    /// Drops the connection; the next query makes a new one.
+    pub(super) fn disconnect(&self) {
+        self.lock().connecting = None;
+    }
+
+    fn ask_the_circuit(&self, limit: Duration) -> Result<(), QueryError> {
+        let is_allowed = self.circuit.allows(Instant::now(), CONNECT_TIMEOUT + limit);
+        if is_allowed { Ok(()) } else { Err(QueryError::CircuitOpen) }
+    }
+
+    async fn query_regardless<T, F>(
+        &self,
+        limit: Duration,
+        tries: Tries,
+        query: impl Fn(MultiplexedConnection) -> F + Send,
+    ) -> Result<T, QueryError>
+    where
+        F: Future<Output = RedisResult<T>> + Send,
+        T: Send,
+    {
+        let mut is_last = tries == Tries::One;
+        loop {
+            let (connecting, number, is_new) = self.connect();
+            let answer = match connecting.await {
+                Ok(connection) => match timeout(limit, query(connection)).await {
+                    Ok(answer) => answer.map_err(QueryError::from),
+                    Err(_elapsed) => Err(QueryError::Timeout(limit)),
+                },
+                Err(error) => Err(error),
+            };
+            match answer {
+                // A kept connection may have died long ago and unnoticed. That says nothing about the server: the
+                // next connection will.
+                Err(error @ QueryError::Disconnected(_)) if !is_new => {
+                    self.drop_connection(number);
+                    if is_last {
+                        self.circuit.close();
+                        return Err(error);
+                    }
+                    is_last = true;
+                }
+                Err(error) if error.means_down() => {
+                    self.circuit.open(Instant::now());
+                    self.drop_connection(number);
+                    return Err(error);
+                }
+                answered => {
+                    self.circuit.close();
+                    return answered;
+                }
+            }
+        }
+    }
+
+    /// The connection with its number, and whether it is being made just now.
+    fn connect(&self) -> (Connecting, u64, bool) {
+        let mut connection = self.lock();
+        if let Some(connecting) = &connection.connecting {
+            return (connecting.clone(), connection.number, connecting.peek().is_none());
+        }
+        let connecting = connect(self.way.clone()).boxed().shared();
+        connection.number += 1;
+        connection.connecting = Some(connecting.clone());
+        (connecting, connection.number, true)
+    }
+
+    fn drop_connection(&self, number: u64) {
+        let mut connection = self.lock();
+        if connection.number == number {
+            connection.connecting = None;
+        }
+    }
+
+    /// Held for a few instructions, never across an await.
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn ping(mut redis: MultiplexedConnection) -> RedisResult<()> {
+    redis::cmd("PING").query_async(&mut redis).await
+}
+
+async fn connect(way: Way) -> Result<MultiplexedConnection, QueryError> {
+    match way {
+        Way::To(client) => open(&client, CONNECT_TIMEOUT).await,
+        Way::ByName(sentinels) => {
+            let connected = timeout(CONNECT_TIMEOUT, sentinels.connect()).await;
+            connected.unwrap_or(Err(QueryError::Timeout(CONNECT_TIMEOUT)))
+        }
+    }
+}
