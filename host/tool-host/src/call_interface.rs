@@ -2,6 +2,7 @@
 //! whose arguments and answers `typed/` maps to JSON and back.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 use wasmtime::component::{Component as Code, ComponentExportIndex, InstancePre, Val};
@@ -11,6 +12,7 @@ use crate::bindings::AnyToolPre;
 use crate::bindings::exports::agent::tool::tool::{Failure, ToolDef};
 use crate::call::{CallState, Progress};
 use crate::error::{LoadError, detail};
+use crate::mcp::{Server, ToolList};
 use crate::typed::{self, Mismatch, TypedTool};
 
 /// How a component is called.
@@ -19,6 +21,8 @@ pub(crate) enum CallInterface {
     Contract(AnyToolPre<CallState>),
     /// Functions of its own, by the names of their tools.
     Typed { pre: InstancePre<CallState>, functions: BTreeMap<String, TypedFunction> },
+    /// It is no component but the tools of an MCP server, which is asked over its protocol.
+    Mcp { server: Arc<Server>, tools: ToolList },
 }
 
 /// A function that is a tool.
@@ -87,13 +91,27 @@ impl CallInterface {
         match self {
             Self::Contract(pre) => Err(pre),
             Self::Typed { functions, .. } => Ok(functions.values().map(TypedFunction::describe).collect()),
+            Self::Mcp { tools, .. } => Ok(tools.describe()),
+        }
+    }
+
+    /// Whether it is an MCP server.
+    pub(crate) fn is_mcp(&self) -> bool {
+        matches!(self, Self::Mcp { .. })
+    }
+
+    /// Whether it can be called: a server may not have been there yet.
+    pub(crate) fn has_answered(&self) -> bool {
+        match self {
+            Self::Contract(_) | Self::Typed { .. } => true,
+            Self::Mcp { server, .. } => server.has_answered(),
         }
     }
 
     /// How what a tool returns moves to the host.
     pub(crate) fn transfer(&self, tool: &str) -> Transfer {
         match self {
-            Self::Contract(_) => Transfer::Text,
+            Self::Contract(_) | Self::Mcp { .. } => Transfer::Text,
             Self::Typed { functions, .. } => match functions.get(tool) {
                 Some(function) if !function.tool.returns_flags() => Transfer::Values,
                 _ => Transfer::Flags,
@@ -116,6 +134,8 @@ impl CallInterface {
                 let parameters = function.tool.encode(&arguments);
                 Some(parameters.map(|parameters| Prepared::Typed { pre, function, parameters }))
             }
+            // No guest runs for it.
+            Self::Mcp { .. } => None,
         }
     }
 }

@@ -16,6 +16,7 @@ impl Component {
             contract: match &self.call_interface {
                 CallInterface::Contract(_) => "agent:tool".into(),
                 CallInterface::Typed { .. } => "typed".into(),
+                CallInterface::Mcp { .. } => "mcp".into(),
             },
             imports: self.imports.clone(),
             wants: self.wants.iter().map(|want| want.as_str().to_owned()).collect(),

@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use crate::call_limits::Limits;
 use crate::compiler::Compiler;
 use crate::egress::HttpMode;
+use crate::mcp::Launcher;
 use crate::observer::Observer;
 use crate::policy::Absence;
 use crate::policy::store::default_path;
@@ -22,6 +23,8 @@ pub struct Config {
     pub cache: Option<PathBuf>,
     /// How components are compiled.
     pub compiler: Compiler,
+    /// How MCP servers are started that are child processes.
+    pub launcher: Launcher,
     /// What one call may use up.
     pub limits: Limits,
     /// About how many tokens all tools together may add to every model call: [`agent_core::agent_loop::most_catalog_tokens`].

@@ -139,7 +139,7 @@ pub enum LoadError {
     },
     /// It is in the folder, and nobody has approved it.
     #[error(
-        "waits for approval (TOOLS_APPROVAL is on), and there is no store of approvals to ask: name its digest in the policy (TOOLS_POLICY), in a [[component]] with digest = \"{digest}\""
+        "waits for approval (TOOLS_APPROVAL is on), and there is no store of approvals to ask: name its digest in the policy (TOOLS_POLICY), in its [[component]] or [[mcp]] with digest = \"{digest}\""
     )]
     NotApproved {
         /// `sha256:…` of its bytes.
@@ -159,6 +159,22 @@ pub enum LoadError {
     /// The bytes of a version are not there any more, or are others.
     #[error("has a version whose bytes are gone: upload or install it again, or roll back to another one")]
     Gone,
+    /// An MCP server did not list its tools.
+    #[error(
+        "is an MCP server that {0}, and its tools are absent until it lists them: the log says why; it is tried again"
+    )]
+    McpServer(&'static str),
+    /// The tools of an MCP server cannot be served.
+    #[error("is an MCP server whose tools cannot be served: {0}")]
+    McpTools(String),
+    /// The policy names an MCP server with other tools.
+    #[error(
+        "is an MCP server with other tools than those that its [[mcp]] in the policy (TOOLS_POLICY) is bound to: look at them, and name digest = \"{digest}\""
+    )]
+    OtherTools {
+        /// `sha256:…` of its list of tools.
+        digest: String,
+    },
     /// Another component offers a tool of the same name.
     #[error("offers the tool {tool:?}, and so does {other}: rename the tool in one of the two or remove one")]
     Duplicate {
@@ -197,7 +213,9 @@ impl LoadError {
     pub(crate) fn class(&self) -> FailureClass {
         use std::io::ErrorKind::{InvalidData, NotFound};
         match self {
-            Self::Unreadable(_) | Self::CompilerUnavailable(_) | Self::Host(_) => FailureClass::Transient,
+            Self::Unreadable(_) | Self::CompilerUnavailable(_) | Self::Host(_) | Self::McpServer(_) => {
+                FailureClass::Transient
+            }
             // A copy that is gone or damaged does not come back.
             Self::Forgotten(error) if !matches!(error.kind(), NotFound | InvalidData) => {
                 FailureClass::Transient

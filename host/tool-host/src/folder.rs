@@ -20,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::component::{self, MOST_BYTES};
 use crate::error::LoadError;
+use crate::mcp::McpServers;
 
 /// Longest a folder may take to be listed, or a file to be read, from when a thread does it.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
@@ -74,11 +75,18 @@ pub(crate) struct Folder {
     threads: Arc<Semaphore>,
     /// How many questions were answered until now.
     answers: Arc<AtomicU64>,
+    /// The servers whose lists of tools are files of the folder too.
+    servers: Option<Arc<McpServers>>,
 }
 
 impl Folder {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, threads: Arc::new(Semaphore::new(MOST_HUNG)), answers: Arc::default() }
+        Self { path, threads: Arc::new(Semaphore::new(MOST_HUNG)), answers: Arc::default(), servers: None }
+    }
+
+    /// The folder with a file for each MCP server: its list of tools, as if somebody had put it there.
+    pub(crate) fn with_servers(self, servers: Arc<McpServers>) -> Self {
+        Self { servers: Some(servers), ..self }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -88,11 +96,25 @@ impl Folder {
     /// Lists the tool files: `*.wasm`, not hidden, links followed.
     pub(crate) async fn list(&self) -> io::Result<Listing> {
         let path = self.path.clone();
-        self.ask(move || list(&path)).await
+        let mut listing = self.ask(move || list(&path)).await?;
+        let rounds = self.servers.iter().flat_map(|servers| servers.rounds());
+        listing
+            .files
+            .extend(rounds.map(|(name, round)| (file_of(&name), Some(Fingerprint::of_round(round)))));
+        Ok(listing)
     }
 
     /// Reads a file and its signature, and says its digest.
     pub(crate) async fn read(&self, file: &str) -> Result<Content, LoadError> {
+        let server = component_name(file).and_then(|name| self.servers.as_ref()?.server(name));
+        if let Some(server) = server {
+            let bytes = server.look().await?;
+            return Ok(Content {
+                digest: component::digest(&bytes),
+                bytes: Arc::new(bytes),
+                signature: None,
+            });
+        }
         let (path, signature) = (self.path.join(file), self.path.join(signature_file(file)));
         let read = self.ask(move || {
             Ok(read_bounded(&path, MOST_BYTES).and_then(|bytes| {
@@ -189,6 +211,16 @@ fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, LoadError> {
     Ok(bytes)
 }
 
+impl Fingerprint {
+    /// Of the list of an MCP server, which is read again in the next round.
+    fn of_round(round: u64) -> Self {
+        let none = (0, 0);
+        let component =
+            Stamp { device: u64::MAX, inode: u64::MAX, bytes: round, modified: none, changed: none };
+        Self { component, signature: None }
+    }
+}
+
 impl Stamp {
     fn of(metadata: &fs::Metadata) -> Self {
         Self {
@@ -199,6 +231,11 @@ impl Stamp {
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }
+}
+
+/// The name of the file that a component has.
+pub(crate) fn file_of(component: &str) -> String {
+    format!("{component}.wasm")
 }
 
 /// The name of the file with a component's signature.

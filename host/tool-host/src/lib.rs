@@ -7,6 +7,7 @@
 //! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of
 //!   it.
 //! - `versions`: which version of a component may serve, and how another one is tried.
+//! - `mcp`: servers of the Model Context Protocol, whose tools are served like those of components.
 //! - `call`, `bulkhead`, `guest_runtime`: one call and how it can fail, who may call at the same time, on which thread.
 //! - `capability`, `limits`: what a guest may import and use up.
 //! - `inspect`: what a component is, for its author.
@@ -42,6 +43,7 @@ mod inspect;
 mod inventory;
 mod learning;
 mod load;
+mod mcp;
 mod moving_average;
 mod observer;
 mod pinned;
@@ -82,6 +84,7 @@ pub use engine::Allocation;
 pub use error::LoadError;
 pub use inspect::{ComponentKind, Import, Inspection, Need, NeededGrants, inspect};
 pub use learning::Learned;
+pub use mcp::{LaunchError, LaunchJob, Launcher};
 pub use observer::{CallReport, Cost, NoObserver, Observer, SetReport, ToolListing};
 
 use grants::{Grants, HostFeatures};

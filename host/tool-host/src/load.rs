@@ -18,7 +18,8 @@ use crate::describe::describe;
 use crate::error::{LoadError, detail};
 use crate::folder::{Content, Folder};
 use crate::inventory::Memory;
-use crate::policy::Identity;
+use crate::mcp::{Server, ToolList};
+use crate::policy::{Identity, Want};
 use crate::rollout::Rollout;
 use crate::runtime::Runtime;
 use crate::typed;
@@ -80,6 +81,9 @@ pub(crate) async fn load(
     content: Content,
 ) -> Result<(Component, Content), LoadError> {
     let name: Arc<str> = name.into();
+    if let Some(server) = runtime.mcp.server(&name) {
+        return load_tools_of(runtime, name, server, source, content).await;
+    }
     let (wants, signer, found) = blocking({
         let (runtime, name, content) = (runtime.clone(), name.clone(), content.clone());
         move || {
@@ -126,6 +130,55 @@ pub(crate) async fn load(
         computes_only: capabilities.are_within(&["agent:tool/log@0.1.1"]),
         name,
         signer,
+        call_interface,
+        tools,
+    };
+    Ok((component, content))
+}
+
+/// Loads the list of an MCP server's tools. Only the server itself proposes one.
+async fn load_tools_of(
+    runtime: Arc<Runtime>,
+    name: Arc<str>,
+    server: Arc<Server>,
+    source: &Source,
+    content: Content,
+) -> Result<(Component, Content), LoadError> {
+    if matches!(source, Source::Given(_)) {
+        let problem = "the policy says that the server itself lists them; give the component another name";
+        return Err(LoadError::McpTools(problem.into()));
+    }
+    let (wants, most_calls) = (server.wants(), server.most_calls());
+    let rule =
+        runtime.grants.current().mcp(&name).and_then(|entry| entry.mcp.clone()).ok_or(LoadError::Gone)?;
+    let concurrency = rule.concurrency.or(most_calls);
+    let tools = ToolList::read(&content.bytes, &name, &rule.allow).map_err(LoadError::McpTools)?;
+    blocking({
+        let (runtime, name, digest) = (runtime.clone(), name.clone(), content.digest.clone());
+        let wants = wants.clone();
+        move || {
+            let identity = Identity { name: &name, digest: &digest, signer: None };
+            runtime.grants.check_server(identity, &wants)
+        }
+    })
+    .await?;
+    let call_interface = CallInterface::Mcp { server, tools };
+    // Whatever it is, it reaches out of the service.
+    let tools = describe(&runtime, &call_interface, &name, &[Want::Http]).await?;
+    let mut limits = runtime.sandbox.limits().clone();
+    limits.component_concurrency = concurrency.unwrap_or(limits.component_concurrency);
+    let component = Component {
+        id: format!("{name}@{}", content.digest),
+        bulkhead: Bulkhead::new(&limits),
+        digest: content.digest.clone(),
+        signature: None,
+        tells_users_apart: false,
+        wants,
+        imports: vec![],
+        bytes: content.bytes.len() as u64,
+        computes_only: false,
+        name,
+        signer: None,
         call_interface,
         tools,
     };

@@ -12,10 +12,12 @@ use crate::capability::{KeyValueState, OwnSpace, Owner};
 use crate::compiled::CompiledCache;
 use crate::compiler::Compilers;
 use crate::config::Config;
+use crate::egress::HttpMode;
 use crate::engine;
 use crate::grants::{Granted, Grants};
 use crate::guest_runtime::GuestRuntime;
 use crate::host_work_pool::HostWork;
+use crate::mcp::McpServers;
 use crate::observer::Observer;
 use crate::policy::model::Scope;
 use crate::pure_answers::PureAnswers;
@@ -39,6 +41,8 @@ pub(crate) struct Runtime {
     pub(crate) host_work: HostWork,
     /// What components are granted.
     pub(crate) grants: Arc<Grants>,
+    /// The servers whose tools are served beside those of components.
+    pub(crate) mcp: Arc<McpServers>,
     /// Where components keep values.
     key_value: Option<Arc<dyn KeyValueStore>>,
     /// What components know users by.
@@ -57,7 +61,10 @@ pub(crate) struct Runtime {
 
 impl Runtime {
     pub(crate) fn new(config: Config, grants: Grants) -> wasmtime::Result<Self> {
-        let slots = Slots::new(&config.limits);
+        let (slots, grants) = (Slots::new(&config.limits), Arc::new(grants));
+        // Where something else answers than the network, as in tests of one component, no server is asked either.
+        let is_on = matches!(config.http, HttpMode::Network { .. });
+        let mcp = Arc::new(McpServers::new(grants.clone(), config.launcher, is_on));
         let sandbox = Sandbox::new(config.limits, config.metering)?;
         Ok(Self {
             cache: CompiledCache::open(config.cache, engine::fingerprint(sandbox.engine())),
@@ -65,7 +72,8 @@ impl Runtime {
             slots,
             host_work: HostWork::new(config.guest_runtime.clone()),
             guest_runtime: GuestRuntime::new(config.guest_runtime),
-            grants: Arc::new(grants),
+            grants,
+            mcp,
             key_value: config.key_value,
             users: UserNames::new(config.user_names_key.as_ref()),
             pure_answers: PureAnswers::new(),

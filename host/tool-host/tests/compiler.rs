@@ -1,4 +1,5 @@
-//! The compiler process of this crate's tests and benches: nothing but a `CompileJob` from its arguments.
+//! The child processes of this crate's tests and benches: nothing but a `CompileJob` or, behind `launch`, a `LaunchJob` from its
+//! arguments.
 #![allow(
     missing_docs,
     clippy::print_stderr,
@@ -9,7 +10,7 @@
 
 use std::process::ExitCode;
 
-use tool_host::CompileJob;
+use tool_host::{CompileJob, LaunchJob};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().collect();
@@ -17,6 +18,15 @@ fn main() -> ExitCode {
         let at = arguments.iter().position(|argument| argument == name).expect("a limit");
         arguments.get(at + 1).and_then(|number| number.parse().ok()).expect("a number")
     };
+    if arguments.get(1).is_some_and(|first| first == "launch") {
+        let at = arguments.iter().position(|argument| argument == "--").expect("a command");
+        let mut command = arguments.iter().skip(at + 1);
+        let program = command.next().expect("a program").into();
+        let arguments = command.map(Into::into).collect();
+        let job = LaunchJob { memory_bytes: number("--memory-bytes"), program, arguments };
+        eprintln!("{}", job.run());
+        return ExitCode::FAILURE;
+    }
     let job = CompileJob {
         metering: arguments.iter().any(|argument| argument == "--metering"),
         memory_bytes: number("--memory-bytes"),

@@ -1,5 +1,7 @@
 //! Starts the programs of tests/mcp/ and holds what they print against what any client is to find.
 
+use std::path::PathBuf;
+
 use acceptance::{Component, Process, Startable, Token, repository};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -10,6 +12,11 @@ const PYTHON: &str = "target/test-servers/mcp/bin/python3";
 /// The tools of every server that clients are held against: two of everyday, and those that misbehave.
 pub(super) fn components() -> [Component; 2] {
     [Component::shipped("calculator"), Component::misbehaving("misbehaving")]
+}
+
+/// The interpreter with the Python SDK.
+pub(super) fn python() -> PathBuf {
+    repository().join(PYTHON)
 }
 
 /// A program of tests/mcp/.
@@ -44,7 +51,7 @@ impl Client {
         server["mode"] = mode.into();
         let folder = repository().join("tests/mcp");
         let (program, file) = match sdk {
-            Sdk::Python => (repository().join(PYTHON), "client.py"),
+            Sdk::Python => (python(), "client.py"),
             Sdk::TypeScript => ("node".into(), "client.mjs"),
         };
         let mut command = Command::new(&program);

@@ -7,6 +7,7 @@ mod completions;
 mod dev;
 mod doctor;
 mod jobs;
+mod launch;
 mod mcp;
 mod replay;
 mod runs;
@@ -87,12 +88,15 @@ enum Command {
     Variables(variables::Arguments),
     #[command(hide = true)]
     Compile(compile::Arguments),
+    #[command(hide = true)]
+    Launch(launch::Arguments),
 }
 
 /// Carries out a command that has to be alone in its process, or hands back the arguments of another one.
 pub fn run_alone(arguments: Arguments) -> Result<Exit, Arguments> {
     match arguments.command {
         Command::Compile(arguments) => Ok(compile::run(&arguments)),
+        Command::Launch(arguments) => Ok(launch::run(arguments)),
         command => Err(Arguments { command }),
     }
 }
@@ -113,8 +117,9 @@ pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<
         Command::Doctor(arguments) => doctor::run(&arguments, guest_runtime).await,
         Command::Cache(arguments) => cache::run(arguments).await,
         Command::Variables(arguments) => variables::run(&arguments),
-        // `run_alone` has done it.
+        // `run_alone` has done these.
         Command::Compile(arguments) => Ok(compile::run(&arguments)),
+        Command::Launch(arguments) => Ok(launch::run(arguments)),
     }
 }
 

@@ -7,7 +7,7 @@ use agent_core::ports::{KeyValueStore, ToolAdmin, ToolVersions};
 use agent_core::secret::Secret;
 use tokio::runtime::Handle;
 use tool_host::{
-    CallReport, Compiler, Environment, HttpMode, Limits, Observer, SetReport, StartError, ToolHost,
+    CallReport, Compiler, Environment, HttpMode, Launcher, Limits, Observer, SetReport, StartError, ToolHost,
 };
 
 use crate::config::{EnvVars as _, ProcessEnv, Tools};
@@ -87,6 +87,7 @@ pub fn tool_host_config(start: ToolsStart<'_>) -> tool_host::Config {
         cache: config.cache.clone(),
         // This very program, even if another version was installed since it started.
         compiler: Compiler::new("/proc/self/exe", &["compile"]),
+        launcher: Launcher::new("/proc/self/exe", &["launch"]),
         limits: Limits {
             timeout: config.timeout,
             memory_bytes: config.memory_bytes,

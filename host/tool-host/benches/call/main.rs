@@ -33,7 +33,7 @@ use agent_core::ports::{ToolRequest, ToolSet, Toolbox};
 use agent_core::words::ToolCall;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
-use tool_host::{Compiler, Config, HttpMode, Limits, NoObserver, PolicyFile, ToolHost};
+use tool_host::{Compiler, Config, HttpMode, Launcher, Limits, NoObserver, PolicyFile, ToolHost};
 
 use bare::Bare;
 use components::component;
@@ -111,6 +111,7 @@ fn config(folder: &Path, policy: PolicyFile, guest_runtime: &Handle) -> Config {
         folder: folder.to_owned(),
         cache: None,
         compiler: Compiler::new(env!("CARGO_BIN_EXE_tool-compiler"), &[]),
+        launcher: Launcher::new(env!("CARGO_BIN_EXE_tool-compiler"), &["launch"]),
         limits: Limits::default(),
         // Enough for fifty tools, which a model would not be shown at once.
         catalog_tokens: 1_000_000,

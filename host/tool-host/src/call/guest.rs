@@ -4,25 +4,32 @@ use super::Caller;
 use super::admitted::Admitted;
 use super::fault::Fault;
 use crate::bindings::exports::agent::tool::tool::Failure;
-use crate::call_interface::Returned;
+use crate::call_interface::{CallInterface, Returned};
 use crate::error::detail;
 
 impl Admitted {
     /// Runs the guest and checks what it returned.
     pub(super) async fn run(self, caller: Caller, arguments: String) -> Result<String, Fault> {
-        let value = self.run_guest(caller, &arguments).await?;
+        let value = match &self.tool.component.call_interface {
+            CallInterface::Mcp { server, tools } => {
+                self.ask_server((&**server, tools), &caller, &arguments).await?
+            }
+            CallInterface::Contract(_) | CallInterface::Typed { .. } => {
+                self.run_guest(caller, &arguments).await?
+            }
+        };
         self.check_output(value).await
     }
 
     /// The tool's own failure, as the model may read it.
-    fn refused(&self, mut failure: Failure) -> Fault {
+    pub(super) fn refused(&self, mut failure: Failure) -> Fault {
         failure.code = self.without_secrets(failure.code);
         failure.message = self.without_secrets(failure.message);
         Fault::refused(&failure)
     }
 
     /// With the values of secrets replaced: a server may have told the guest its own credential.
-    fn without_secrets(&self, text: String) -> String {
+    pub(super) fn without_secrets(&self, text: String) -> String {
         match &self.granted {
             Some(granted) => granted.scanner().scan_text(&text).into_owned(),
             None => text,

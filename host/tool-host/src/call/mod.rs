@@ -2,7 +2,7 @@
 //!
 //! In the order of a call: `validation.rs` checks the arguments, [`crate::bulkhead`] admits it,
 //! [`crate::guest_runtime`] says on which thread it goes on, `guest.rs` runs the guest in a store whose state is
-//! `state.rs`, `nested.rs` makes the calls that it asks for itself, `validation.rs` checks the output. `retry.rs` says
+//! `state.rs` (or `remote.rs` asks an MCP server), `nested.rs` makes the calls that it asks for itself, `validation.rs` checks the output. `retry.rs` says
 //! whether it is tried again, `fault.rs` has the words for whatever goes wrong, `progress.rs` what the call has used up
 //! until now, `receipt.rs` what is written down of it.
 
@@ -12,6 +12,7 @@ mod guest;
 mod nested;
 mod progress;
 mod receipt;
+mod remote;
 mod retry;
 mod state;
 mod tool;
@@ -143,6 +144,11 @@ impl Call<'_> {
         let is_heavy = self.tool.definition.run_time.get() > HEAVY;
         let begin = if is_heavy { Start::OnGuestRuntime } else { Start::Here };
         let run = admitted.run(caller, arguments);
+        if self.tool.component.call_interface.is_mcp() {
+            // It waits for others and computes nothing. Dropped with its caller, it closes its connection at once.
+            let ended = tokio::time::timeout_at(deadline.into(), run).await;
+            return ended.unwrap_or_else(|_elapsed| Err(Fault::timed_out(allowed)));
+        }
         let run = self.runtime.guest_runtime.run(begin, deadline, progress.clone(), run);
         let ended = match nested.zip(asked) {
             Some((tools, asked)) => nested::serve(run, tools, asked).await,

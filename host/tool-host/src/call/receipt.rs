@@ -108,10 +108,14 @@ impl Attempts {
         receipt.duration_ms = milliseconds(start.elapsed());
         let mut detail = self.detail(progress);
         detail.policy = Some(policy.to_owned());
-        detail.per_user = tool.component.tells_users_apart
+        // What an MCP server tells its callers apart by is not known.
+        let may_be_of_one = tool.component.call_interface.is_mcp() && !tool.definition.is_read_only;
+        detail.per_user = may_be_of_one
+            || tool.component.tells_users_apart
             || self.granted.as_ref().is_some_and(|granted| granted.keeps_data_of_users());
         let reaches_out = |want: &Want| matches!(want, Want::Http | Want::KeyValue);
-        detail.effects = !tool.definition.is_read_only && tool.component.wants.iter().any(reaches_out);
+        detail.effects =
+            may_be_of_one || !tool.definition.is_read_only && tool.component.wants.iter().any(reaches_out);
         let content = match self.ended {
             Some(Ok(value)) => {
                 receipt.outcome = ToolOutcome::Ok;

@@ -41,7 +41,9 @@ impl Tool {
         running.observe(*side, answer.receipt.outcome, duration);
         // After a call that wrote values, the same call reads others.
         let keeps_values = self.component.wants.contains(&Want::KeyValue);
-        let is_comparable = self.definition.is_read_only || !keeps_values;
+        // And what a server did once it does not do again for a comparison: both versions are the same server.
+        let has_effects = keeps_values || self.component.call_interface.is_mcp();
+        let is_comparable = self.definition.is_read_only || !has_effects;
         if *side == Side::Old && is_comparable && running.shadows(request) {
             runtime.shadows.offer(ShadowCall::of(running.clone(), &self.policy, request, answer));
         }

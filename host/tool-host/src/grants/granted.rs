@@ -41,6 +41,8 @@ pub(super) fn credentials(
             },
             policy::model::Placement::Query(name) => egress::Placement::Query { name: name.clone() },
             policy::model::Placement::Basic { user } => egress::Placement::Basic { user: user.clone() },
+            // No request has it, because none is granted beside it. It is here to be found in what comes back.
+            policy::model::Placement::Variable(name) => egress::Placement::Query { name: name.clone() },
         };
         let value = value.map_err(|error| wrong(error.to_string()))?;
         Ok(egress::Secret { name: name.clone(), value, placement })
@@ -83,6 +85,32 @@ impl Granted {
     /// Whether its answers may be of one user's data.
     pub(crate) fn keeps_data_of_users(&self) -> bool {
         self.policy.key_value().is_some_and(|rule| rule.scope == Scope::User)
+    }
+
+    /// Whether a tool of an MCP server may be called, by the server's name for it.
+    pub(crate) fn allows_tool(&self, tool: &str) -> bool {
+        self.policy.allows_tool(tool)
+    }
+
+    /// How an MCP server is reached now.
+    pub(crate) fn transport(&self) -> Option<&policy::model::McpTransport> {
+        self.policy.current().mcp.as_ref().map(|rule| &rule.transport)
+    }
+
+    /// The memory of an MCP server that is a child process; absent: as much as such servers have.
+    pub(crate) fn memory_bytes(&self) -> Option<u64> {
+        self.policy.current().limits.memory_bytes
+    }
+
+    /// The secrets that are environment variables of a child process, with their values.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (String, String)> {
+        let rules = &self.policy.current().secrets;
+        self.secrets.iter().filter_map(|(name, value)| match &rules.get(name)?.placement {
+            policy::model::Placement::Variable(variable) => {
+                Some((variable.clone(), value.expose().to_owned()))
+            }
+            _ => None,
+        })
     }
 
     /// Instructions that one call may use; absent: as many as it likes.

@@ -181,7 +181,27 @@ impl Grants {
 
     /// Whether the policy names a component by its digest or signer: that is its approval.
     pub(crate) fn names(&self, component: Identity<'_>) -> bool {
-        matches!(self.current().look_up(component), Lookup::Entry(_))
+        let policy = self.current();
+        matches!(policy.look_up(component), Lookup::Entry(entry) if !entry.takes_any_version())
+    }
+
+    /// Whether the tools of an MCP server may be loaded in the version that is meant. Blocks: secrets may be in files.
+    pub(crate) fn check_server(&self, server: Identity<'_>, wants: &[Want]) -> Result<(), LoadError> {
+        match self.current().look_up(server) {
+            Lookup::Entry(entry) if entry.mcp.is_some() => self.check(server, wants),
+            _ => Err(LoadError::OtherTools { digest: server.digest.to_owned() }),
+        }
+    }
+
+    /// What an MCP server is granted when nobody calls it: to be asked for its tools.
+    pub(crate) async fn of_server(self: &Arc<Self>, entry: Arc<Entry>) -> Result<Arc<Granted>, String> {
+        let policy = EffectivePolicy::new(entry);
+        if let Some(granted) = self.kept().get(&*policy.digest()) {
+            return Ok(granted.clone());
+        }
+        let this = self.clone();
+        let made = tokio::task::spawn_blocking(move || this.granted(&policy)).await;
+        made.unwrap_or_else(|error| Err(error.to_string()))
     }
 
     /// Whether a component may be loaded that wants these. Blocks: secrets may be in files.

@@ -125,8 +125,8 @@ impl Inventory {
             None => Remembered::default(),
         };
         Self {
+            folder: Folder::new(path).with_servers(runtime.mcp.clone()),
             runtime,
-            folder: Folder::new(path),
             watch: Watch::new(),
             state: State::default(),
             file_loads: BTreeMap::new(),
@@ -347,6 +347,9 @@ impl Inventory {
             let state = self.state.get(file);
             loads.keep_only(|digest| state.is_some_and(|state| state.needs(digest)));
         }
+        // Who only looks takes what the store says of a server for its tools.
+        let may_be_called = |component: &Arc<Component>| component.call_interface.has_answered();
+        components.retain(|component| !self.runtime.remembers || may_be_called(component));
         self.prepared |= self.is_idle();
         Settled {
             preparing: Preparing { files: self.preparing(&components), first: !self.prepared },
@@ -370,8 +373,17 @@ impl Inventory {
         let mut faults: BTreeMap<String, String> = own.collect();
         faults.extend(self.agreement.iter().flat_map(Agreement::faults));
         faults.extend(refusals.into_iter().map(|(file, error)| (file, error.to_string())));
-        let faults = faults.into_iter().map(|(file, error)| ToolFault { file, error });
+        let faults = faults.into_iter().map(|(file, error)| ToolFault { file: self.shown(file), error });
         self.unreadable.iter().cloned().chain(faults).collect()
+    }
+
+    /// A file as it is called before others: the list of an MCP server is none.
+    fn shown(&self, file: String) -> String {
+        let policy = self.runtime.grants.current();
+        match component_name(&file).filter(|name| policy.mcp(name).is_some()) {
+            Some(name) => format!("{name} (MCP)"),
+            None => file,
+        }
     }
 
     fn preparing(&self, serving: &[Arc<Component>]) -> Vec<String> {
@@ -382,7 +394,8 @@ impl Inventory {
         };
         let loading = self.file_loads.iter().filter(under_way).map(|(file, _)| file.clone());
         let proposing = self.agreement.iter().flat_map(Agreement::proposing);
-        loading.chain(proposing).collect::<BTreeSet<_>>().into_iter().collect()
+        let files = loading.chain(proposing).collect::<BTreeSet<_>>();
+        files.into_iter().map(|file| self.shown(file)).collect()
     }
 
     /// Writes down what a restart has to know, if that has changed, and removes the copies that nobody needs any more.

@@ -29,7 +29,8 @@ pub(crate) fn between(old: &Policy, new: &Policy, host: &HostLimits) -> Vec<Entr
     let mut changes = vec![];
     for before in old.entries() {
         let is_pair = |after: &&ComponentPolicy| {
-            after.name == before.name && is_related(&before.binding, &after.binding)
+            let is_server = after.mcp.is_some() && before.mcp.is_some();
+            after.name == before.name && (is_server || is_related(&before.binding, &after.binding))
         };
         let Some(at) = unpaired.iter().position(is_pair) else {
             let narrowed = vec!["everything: it is no longer in the policy".to_owned()];
@@ -94,6 +95,9 @@ fn of_entry(before: &ComponentPolicy, after: &ComponentPolicy, host: &HostLimits
     let covered =
         |rule: &HttpRule, others: &BTreeSet<HttpRule>| others.iter().any(|other| other.covers(rule));
     change.note_set((&before.http, &after.http), covered, describe);
+    if before.mcp != after.mcp {
+        change.altered.push("the MCP server".to_owned());
+    }
     for name in before.secrets.keys().chain(after.secrets.keys()).collect::<BTreeSet<_>>() {
         of_secret(&mut change, name, before.secrets.get(name), after.secrets.get(name));
     }

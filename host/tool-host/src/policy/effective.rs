@@ -117,6 +117,11 @@ impl EffectivePolicy {
         }
     }
 
+    /// Whether both allow a tool of an MCP server, by the server's name for it.
+    pub(crate) fn allows_tool(&self, tool: &str) -> bool {
+        self.both().all(|entry| entry.mcp.as_ref().is_some_and(|rule| rule.allow.contains(tool)))
+    }
+
     /// Whether it may call the run's other tools.
     pub(crate) fn toolbox(&self) -> bool {
         self.both().all(|entry| entry.toolbox)

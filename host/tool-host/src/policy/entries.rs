@@ -85,13 +85,14 @@ impl Policy {
         digest: &str,
         signer: Option<&VerifiedSigner>,
     ) -> Option<&Arc<Entry>> {
-        let bound = self.named(name).iter().filter(|entry| entry.binding.admits(digest, signer));
+        let bound =
+            self.named(name).iter().filter(|entry| entry.is_for(digest, signer.map(VerifiedSigner::key)));
         bound.max_by_key(|entry| !entry.binding.digests.is_empty())
     }
 
     /// What is granted to a version that was signed with that key when it was proposed, as texts: for showing.
     pub(crate) fn grants_shown(&self, name: &str, digest: &str, signer: Option<&SignerKey>) -> Vec<String> {
-        let bound = self.named(name).iter().filter(|entry| entry.binding.would_admit(digest, signer));
+        let bound = self.named(name).iter().filter(|entry| entry.is_for(digest, signer));
         let entry = bound.max_by_key(|entry| !entry.binding.digests.is_empty());
         entry.map(|entry| render::grants(entry)).unwrap_or_default()
     }
@@ -104,6 +105,11 @@ impl Policy {
             None if self.named(name).is_empty() => Lookup::Nothing,
             None => Lookup::OtherBuilds,
         }
+    }
+
+    /// What is said of an MCP server of that name.
+    pub(crate) fn mcp(&self, name: &str) -> Option<&Arc<Entry>> {
+        self.named(name).iter().find(|entry| entry.mcp.is_some())
     }
 
     /// The entries of that name, whatever they are bound to.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use super::audience::Audience;
 use super::host::HostPattern;
 use super::path::PathPrefix;
-use super::signature::{SignerKey, VerifiedSigner};
+use super::signature::SignerKey;
 
 /// HTTP requests of one call, unless its component's lines say otherwise.
 pub(crate) const DEFAULT_REQUESTS: u32 = 16;
@@ -45,6 +45,27 @@ pub(crate) struct ComponentPolicy {
     pub(crate) http: BTreeSet<HttpRule>,
     /// Sorted by name.
     pub(crate) secrets: BTreeMap<String, SecretRule>,
+    /// Present if it is no component but an MCP server: one `[[mcp]]` of the file.
+    pub(crate) mcp: Option<McpRule>,
+}
+
+/// An MCP server whose tools are served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct McpRule {
+    pub(crate) transport: McpTransport,
+    /// The tools that are served, by the names that the server gives them.
+    pub(crate) allow: BTreeSet<String>,
+    /// Calls at the same time; absent: as many as a component may have.
+    pub(crate) concurrency: Option<u32>,
+}
+
+/// How an MCP server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum McpTransport {
+    /// Streamable HTTP. The entry's only [`HttpRule`] allows that URL and nothing else.
+    Http { url: String },
+    /// A child process that is spoken to over its standard input and output.
+    Command { program: String, arguments: Vec<String>, environment: BTreeMap<String, String> },
 }
 
 /// Which files of a name are meant. Never all: whoever can write a file could choose its name.
@@ -166,15 +187,13 @@ pub(crate) enum Placement {
     Query(String),
     /// As the password of this user, in `Authorization: Basic`.
     Basic { user: String },
+    /// In no request: as this environment variable of an MCP server that is a child process.
+    Variable(String),
 }
 
 impl Binding {
-    /// Whether a component is one of those meant. An entry with digests and signers wants both.
-    pub(crate) fn admits(&self, digest: &str, signer: Option<&VerifiedSigner>) -> bool {
-        self.would_admit(digest, signer.map(VerifiedSigner::key))
-    }
-
-    /// The same if the component has a signature of that key, which is taken on trust: for showing, not for granting.
+    /// Whether a component is one of those meant. An entry with digests and signers wants both. That the signature is of
+    /// that key is taken on trust.
     pub(crate) fn would_admit(&self, digest: &str, signer: Option<&SignerKey>) -> bool {
         let is_listed = self.digests.contains(digest);
         let is_signed = signer.is_some_and(|signer| self.signers.contains(signer));
@@ -208,7 +227,19 @@ impl ComponentPolicy {
             key_value: None,
             http: BTreeSet::new(),
             secrets: BTreeMap::new(),
+            mcp: None,
         }
+    }
+
+    /// Whether a component of this name is one of those meant. An MCP server is known by its address or command, which
+    /// nobody but the operator writes, so its entry need not name a digest.
+    pub(crate) fn is_for(&self, digest: &str, signer: Option<&SignerKey>) -> bool {
+        self.takes_any_version() || self.binding.would_admit(digest, signer)
+    }
+
+    /// Whether it is for an MCP server, whatever its tools are.
+    pub(crate) fn takes_any_version(&self) -> bool {
+        self.mcp.is_some() && self.binding.digests.is_empty()
     }
 }
 

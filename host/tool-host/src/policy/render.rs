@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Display, Write as _};
 
 use super::model::{
-    CallLimits, ComponentPolicy, HttpRule, Placement, SecretRule, SecretSource, default_methods,
+    CallLimits, ComponentPolicy, HttpRule, McpRule, McpTransport, Placement, Scheme, SecretRule,
+    SecretSource, default_methods,
 };
 
 /// All entries, as a file.
@@ -15,18 +16,16 @@ pub(crate) fn policy<'a>(components: impl Iterator<Item = &'a ComponentPolicy>) 
     components.map(component).collect::<Vec<_>>().join("\n")
 }
 
-/// One `[[component]]` with all that belongs to it.
+/// One `[[component]]` or `[[mcp]]` with all that belongs to it.
 pub(crate) fn component(entry: &ComponentPolicy) -> String {
+    if let Some(rule) = &entry.mcp {
+        return server(entry, rule);
+    }
     let mut text = String::from("[[component]]\n");
     line(&mut text, "name", Quoted(&entry.name));
     one_or_more(&mut text, "digest", entry.binding.digests.iter());
     one_or_more(&mut text, "signer", entry.binding.signers.iter());
-    let audience = &entry.audience;
-    for (key, names) in [("users", &audience.users), ("tiers", &audience.tiers), ("roles", &audience.roles)] {
-        if let Some(names) = names {
-            line(&mut text, key, List(names));
-        }
-    }
+    audience(&mut text, entry);
     if entry.toolbox {
         line(&mut text, "toolbox", true);
     }
@@ -43,8 +42,69 @@ pub(crate) fn component(entry: &ComponentPolicy) -> String {
         line(&mut text, "key-value", inline([scope, format!("bytes = {}", rule.bytes)].into_iter()));
     }
     entry.http.iter().for_each(|rule| http(&mut text, rule));
-    entry.secrets.iter().for_each(|(name, rule)| secret(&mut text, name, rule));
+    for (name, rule) in &entry.secrets {
+        text.push_str("[[component.secret]]\n");
+        secret(&mut text, name, rule);
+        line(&mut text, "hosts", List(&rule.hosts));
+    }
     text
+}
+
+/// One `[[mcp]]`. What follows from its address is left out.
+fn server(entry: &ComponentPolicy, rule: &McpRule) -> String {
+    let mut text = String::from("[[mcp]]\n");
+    line(&mut text, "name", Quoted(&entry.name));
+    one_or_more(&mut text, "digest", entry.binding.digests.iter());
+    audience(&mut text, entry);
+    match &rule.transport {
+        McpTransport::Http { url } => {
+            line(&mut text, "url", Quoted(url));
+            if entry.http.iter().any(|rule| rule.scheme == Scheme::Http) {
+                line(&mut text, "plain-http", true);
+            }
+            if entry.http.iter().any(|rule| rule.private) {
+                line(&mut text, "private", true);
+            }
+        }
+        McpTransport::Command { program, arguments, environment } => {
+            line(&mut text, "command", Quoted(program));
+            if !arguments.is_empty() {
+                let quoted: Vec<_> = arguments.iter().map(|argument| Quoted(argument).to_string()).collect();
+                line(&mut text, "args", format_args!("[{}]", quoted.join(", ")));
+            }
+            if !environment.is_empty() {
+                let pairs =
+                    environment.iter().map(|(key, value)| format!("{} = {}", Quoted(key), Quoted(value)));
+                line(&mut text, "env", inline(pairs));
+            }
+        }
+    }
+    line(&mut text, "allow", List(&rule.allow));
+    let limits = [
+        ("timeout-ms", entry.limits.timeout_ms),
+        ("output-bytes", entry.limits.output_bytes),
+        ("memory-bytes", entry.limits.memory_bytes),
+        ("concurrency", rule.concurrency.map(u64::from)),
+    ];
+    let limits: Vec<_> =
+        limits.into_iter().filter_map(|(key, value)| Some(format!("{key} = {}", value?))).collect();
+    if !limits.is_empty() {
+        line(&mut text, "limits", inline(limits.into_iter()));
+    }
+    for (name, rule) in &entry.secrets {
+        text.push_str("[[mcp.secret]]\n");
+        secret(&mut text, name, rule);
+    }
+    text
+}
+
+fn audience(text: &mut String, entry: &ComponentPolicy) {
+    let audience = &entry.audience;
+    for (key, names) in [("users", &audience.users), ("tiers", &audience.tiers), ("roles", &audience.roles)] {
+        if let Some(names) = names {
+            line(text, key, List(names));
+        }
+    }
 }
 
 /// One `[[component.http]]`.
@@ -78,6 +138,10 @@ pub(crate) fn grants(entry: &ComponentPolicy) -> Vec<String> {
             .key_value
             .map(|rule| format!("{} bytes of values for each {}", rule.bytes, rule.scope.as_str())),
     );
+    grants.extend(entry.mcp.iter().map(|rule| match &rule.transport {
+        McpTransport::Http { url } => format!("the MCP server at {url}"),
+        McpTransport::Command { program, .. } => format!("the MCP server {program} as a child process"),
+    }));
     grants.extend(entry.toolbox.then(|| "calls of the other tools".to_owned()));
     grants
 }
@@ -90,7 +154,6 @@ pub(crate) fn describe(rule: &HttpRule) -> String {
 }
 
 fn secret(text: &mut String, name: &str, rule: &SecretRule) {
-    text.push_str("[[component.secret]]\n");
     line(text, "name", Quoted(name));
     match &rule.source {
         SecretSource::Env(variable) => line(text, "env", Quoted(variable)),
@@ -105,8 +168,8 @@ fn secret(text: &mut String, name: &str, rule: &SecretRule) {
         }
         Placement::Query(key) => line(text, "query", Quoted(key)),
         Placement::Basic { user } => line(text, "basic", Quoted(user)),
+        Placement::Variable(name) => line(text, "variable", Quoted(name)),
     }
-    line(text, "hosts", List(&rule.hosts));
 }
 
 /// Those that are not the defaults.

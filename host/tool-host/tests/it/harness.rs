@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tool_host::{
-    CallReport, Compiler, Config, Cost, HttpMode, Limits, Observer, PolicyFile, SetReport, ToolHost,
+    CallReport, Compiler, Config, Cost, HttpMode, Launcher, Limits, Observer, PolicyFile, SetReport, ToolHost,
 };
 
 /// A host, its folder, and what it told its observer.
@@ -50,6 +50,7 @@ pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Conf
         folder: folder.to_owned(),
         cache: Some(cache()),
         compiler: Compiler::new(env!("CARGO_BIN_EXE_tool-compiler"), &[]),
+        launcher: Launcher::new(env!("CARGO_BIN_EXE_tool-compiler"), &["launch"]),
         limits,
         metering: false,
         guest_runtime: Handle::current(),

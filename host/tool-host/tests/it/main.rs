@@ -11,6 +11,7 @@ mod granted_means;
 mod harness;
 mod host_work;
 mod learning;
+mod mcp;
 mod nested;
 mod restart;
 mod sandbox;

@@ -30,7 +30,8 @@ const KEYS: [&str; 12] = [
 const KEY_VALUE_KEYS: [&str; 2] = ["scope", "bytes"];
 
 const NAME: &str = "the file's name without .wasm: 1 to 64 of a-z, A-Z, 0-9, '.', '_' and '-'";
-const DIGEST: &str = "\"sha256:\" and 64 hex digits, as `sha256sum` prints them, or a list of these";
+pub(super) const DIGEST: &str =
+    "\"sha256:\" and 64 hex digits, as `sha256sum` prints them, or a list of these";
 const SIGNER: &str =
     "\"ed25519:\" and 64 hex digits, as `agent-host tool sign` prints them, or a list of these";
 
@@ -69,6 +70,7 @@ pub(super) fn read(reader: &mut Reader<'_>, table: (&DeTable<'_>, usize)) -> Opt
         key_value,
         http,
         secrets,
+        mcp: None,
     })
 }
 
@@ -120,13 +122,17 @@ fn read_binding(reader: &mut Reader<'_>, section: &Section<'_, '_>, name: Option
 }
 
 /// In the form in which the host writes digests.
-fn parse_digest(text: &str) -> Option<String> {
+pub(super) fn parse_digest(text: &str) -> Option<String> {
     let digits = text.strip_prefix("sha256:")?;
     let is_digest = digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     is_digest.then(|| format!("sha256:{}", digits.to_ascii_lowercase()))
 }
 
-fn read_names(reader: &mut Reader<'_>, section: &Section<'_, '_>, key: &str) -> Option<BTreeSet<String>> {
+pub(super) fn read_names(
+    reader: &mut Reader<'_>,
+    section: &Section<'_, '_>,
+    key: &str,
+) -> Option<BTreeSet<String>> {
     let words = section.list(reader, key)?;
     for word in &words {
         if word.text.is_empty() {

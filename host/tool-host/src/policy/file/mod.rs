@@ -1,6 +1,6 @@
 //! The policy file: its text becomes a [`Policy`], or everything that is wrong with it at once.
 //!
-//! One file per kind of line declares its keys and reads them: `component`, `limits`, `http`, `secret`. `name`: what they may be called. `reader` takes
+//! One file per kind of line declares its keys and reads them: `component`, `mcp`, `limits`, `http`, `secret`. `name`: what they may be called. `reader` takes
 //! values out of tables and collects problems, `problem` is how they are said. Nothing is guessed and no key is skipped:
 //! a word that is misspelt would otherwise be a grant that somebody believes in.
 //!
@@ -9,6 +9,7 @@
 mod component;
 mod http;
 mod limits;
+mod mcp;
 mod problem;
 mod reader;
 mod secret;
@@ -40,8 +41,11 @@ const MOST_SYNTAX_ERRORS: usize = 100;
 /// memory for each, and each byte can be one.
 const MOST_BYTES_RECOVERED: usize = 64 << 10;
 
-/// The only key at the top.
-const KEYS: [&str; 1] = ["component"];
+/// Most MCP servers that a policy names: each is asked for its tools again and again.
+const MOST_SERVERS: usize = 32;
+
+/// The keys at the top.
+const KEYS: [&str; 2] = ["component", "mcp"];
 
 /// Reads a policy.
 pub(crate) fn parse(text: &str) -> Result<Policy, Problems> {
@@ -66,7 +70,13 @@ pub(crate) fn parse(text: &str) -> Result<Policy, Problems> {
             entries.push((table.1, entry));
         }
     }
+    for table in top.tables(&mut reader, "mcp", ("[[mcp]]", MOST_SERVERS)) {
+        if let Some(entry) = mcp::read(&mut reader, table) {
+            entries.push((table.1, entry));
+        }
+    }
     check_bindings(&mut reader, &entries);
+    check_servers(&mut reader, &entries);
     reader.finish(entries).map(|entries| Policy::new(entries.into_iter().map(|(_, entry)| entry)))
 }
 
@@ -89,5 +99,25 @@ fn check_bindings(reader: &mut Reader<'_>, entries: &[(usize, ComponentPolicy)])
             );
         }
         others.push((*at, entry));
+    }
+}
+
+/// Refuses an MCP server that has the name of something else, and two whose tools would have one prefix.
+fn check_servers(reader: &mut Reader<'_>, entries: &[(usize, ComponentPolicy)]) {
+    let prefix = |name: &str| name.replace('-', "_");
+    for (at, entry) in entries.iter().filter(|(_, entry)| entry.mcp.is_some()) {
+        let is_same = |other: &ComponentPolicy| match other.mcp {
+            Some(_) => prefix(&other.name) == prefix(&entry.name),
+            None => other.name == entry.name,
+        };
+        let other = entries.iter().find(|(other, entry)| other != at && is_same(entry));
+        if let Some((other, _)) = other {
+            let (line, _) = reader.place(*other);
+            reader.report(
+                *at,
+                format!("the name of the MCP server {:?} is also that of line {line}", entry.name),
+                "give each its own name: the names of its tools begin with it",
+            );
+        }
     }
 }

@@ -10,6 +10,13 @@ use super::super::model::{HttpRule, Placement, Scheme, SecretRule, SecretSource}
 use super::http::HOST;
 use super::reader::{Reader, Section, Word};
 
+pub(super) const VARIABLE: &str =
+    "the name of an environment variable: A-Z, a-z, 0-9 and '_', no digit first";
+
+/// Those of a secret of an MCP server: it is sent to that server and to nobody else.
+const SERVER_KEYS: [&str; 7] = ["name", "env", "file", "header", "query", "basic", "prefix"];
+const CHILD_KEYS: [&str; 4] = ["name", "env", "file", "variable"];
+
 const KEYS: [&str; 8] = ["name", "env", "file", "header", "query", "basic", "prefix", "hosts"];
 const SOURCES: [&str; 2] = ["env", "file"];
 const PLACES: [&str; 3] = ["header", "query", "basic"];
@@ -78,13 +85,17 @@ pub(super) fn read_all(
 
 /// Whether some request would have both in one place.
 fn collide(one: &SecretRule, other: &SecretRule) -> bool {
-    let place = |rule: &SecretRule| match &rule.placement {
+    let share = |a: &HostPattern| other.hosts.iter().any(|b| a.covers(b) || b.covers(a));
+    place(one) == place(other) && one.hosts.iter().any(share)
+}
+
+fn place(rule: &SecretRule) -> String {
+    match &rule.placement {
         Placement::Header { name, .. } => format!("header {name}"),
         Placement::Basic { .. } => "header authorization".to_owned(),
         Placement::Query(key) => format!("query {key}"),
-    };
-    let share = |a: &HostPattern| other.hosts.iter().any(|b| a.covers(b) || b.covers(a));
-    place(one) == place(other) && one.hosts.iter().any(share)
+        Placement::Variable(name) => format!("variable {name}"),
+    }
 }
 
 fn read_name<'t>(reader: &mut Reader<'_>, section: &Section<'t, '_>) -> Option<&'t str> {
@@ -120,6 +131,59 @@ fn only<'k>(
     None
 }
 
+/// The secrets of an MCP server. With a host they are added to requests to it, without one they are environment variables
+/// of a child process.
+pub(super) fn read_of_server(
+    reader: &mut Reader<'_>,
+    section: &Section<'_, '_>,
+    host: Option<&HostPattern>,
+) -> BTreeMap<String, SecretRule> {
+    let tables = section.tables(reader, "secret", ("[[mcp.secret]]", MOST_SECRETS));
+    let keys: &[&str] = if host.is_some() { &SERVER_KEYS } else { &CHILD_KEYS };
+    let mut secrets: BTreeMap<String, SecretRule> = BTreeMap::new();
+    for table in tables {
+        let shown = Section::open(reader, table, "in secret", keys);
+        let section = shown.hidden();
+        let name = read_name(reader, &shown);
+        let source = read_source(reader, &section);
+        let placement = match host {
+            Some(_) => read_placement(reader, &section),
+            None => read_variable(reader, &section),
+        };
+        let (Some(name), Some(source), Some(placement)) = (name, source, placement) else { continue };
+        let rule = SecretRule { source, placement, hosts: host.cloned().into_iter().collect() };
+        let has_place = secrets.values().any(|other| place(other) == place(&rule));
+        if has_place || secrets.contains_key(name) {
+            let found = format!("the secret {name:?} or its place is there twice");
+            reader.report(section.at, found, "give each another name and another place");
+        }
+        secrets.insert(name.to_owned(), rule);
+    }
+    secrets
+}
+
+fn read_variable(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> Option<Placement> {
+    if !section.has("variable") {
+        reader.report_missing(
+            section.at,
+            "the secret has no variable",
+            "add: variable = \"…\", the environment variable of the child process that is to hold it",
+        );
+    }
+    let word = section.text(reader, "variable")?;
+    if !is_variable(word.text) {
+        section.refuse_text(reader, "variable", word, VARIABLE);
+        return None;
+    }
+    Some(Placement::Variable(word.text.to_owned()))
+}
+
+/// Whether an environment variable can have this name.
+pub(super) fn is_variable(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    name.bytes().all(is_plain) && name.bytes().next().is_some_and(|first| !first.is_ascii_digit())
+}
+
 fn read_source(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> Option<SecretSource> {
     let remedy = "env = \"…\" (an environment variable) or file = \"…\" (a file, or a folder with a \
                   file of the secret's name)";
@@ -132,9 +196,7 @@ fn read_source(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> Option<Sec
         }
         return Some(SecretSource::File(PathBuf::from(word.text)));
     }
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let begins = |first: u8| !first.is_ascii_digit();
-    if !word.text.bytes().all(is_plain) || !word.text.bytes().next().is_some_and(begins) {
+    if !is_variable(word.text) {
         section.refuse_text(reader, "env", word, "the name of an environment variable, never its value");
         return None;
     }

@@ -2,6 +2,7 @@
 
 mod entries;
 mod http_lines;
+mod mcp_lines;
 mod secret_lines;
 
 use std::collections::BTreeSet;

@@ -4,13 +4,13 @@ pub(super) const ROWS: &[(&str, &[&str])] = &[
     (
         "tool = 1",
         &[
-            r#"line 1, column 1: unknown key "tool" in the file; allowed: component"#,
+            r#"line 1, column 1: unknown key "tool" in the file; allowed: component, mcp"#,
         ],
     ),
     (
         "[[components]]",
         &[
-            r#"line 1, column 3: unknown key "components" in the file; did you mean "component"? allowed: component"#,
+            r#"line 1, column 3: unknown key "components" in the file; did you mean "component"? allowed: component, mcp"#,
         ],
     ),
     (

@@ -1,0 +1,106 @@
+//! A connection to a server, over either transport: the handshake, then one request after another.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::child::{ChildProcess, Start};
+use super::error::McpError;
+use super::http::Session;
+use super::launch::Launcher;
+use super::message::{self, Exchange, VERSIONS};
+use crate::egress::Call;
+use crate::grants::Granted;
+use crate::policy::model::McpTransport;
+
+/// What requests are made with: the grant of whoever asks, and over HTTP its requests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Means<'a> {
+    pub(super) granted: &'a Arc<Granted>,
+    pub(super) requests: Option<&'a Call>,
+}
+
+/// A connection. Dropping it closes it, and kills the server if it is a child process.
+#[derive(Debug)]
+pub(super) struct Connection {
+    transport: Transport,
+    /// The id of the request that was made last.
+    last_id: u64,
+    /// Whether the server said that its tools changed.
+    pub(super) tools_changed: bool,
+}
+
+#[derive(Debug)]
+enum Transport {
+    Http(Session),
+    Child(Box<ChildProcess>),
+}
+
+impl Connection {
+    /// Connects to a server, or starts it, and agrees on a version of the protocol.
+    pub(super) async fn open(
+        (name, transport): (&str, &McpTransport),
+        launcher: &Launcher,
+        means: Means<'_>,
+    ) -> Result<Self, McpError> {
+        let transport = match transport {
+            McpTransport::Http { url } => Transport::Http(Session::new(url)?),
+            McpTransport::Command { program, arguments, environment } => {
+                let memory_bytes = means.granted.memory_bytes();
+                let start = Start { name, launcher, program, arguments, memory_bytes };
+                let plain = environment.iter().map(|(name, value)| (name.clone(), value.clone()));
+                let environment = plain.chain(means.granted.variables());
+                Transport::Child(Box::new(ChildProcess::start(start, environment)?))
+            }
+        };
+        let mut this = Self { transport, last_id: 0, tools_changed: false };
+        this.shake_hands(means).await?;
+        Ok(this)
+    }
+
+    async fn shake_hands(&mut self, means: Means<'_>) -> Result<(), McpError> {
+        let answer = self.request(means, "initialize", &message::initialize()).await?;
+        let version = answer.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
+        let Some(version) = VERSIONS.into_iter().find(|own| *own == version) else {
+            return Err(McpError::protocol("it speaks no version of it that this host does"));
+        };
+        let initialized = message::notification("notifications/initialized");
+        match &mut self.transport {
+            Transport::Http(session) => {
+                session.set_version(version);
+                session.send(requests(means)?, initialized).await
+            }
+            Transport::Child(child) => child.send(&initialized).await,
+        }
+    }
+
+    /// Makes a request.
+    pub(super) async fn request(
+        &mut self,
+        means: Means<'_>,
+        method: &str,
+        params: &Value,
+    ) -> Result<Value, McpError> {
+        self.last_id += 1;
+        let message = message::request(self.last_id, method, params);
+        let mut exchange = Exchange::new(self.last_id);
+        let answer = match &mut self.transport {
+            Transport::Http(session) => session.request(requests(means)?, &mut exchange, message).await,
+            Transport::Child(child) => child.request(means.granted.scanner(), &mut exchange, &message).await,
+        };
+        self.tools_changed |= exchange.tools_changed;
+        answer
+    }
+
+    /// Whether it may be used again.
+    pub(super) fn is_alive(&self) -> bool {
+        match &self.transport {
+            Transport::Http(_) => true,
+            Transport::Child(child) => child.is_alive(),
+        }
+    }
+}
+
+fn requests<'a>(means: Means<'a>) -> Result<&'a Call, McpError> {
+    means.requests.ok_or_else(|| McpError::Unreachable("it is granted no requests".into()))
+}

@@ -1,0 +1,66 @@
+//! What can go wrong between this host and an MCP server.
+
+use crate::egress::EgressError;
+
+/// Why an exchange gave no answer. The text is for the log and for the model, cut and cleaned there: the server may have
+/// written parts of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum McpError {
+    /// Nothing was sent, or nobody was there.
+    #[error("the MCP server cannot be reached: {0}")]
+    Unreachable(String),
+    /// The connection ended before the answer.
+    #[error("the MCP server went away before it answered ({0}); whether the call had an effect is not known")]
+    Died(String),
+    /// The server knows the session no longer. What was asked was not done.
+    #[error("the MCP server has ended the session")]
+    SessionGone,
+    /// The server answered with an error of the protocol.
+    #[error("the MCP server refused the request ({code}): {message}")]
+    Refused { code: i64, message: String },
+    /// What the server said is not of the protocol.
+    #[error("the MCP server does not keep to the protocol: {0}")]
+    Protocol(String),
+    /// The server said more than it may.
+    #[error("the MCP server said more than it may: {0}")]
+    TooMuch(String),
+    /// The server asked for things that it does not get, again and again.
+    #[error("the MCP server asks for what it does not get ({0}) instead of answering")]
+    Asks(String),
+}
+
+impl McpError {
+    pub(super) fn protocol(problem: impl Into<String>) -> Self {
+        Self::Protocol(problem.into())
+    }
+
+    /// What is said of it where anybody may read it: nothing that the server or the network said.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Unreachable(_) | Self::SessionGone => "cannot be reached",
+            Self::Died(_) => "went away before it answered",
+            Self::Refused { .. } => "refuses to list its tools",
+            Self::Protocol(_) => "does not keep to the protocol",
+            Self::TooMuch(_) => "says more than it may",
+            Self::Asks(_) => "asks for what it does not get",
+        }
+    }
+}
+
+/// What was not sent was refused by the policy or reached nobody; after that the request may have been carried out.
+impl From<EgressError> for McpError {
+    fn from(error: EgressError) -> Self {
+        let text = error.to_string();
+        match error {
+            EgressError::FirstByteTimeout { .. }
+            | EgressError::BetweenBytesTimeout { .. }
+            | EgressError::TotalTimeout { .. }
+            | EgressError::Terminated { .. }
+            | EgressError::Incomplete { .. }
+            | EgressError::Deadline(_)
+            | EgressError::CallEnded => Self::Died(text),
+            EgressError::BytesSpent(_) | EgressError::ResponseHeadTooLarge { .. } => Self::TooMuch(text),
+            _ => Self::Unreachable(text),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! A session over streamable HTTP: each message is a POST, and its answer a JSON document or a stream of events.
+//!
+//! Every request is one of the call's requests (`egress`): checked address, no redirect, budget, deadline, credentials of
+//! the entry. No stream is kept open between requests.
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Full};
+use serde_json::Value;
+
+use super::error::McpError;
+use super::message::{Exchange, MOST_BYTES, Next};
+use super::sse::Events;
+use crate::egress::{Call, EgressError, ResponseBody};
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// Longest id of a session: it is sent with every request.
+const MOST_SESSION_BYTES: usize = 256;
+
+/// A session.
+#[derive(Debug)]
+pub(super) struct Session {
+    uri: Uri,
+    id: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+}
+
+impl Session {
+    pub(super) fn new(url: &str) -> Result<Self, McpError> {
+        let uri = url.parse().map_err(|_| McpError::Unreachable("its address is none".into()))?;
+        Ok(Self { uri, id: None, version: None })
+    }
+
+    /// The version that was agreed on stands in every request from now on.
+    pub(super) fn set_version(&mut self, version: &'static str) {
+        self.version = Some(HeaderValue::from_static(version));
+    }
+
+    /// Sends what has no answer.
+    pub(super) async fn send(&self, requests: &Call, message: String) -> Result<(), McpError> {
+        let response = self.post(requests, message).await?;
+        self.check(response.status())
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(super) async fn request(
+        &mut self,
+        requests: &Call,
+        exchange: &mut Exchange,
+        message: String,
+    ) -> Result<Value, McpError> {
+        let response = self.post(requests, message).await?;
+        self.check(response.status())?;
+        if self.id.is_none() {
+            self.id = session_of(&response)?;
+        }
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default().to_ascii_lowercase();
+        if kind.starts_with("text/event-stream") {
+            return self.follow(requests, exchange, response.into_body()).await;
+        }
+        if !kind.starts_with("application/json") {
+            return Err(McpError::protocol("its answer is neither JSON nor a stream of events"));
+        }
+        let body = collect(response.into_body()).await?;
+        match exchange.take_in(&body)? {
+            Next::Answer(answer) => Ok(answer),
+            Next::Reply(_) | Next::GoOn => Err(McpError::protocol("its answer is that of another request")),
+        }
+    }
+
+    /// Reads events until the answer is among them.
+    async fn follow(
+        &self,
+        requests: &Call,
+        exchange: &mut Exchange,
+        mut body: ResponseBody,
+    ) -> Result<Value, McpError> {
+        let mut events = Events::default();
+        while let Some(frame) = body.frame().await {
+            let Ok(piece) = frame?.into_data() else { continue };
+            events.push(&piece)?;
+            while let Some(event) = events.next() {
+                match exchange.take_in(&event)? {
+                    Next::Answer(answer) => return Ok(answer),
+                    Next::Reply(reply) => self.send(requests, reply).await?,
+                    Next::GoOn => {}
+                }
+            }
+        }
+        Err(McpError::Died("the stream ended".into()))
+    }
+
+    async fn post(&self, requests: &Call, message: String) -> Result<Response<ResponseBody>, McpError> {
+        let length = message.len();
+        let mut request = Request::new(Full::new(Bytes::from(message)));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.uri.clone();
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        headers.extend(self.id.clone().map(|id| (SESSION, id)));
+        headers.extend(self.version.clone().map(|version| (VERSION, version)));
+        let times = requests.times();
+        Ok(requests.send(request, times).await?)
+    }
+
+    fn check(&self, status: StatusCode) -> Result<(), McpError> {
+        match status {
+            status if status.is_success() => Ok(()),
+            StatusCode::NOT_FOUND if self.id.is_some() => Err(McpError::SessionGone),
+            status if status.is_redirection() => {
+                let text = format!("it answered with HTTP {status}, and redirects are not followed");
+                Err(McpError::Unreachable(text))
+            }
+            status => Err(McpError::Unreachable(format!("it answered with HTTP {status}"))),
+        }
+    }
+}
+
+fn session_of(response: &Response<ResponseBody>) -> Result<Option<HeaderValue>, McpError> {
+    let Some(id) = response.headers().get(SESSION) else { return Ok(None) };
+    let is_plain = id.as_bytes().iter().all(u8::is_ascii_graphic);
+    if id.is_empty() || id.len() > MOST_SESSION_BYTES || !is_plain {
+        return Err(McpError::protocol("the id of its session is not one"));
+    }
+    Ok(Some(id.clone()))
+}
+
+async fn collect(mut body: ResponseBody) -> Result<Vec<u8>, McpError> {
+    let mut collected = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame: Result<_, EgressError> = frame;
+        let Ok(piece) = frame?.into_data() else { continue };
+        if collected.len() + piece.len() > MOST_BYTES {
+            return Err(McpError::TooMuch(format!("a message of more than {MOST_BYTES} bytes")));
+        }
+        collected.extend_from_slice(&piece);
+    }
+    Ok(collected)
+}

@@ -1,0 +1,186 @@
+//! JSON-RPC as MCP uses it: what is sent, and what a received message means to whoever waits for one answer.
+
+use serde_json::{Value, json};
+
+use super::error::McpError;
+use crate::untrusted_text::printable;
+
+/// The version of the protocol that is offered, and those that are spoken.
+pub(super) const VERSION: &str = "2025-11-25";
+pub(super) const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// Most bytes of one message: an answer of a MiB, escaped.
+pub(super) const MOST_BYTES: usize = 2 << 20;
+
+/// Most messages that are read before the answer to one request.
+const MOST_MESSAGES: u32 = 1_000;
+
+/// Most bytes of these together.
+const MOST_BYTES_TOGETHER: usize = 8 << 20;
+
+/// How often a server is told that it does not get what it asks for, before it is given up.
+const MOST_REFUSALS: u32 = 4;
+
+/// Bytes of a server's own text that are kept of an error.
+const TEXT_BYTES: usize = 2 << 10;
+
+/// The wait for the answer to one request.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    id: u64,
+    messages: u32,
+    bytes: usize,
+    refusals: u32,
+    /// Whether the server said that its tools changed.
+    pub(super) tools_changed: bool,
+}
+
+/// What a message is to whoever waits.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The result.
+    Answer(Value),
+    /// The server has to be answered with this before it goes on.
+    Reply(String),
+    /// Something else.
+    GoOn,
+}
+
+/// A request.
+pub(super) fn request(id: u64, method: &str, params: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+}
+
+/// A notification without parameters.
+pub(super) fn notification(method: &str) -> String {
+    json!({ "jsonrpc": "2.0", "method": method }).to_string()
+}
+
+/// What a client says of itself first. It can do nothing for a server, and says so.
+pub(super) fn initialize() -> Value {
+    json!({
+        "protocolVersion": VERSION,
+        "capabilities": {},
+        "clientInfo": { "name": "agent-host", "version": env!("CARGO_PKG_VERSION") },
+    })
+}
+
+impl Exchange {
+    pub(super) fn new(id: u64) -> Self {
+        Self { id, messages: 0, bytes: 0, refusals: 0, tools_changed: false }
+    }
+
+    /// Takes in a message.
+    pub(super) fn take_in(&mut self, bytes: &[u8]) -> Result<Next, McpError> {
+        self.messages += 1;
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        if self.messages > MOST_MESSAGES || self.bytes > MOST_BYTES_TOGETHER {
+            return Err(McpError::TooMuch(format!("{} messages before its answer", self.messages)));
+        }
+        let not_json =
+            |error: serde_json::Error| McpError::protocol(format!("a message is not JSON: {error}"));
+        let mut message: Value = serde_json::from_slice(bytes).map_err(not_json)?;
+        let method = message.get("method").and_then(Value::as_str);
+        match (method, message.get("id")) {
+            (Some(method), Some(id)) if id.is_string() || id.is_number() => {
+                let (method, id) = (method.to_owned(), id.clone());
+                self.answer_request(&method, &id)
+            }
+            (Some("notifications/tools/list_changed"), _) => {
+                self.tools_changed = true;
+                Ok(Next::GoOn)
+            }
+            (Some(_), _) => Ok(Next::GoOn),
+            (None, Some(id)) if *id == Value::from(self.id) => self.answer(&mut message),
+            // Of a request that was given up, or of nobody's.
+            (None, Some(_)) => Ok(Next::GoOn),
+            (None, None) => Err(McpError::protocol("a message is neither a request nor an answer")),
+        }
+    }
+
+    fn answer(&self, message: &mut Value) -> Result<Next, McpError> {
+        if let Some(error) = message.get("error") {
+            let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
+            let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
+            return Err(McpError::Refused { code, message: printable(text, TEXT_BYTES) });
+        }
+        match message.get_mut("result").map(Value::take) {
+            Some(result @ Value::Object(_)) => Ok(Next::Answer(result)),
+            _ => Err(McpError::protocol("an answer has no result")),
+        }
+    }
+
+    /// A server may ask whether somebody is there, and nothing else.
+    fn answer_request(&mut self, method: &str, id: &Value) -> Result<Next, McpError> {
+        if method == "ping" {
+            return Ok(Next::Reply(json!({ "jsonrpc": "2.0", "id": id, "result": {} }).to_string()));
+        }
+        self.refusals += 1;
+        let method = printable(method, 64);
+        if self.refusals > MOST_REFUSALS {
+            return Err(McpError::Asks(method));
+        }
+        tracing::debug!(method, "an MCP server asks for what it does not get");
+        let error = json!({ "code": -32601, "message": "this client does nothing for servers" });
+        Ok(Next::Reply(json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(exchange: &mut Exchange, message: &Value) -> Result<Next, McpError> {
+        exchange.take_in(message.to_string().as_bytes())
+    }
+
+    #[test]
+    fn the_answer_is_found_among_what_else_is_said() {
+        let mut exchange = Exchange::new(7);
+        for other in [
+            json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "data": "hello" } }),
+            json!({ "jsonrpc": "2.0", "id": 6, "result": {} }),
+            json!({ "jsonrpc": "2.0", "id": "7", "result": {} }),
+        ] {
+            assert_eq!(taken(&mut exchange, &other), Ok(Next::GoOn), "{other}");
+        }
+        assert!(!exchange.tools_changed);
+        let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
+        assert_eq!(taken(&mut exchange, &changed), Ok(Next::GoOn));
+        assert!(exchange.tools_changed);
+        let answer = json!({ "jsonrpc": "2.0", "id": 7, "result": { "a": 1 } });
+        assert_eq!(taken(&mut exchange, &answer), Ok(Next::Answer(json!({ "a": 1 }))));
+        let error = json!({ "jsonrpc": "2.0", "id": 7, "error": { "code": -32602, "message": "no\u{1b}" } });
+        let refused = McpError::Refused { code: -32602, message: "no\\u{1b}".into() };
+        assert_eq!(taken(&mut exchange, &error), Err(refused));
+    }
+
+    #[test]
+    fn whatever_a_server_asks_for_is_refused_and_not_for_ever() {
+        let mut exchange = Exchange::new(1);
+        let ping = json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" });
+        let Ok(Next::Reply(pong)) = taken(&mut exchange, &ping) else { panic!("a ping is answered") };
+        let pong: Value = serde_json::from_str(&pong).unwrap();
+        assert_eq!(pong, json!({ "jsonrpc": "2.0", "id": "p", "result": {} }));
+        for method in ["sampling/createMessage", "elicitation/create", "roots/list", "x"] {
+            let asked = json!({ "jsonrpc": "2.0", "id": 9, "method": method, "params": {} });
+            let Ok(Next::Reply(refusal)) = taken(&mut exchange, &asked) else { panic!("{method}") };
+            let refusal: Value = serde_json::from_str(&refusal).unwrap();
+            assert_eq!((&refusal["id"], &refusal["error"]["code"]), (&json!(9), &json!(-32601)), "{method}");
+        }
+        let asked = json!({ "jsonrpc": "2.0", "id": 9, "method": "sampling/createMessage" });
+        assert_eq!(taken(&mut exchange, &asked), Err(McpError::Asks("sampling/createMessage".into())));
+    }
+
+    #[test]
+    fn what_is_no_message_or_one_of_too_many_ends_the_wait() {
+        for bad in ["", "no", "[]", "{}", "1", r#"{"id":1}"#, r#"{"id":1,"result":5}"#] {
+            let ended = Exchange::new(1).take_in(bad.as_bytes());
+            assert!(matches!(ended, Err(McpError::Protocol(_))), "{bad}: {ended:?}");
+        }
+        let mut exchange = Exchange::new(1);
+        let note = json!({ "jsonrpc": "2.0", "method": "notifications/progress" });
+        let ended = (0..=MOST_MESSAGES).map(|_| taken(&mut exchange, &note)).find(Result::is_err);
+        assert!(matches!(ended, Some(Err(McpError::TooMuch(_)))), "{ended:?}");
+    }
+}

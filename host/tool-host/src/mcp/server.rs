@@ -1,0 +1,297 @@
+//! One server: the connections that wait to be used again, looks at its tools, and calls.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::connection::{Connection, Means};
+use super::error::McpError;
+use super::launch::Launcher;
+use super::tool_list;
+use crate::egress::{Call, CallKey};
+use crate::error::LoadError;
+use crate::grants::{Granted, Grants};
+use crate::policy::Want;
+use crate::policy::model::McpTransport;
+
+/// Longest a server may take to list its tools, its start included.
+const LOOK_LIMIT: Duration = Duration::from_secs(15);
+
+/// How often its tools are looked at though it says nothing. A child process is started for it.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+const LOOK_AT_CHILD_EVERY: Duration = Duration::from_secs(600);
+
+/// The shortest time between two looks, however often it says that its tools changed.
+const LOOK_PAUSE: Duration = Duration::from_secs(10);
+
+/// Most pages of a list, and most tools on them.
+const MOST_PAGES: u32 = 10;
+const MOST_LISTED: usize = 1_000;
+
+/// Connections that wait to be used again, and for how long.
+const MOST_IDLE: usize = 4;
+const IDLE_FOR: Duration = Duration::from_secs(30);
+
+/// Processes of one server, unless its entry says otherwise.
+const CHILDREN: u32 = 4;
+
+/// A server.
+pub(crate) struct Server {
+    name: String,
+    transport: McpTransport,
+    /// Whether its command is the one that the policy had at the start.
+    may_start: bool,
+    grants: Arc<Grants>,
+    launcher: Launcher,
+    /// Held for a few instructions, like `looks`.
+    idle: Mutex<Vec<Idle>>,
+    looks: Mutex<Looks>,
+    has_answered: AtomicBool,
+}
+
+/// A connection that waits to be used again, by calls under the same grant.
+struct Idle {
+    connection: Connection,
+    granted: Arc<Granted>,
+    since: Instant,
+}
+
+/// When its tools were looked at.
+#[derive(Debug, Default)]
+struct Looks {
+    /// Another one for every look that is due.
+    round: u64,
+    last: Option<Instant>,
+    /// Whether something was noticed that asks for a look.
+    is_asked_for: bool,
+    /// The policy under which the last round began.
+    policy: String,
+}
+
+impl Server {
+    pub(super) fn new(
+        (name, transport): (&str, McpTransport),
+        may_start: bool,
+        grants: Arc<Grants>,
+        launcher: Launcher,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            transport,
+            may_start,
+            grants,
+            launcher,
+            idle: Mutex::default(),
+            looks: Mutex::default(),
+            has_answered: AtomicBool::new(false),
+        }
+    }
+
+    /// What the policy has to grant it beside itself.
+    pub(crate) fn wants(&self) -> Vec<Want> {
+        match self.transport {
+            McpTransport::Http { .. } => vec![Want::Http],
+            McpTransport::Command { .. } => vec![],
+        }
+    }
+
+    /// Calls at the same time unless its entry says otherwise; absent: as many as a component may have. Each of a child
+    /// process has one of its own.
+    pub(crate) fn most_calls(&self) -> Option<u32> {
+        match self.transport {
+            McpTransport::Http { .. } => None,
+            McpTransport::Command { .. } => Some(CHILDREN),
+        }
+    }
+
+    pub(super) fn transport(&self) -> &McpTransport {
+        &self.transport
+    }
+
+    /// Whether it has listed its tools since the service started.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.has_answered.load(Ordering::Relaxed)
+    }
+
+    /// The number of the look that is due under a policy: another one than before means that it is to be looked at again.
+    pub(super) fn round(&self, policy: &str) -> u64 {
+        let every = match self.transport {
+            McpTransport::Http { .. } => LOOK_EVERY,
+            McpTransport::Command { .. } => LOOK_AT_CHILD_EVERY,
+        };
+        let mut looks = self.looks();
+        let is_due = looks.last.is_some_and(|last| {
+            let since = last.elapsed();
+            // Another policy may allow other tools.
+            since >= every || (looks.is_asked_for && since >= LOOK_PAUSE) || looks.policy != policy
+        });
+        if is_due {
+            looks.round += 1;
+            looks.last = Some(Instant::now());
+        }
+        policy.clone_into(&mut looks.policy);
+        looks.round
+    }
+
+    /// Closes the connections that nobody has used for a while.
+    pub(super) fn close_idle(&self) {
+        let closed: Vec<_> = {
+            let mut idle = self.idle();
+            let (stay, go): (Vec<_>, Vec<_>) =
+                idle.drain(..).partition(|idle| idle.since.elapsed() < IDLE_FOR);
+            *idle = stay;
+            go
+        };
+        drop(closed);
+    }
+
+    /// Looks at its tools: the canonical text of those that the policy allows. Ends within [`LOOK_LIMIT`].
+    pub(crate) async fn look(&self) -> Result<Vec<u8>, LoadError> {
+        {
+            let mut looks = self.looks();
+            (looks.last, looks.is_asked_for) = (Some(Instant::now()), false);
+        }
+        let (kind, detail) = match tokio::time::timeout(LOOK_LIMIT, self.list()).await {
+            Ok(Ok((tools, allow))) => {
+                self.has_answered.store(true, Ordering::Relaxed);
+                return tool_list::write(&tools, &allow).map_err(LoadError::McpTools);
+            }
+            Ok(Err(error)) => (error.kind(), error.to_string()),
+            Err(_elapsed) => {
+                ("does not answer", format!("no list of tools within {} s", LOOK_LIMIT.as_secs()))
+            }
+        };
+        tracing::warn!(server = self.name, problem = detail, "an MCP server did not list its tools");
+        Err(LoadError::McpServer(kind))
+    }
+
+    async fn list(&self) -> Result<(Vec<Value>, BTreeSet<String>), McpError> {
+        let gone = || McpError::Unreachable("it is no longer in the policy".into());
+        let entry = self.grants.current().mcp(&self.name).cloned().ok_or_else(gone)?;
+        let allow = entry.mcp.as_ref().map(|rule| rule.allow.clone()).ok_or_else(gone)?;
+        let granted = self.grants.of_server(entry).await.map_err(McpError::Unreachable)?;
+        let key = CallKey { run_id: "", call_id: "mcp" };
+        let requests = self.grants.begin(key, &granted, Instant::now() + LOOK_LIMIT);
+        let means = Means { granted: &granted, requests: requests.as_ref() };
+        let (mut tools, mut listed, mut params) = (vec![], 0, json!({}));
+        for _ in 0..MOST_PAGES {
+            let mut page = self.ask(means, "tools/list", &params).await?;
+            let Some(Value::Array(found)) = page.get_mut("tools").map(Value::take) else {
+                return Err(McpError::protocol("its list of tools is none"));
+            };
+            listed += found.len();
+            if listed > MOST_LISTED {
+                return Err(McpError::TooMuch(format!("more than {MOST_LISTED} tools")));
+            }
+            let name = |tool: &Value| tool.get("name").and_then(Value::as_str).map(str::to_owned);
+            tools.extend(
+                found.into_iter().filter(|tool| name(tool).is_some_and(|name| allow.contains(&name))),
+            );
+            match page.get("nextCursor").and_then(Value::as_str) {
+                Some(cursor) => params = json!({ "cursor": cursor }),
+                None => return Ok((tools, allow)),
+            }
+        }
+        Err(McpError::TooMuch(format!("more than {MOST_PAGES} pages of tools")))
+    }
+
+    /// Calls a tool by its own name. Dropping the future closes the connection, and kills a child process.
+    pub(crate) async fn call(
+        &self,
+        granted: &Arc<Granted>,
+        requests: Option<&Call>,
+        (tool, arguments): (&str, &str),
+    ) -> Result<Answer, McpError> {
+        if granted.transport() != Some(&self.transport) || !granted.allows_tool(tool) {
+            return Err(McpError::Unreachable("the policy allows this tool no longer".into()));
+        }
+        // It has been checked against the schema; it was JSON before it was text.
+        let arguments: Value = serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
+        let params = json!({ "name": tool, "arguments": arguments });
+        let means = Means { granted, requests };
+        Answer::read(&self.ask(means, "tools/call", &params).await?)
+    }
+
+    /// Makes a request on a connection that waits, or on a new one.
+    async fn ask(&self, means: Means<'_>, method: &str, params: &Value) -> Result<Value, McpError> {
+        if let Some(connection) = self.take(means.granted) {
+            match self.ask_on(connection, means, method, params).await {
+                // The server has forgotten it and has done nothing.
+                Err(McpError::SessionGone) => {}
+                ended => return ended,
+            }
+        }
+        if !self.may_start {
+            let text = "its command is not the one that the policy had at the start, and commands are read at start \
+                        only: restart the service";
+            return Err(McpError::Unreachable(text.into()));
+        }
+        let opened = Connection::open((&self.name, &self.transport), &self.launcher, means).await;
+        let connection = opened.inspect_err(|_| self.ask_for_look())?;
+        self.ask_on(connection, means, method, params).await
+    }
+
+    async fn ask_on(
+        &self,
+        mut connection: Connection,
+        means: Means<'_>,
+        method: &str,
+        params: &Value,
+    ) -> Result<Value, McpError> {
+        let answer = connection.request(means, method, params).await;
+        if std::mem::take(&mut connection.tools_changed) {
+            self.ask_for_look();
+        }
+        match &answer {
+            Ok(_) | Err(McpError::Refused { .. }) => self.put_back(connection, means.granted),
+            // Whoever is reached next may have other tools.
+            Err(_) => self.ask_for_look(),
+        }
+        answer
+    }
+
+    fn ask_for_look(&self) {
+        self.looks().is_asked_for = true;
+    }
+
+    fn take(&self, granted: &Arc<Granted>) -> Option<Connection> {
+        loop {
+            let found = {
+                let mut idle = self.idle();
+                let at = idle.iter().rposition(|idle| Arc::ptr_eq(&idle.granted, granted))?;
+                idle.remove(at).connection
+            };
+            if found.is_alive() {
+                return Some(found);
+            }
+        }
+    }
+
+    fn put_back(&self, connection: Connection, granted: &Arc<Granted>) {
+        let idle = Idle { connection, granted: granted.clone(), since: Instant::now() };
+        let mut waiting = self.idle();
+        waiting.push(idle);
+        let oldest = (waiting.len() > MOST_IDLE).then(|| waiting.remove(0));
+        drop(waiting);
+        drop(oldest);
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn looks(&self) -> MutexGuard<'_, Looks> {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("name", &self.name).finish_non_exhaustive()
+    }
+}

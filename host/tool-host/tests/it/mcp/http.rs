@@ -1,0 +1,195 @@
+//! Servers over HTTP.
+
+use std::time::{Duration, Instant};
+
+use agent_core::ports::{ToolSet, Toolbox};
+use agent_core::words::{Principal, ToolOutcome};
+use serde_json::{Value, json};
+use tool_host::Limits;
+
+use super::fake::{Fake, Reply, text, tool, tools};
+use super::{fault, host};
+use crate::harness::limits;
+
+/// Time enough for what is to succeed.
+fn patient() -> Limits {
+    Limits { timeout: Duration::from_secs(20), ..limits() }
+}
+
+fn request(method: &str) -> String {
+    json!({ "jsonrpc": "2.0", "id": "s", "method": method, "params": {} }).to_string()
+}
+
+fn answer(result: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": "<id>", "result": result }).to_string()
+}
+
+#[tokio::test]
+async fn the_allowed_tools_of_a_server_are_in_the_catalog_and_answer_like_any_tool() {
+    let fake = Fake::new(|method, params| match (method, params["name"].as_str()) {
+        ("tools/list", _) => {
+            let mut search = tool("search", "Searches.");
+            search["annotations"] = json!({ "readOnlyHint": true });
+            search["inputSchema"]["required"] = json!(["query"]);
+            tools(&[search, tool("getUser", ""), tool("deleteAll", "Deletes.")])
+        }
+        (_, Some("search")) => Reply::Events(vec![
+            json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": {} }).to_string(),
+            answer(&json!({ "content": [], "structuredContent": params["arguments"] })),
+        ]),
+        _ => Reply::Result(
+            json!({ "isError": true, "content": [{ "type": "text", "text": "no user abc-12345678" }] }),
+        ),
+    })
+    .await;
+    let secret =
+        "[[mcp.secret]]\nname = \"key\"\nenv = \"KEY\"\nheader = \"authorization\"\nprefix = \"Bearer \"";
+    let policy = fake.policy(&format!("allow = [\"search\", \"getUser\"]\ntiers = [\"premium\"]\n{secret}"));
+    let (host, _home) = host(&policy, patient(), |config| {
+        config.environment = std::sync::Arc::new(|name| (name == "KEY").then(|| "abc-12345678".into()));
+    })
+    .await;
+    assert_eq!(host.faults(), Vec::<String>::new());
+    assert_eq!(host.names(), ["docs_get_user", "docs_search"]);
+    assert!(host.host.current_for(Principal::nobody()).catalog().tools().is_empty(), "it is for one tier");
+
+    let premium = Principal { tier: Some("premium".into()), ..Principal::nobody().clone() };
+    let set = host.host.current_for(&premium);
+    let ask = async |tool: &str, arguments: Value| {
+        let call = agent_core::words::ToolCall { id: "1".into(), name: tool.into(), arguments };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let request = agent_core::ports::ToolRequest::outside_of_runs("r", &call, deadline);
+        set.call(agent_core::ports::ToolRequest { principal: &premium, ..request }).await
+    };
+    let found = ask("docs_search", json!({ "query": "x" })).await;
+    assert_eq!((found.receipt.outcome, found.content.as_str()), (ToolOutcome::Ok, r#"{"query":"x"}"#));
+    let component = found.receipt.component.clone().unwrap();
+    assert!(component.starts_with("docs@sha256:"), "{component}");
+    assert!(!found.receipt.is_per_user(), "it says that it only reads");
+    assert_eq!(found.receipt.detail.as_ref().unwrap().exchanges.len(), 1);
+    let misfit = ask("docs_search", json!({})).await;
+    assert_eq!(misfit.receipt.outcome, ToolOutcome::InvalidArguments);
+    let failed = ask("docs_get_user", json!({})).await;
+    assert_eq!(failed.receipt.outcome, ToolOutcome::Failed);
+    assert!(failed.content.contains("no user") && !failed.content.contains("abc-12345678"), "{failed:?}");
+    assert!(failed.receipt.is_per_user(), "what it did is not known");
+
+    let received = fake.received();
+    let methods: Vec<_> = received.iter().map(|one| one.message["method"].as_str().unwrap()).collect();
+    let expected = ["initialize", "notifications/initialized", "tools/list", "tools/call", "tools/call"];
+    assert_eq!(methods, expected, "one session, and nothing else was asked");
+    for (at, one) in received.iter().enumerate() {
+        assert!(one.head.contains("authorization: bearer abc-12345678"), "{}", one.head);
+        assert_eq!(one.head.contains("mcp-session-id: s1"), at > 0, "{}", one.head);
+        assert_eq!(one.head.contains("mcp-protocol-version: 2025-06-18"), at > 0, "{}", one.head);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_lists_badly_is_a_fault_and_has_no_tools() {
+    let endless = |_: &str, params: &Value| {
+        let page = params["cursor"].as_str().unwrap_or("0").parse::<u32>().unwrap();
+        Reply::Result(json!({ "tools": [tool("a", "")], "nextCursor": (page + 1).to_string() }))
+    };
+    let fake = Fake::new(endless).await;
+    let policy = fake.policy("allow = [\"a\"]");
+    let (endless, _home) = host(&policy, patient(), |_| {}).await;
+    assert!(fault(&endless).contains("says more than it may"), "{}", fault(&endless));
+    assert_eq!(fake.count("tools/list"), 10);
+
+    type Case = (&'static str, fn(&str, &Value) -> Reply);
+    let cases: [Case; 6] = [
+        ("says more than it may", |_, _| tools(&[tool("a", &"x".repeat(3 << 20))])),
+        ("cannot be reached", |_, _| {
+            Reply::Raw("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n".into())
+        }),
+        ("does not keep to the protocol", |_, _| Reply::Result(json!({ "tools": "none" }))),
+        ("went away before it answered", |_, _| Reply::Close),
+        ("asks for what it does not get", |_, _| Reply::Events(vec![request("roots/list"); 9])),
+        ("none of the tools", |_, _| tools(&[tool("b", "")])),
+    ];
+    for (expected, answer) in cases {
+        let fake = Fake::new(answer).await;
+        let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+        assert!(fault(&host).contains(expected), "{expected}: {}", fault(&host));
+        assert_eq!(host.names(), Vec::<String>::new(), "{expected}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_ends_well_or_in_words_whatever_the_server_does() {
+    type Case = (&'static str, fn(&str, &Value) -> Reply, ToolOutcome, &'static str);
+    let cases: [Case; 7] = [
+        ("hangs", |_, _| Reply::Hang, ToolOutcome::TimedOut, "did not finish within"),
+        ("floods", |_, _| text(&"x".repeat(3 << 20)), ToolOutcome::OutputLimit, "returned more than"),
+        ("says much", |_, _| text(&"x".repeat(2000)), ToolOutcome::OutputLimit, "more than 1000 bytes"),
+        ("dies", |_, _| Reply::Close, ToolOutcome::Failed, "unavailable: the MCP server"),
+        ("lies", |_, _| Reply::Result(json!({})), ToolOutcome::InvalidOutput, "does not match"),
+        (
+            "asks",
+            |_, _| {
+                let sampling = request("sampling/createMessage");
+                Reply::Events(vec![sampling, request("ping"), answer(&json!({ "content": [] }))])
+            },
+            ToolOutcome::Ok,
+            "\"\"",
+        ),
+        (
+            "shows",
+            |_, _| {
+                Reply::Result(
+                    json!({ "content": [{ "type": "image", "data": "AAAA", "mimeType": "image/png" }] }),
+                )
+            },
+            ToolOutcome::Ok,
+            "an image (image/png, about 3 bytes)",
+        ),
+    ];
+    for (what, answer, outcome, said) in cases {
+        let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
+        let policy = fake.policy("allow = [\"a\"]\nlimits = { timeout-ms = 3000, output-bytes = 1000 }");
+        let (host, _home) = host(&policy, patient(), |_| {}).await;
+        assert_eq!(host.names(), ["docs_a"], "{what}: {:?}", host.faults());
+        fake.answers(answer);
+        let begun = Instant::now();
+        let returned = host.call("docs_a", json!({})).await;
+        assert_eq!(
+            (returned.receipt.outcome, host.last_outcome()),
+            (outcome, outcome),
+            "{what}: {returned:?}"
+        );
+        assert!(returned.content.contains(said), "{what}: {}", returned.content);
+        assert!(begun.elapsed() < Duration::from_secs(15), "{what}");
+        assert_eq!(fake.count("tools/call"), 1, "{what}: it may have had an effect, so it is not made again");
+        if what == "asks" {
+            let replies =
+                fake.received().into_iter().filter(|one| one.message["id"] == "s").map(|one| one.message);
+            let replies: Vec<_> = replies.collect();
+            assert_eq!(replies[0]["error"]["code"], -32601, "{replies:?}");
+            assert_eq!(replies[1]["result"], json!({}), "{replies:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_the_server_has_ended_is_begun_anew() {
+    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
+    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+    let forgotten = std::sync::atomic::AtomicBool::new(false);
+    fake.answers(move |_, _| match forgotten.swap(true, std::sync::atomic::Ordering::Relaxed) {
+        false => Reply::Raw("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into()),
+        true => text("here"),
+    });
+    let returned = host.call("docs_a", json!({})).await;
+    assert_eq!((returned.receipt.outcome, returned.content.as_str()), (ToolOutcome::Ok, r#""here""#));
+    assert_eq!(fake.count("initialize"), 2);
+}
+
+#[tokio::test]
+async fn nothing_is_sent_to_a_private_address_that_is_not_granted() {
+    let fake = Fake::new(|_, _| tools(&[tool("a", "")])).await;
+    let policy = fake.policy("allow = [\"a\"]").replace("private = true\n", "");
+    let (host, _home) = host(&policy, patient(), |_| {}).await;
+    assert!(fault(&host).contains("cannot be reached"), "{}", fault(&host));
+    assert_eq!(fake.received().len(), 0);
+}

@@ -1,0 +1,40 @@
+//! The tools of MCP servers, and servers that misbehave on purpose: over HTTP, as child processes, and as versions.
+
+mod approval;
+mod child;
+mod fake;
+mod http;
+
+use std::fs;
+use std::sync::Arc;
+
+use agent_core::ports::Toolbox;
+use tempfile::TempDir;
+use tool_host::{Config, Limits, PolicyFile};
+
+use crate::harness::{Host, Seen, config};
+
+/// A host whose policy is this, and the folder of the policy.
+pub(crate) async fn host(policy: &str, limits: Limits, change: impl FnOnce(&mut Config)) -> (Host, TempDir) {
+    let (home, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(home.path().join("policy.toml"), policy).unwrap();
+    let seen = Arc::new(Seen::default());
+    let mut config = config(tools.path(), limits, seen.clone());
+    config.policy = PolicyFile::At(home.path().join("policy.toml"));
+    change(&mut config);
+    (Host::over(config, tools, seen).await, home)
+}
+
+/// Writes another policy and has it read.
+pub(crate) async fn set_policy(host: &Host, home: &TempDir, policy: &str) {
+    fs::write(home.path().join("policy.toml"), policy).unwrap();
+    host.host.reload().await;
+}
+
+/// The only fault.
+pub(crate) fn fault(host: &Host) -> String {
+    let faults = host.host.faults();
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert_eq!(faults[0].file, "docs (MCP)");
+    faults[0].error.clone()
+}
