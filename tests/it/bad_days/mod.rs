@@ -4,6 +4,7 @@
 
 mod backlog;
 mod boundaries;
+mod conversations;
 mod crowd;
 mod disk;
 mod idempotency;

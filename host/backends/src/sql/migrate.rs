@@ -7,7 +7,7 @@ use super::error::describe;
 use super::{Postgres, SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 11] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 12] = [
     (
         1,
         "runs and jobs",
@@ -73,6 +73,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 11] = [
         "webhooks",
         include_str!("../../migrations/postgres/0012_webhooks.sql"),
         include_str!("../../migrations/sqlite/0012_webhooks.sql"),
+    ),
+    (
+        13,
+        "conversations",
+        include_str!("../../migrations/postgres/0013_conversations.sql"),
+        include_str!("../../migrations/sqlite/0013_conversations.sql"),
     ),
 ];
 

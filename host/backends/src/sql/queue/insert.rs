@@ -20,6 +20,7 @@ pub(super) struct NewJob {
     query: String,
     user_tier: Option<String>,
     user_role: Option<String>,
+    conversation_id: Option<String>,
     traceparent: Option<String>,
     /// What is announced with it.
     announcement: Arc<str>,
@@ -36,6 +37,7 @@ impl NewJob {
             query: escape(&job.query).into_owned(),
             user_tier: job.tier.as_deref().map(|tier| escape(tier).into_owned()),
             user_role: job.role.as_deref().map(|role| escape(role).into_owned()),
+            conversation_id: job.conversation_id.clone(),
             traceparent: trace::current().map(|context| context.to_string()),
             announcement: announcement.clone(),
         }
@@ -73,12 +75,13 @@ impl Write for NewJob {
 async fn insert_into_postgres(pool: &Postgres, jobs: &[NewJob]) -> Result<(), sqlx::Error> {
     let sql = "WITH added AS ( \
                    INSERT INTO jobs \
-                       (id, run_id, user_id, query, user_tier, user_role, traceparent, status, due_at, created_at) \
+                       (id, run_id, user_id, query, user_tier, user_role, conversation_id, traceparent, status, due_at, \
+                        created_at) \
                    SELECT job.*, 'waiting', ms, ms \
-                   FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) \
-                       AS job, clock \
+                   FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], \
+                               $8::text[]) AS job, clock \
                    ON CONFLICT DO NOTHING RETURNING id) \
-               SELECT pg_notify('agent_host_jobs', $8) FROM added LIMIT 1";
+               SELECT pg_notify('agent_host_jobs', $9) FROM added LIMIT 1";
     let announcement = jobs.first().map_or("", |job| &*job.announcement);
     on_postgres!(pool, Allowed, db => {
         sqlx::query(sql)
@@ -88,6 +91,7 @@ async fn insert_into_postgres(pool: &Postgres, jobs: &[NewJob]) -> Result<(), sq
             .bind(jobs.iter().map(|job| &*job.query).collect::<Vec<_>>())
             .bind(jobs.iter().map(|job| job.user_tier.as_deref()).collect::<Vec<_>>())
             .bind(jobs.iter().map(|job| job.user_role.as_deref()).collect::<Vec<_>>())
+            .bind(jobs.iter().map(|job| job.conversation_id.as_deref()).collect::<Vec<_>>())
             .bind(jobs.iter().map(|job| job.traceparent.as_deref()).collect::<Vec<_>>())
             .bind(announcement)
             .execute(db)
@@ -97,13 +101,14 @@ async fn insert_into_postgres(pool: &Postgres, jobs: &[NewJob]) -> Result<(), sq
 
 async fn insert_into_sqlite(pools: &Sqlite, jobs: &[NewJob]) -> Result<(), sqlx::Error> {
     let sql = "INSERT INTO jobs \
-                   (id, run_id, user_id, query, user_tier, user_role, traceparent, status, due_at, created_at) \
-               SELECT $1, $2, $3, $4, $5, $6, $7, 'waiting', ms, ms FROM clock WHERE TRUE \
+                   (id, run_id, user_id, query, user_tier, user_role, conversation_id, traceparent, status, due_at, created_at) \
+               SELECT $1, $2, $3, $4, $5, $6, $7, $8, 'waiting', ms, ms FROM clock WHERE TRUE \
                ON CONFLICT DO NOTHING";
     let mut transaction = pools.writer().begin_with("BEGIN IMMEDIATE").await?;
     for job in jobs {
         let insert = sqlx::query(sql).bind(&job.id).bind(&job.run_id).bind(&job.user_id).bind(&job.query);
-        let insert = insert.bind(&job.user_tier).bind(&job.user_role).bind(&job.traceparent);
+        let insert = insert.bind(&job.user_tier).bind(&job.user_role);
+        let insert = insert.bind(&job.conversation_id).bind(&job.traceparent);
         insert.execute(&mut *transaction).await?;
     }
     transaction.commit().await
