@@ -131,7 +131,7 @@ async fn a_database_that_is_dead_is_a_failed_sweep_and_nothing_worse() {
     let model = Model::openai().await;
     postgres.pause().await;
     let service = Service::variant_b().model(&model).postgres(&postgres).before_tools().start().await;
-    for what in ["jobs", "runs", "tool_audit"] {
+    for what in ["jobs", "runs", "conversations", "tool_audit"] {
         eventually("a failed sweep to be counted", async || {
             (value(&service, "agent_retention_failed_sweeps_total", what).await > 0.5).then_some(())
         })
@@ -155,9 +155,9 @@ async fn used() -> TempDir {
     let service = with(Service::variant_b().model(&model).sqlite_in(folder.path()), &FOR_GOOD).start().await;
     for id in ["ann", "bob"] {
         let user = service.user(Token::of(id));
-        for n in 0..2 {
-            user.result_of(&format!("{id} asks {n}")).await;
-        }
+        user.result_of(&format!("{id} asks")).await;
+        let asked = json!({ "query": format!("{id} asks again"), "options": { "conversationId": "trip" } });
+        assert_eq!(user.agent_with(asked).await.status, 200);
         let job = user.job_for(&format!("{id}'s job")).await;
         user.ended_job(&job).await;
     }
@@ -173,11 +173,11 @@ async fn a_user_is_forgotten_on_the_command_line_when_that_is_confirmed() {
     let asked = run(&["runs", "forget", "--user", "ann"]).await;
     assert_eq!(asked.code, Some(1), "{asked:?}");
     assert!(asked.stderr.contains("1 jobs, 3 runs") && asked.stderr.contains("--yes"), "{asked:?}");
-    for (user, jobs, runs) in [("ann", 1, 3), ("ann", 0, 0), ("nobody", 0, 0)] {
+    for (user, jobs, runs, conversations) in [("ann", 1, 3, 1), ("ann", 0, 0, 0), ("nobody", 0, 0, 0)] {
         let forgotten = counts(&run(&["runs", "forget", "--user", user, "--yes", "--json"]).await);
         assert_eq!(
             forgotten,
-            json!({ "removed": { "jobs": jobs, "runs": runs, "tool_audit": 0 } }),
+            json!({ "removed": { "jobs": jobs, "runs": runs, "conversations": conversations, "tool_audit": 0 } }),
             "{user}"
         );
     }
@@ -199,7 +199,9 @@ async fn what_is_older_than_it_is_to_be_kept_is_swept_on_the_command_line() {
     for (jobs, runs) in [(1, 5), (0, 0)] {
         let swept =
             counts(&command(folder.path(), &ONE_OF_EACH, &["runs", "sweep", "--yes", "--json"]).await);
-        assert_eq!(swept, json!({ "removed": { "jobs": jobs, "runs": runs, "tool_audit": 0 } }));
+        // How many runs are kept says nothing about conversations.
+        let removed = json!({ "jobs": jobs, "runs": runs, "conversations": 0, "tool_audit": 0 });
+        assert_eq!(swept, json!({ "removed": removed }));
     }
     let without = Service::command(&["runs", "sweep"]).run().await;
     assert_eq!(without.code, Some(1), "{without:?}");

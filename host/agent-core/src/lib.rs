@@ -9,6 +9,7 @@
 //! - [`health`]: runs probes side by side and collects a report.
 //! - [`backoff`]: the pauses between tries, for the whole workspace.
 //! - [`circuit_breaker`]: a circuit breaker as a value, and one that many calls pass through.
+//! - [`conversations`]: what was said in earlier runs of a user, put in front of the next one.
 //! - [`direct_calls`]: calls of tools that belong to no run.
 //! - [`journal`]: how the journals of runs get to their store.
 //! - [`usage_meter`]: what a run has cost so far, also one that ends without a result.
@@ -26,6 +27,7 @@
 pub mod agent_loop;
 pub mod backoff;
 pub mod circuit_breaker;
+pub mod conversations;
 pub mod direct_calls;
 pub mod error_chain;
 pub mod health;

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `Journal`, `RunStore` | SQLite: [`sql::SqlRuns`]; [`memory::MemoryJournal`] | PostgreSQL: [`sql::SqlRuns`]; MongoDB: [`mongo::MongoRuns`] |
 //! | `JobQueue` | SQLite: [`sql::SqlQueue`] | PostgreSQL: [`sql::SqlQueue`]; Redis: [`bullmq::BullQueue`] |
+//! | `ConversationStore` | SQLite: [`sql::SqlConversations`] | PostgreSQL: [`sql::SqlConversations`]; MongoDB: [`mongo::MongoConversations`] |
 //! | `ResultCache` | [`memory::MemoryCache`] | [`redis::RedisCache`] |
 //! | `RateWindows` | [`memory::MemoryWindows`] | [`redis::RedisWindows`] |
 //! | `KeyValueStore` | SQLite: [`sql::SqlKeyValues`] | PostgreSQL: [`sql::SqlKeyValues`]; [`redis::RedisKeyValues`] |

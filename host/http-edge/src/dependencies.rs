@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use agent_core::conversations::Conversations;
 use agent_core::direct_calls::DirectCalls;
 use agent_core::jobs::Jobs;
 use agent_core::layers::Invoke;
@@ -71,6 +72,8 @@ pub struct VariantB {
     pub streams: Option<RunStreams>,
     /// Takes the work that nobody waits for.
     pub jobs: Jobs,
+    /// What was said in earlier runs of users.
+    pub conversations: Conversations,
     /// Where the ends of jobs are sent; absent when nothing can be sent.
     pub webhooks: Option<Webhooks>,
     /// What an administrator may invalidate; absent when no results are kept.

@@ -38,7 +38,7 @@ pub(crate) struct ResultBody<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "role", rename_all = "lowercase", rename_all_fields = "camelCase")]
 #[schema(as = Message)]
-enum MessageBody<'a> {
+pub(crate) enum MessageBody<'a> {
     /// What the caller said.
     User {
         /// The text.
@@ -137,7 +137,7 @@ impl<'a> From<&'a AgentResult> for ResultBody<'a> {
 
 impl<'a> MessageBody<'a> {
     /// Instructions are no part of what clients read.
-    fn of(message: &'a Message) -> Option<Self> {
+    pub(crate) fn of(message: &'a Message) -> Option<Self> {
         Some(match message {
             Message::System { .. } => return None,
             Message::User { content } => Self::User { content },

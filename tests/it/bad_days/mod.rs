@@ -5,6 +5,7 @@
 mod backlog;
 mod boundaries;
 mod clock;
+mod conversations;
 mod crowd;
 mod disk;
 mod idempotency;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::value::to_raw_value;
 
 use super::provider_outage::Fault;
+use crate::conversations::ConversationRefusal;
 use crate::layers::{Answer, InvokeError};
 use crate::loop_driver::RunError;
 use crate::observe::AttemptOutcome;
@@ -105,6 +106,9 @@ fn completed(answer: &Answer) -> Disposition {
 /// How long a job whose journal a newer program wrote is left for one.
 const NEWER_JOURNAL_DELAY: Duration = Duration::from_secs(5);
 
+/// How long a job is left alone whose conversation another run holds.
+const BUSY_CONVERSATION_DELAY: Duration = Duration::from_secs(1);
+
 const INTERNAL: &str = "Internal server error";
 const UNAVAILABLE: &str = "Service temporarily unavailable";
 const RATE_LIMITED: &str = "Rate limit exceeded";
@@ -119,6 +123,18 @@ fn failed(error: &InvokeError) -> Disposition {
         InvokeError::TimedOut { .. } => provider_failed(Fault::Unwell(None)),
         // Jobs choose no tools, and were counted when they were submitted.
         InvokeError::UnknownTools { .. } | InvokeError::OverLimit => end_failed(INTERNAL.to_owned(), false),
+        // Jobs of one conversation take turns: this one is due again soon.
+        InvokeError::Conversation(ConversationRefusal::Busy | ConversationRefusal::Changed) => Disposition {
+            end: Some(AttemptEnd::HandedBack { delay: BUSY_CONVERSATION_DELAY }),
+            ..handed_back()
+        },
+        InvokeError::Conversation(error @ ConversationRefusal::TooMany) => {
+            end_failed(error.to_string(), false)
+        }
+        // Not excused, as a store that refuses the run's events.
+        InvokeError::Conversation(ConversationRefusal::Store(_)) => {
+            Disposition { is_excused: false, pause: true, ..handed_back() }
+        }
         InvokeError::Run(error) => match error {
             RunError::Model(ModelError::RateLimited { retry_after, .. }) => {
                 provider_failed(Fault::RateLimited(*retry_after))

@@ -20,6 +20,7 @@ use super::wakeups::JobSignals;
 use crate::agent_loop::{attempts_without_progress, hand_backs_without_progress};
 use crate::backoff::Backoff;
 use crate::circuit_breaker::SharedCircuit;
+use crate::conversations::InConversation;
 use crate::error_chain::ErrorChain;
 use crate::layers::{Admission, Answer, Ask, Invoke, InvokeError};
 use crate::live::LiveRuns;
@@ -276,6 +277,7 @@ impl Worker {
             stop: Some(stopping.clone()),
             cancel: Some(cancel.clone()),
             live: Some(self.live.run(&claim.run_id)),
+            conversation: data.conversation_id.clone().map(InConversation::of_job),
             ..Ask::new(claim.job_id.clone(), data.query.clone())
         };
         self.context.agent.invoke(ask).await

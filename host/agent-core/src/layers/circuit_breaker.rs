@@ -59,6 +59,7 @@ fn judge(answer: &Result<Answer, InvokeError>) -> Verdict {
             | InvokeError::CircuitOpen { .. }
             | InvokeError::OverLimit
             | InvokeError::UnknownTools { .. }
+            | InvokeError::Conversation(_)
             | InvokeError::Run(
                 RunError::Journal(_) | RunError::Driver(_) | RunError::Stopped | RunError::Stuck { .. },
             ),

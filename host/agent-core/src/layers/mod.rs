@@ -8,6 +8,7 @@ mod cached;
 mod chosen_tools;
 mod circuit_breaker;
 mod client_functions;
+mod conversed;
 mod deadline;
 mod heartbeat;
 mod rate_check;
@@ -27,12 +28,14 @@ pub use agent::Agent;
 pub use cached::{Answerer, Cached, TIME_TO_LIVE, Unshared, WriteBehindCache};
 pub use chosen_tools::restricted;
 pub use circuit_breaker::Breaker;
+pub use conversed::Conversed;
 pub use deadline::Deadline;
 pub use heartbeat::{HEARTBEAT, Heartbeat, record_end};
 pub use rate_check::{RateCheck, RateChecked};
 pub use recorded::Recorded;
 pub use recorded_start::RecordedStart;
 
+use crate::conversations::{ConversationRefusal, InConversation};
 use crate::live::LiveRun;
 use crate::loop_driver::RunError;
 use crate::ports::{EarlierClaims, Epoch};
@@ -68,6 +71,8 @@ pub struct Ask {
     pub input: String,
     /// The caller's wishes for the model calls and the tools.
     pub options: Options,
+    /// The kept conversation that the run is part of.
+    pub conversation: Option<InConversation>,
     /// When the answer must be there. [`Deadline`] sets it.
     pub deadline: Option<std::time::Instant>,
     /// The job that is worked off, whose run may have begun before; absent for a request.
@@ -99,6 +104,7 @@ impl Ask {
             grants: Grants::default(),
             input,
             options: Options::default(),
+            conversation: None,
             deadline: None,
             job_id: None,
             epoch: Epoch::UNCLAIMED,
@@ -154,6 +160,9 @@ pub enum InvokeError {
     /// The caller is over its rate limits, which was found out while the ask was on its way.
     #[error("the caller is over its rate limits")]
     OverLimit,
+    /// The conversation that the run was to be part of cannot be gone on with.
+    #[error(transparent)]
+    Conversation(#[from] ConversationRefusal),
     /// The caller chose tools that there are not, or that the caller may not use. Which of the two is not said, so that
     /// nobody learns which tools others have.
     #[error("tools were chosen that the caller does not have")]

@@ -47,6 +47,8 @@ fn outcome(answer: &Result<Answer, InvokeError>, meter: &UsageMeter) -> Option<R
             | InvokeError::CircuitOpen { .. }
             | InvokeError::OverLimit
             | InvokeError::UnknownTools { .. }
+            // Refused outside of the run.
+            | InvokeError::Conversation(_)
             | InvokeError::Run(
                 RunError::Stopped
                 | RunError::Journal(
@@ -78,7 +80,9 @@ fn kind(error: &InvokeError) -> FailureKind {
             FailureKind::Unavailable
         }
         InvokeError::OverLimit => FailureKind::RateLimited,
-        InvokeError::Run(_) | InvokeError::UnknownTools { .. } => FailureKind::Internal,
+        InvokeError::Run(_) | InvokeError::UnknownTools { .. } | InvokeError::Conversation(_) => {
+            FailureKind::Internal
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod cache;
 pub mod cluster;
+pub mod conversations;
 pub mod http_recordings;
 pub mod idempotency;
 pub mod journal;
@@ -23,6 +24,7 @@ pub mod webhooks;
 
 pub use cache::{CacheError, ResultCache};
 pub use cluster::{Cluster, ClusterAnswer, ClusterError, Forwarded};
+pub use conversations::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion};
 pub use http_recordings::{HttpRecording, HttpRecordings, HttpRecordingsError};
 pub use idempotency::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms};
 pub use journal::{Appended, Epoch, Journal, JournalError};

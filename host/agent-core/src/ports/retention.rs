@@ -15,19 +15,22 @@ pub enum RetainedKind {
     Jobs,
     /// Records of runs, with their journals and what their tools were answered over HTTP.
     Runs,
+    /// Kept conversations, and responses to clients of OpenAI.
+    Conversations,
     /// The audit trail of tool versions.
     ToolAudit,
 }
 
 impl RetainedKind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Jobs, Self::Runs, Self::ToolAudit];
+    pub const ALL: [Self; 4] = [Self::Jobs, Self::Runs, Self::Conversations, Self::ToolAudit];
 
     /// As it stands in metric labels and in stores.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Jobs => "jobs",
             Self::Runs => "runs",
+            Self::Conversations => "conversations",
             Self::ToolAudit => "tool_audit",
         }
     }
@@ -38,6 +41,7 @@ impl fmt::Display for RetainedKind {
         f.write_str(match self {
             Self::Jobs => "jobs",
             Self::Runs => "runs",
+            Self::Conversations => "conversations",
             Self::ToolAudit => "lines of the audit trail of tools",
         })
     }

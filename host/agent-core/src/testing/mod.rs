@@ -1,11 +1,13 @@
 //! Scripted fakes that check what they are asked.
 
+mod conversations;
 mod invoke;
 mod key_value;
 mod queue;
 mod stores;
 mod tool_versions;
 
+pub use conversations::TestConversations;
 pub use invoke::ScriptedInvoke;
 pub use key_value::TestKeyValues;
 pub use queue::TestQueue;

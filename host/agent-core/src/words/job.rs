@@ -24,6 +24,9 @@ pub struct JobData {
     /// The role that its submitter's token said. Absent in jobs of Node producers.
     #[serde(skip)]
     pub role: Option<String>,
+    /// The kept conversation of its user that its run is part of.
+    #[serde(skip)]
+    pub conversation_id: Option<String>,
     /// The id that the job is to have, so that adding it twice adds one job. Absent where the queue chooses, and in claims.
     #[serde(skip)]
     pub id: Option<String>,
@@ -32,13 +35,21 @@ pub struct JobData {
 impl JobData {
     /// A job of that user, without tier and role.
     pub fn new(query: impl Into<String>, user_id: impl Into<String>) -> Self {
-        Self { query: query.into(), user_id: user_id.into(), tier: None, role: None, id: None }
+        Self {
+            query: query.into(),
+            user_id: user_id.into(),
+            tier: None,
+            role: None,
+            conversation_id: None,
+            id: None,
+        }
     }
 
     /// A job that this caller submits.
     pub fn submitted_by(caller: Principal, query: String) -> Self {
         let Principal { user_id, tier, role } = caller;
-        Self { query, user_id: user_id.unwrap_or_default(), tier, role, id: None }
+        let user_id = user_id.unwrap_or_default();
+        Self { query, user_id, tier, role, conversation_id: None, id: None }
     }
 
     /// The same job under an id that its submitter chose.

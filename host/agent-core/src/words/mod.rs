@@ -6,6 +6,7 @@
 
 mod catalog;
 mod component_name;
+mod conversation;
 mod event;
 mod job;
 mod message;
@@ -24,6 +25,10 @@ mod webhook;
 pub(crate) use catalog::BYTES_PER_TOKEN;
 pub use catalog::{Catalog, ToolHints, ToolSpec, prompt_tokens};
 pub use component_name::is_component_name;
+pub use conversation::{
+    Conversation, ConversationKey, ConversationKind, ConversationSummary, LONGEST_CONVERSATION_ID,
+    MOST_CONVERSATION_BYTES, MOST_CONVERSATIONS, MOST_RESPONSES, MOST_TURNS, Turn, is_conversation_id,
+};
 pub use event::Event;
 pub use job::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
 pub use message::{Message, ToolCall};

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use agent_core::circuit_breaker::SharedCircuit;
+use agent_core::conversations::Conversations;
 use agent_core::jobs::{CancelledRuns, WorkerContext};
 use agent_core::journal::{LastEventsBehind, NotifyingJournal, RetryingJournal, WriteBehind};
 use agent_core::layers::{
-    Admission, Admitted, Agent, Answerer, Breaker, Cached, Deadline, Heartbeat, Invoke, RateChecked,
-    Recorded, RecordedStart, WriteBehindCache,
+    Admission, Admitted, Agent, Answerer, Breaker, Cached, Conversed, Deadline, Heartbeat, Invoke,
+    RateChecked, Recorded, RecordedStart, WriteBehindCache,
 };
 use agent_core::live::{LiveJournal, LiveRuns};
 use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
 use agent_core::runs::Runs;
 use agent_core::streams::{RunStores, RunStreams};
 use agent_core::words::{Limits, MAX_ITERATIONS};
+use backends::sql::{SqlConversations, SqlPool};
 use tokio_util::sync::CancellationToken;
 
 use crate::config;
@@ -43,6 +45,8 @@ pub(crate) struct SharedDeps<'a> {
     pub(crate) live: LiveRuns,
     /// Where runs are kept; absent when there is no store.
     pub(crate) store: Option<Arc<dyn RunStore>>,
+    /// Where conversations are kept; absent when there is no store.
+    pub(crate) conversations: Option<Conversations>,
     /// Is cancelled when the service is going away.
     pub(crate) stopping: CancellationToken,
 }
@@ -62,10 +66,27 @@ impl SharedDeps<'_> {
     pub(crate) fn for_variant_b(&self, cache: Option<WriteBehindCache>) -> Arc<dyn Invoke> {
         // Inside the cache, which is looked at while requests are counted.
         let checked = RateChecked::new(self.guarded());
-        let Some(cache) = cache else { return Arc::new(checked) };
-        // Outermost: what is known costs neither a place nor a try.
+        let Some(cache) = cache else { return self.conversed(Arc::new(checked)) };
+        // Outside of the rest: what is known costs neither a place nor a try.
         let (toolbox, answerer) = (self.toolbox.clone(), self.answerer());
-        Arc::new(Cached::new(checked, cache, toolbox, answerer, self.metrics.service()))
+        self.conversed(Arc::new(Cached::new(checked, cache, toolbox, answerer, self.metrics.service())))
+    }
+
+    /// Those that runs are part of: in this database, unless runs are kept elsewhere.
+    pub(crate) fn conversations(&self, database: &SqlPool) -> Conversations {
+        let in_database = || {
+            let store = Arc::new(SqlConversations::new(database.clone()));
+            Conversations::new(store, self.spawn.clone())
+        };
+        self.conversations.clone().unwrap_or_else(in_database)
+    }
+
+    /// Outermost: what was said before decides which questions are equal.
+    fn conversed(&self, run: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
+        match &self.conversations {
+            Some(conversations) => Arc::new(Conversed::new(run, conversations.clone())),
+            None => run,
+        }
     }
 
     /// The runs that are streamed. Each is the reader's own, so none is shared with others, and goes on without the
@@ -91,7 +112,7 @@ impl SharedDeps<'_> {
                 Arc::new(Cached::new(checked, cache, toolbox, answerer, self.metrics.service()).unshared())
             }
         };
-        RunStreams::new(stack, kept, self.spawn.clone())
+        RunStreams::new(self.conversed(stack), kept, self.spawn.clone())
             .keeping_results(keeps_results)
             .until(self.stopping.clone())
     }
@@ -125,7 +146,8 @@ impl SharedDeps<'_> {
             Arc::new(LiveJournal::new(journal.clone(), journal, self.live.clone()));
         let agent = self.recorded(self.agent(journal.clone()));
         let (admission, circuit) = (self.admission.clone(), self.circuit.clone());
-        let agent = Arc::new(self.metrics.judged(Breaker::new(agent, circuit.clone())));
+        let agent = self.metrics.judged(Breaker::new(agent, circuit.clone()));
+        let agent = self.conversed(Arc::new(agent));
         WorkerContext { name, admission, agent, circuit, journal, observer: self.metrics.service() }
     }
 

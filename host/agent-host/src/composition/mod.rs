@@ -102,6 +102,7 @@ pub async fn build(
     let callers = Callers::new(hosts, stores::idempotency(&config.stores, &stores)?, &runs);
     let (schema, migration) = prepare(stores.database.as_ref()).await?;
     let sweeper = sweep(config, &stores, &worker, &metrics)?;
+    let conversations = stores::conversations(&stores, &runs);
     let (recording, behind) = record(stores.runs, &metrics);
     let (circuit, admission) = bulkheads(&config.agent, &metrics)?;
     let (llm, checks) = probes::llm(models.checked, &config.models);
@@ -119,6 +120,7 @@ pub async fn build(
         spawn: Arc::new(runs.clone()),
         live: LiveRuns::default(),
         store: recording.as_ref().map(|recording| recording.store.clone()),
+        conversations,
         stopping: stopping.clone(),
     };
 

@@ -37,16 +37,21 @@ pub(crate) fn sweeper(
         let (jobs, _writer) = SqlQueue::new(pool.clone());
         queue = Some(Arc::new(jobs));
     }
+    // A number of runs is no number of conversations or lines.
+    let by_age = Bounds { count: None, ..config.runs };
     match (&opened.mongo, &opened.database) {
         (Some(mongo), _) => {
             add(Arc::new(mongo.retention(stores::http_recordings(opened))), config.runs);
+            add(Arc::new(mongo.conversation_retention()), by_age);
         }
-        (None, Some(pool)) => add(sql(pool, RetainedKind::Runs), config.runs),
+        (None, Some(pool)) => {
+            add(sql(pool, RetainedKind::Runs), config.runs);
+            add(sql(pool, RetainedKind::Conversations), by_age);
+        }
         (None, None) => {}
     }
     if let Some(pool) = &opened.database {
-        // A number of runs is no number of lines.
-        add(sql(pool, RetainedKind::ToolAudit), Bounds { count: None, ..config.runs });
+        add(sql(pool, RetainedKind::ToolAudit), by_age);
     }
     Ok(Sweeper::new(rules, queue, name, observer))
 }

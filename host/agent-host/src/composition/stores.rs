@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::conversations::Conversations;
 use agent_core::health::StoreFindings;
 use agent_core::observe::Observer;
 use agent_core::ports::{
-    HttpRecordings, IdempotencyStore, JobQueue, KeyBounds, KeyValueStore, Probe, RateWindows, ResultCache,
-    RunStore, StoreCheck, ToolVersions,
+    ConversationStore, HttpRecordings, IdempotencyStore, JobQueue, KeyBounds, KeyValueStore, Probe,
+    RateWindows, ResultCache, RunStore, StoreCheck, ToolVersions,
 };
 use agent_core::rates::FallbackRates;
 use agent_core::secret::Secret;
@@ -20,12 +21,14 @@ use backends::redis::{
     Redis, RedisCache, RedisCheck, RedisIdempotency, RedisKeyValues, RedisProbe, RedisUse, RedisWindows,
 };
 use backends::sql::{
-    SqlHttpRecordings, SqlIdempotency, SqlKeyValues, SqlPool, SqlQueue, SqlRuns, SqlToolVersions,
+    SqlConversations, SqlHttpRecordings, SqlIdempotency, SqlKeyValues, SqlPool, SqlQueue, SqlRuns,
+    SqlToolVersions,
 };
 
 use super::error::WireError;
 use super::probes::InProcess;
 use crate::config::{Database, KeyValue, Stores, VariantB};
+use crate::tasks::Tasks;
 
 /// Most bytes of results that are kept in this process (`REDIS_URL=memory://`).
 const CACHE_BYTES: u64 = 64 << 20;
@@ -136,6 +139,16 @@ pub(crate) fn key_value(
         }
         Some(KeyValue::Memory) | None => None,
     })
+}
+
+/// Where conversations are kept: where runs are. Claims whose run was dropped are given back among `tasks`.
+pub(crate) fn conversations(opened: &Opened, tasks: &Tasks) -> Option<Conversations> {
+    let store: Arc<dyn ConversationStore> = match (&opened.mongo, &opened.database) {
+        (Some(mongo), _) => Arc::new(mongo.conversations()),
+        (None, Some(database)) => Arc::new(SqlConversations::new(database.clone())),
+        (None, None) => return None,
+    };
+    Some(Conversations::new(store, Arc::new(tasks.clone())))
 }
 
 /// Where idempotency keys are kept: on Redis, else in the database, else in this process.

@@ -68,6 +68,7 @@ pub(crate) fn build(
         invoke: parts.for_variant_b(cache.clone()),
         streams: Some(parts.streams(cache.clone()).with_jobs(jobs.clone())),
         jobs,
+        conversations: parts.conversations(stores.pool),
         webhooks,
         cache: cache.map(|cache| Arc::new(cache) as Arc<dyn ResultCache>),
         windows: Arc::new(metrics.metered_windows(shared.windows)),

@@ -105,6 +105,7 @@ fn judge(answer: &Result<Answer, InvokeError>) -> Outcome {
         Err(InvokeError::CircuitOpen { .. }) => ("rejected", "circuit_open"),
         Err(InvokeError::UnknownTools { .. }) => ("rejected", "unknown_tools"),
         Err(InvokeError::OverLimit) => ("rejected", "over_limit"),
+        Err(InvokeError::Conversation(_)) => ("rejected", "conversation"),
         Err(InvokeError::Run(error)) => match error {
             RunError::Model(ModelError::Timeout { .. }) => (FAILED, "model_timeout"),
             RunError::Model(ModelError::Unreachable { .. }) => (FAILED, "model_unreachable"),

@@ -1,7 +1,7 @@
-//! What the token of a job's submitter said beside the user's id, in the job's options: BullMQ keeps options that it does not
+//! What the token of a job's submitter said beside the user's id, and the conversation that the job's run is part of, in the job's options: BullMQ keeps options that it does not
 //! know, and the data of a job stay `{query, userId}` for Node peers. Jobs of Node producers have none.
 
-use agent_core::words::JobData;
+use agent_core::words::{JobData, is_conversation_id};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -15,12 +15,16 @@ pub(super) struct Submitter<'a> {
     tier: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<&'a str>,
+    #[serde(rename = "conversationId", skip_serializing_if = "Option::is_none")]
+    conversation_id: Option<&'a str>,
 }
 
 /// What the options of a job hold that is added; nothing when the token said nothing.
 pub(super) fn of(job: &JobData) -> Option<Submitter<'_>> {
     let (tier, role) = (job.tier.as_deref(), job.role.as_deref());
-    (tier.is_some() || role.is_some()).then_some(Submitter { tier, role })
+    let conversation_id = job.conversation_id.as_deref();
+    let says_something = tier.is_some() || role.is_some() || conversation_id.is_some();
+    says_something.then_some(Submitter { tier, role, conversation_id })
 }
 
 /// Notes in `job` what its `options` say, as they are stored. What cannot be read is as if it had not been said.
@@ -29,6 +33,8 @@ pub(super) fn read(options: Option<&str>, job: &mut JobData) {
     let said = options.and_then(|mut options| options.remove(OPTION)).unwrap_or_default();
     let text = |name: &str| said.get(name).and_then(Value::as_str).map(str::to_owned);
     (job.tier, job.role) = (text("tier"), text("role"));
+    // Whoever else writes to the queue may have written any.
+    job.conversation_id = text("conversationId").filter(|id| is_conversation_id(id));
 }
 
 #[cfg(test)]
@@ -47,6 +53,19 @@ mod tests {
         let options = r#"{"attempts":3,"agentHostSubmitter":{"tier":"premium","role":"admin"}}"#;
         assert_eq!(said(options), (Some("premium".into()), Some("admin".into())));
         assert_eq!(said(r#"{"agentHostSubmitter":{"role":""}}"#), (None, Some(String::new())));
+    }
+
+    #[test]
+    fn the_conversation_of_a_job_is_read_from_the_options() {
+        let mut job = JobData::new("q", "u1");
+        job.conversation_id = Some("trip".into());
+        let options = serde_json::json!({ OPTION: of(&job) }).to_string();
+        assert_eq!(options, r#"{"agentHostSubmitter":{"conversationId":"trip"}}"#);
+        let mut read_back = JobData::new("q", "u1");
+        read(Some(&options), &mut read_back);
+        assert_eq!(read_back, job);
+        read(Some(&options.replace("trip", "../x")), &mut read_back);
+        assert_eq!(read_back, JobData::new("q", "u1"));
     }
 
     #[test]

@@ -1,16 +1,19 @@
 //! MongoDB, to keep runs in a document store (`MONGODB_URL`).
 //!
-//! Two collections: `run_events`, the journals, and `run_records`; a third, `sweeps`, has the lock under which old ones
-//! are removed. What makes an event or a record the only one of its kind is its `_id`, which every collection has an
+//! Three collections: `run_events`, the journals, `run_records`, and `conversations`; a fourth, `sweeps`, has the locks under
+//! which old ones are removed (`sweep_lock.rs`). What makes an event or a record the only one of its kind is its `_id`, which every collection has an
 //! index of from its first moment: nothing has to be made before the first write, by one replica or by ten, and no replica can write where nothing is unique yet.
 //! The other indexes, of when runs ended and of their jobs, only find: they are made when they are first needed
 //! (`retention.rs`).
 
+mod conversation_retention;
+mod conversations;
 mod documents;
 mod error;
 mod probe;
 mod retention;
 mod runs;
+mod sweep_lock;
 mod writer;
 
 use std::sync::Arc;
@@ -20,6 +23,8 @@ use agent_core::ports::HttpRecordings;
 use mongodb::options::{Acknowledgment, ClientOptions, ReadPreference, SelectionCriteria, WriteConcern};
 use mongodb::{Client, Database};
 
+pub use conversation_retention::MongoConversationRetention;
+pub use conversations::MongoConversations;
 pub use probe::MongoProbe;
 pub use retention::MongoRetention;
 pub use runs::MongoRuns;
@@ -81,6 +86,16 @@ impl MongoStore {
     /// Removes runs that ended long ago. `recordings` has what their tools were answered over HTTP, if anything does.
     pub fn retention(&self, recordings: Option<Arc<dyn HttpRecordings>>) -> MongoRetention {
         MongoRetention::new(&self.database, recordings)
+    }
+
+    /// The conversations kept there.
+    pub fn conversations(&self) -> MongoConversations {
+        MongoConversations::new(&self.database)
+    }
+
+    /// Removes conversations that nobody has gone on with for long.
+    pub fn conversation_retention(&self) -> MongoConversationRetention {
+        MongoConversationRetention::new(&self.database)
     }
 
     /// Asks whether the store answers.

@@ -10,15 +10,12 @@ use agent_core::ports::{
 use async_trait::async_trait;
 use futures::TryStreamExt as _;
 use mongodb::bson::{DateTime, Document, doc};
-use mongodb::error::{ErrorKind, WriteFailure};
 use mongodb::{Collection, Database, IndexModel};
 use tokio::sync::OnceCell;
 
 use super::documents::events_of;
 use super::error::{QueryError, answer};
-
-/// Code of a document whose key is taken.
-const DUPLICATE_KEY: i32 = 11_000;
+use super::sweep_lock::SweepLock;
 
 /// How many runs' events are removed with one command.
 const RUNS_AT_ONCE: usize = 20;
@@ -28,10 +25,9 @@ const LOOKED_THROUGH: i64 = 10_000;
 
 /// The runs of a document store.
 pub struct MongoRetention {
-    database: Database,
+    lock: SweepLock,
     records: Collection<Document>,
     events: Collection<Document>,
-    sweeps: Collection<Document>,
     indexes: Indexes,
     /// What their tools were answered over HTTP, which another store keeps.
     recordings: Option<Arc<dyn HttpRecordings>>,
@@ -56,18 +52,12 @@ impl Indexes {
 impl MongoRetention {
     pub(super) fn new(database: &Database, recordings: Option<Arc<dyn HttpRecordings>>) -> Self {
         Self {
-            database: database.clone(),
+            lock: SweepLock::new(database, RetainedKind::Runs),
             records: database.collection("run_records"),
             events: database.collection("run_events"),
-            sweeps: database.collection("sweeps"),
             indexes: Indexes::default(),
             recordings,
         }
-    }
-
-    async fn store_time(&self) -> Result<DateTime, QueryError> {
-        let hello = answer(self.database.run_command(doc! { "hello": 1 }).into_future()).await?;
-        Ok(hello.get_datetime("localTime").copied().unwrap_or_else(|_absent| DateTime::now()))
     }
 
     /// Records with these, as far as a page needs them.
@@ -97,10 +87,9 @@ impl Retention for MongoRetention {
     }
 
     async fn now(&self) -> Result<SystemTime, RetentionError> {
-        Ok(self.store_time().await?.to_system_time())
+        Ok(self.lock.store_time().await?.to_system_time())
     }
 
-    /// The lock is one document. Of two who want to make it one is told that its key is taken.
     async fn begin_sweep(
         &self,
         sweeper: &str,
@@ -108,39 +97,15 @@ impl Retention for MongoRetention {
         time: SweepTime,
     ) -> Result<bool, RetentionError> {
         self.indexes.ensure(&self.records).await?;
-        let now = self.store_time().await?;
-        let mut free = doc! { "_id": RetainedKind::Runs.as_str(), "held_until": { "$lte": now } };
-        if time == SweepTime::WhenDue {
-            free.insert("due_at", doc! { "$lte": now });
-        }
-        let taken = doc! {
-            "$set": { "sweeper": sweeper, "held_until": after(now, lease) },
-            "$setOnInsert": { "due_at": now },
-        };
-        match answer(self.sweeps.update_one(free, taken).upsert(true).into_future()).await {
-            Ok(_updated) => Ok(true),
-            Err(error) if is_taken(&error) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        Ok(self.lock.begin(sweeper, lease, time).await?)
     }
 
     async fn renew_sweep(&self, sweeper: &str, lease: Duration) -> Result<bool, RetentionError> {
-        let now = self.store_time().await?;
-        let renewed = self.sweeps.update_one(
-            doc! { "_id": RetainedKind::Runs.as_str(), "sweeper": sweeper },
-            doc! { "$set": { "held_until": after(now, lease) } },
-        );
-        Ok(answer(renewed.into_future()).await?.matched_count > 0)
+        Ok(self.lock.renew(sweeper, lease).await?)
     }
 
     async fn end_sweep(&self, sweeper: &str, next: Duration) -> Result<(), RetentionError> {
-        let now = self.store_time().await?;
-        let ended = self.sweeps.update_one(
-            doc! { "_id": RetainedKind::Runs.as_str(), "sweeper": sweeper },
-            doc! { "$set": { "held_until": now, "due_at": after(now, next) } },
-        );
-        answer(ended.into_future()).await?;
-        Ok(())
+        Ok(self.lock.end(sweeper, next).await?)
     }
 
     async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError> {
@@ -214,20 +179,6 @@ impl Retention for MongoRetention {
     async fn oldest(&self) -> Result<Option<SystemTime>, RetentionError> {
         let found = self.find(doc! {}, doc! { "finished_at": 1 }, 1).await?;
         Ok(found.first().and_then(end_of).map(DateTime::to_system_time))
-    }
-}
-
-fn after(time: DateTime, later: Duration) -> DateTime {
-    let later = i64::try_from(later.as_millis()).unwrap_or(i64::MAX);
-    DateTime::from_millis(time.timestamp_millis().saturating_add(later))
-}
-
-fn is_taken(error: &QueryError) -> bool {
-    let QueryError::Driver(error) = error else { return false };
-    match &*error.kind {
-        ErrorKind::Write(WriteFailure::WriteError(error)) => error.code == DUPLICATE_KEY,
-        ErrorKind::Command(error) => error.code == DUPLICATE_KEY,
-        _ => false,
     }
 }
 

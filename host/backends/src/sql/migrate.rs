@@ -75,6 +75,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 12] = [
         include_str!("../../migrations/sqlite/0012_webhooks.sql"),
     ),
     (
+        13,
+        "conversations",
+        include_str!("../../migrations/postgres/0013_conversations.sql"),
+        include_str!("../../migrations/sqlite/0013_conversations.sql"),
+    ),
+    (
         14,
         "traces of webhooks",
         include_str!("../../migrations/postgres/0014_traces_of_webhooks.sql"),

@@ -4,6 +4,7 @@
 //! many rows are written at once.
 
 mod commit;
+mod conversations;
 mod error;
 mod http_recordings;
 mod idempotency;
@@ -32,6 +33,7 @@ use futures::TryFutureExt as _;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 
+pub use conversations::SqlConversations;
 pub use http_recordings::SqlHttpRecordings;
 pub use idempotency::SqlIdempotency;
 pub use key_value::SqlKeyValues;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent_core::ports::{
     IdempotencyKey, IdempotencyStore as _, KeyBounds, KeyClaim, KeyTerms, ToolVersions as _,
 };
-use agent_core::testing::{TestKeyValues, TestToolVersions};
+use agent_core::testing::{TestConversations, TestKeyValues, TestToolVersions};
 use async_trait::async_trait;
 use backends::memory::{MemoryCache, MemoryIdempotency, MemoryWindows};
 
@@ -68,6 +68,20 @@ impl BehindTheStore for Behind {
 
     async fn an_hour_passes(&self) {
         self.0.put_forward(Duration::from_secs(3600));
+    }
+}
+
+mod conversations {
+    crate::contract::conversations::test_all!(super::open_conversations);
+}
+
+async fn open_conversations() -> crate::contract::conversations::Bench {
+    let store = Arc::new(TestConversations::default());
+    crate::contract::conversations::Bench {
+        peer: store.clone(),
+        store,
+        retention: None,
+        _guard: Box::new(()),
     }
 }
 

@@ -22,6 +22,21 @@ mod retention {
     crate::contract::retention::test_all!(super::open_retention);
 }
 
+mod conversations {
+    crate::contract::conversations::test_all!(super::open_conversations);
+}
+
+async fn open_conversations() -> crate::contract::conversations::Bench {
+    let server = Mongo::start().await;
+    let (here, there) = (Replica::open(&server.url()).await, Replica::open(&server.url()).await);
+    crate::contract::conversations::Bench {
+        store: Arc::new(here.store.conversations()),
+        peer: Arc::new(there.store.conversations()),
+        retention: Some(Arc::new(here.store.conversation_retention())),
+        _guard: Box::new((here, there, server)),
+    }
+}
+
 async fn open_retention() -> retained::Bench {
     let server = Mongo::start().await;
     let (here, there) = (Replica::open(&server.url()).await, Replica::open(&server.url()).await);

@@ -4,13 +4,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use backends::sql::{SqlHttpRecordings, SqlIdempotency, SqlPool, SqlQueue, SqlRuns, SqlWebhooks};
+use agent_core::ports::RetainedKind;
+use backends::sql::{
+    SqlConversations, SqlHttpRecordings, SqlIdempotency, SqlPool, SqlQueue, SqlRetention, SqlRuns,
+    SqlWebhooks,
+};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 use test_servers::{Postgres, Task};
 use tokio::sync::Mutex;
 
-use crate::contract::{http_recordings, idempotency, queue, runs, webhooks};
+use crate::contract::{conversations, http_recordings, idempotency, queue, runs, webhooks};
 
 /// Short enough to wait for, long enough for a slow machine to renew it in time.
 const LEASE: Duration = Duration::from_secs(2);
@@ -89,6 +93,22 @@ mod sqlite {
     async fn open_webhooks() -> crate::contract::webhooks::Bench {
         super::open_webhooks(Database::sqlite()).await
     }
+
+    mod conversations {
+        crate::contract::conversations::test_all!(super::open_conversations);
+    }
+
+    mod retention_of_conversations {
+        crate::contract::retention::test_all!(super::open_retained_conversations);
+    }
+
+    async fn open_conversations() -> crate::contract::conversations::Bench {
+        super::open_conversations(Database::sqlite()).await
+    }
+
+    async fn open_retained_conversations() -> crate::contract::retention::Bench {
+        crate::sql_retention::open_conversations(Database::sqlite()).await
+    }
 }
 
 mod postgres {
@@ -164,6 +184,22 @@ mod postgres {
 
     async fn open_webhooks() -> crate::contract::webhooks::Bench {
         super::open_webhooks(Database::postgres().await).await
+    }
+
+    mod conversations {
+        crate::contract::conversations::test_all!(super::open_conversations);
+    }
+
+    mod retention_of_conversations {
+        crate::contract::retention::test_all!(super::open_retained_conversations);
+    }
+
+    async fn open_conversations() -> crate::contract::conversations::Bench {
+        super::open_conversations(Database::postgres().await).await
+    }
+
+    async fn open_retained_conversations() -> crate::contract::retention::Bench {
+        crate::sql_retention::open_conversations(Database::postgres().await).await
     }
 }
 
@@ -262,6 +298,13 @@ async fn open_webhooks(database: Database) -> webhooks::Bench {
     }
     let [outbox, peer] = pools.map(|pool| Arc::new(SqlWebhooks::new(pool)));
     webhooks::Bench { outbox, peer, _guard: Box::new(database) }
+}
+
+async fn open_conversations(database: Database) -> conversations::Bench {
+    database.pool().migrate().await.unwrap();
+    let [store, peer] = [database.pool(), database.pool()].map(|pool| Arc::new(SqlConversations::new(pool)));
+    let retention = Arc::new(SqlRetention::new(database.pool(), RetainedKind::Conversations));
+    conversations::Bench { store, peer, retention: Some(retention), _guard: Box::new(database) }
 }
 
 async fn open_queue(database: Database) -> queue::Bench {

@@ -7,9 +7,9 @@ use agent_core::ports::{
     HttpRecording, HttpRecordings as _, JobQueue as _, RetainedKind, Retention as _, RunStore as _,
     ToolVersions as _,
 };
-use agent_core::words::{AuditLine, ComponentRecord, RunOutcome, RunRecord};
+use agent_core::words::{AuditLine, ComponentRecord, ConversationKey, RunOutcome, RunRecord};
 use async_trait::async_trait;
-use backends::sql::{SqlHttpRecordings, SqlQueue, SqlRetention, SqlToolVersions};
+use backends::sql::{SqlHttpRecordings, SqlPool, SqlQueue, SqlRetention, SqlToolVersions};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
 
@@ -31,6 +31,70 @@ pub(crate) async fn open_jobs(database: Database) -> Bench {
     Bench { store, peer, things: Box::new(JobThings { queue, url }), _guard: Box::new(database) }
 }
 
+pub(crate) async fn open_conversations(database: Database) -> Bench {
+    database.pool().migrate().await.unwrap();
+    let kind = RetainedKind::Conversations;
+    let [store, peer] = [(); 2].map(|()| Arc::new(SqlRetention::new(database.pool(), kind)));
+    let things = Box::new(ConversationThings { pool: database.pool(), url: database.url() });
+    Bench { store, peer, things, _guard: Box::new(database) }
+}
+
+/// Conversations of another time.
+struct ConversationThings {
+    pool: SqlPool,
+    url: String,
+}
+
+impl ConversationThings {
+    async fn insert(&self, user: &str, ago: Duration, leased_until: u64) -> String {
+        let ms = ms(SystemTime::now() - ago);
+        let id = Uuid::now_v7().simple().to_string();
+        let key = ConversationKey::conversation(user, &id).digest();
+        let insert = AssertSqlSafe(format!(
+            "INSERT INTO conversations (key, kind, user_id, id, turns, leased_until, created_at, updated_at) \
+             VALUES ('{key}', 'conversation', '{user}', '{id}', 1, {leased_until}, {ms}, {ms})"
+        ));
+        execute(&self.url, insert).await;
+        key
+    }
+}
+
+#[async_trait]
+impl Things for ConversationThings {
+    async fn add_ended(&self, user: &str, ago: Duration) -> String {
+        self.insert(user, ago, 0).await
+    }
+
+    async fn add_unended(&self, user: &str, ago: Duration) -> String {
+        self.insert(user, ago, 1 << 52).await
+    }
+
+    async fn is_kept(&self, key: &str) -> bool {
+        let count = "SELECT COUNT(*) FROM conversations WHERE key = $1";
+        let kept: i64 = match &self.pool {
+            SqlPool::Sqlite(_) => {
+                let mut connection = SqliteConnection::connect(&self.url).await.unwrap();
+                sqlx::query_scalar(count).bind(key).fetch_one(&mut connection).await.unwrap()
+            }
+            SqlPool::Postgres(_) => {
+                let mut connection = PgConnection::connect(&self.url).await.unwrap();
+                sqlx::query_scalar(count).bind(key).fetch_one(&mut connection).await.unwrap()
+            }
+        };
+        kept > 0
+    }
+}
+
+async fn execute(url: &str, statement: AssertSqlSafe<String>) {
+    if url.starts_with("sqlite") {
+        let mut connection = SqliteConnection::connect(url).await.unwrap();
+        sqlx::raw_sql(statement).execute(&mut connection).await.unwrap();
+    } else {
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        sqlx::raw_sql(statement).execute(&mut connection).await.unwrap();
+    }
+}
+
 /// Jobs of another time, which the queue itself does not add.
 struct JobThings {
     queue: SqlQueue,
@@ -46,13 +110,7 @@ impl JobThings {
             "INSERT INTO jobs (id, run_id, user_id, query, status, due_at, created_at, finished_at) \
              VALUES ('{id}', 'run_{id}', '{user}', 'q', '{status}', {ms}, {ms}, {finished})"
         ));
-        if self.url.starts_with("sqlite") {
-            let mut connection = SqliteConnection::connect(&self.url).await.unwrap();
-            sqlx::raw_sql(insert).execute(&mut connection).await.unwrap();
-        } else {
-            let mut connection = PgConnection::connect(&self.url).await.unwrap();
-            sqlx::raw_sql(insert).execute(&mut connection).await.unwrap();
-        }
+        execute(&self.url, insert).await;
         id
     }
 }

@@ -64,8 +64,9 @@ impl Error {
                 | InvokeError::TimedOut { .. }
                 | InvokeError::Busy { .. }
                 | InvokeError::CircuitOpen { .. }
-                // This variant counts nobody.
-                | InvokeError::OverLimit,
+                // This variant counts nobody, and has no conversations.
+                | InvokeError::OverLimit
+                | InvokeError::Conversation(_),
             )
             | Self::Recorded => (StatusCode::INTERNAL_SERVER_ERROR, answer::INTERNAL_ERROR),
             Self::UnknownRun => (StatusCode::NOT_FOUND, "Not found"),

@@ -1,5 +1,6 @@
 //! `POST /api/agent`: `{query, options?}` in, the agent's result out, or a stream of events for whoever accepts one.
 
+use agent_core::conversations::InConversation;
 use agent_core::layers::{Answer, Ask, InvokeError, RateCheck};
 use agent_core::words::Options;
 use axum::Extension;
@@ -15,6 +16,7 @@ use super::{documented, events, request_schema, schema};
 use crate::answer;
 use crate::body::Payload;
 use crate::dependencies::VariantB;
+use crate::middleware::idempotency::OnceId;
 use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
 use crate::server_sent_events::accepts_events;
@@ -30,7 +32,7 @@ pub(super) fn describe() -> Operation {
         .answers::<Success<'static>>(StatusCode::OK, "The result")
         .begins_stream()
         .refuses(documented::bodies().chain(documented::runs()))
-        .refuses(documented::rows([Error::TooManyStreams]))
+        .refuses(documented::rows([Error::TooManyStreams]).chain(documented::conversations()))
 }
 
 /// The handler may be dropped at any await when the client goes away; the run stops with it, unless it is streamed.
@@ -38,13 +40,19 @@ pub(super) async fn invoke_agent(
     State(edge): State<Shared>,
     caller: Caller,
     request_id: RequestId,
-    (headers, rate_check): (HeaderMap, Option<Extension<RateCheck>>),
+    (headers, rate_check, once): (HeaderMap, Option<Extension<RateCheck>>, Option<Extension<OnceId>>),
     payload: Payload,
 ) -> Result<Response, Error> {
     let body = schema::read_json(payload, &edge.settings).await?;
     let request = schema::read_agent_request(body)?;
     let ask = ask_of(&caller, &request_id, request.query, request.options);
-    let ask = Ask { rate_check: rate_check.map(|Extension(check)| check), ..ask };
+    let conversation = request.conversation_id.map(|id| InConversation {
+        id,
+        // Carried out again under its key, perhaps by another process, the request is the same turn.
+        turn_id: once.map(|Extension(OnceId(id))| id.to_string()),
+        seen: None,
+    });
+    let ask = Ask { conversation, rate_check: rate_check.map(|Extension(check)| check), ..ask };
     if let Some(streams) = edge.variant.streams.as_ref().filter(|_| accepts_events(&headers)) {
         return events::stream(&edge, streams, &headers, ask).await;
     }

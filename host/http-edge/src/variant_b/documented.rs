@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use agent_core::conversations::ConversationRefusal;
 use agent_core::layers::InvokeError;
 use agent_core::loop_driver::RunError;
 use agent_core::ports::{ModelError, QueueError};
@@ -55,6 +56,11 @@ pub(super) fn runs() -> impl Iterator<Item = Refused> {
         Error::Invoke(InvokeError::Run(RunError::Model(limited))),
         Error::Invoke(InvokeError::Busy { waited: Duration::ZERO }),
     ])
+}
+
+/// What is refused of a conversation that cannot be gone on with.
+pub(super) fn conversations() -> impl Iterator<Item = Refused> {
+    rows([Error::Invoke(InvokeError::Conversation(ConversationRefusal::Busy))])
 }
 
 /// What is answered while a store cannot be reached.

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::conversations::ConversationRefusal;
 use agent_core::error_chain::ErrorChain;
 use agent_core::layers::InvokeError;
 use agent_core::loop_driver::RunError;
@@ -68,6 +69,8 @@ pub(super) enum Error {
     JobHadEnded,
     #[error("the job is held by a worker that cannot be told, or belongs to a job scheduler")]
     JobOutOfReach,
+    #[error("the user has no such conversation")]
+    UnknownConversation,
     #[error("the user has no such run")]
     UnknownRun,
     #[error("the run had ended")]
@@ -181,6 +184,7 @@ impl Error {
                 | InvokeError::CircuitOpen { .. }
                 // Its body has no options, and it is counted before.
                 | InvokeError::UnknownTools { .. }
+                | InvokeError::Conversation(_)
                 | InvokeError::OverLimit),
             ) => ErrorAnswer::new(StatusCode::INTERNAL_SERVER_ERROR, Body::Text(error.to_string().into())),
             Self::Queue(QueueError::Store { .. }) | Self::Cache(_) | Self::Cluster(_) | Self::Webhook(_) => {
@@ -191,7 +195,7 @@ impl Error {
             }
             // Callers hold no leases.
             Self::Queue(QueueError::LeaseLost { .. }) => self.internal(production),
-            Self::UnknownJob | Self::UnknownRun => text(StatusCode::NOT_FOUND, "Not found"),
+            Self::UnknownJob | Self::UnknownRun | Self::UnknownConversation => text(StatusCode::NOT_FOUND, "Not found"),
             Self::RunHadEnded => text(StatusCode::CONFLICT, "The run has already ended"),
             Self::WebhookOnItsWay => text(StatusCode::CONFLICT, "The webhook is still on its way"),
             Self::JobHadEnded => text(StatusCode::CONFLICT, "The job has already ended"),
@@ -332,10 +336,22 @@ impl Error {
             // `rate_limit` answers in its place, with the window that is full.
             InvokeError::OverLimit => ErrorAnswer::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED),
             InvokeError::CircuitOpen { retry_after } => ErrorAnswer::unavailable(*retry_after),
+            InvokeError::Conversation(refusal) => Self::conversation_refused(refusal),
             InvokeError::UnknownTools { indexes } => {
                 let issues = indexes.iter().map(|index| Issue::unknown_tool(*index)).collect();
                 ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(issues))
             }
+        }
+    }
+
+    /// The part of the table that is about conversations.
+    fn conversation_refused(refusal: &ConversationRefusal) -> ErrorAnswer<'static> {
+        let conflict = |text| ErrorAnswer::text(StatusCode::CONFLICT, text);
+        match refusal {
+            ConversationRefusal::Busy => conflict("The conversation is busy").after(Some(SOON)),
+            ConversationRefusal::Changed => conflict("The conversation was gone on with meanwhile"),
+            ConversationRefusal::TooMany => conflict("Too many conversations: delete one"),
+            ConversationRefusal::Store(_) => ErrorAnswer::unavailable(SOON),
         }
     }
 

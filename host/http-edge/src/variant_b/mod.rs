@@ -17,6 +17,7 @@ mod agent_response;
 mod api_stack;
 mod auth;
 mod cache;
+mod conversations;
 mod documented;
 mod error;
 mod events;
@@ -84,6 +85,17 @@ fn other_routes(has_cluster: bool) -> Routes<Shared> {
         .get("/agent/jobs/{job_id}/events", events::follow_job, events::describe_job())
         .get("/agent/runs/{run_id}/events", events::follow_run, events::describe_run())
         .post("/agent/runs/{run_id}/cancel", events::cancel_run, events::describe_cancel())
+        .get("/agent/conversations", conversations::list_conversations, conversations::describe_list())
+        .get(
+            "/agent/conversations/{conversation_id}",
+            conversations::read_conversation,
+            conversations::describe_one(),
+        )
+        .delete(
+            "/agent/conversations/{conversation_id}",
+            conversations::delete_conversation,
+            conversations::describe_delete(),
+        )
         .delete("/agent/cache", cache::invalidate, cache::describe())
         .post("/serverless", serverless::handle_event, serverless::describe())
         .post("/gateway", gateway::route_by_priority, gateway::describe(has_cluster))

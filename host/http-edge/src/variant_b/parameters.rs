@@ -57,6 +57,19 @@ pub(super) fn describe_listing() -> [Parameter; 3] {
     ]
 }
 
+/// The parameters that [`read_page`] reads. `example` is a cursor.
+pub(super) fn describe_page(most: &str, example: &str) -> [Parameter; 2] {
+    let [least, greatest] = LIMITS;
+    let limit = json!({
+        "type": "integer", "minimum": least, "maximum": greatest, "default": DEFAULT_LIMIT, "examples": [DEFAULT_LIMIT],
+    });
+    let cursor = json!({ "type": "string", "maxLength": LONGEST_CURSOR, "examples": [example] });
+    [
+        Parameter::query("limit", most, limit),
+        Parameter::query("cursor", "The `nextCursor` of the page before.", cursor),
+    ]
+}
+
 /// The parameter that [`read_pattern`] reads.
 pub(super) fn describe_pattern() -> Parameter {
     let schema = json!({ "type": "string", "maxLength": LONGEST_PATTERN, "examples": ["agent:*"] });
@@ -89,6 +102,18 @@ pub(super) fn read_listing(query: Option<&str>) -> Result<Listing, Issues> {
         }
         _ => Err(issues),
     }
+}
+
+/// `limit` and `cursor`, both of them optional.
+pub(super) fn read_page(query: Option<&str>) -> Result<(usize, Option<String>), Issues> {
+    let listing = read_listing(without_status(query).as_deref())?;
+    Ok((listing.limit, listing.cursor))
+}
+
+/// The parameters that a list without statuses knows.
+fn without_status(query: Option<&str>) -> Option<String> {
+    let pairs = form_urlencoded::parse(query?.as_bytes()).filter(|(name, _)| name != "status");
+    Some(form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish())
 }
 
 /// `pattern`, whatever it is: the cache looks at its own keys only.

@@ -4,6 +4,7 @@
 use agent_core::words::MOST_CHOSEN_TOOLS;
 use serde_json::{Value, json};
 
+use super::conversations;
 use super::schema::{HIGH, LONGEST_URL, MAX_TOKENS, MOST_CHARACTERS, TEMPERATURE};
 use crate::history;
 
@@ -28,6 +29,7 @@ pub(super) fn agent_request() -> (&'static str, Value) {
                 "examples": [["calculate"]],
             },
             "history": history::schema(),
+            "conversationId": conversation_id(),
         },
     });
     let schema = json!({
@@ -56,6 +58,10 @@ pub(super) fn job_request() -> (&'static str, Value) {
         }, "webhookUrl": {
             "type": "string", "maxLength": LONGEST_URL, "examples": ["https://example.com/hook"],
             "description": "Where the end of the job is sent (Standard Webhooks), if the service has a secret to sign it with.",
+        }, "options": {
+            // Whatever is no object is not looked at.
+            "description": "Wishes for the job's run. Of those of `POST /api/agent` it has this one.",
+            "properties": { "conversationId": conversation_id() },
         } },
     });
     ("JobRequest", schema)
@@ -75,6 +81,17 @@ pub(super) fn gateway_request() -> (&'static str, Value) {
         },
     });
     ("GatewayRequest", schema)
+}
+
+fn conversation_id() -> Value {
+    let mut schema = conversations::id_schema();
+    if let Value::Object(schema) = &mut schema {
+        let description = "The kept conversation that the run is part of, in the namespace of the caller; the first run with \
+            an id begins it. What was said in it stands in front of the run, before `history`, and the run is appended when it \
+            ends well. One run at a time is part of a conversation: another one is refused with 409, a job waits.";
+        schema.insert("description".to_owned(), description.into());
+    }
+    schema
 }
 
 fn query() -> Value {
@@ -116,6 +133,7 @@ mod tests {
             "temperature",
             "tools",
             "webhookUrl",
+            "conversationId",
             "history",
             "role",
             "content",

@@ -4,11 +4,11 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::words::{MOST_CHOSEN_TOOLS, Message, Options};
+use agent_core::words::{LONGEST_CONVERSATION_ID, MOST_CHOSEN_TOOLS, Message, Options, is_conversation_id};
 use serde_json::{Map, Value};
 
 use super::error::Error;
-use super::validation_issue::{CHOSEN_TOOLS, Issue, Issues, Location, Path, WEBHOOK_URL};
+use super::validation_issue::{CHOSEN_TOOLS, CONVERSATION_ID, Issue, Issues, Location, Path, WEBHOOK_URL};
 use crate::body::Payload;
 use crate::dependencies::Settings;
 use crate::{history, json};
@@ -33,6 +33,8 @@ pub(super) const HIGH: &str = "high";
 pub(super) struct AgentRequest {
     pub(super) query: String,
     pub(super) options: Options,
+    /// The kept conversation that the run is part of.
+    pub(super) conversation_id: Option<String>,
 }
 
 /// The body of `POST /api/agent/async`.
@@ -40,6 +42,8 @@ pub(super) struct AgentRequest {
 pub(super) struct JobRequest {
     pub(super) query: String,
     pub(super) webhook_url: Option<String>,
+    /// The kept conversation that the run is part of.
+    pub(super) conversation_id: Option<String>,
 }
 
 /// The body of `POST /api/gateway`.
@@ -60,9 +64,11 @@ pub(super) fn read_agent_request(body: Value) -> Result<AgentRequest, Issues> {
     let mut fields = as_object(body, &[])?;
     let mut issues = Issues::default();
     let query = issues.check(take_query(&mut fields, Some(MOST_CHARACTERS)));
+    let conversation_id = read_conversation_id(fields.get("options"));
     let options = read_options(fields.remove("options"), &mut issues);
+    let conversation_id = issues.check(conversation_id).flatten();
     match query {
-        Some(query) if issues.0.is_empty() => Ok(AgentRequest { query, options }),
+        Some(query) if issues.0.is_empty() => Ok(AgentRequest { query, options, conversation_id }),
         Some(_) | None => Err(issues),
     }
 }
@@ -79,8 +85,12 @@ pub(super) fn read_job_request(body: Value) -> Result<JobRequest, Issues> {
     let mut issues = Issues::default();
     let query = issues.check(take_query(&mut fields, None));
     let webhook_url = issues.check(take_webhook_url(&mut fields));
-    match (query, webhook_url) {
-        (Some(query), Some(webhook_url)) => Ok(JobRequest { query, webhook_url }),
+    // Of the options of a run a job has this one only.
+    let conversation_id = issues.check(read_conversation_id(fields.get("options")));
+    match (query, webhook_url, conversation_id) {
+        (Some(query), Some(webhook_url), Some(conversation_id)) => {
+            Ok(JobRequest { query, webhook_url, conversation_id })
+        }
         _ => Err(issues),
     }
 }
@@ -136,6 +146,20 @@ fn read_options(options: Option<Value>, issues: &mut Issues) -> Options {
         tools: fields.get("tools").and_then(|tools| read_tools(tools, issues)),
         history: fields.get("history").and_then(|history| read_history(history, issues)).unwrap_or_default(),
         functions: vec![],
+    }
+}
+
+/// What else there may be of the options is looked at by others.
+fn read_conversation_id(options: Option<&Value>) -> Result<Option<String>, Issue> {
+    let Some(id) = options.and_then(|options| options.get("conversationId")) else { return Ok(None) };
+    match id.as_str() {
+        Some(id) if is_conversation_id(id) => Ok(Some(id.to_owned())),
+        Some("") => Err(Issue::too_short(1, CONVERSATION_ID)),
+        Some(id) if id.chars().count() > LONGEST_CONVERSATION_ID => {
+            Err(Issue::too_long(LONGEST_CONVERSATION_ID as u32, CONVERSATION_ID))
+        }
+        Some(_) => Err(Issue::custom("Invalid conversation id", CONVERSATION_ID)),
+        None => Err(Issue::wrong_type("string", Some(id), CONVERSATION_ID)),
     }
 }
 

@@ -16,7 +16,7 @@ use super::error::Error;
 use super::schema::JobRequest;
 use super::state::Shared;
 use super::validation_issue::{Issue, WEBHOOK_URL};
-use super::{documented, request_schema, schema};
+use super::{conversations, documented, request_schema, schema};
 use crate::answer;
 use crate::body::Payload;
 use crate::middleware::idempotency::OnceId;
@@ -29,7 +29,7 @@ pub(super) fn describe() -> Operation {
         .body(request_schema::job_request())
         .answers::<Accepted<'static>>(StatusCode::ACCEPTED, "It is queued")
         .header(StatusCode::ACCEPTED, &LOCATION)
-        .refuses(documented::bodies().chain(documented::stores()))
+        .refuses(documented::bodies().chain(documented::conversations()).chain(documented::stores()))
 }
 
 /// A job that was taken.
@@ -49,10 +49,14 @@ pub(super) async fn submit_job(
     payload: Payload,
 ) -> Result<Response, Error> {
     let body = schema::read_json(payload, &edge.settings).await?;
-    let JobRequest { query, webhook_url } = schema::read_job_request(body)?;
+    let JobRequest { query, webhook_url, conversation_id } = schema::read_job_request(body)?;
     let mut job = JobData::submitted_by(caller.principal(), query);
     // Carried out again under its key, also by another process, the request adds the same job.
     job.id = once.map(|Extension(OnceId(id))| id.to_string());
+    if let Some(id) = &conversation_id {
+        refuse_busy(&edge, &caller, id).await?;
+    }
+    job.conversation_id = conversation_id;
     if let Some(url) = webhook_url {
         put_webhook(&edge, &mut job, &url).await?;
     }
@@ -63,6 +67,12 @@ pub(super) async fn submit_job(
         response.headers_mut().insert(LOCATION, location);
     }
     Ok(response)
+}
+
+/// A conversation that is free now may be held by another run when the job's begins: then the job waits for it.
+async fn refuse_busy(edge: &Shared, caller: &Caller, id: &str) -> Result<(), Error> {
+    let kept = edge.variant.conversations.read(caller.id(), id).await.map_err(conversations::unavailable)?;
+    if kept.is_some_and(|kept| kept.is_busy) { Err(conversations::busy()) } else { Ok(()) }
 }
 
 /// Puts the address into the outbox under the id that the job will have: once the job is added, its end is sent.

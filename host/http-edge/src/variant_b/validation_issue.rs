@@ -62,6 +62,9 @@ pub(super) const CHOSEN_TOOLS: Path = &["options", "tools"];
 /// Where a caller says what was said before.
 pub(super) const HISTORY: Path = &["options", "history"];
 
+/// Where a caller names the kept conversation that the run is part of.
+pub(super) const CONVERSATION_ID: Path = &["options", "conversationId"];
+
 /// Where the end of a job is to be sent.
 pub(super) const WEBHOOK_URL: Path = &["webhookUrl"];
 

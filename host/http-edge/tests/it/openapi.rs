@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use agent_core::ports::{ClaimTerms, ConversationStore as _};
 use agent_core::testing::EchoTools;
+use agent_core::words::{ConversationKey, Turn};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
@@ -189,6 +191,19 @@ async fn real_answers_are_what_the_document_says() {
     told("GET", "/api/agent/jobs", &fakes.ask("GET", "/api/agent/jobs", "").await);
     told("GET", "/api/agent/jobs/{jobId}", &fakes.get("/api/agent/jobs/nope").await);
     told("DELETE", "/api/agent/cache", &fakes.ask("DELETE", "/api/agent/cache", "").await);
+    let turns = [Turn { id: "t".into(), run_id: "run_1".into(), at: 1, messages: vec![] }];
+    let key = ConversationKey::conversation("u3", "trip");
+    fakes.conversations.claim(key, "o", ClaimTerms::default()).await.unwrap();
+    fakes.conversations.settle(key, "o", &turns).await.unwrap();
+    for (method, path, real) in [
+        ("GET", "/api/agent/conversations", "/api/agent/conversations"),
+        ("GET", "/api/agent/conversations", "/api/agent/conversations?limit=x&cursor=x"),
+        ("GET", "/api/agent/conversations/{conversationId}", "/api/agent/conversations/trip"),
+        ("DELETE", "/api/agent/conversations/{conversationId}", "/api/agent/conversations/trip"),
+        ("DELETE", "/api/agent/conversations/{conversationId}", "/api/agent/conversations/trip"),
+    ] {
+        told(method, path, &fakes.service.send(bearer("u3", request(method, real, ""))).await);
+    }
     for (path, real) in [
         ("/admin/tools", "/admin/tools"),
         ("/admin/tools/{name}", "/admin/tools/calculator"),

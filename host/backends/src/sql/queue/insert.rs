@@ -22,6 +22,7 @@ pub(super) struct NewJob {
     query: String,
     user_tier: Option<String>,
     user_role: Option<String>,
+    conversation_id: Option<String>,
     traceparent: Option<String>,
     /// What is announced with it.
     announcement: Arc<str>,
@@ -38,6 +39,7 @@ impl NewJob {
             query: escape(&job.query).into_owned(),
             user_tier: job.tier.as_deref().map(|tier| escape(tier).into_owned()),
             user_role: job.role.as_deref().map(|role| escape(role).into_owned()),
+            conversation_id: job.conversation_id.clone(),
             traceparent: trace::current().map(|context| context.to_string()),
             announcement: announcement.clone(),
         }
@@ -75,12 +77,13 @@ impl Write for NewJob {
 async fn insert_into_postgres(pool: &Postgres, jobs: &[NewJob]) -> Result<(), sqlx::Error> {
     let sql = "WITH added AS ( \
                    INSERT INTO jobs \
-                       (id, run_id, user_id, query, user_tier, user_role, traceparent, status, due_at, created_at) \
+                       (id, run_id, user_id, query, user_tier, user_role, conversation_id, traceparent, status, due_at, \
+                        created_at) \
                    SELECT job.*, 'waiting', ms, ms \
-                   FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) \
-                       AS job, clock \
+                   FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], \
+                               $8::text[]) AS job, clock \
                    ON CONFLICT DO NOTHING RETURNING id) \
-               SELECT pg_notify('agent_host_jobs', $8) FROM added LIMIT 1";
+               SELECT pg_notify('agent_host_jobs', $9) FROM added LIMIT 1";
     let announcement = jobs.first().map_or("", |job| &*job.announcement);
     on_postgres!(pool, Allowed, db => {
         sqlx::query(sql)
@@ -90,6 +93,7 @@ async fn insert_into_postgres(pool: &Postgres, jobs: &[NewJob]) -> Result<(), sq
             .bind(jobs.iter().map(|job| &*job.query).collect::<Vec<_>>())
             .bind(jobs.iter().map(|job| job.user_tier.as_deref()).collect::<Vec<_>>())
             .bind(jobs.iter().map(|job| job.user_role.as_deref()).collect::<Vec<_>>())
+            .bind(jobs.iter().map(|job| job.conversation_id.as_deref()).collect::<Vec<_>>())
             .bind(jobs.iter().map(|job| job.traceparent.as_deref()).collect::<Vec<_>>())
             .bind(announcement)
             .execute(db)
@@ -114,14 +118,15 @@ async fn insert_together(connection: &mut SqliteConnection, jobs: &[NewJob]) -> 
     let sql = format!(
         "WITH job AS (VALUES {}) \
          INSERT INTO jobs \
-             (id, run_id, user_id, query, user_tier, user_role, traceparent, status, due_at, created_at) \
+             (id, run_id, user_id, query, user_tier, user_role, conversation_id, traceparent, status, due_at, created_at) \
          SELECT job.*, 'waiting', ms, ms FROM job, clock WHERE TRUE ON CONFLICT DO NOTHING",
-        values(jobs.len(), 7)
+        values(jobs.len(), 8)
     );
     let mut query = sqlx::query(AssertSqlSafe(sql));
     for job in jobs {
         query = query.bind(&job.id).bind(&job.run_id).bind(&job.user_id).bind(&job.query);
-        query = query.bind(&job.user_tier).bind(&job.user_role).bind(&job.traceparent);
+        query = query.bind(&job.user_tier).bind(&job.user_role);
+        query = query.bind(&job.conversation_id).bind(&job.traceparent);
     }
     query.execute(connection).await.map(drop)
 }

@@ -1,8 +1,9 @@
-//! Removing what has ended from the database: jobs (`jobs.rs`), runs (`runs.rs`) and the audit trail of tool versions
+//! Removing what has ended from the database: jobs (`jobs.rs`), runs (`runs.rs`), kept conversations (`conversations.rs`) and the audit trail of tool versions
 //! (`tool_audit.rs`), under a lock that is a row (`lock.rs`).
 //!
 //! Each finds what has ended along an index, in steps, and removes a step in one transaction.
 
+mod conversations;
 mod ids;
 mod jobs;
 mod lock;
@@ -65,6 +66,7 @@ impl Retention for SqlRetention {
         let ended = match self.kind {
             RetainedKind::Jobs => jobs::nth_newest(&self.pool, others).await,
             RetainedKind::Runs => runs::nth_newest(&self.pool, others).await,
+            RetainedKind::Conversations => conversations::nth_newest(&self.pool, others).await,
             RetainedKind::ToolAudit => tool_audit::nth_newest(&self.pool, others).await,
         };
         Ok(ended.map_err(failed)?.map(from_ms))
@@ -79,6 +81,7 @@ impl Retention for SqlRetention {
         let page = match self.kind {
             RetainedKind::Jobs => jobs::ended_before(&self.pool, before, from, most).await,
             RetainedKind::Runs => runs::ended_before(&self.pool, before, from, most).await,
+            RetainedKind::Conversations => conversations::idle_since(&self.pool, before, from, most).await,
             RetainedKind::ToolAudit => tool_audit::written_before(&self.pool, before, from, most).await,
         };
         page.map_err(failed)
@@ -93,6 +96,7 @@ impl Retention for SqlRetention {
         let page = match self.kind {
             RetainedKind::Jobs => jobs::ended_of(&self.pool, user_id, from, most).await,
             RetainedKind::Runs => runs::ended_of(&self.pool, user_id, from).await,
+            RetainedKind::Conversations => conversations::idle_of(&self.pool, user_id, from, most).await,
             // Who approved which tool is not about what somebody asked.
             RetainedKind::ToolAudit => Ok(EndedPage::default()),
         };
@@ -103,6 +107,7 @@ impl Retention for SqlRetention {
         let removed = match self.kind {
             RetainedKind::Jobs => jobs::remove(&self.pool, ids).await,
             RetainedKind::Runs => runs::remove(&self.pool, ids).await,
+            RetainedKind::Conversations => conversations::remove(&self.pool, ids).await,
             RetainedKind::ToolAudit => tool_audit::remove(&self.pool, ids).await,
         };
         removed.map_err(failed)
@@ -112,6 +117,7 @@ impl Retention for SqlRetention {
         let ended = match self.kind {
             RetainedKind::Jobs => jobs::oldest(&self.pool).await,
             RetainedKind::Runs => runs::oldest(&self.pool).await,
+            RetainedKind::Conversations => conversations::oldest(&self.pool).await,
             RetainedKind::ToolAudit => tool_audit::oldest(&self.pool).await,
         };
         Ok(ended.map_err(failed)?.map(from_ms))

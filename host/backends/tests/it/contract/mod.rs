@@ -10,6 +10,7 @@
 //! ```
 
 pub(crate) mod cache;
+pub(crate) mod conversations;
 pub(crate) mod http_recordings;
 pub(crate) mod idempotency;
 pub(crate) mod key_value;

@@ -11,7 +11,7 @@
 //!
 //! The request is carried out in a task of its own: a client that goes away and asks again gets the answer of what it has
 //! begun. A process that dies leaves a lease behind that ends ([`agent_core::ports::idempotency`]). Not kept are answers that
-//! say "not now" or "not you" (401, 403, 408, 429, 5xx), streams, and what is too large.
+//! say "not now" or "not you" (401, 403, 408, 409 with `Retry-After`, 429, 5xx), streams, and what is too large.
 //!
 //! A request without the header passes by, at the cost of looking for it.
 
@@ -32,7 +32,8 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Either};
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, TRANSFER_ENCODING};
+use http::response::Parts;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt as _;
 use tokio::sync::oneshot;
@@ -256,13 +257,13 @@ impl Claim {
             .headers
             .get(CONTENT_TYPE)
             .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
-        if whole.is_none() && !is_stream && is_kept(parts.status) {
+        if whole.is_none() && !is_stream && is_kept(&parts) {
             tracing::warn!(
                 most_bytes = MOST_BYTES_OF_AN_ANSWER,
                 "an answer is too large to be kept under its idempotency key: the same request is carried out again"
             );
         }
-        if whole.is_none() || is_stream || !is_kept(parts.status) {
+        if whole.is_none() || is_stream || !is_kept(&parts) {
             self.release().await;
             return Response::from_parts(parts, body);
         }
@@ -292,10 +293,13 @@ impl Claim {
 }
 
 /// Whether the answer says what became of the request, and not who asks, how it was sent, or how the service does.
-fn is_kept(status: StatusCode) -> bool {
+fn is_kept(Parts { status, headers, .. }: &Parts) -> bool {
+    // A conflict that passes by itself says when to come again.
+    let passes = *status == StatusCode::CONFLICT && headers.contains_key(RETRY_AFTER);
     !status.is_server_error()
+        && !passes
         && !matches!(
-            status,
+            *status,
             StatusCode::UNAUTHORIZED
                 | StatusCode::FORBIDDEN
                 | StatusCode::REQUEST_TIMEOUT

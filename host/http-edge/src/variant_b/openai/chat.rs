@@ -49,7 +49,7 @@ pub(super) async fn create(
     let head = Head::new(&ask.run_id);
     if request.stream {
         let chunks = ChatChunks::new(&head, request.include_usage);
-        return stream::begin(&edge, &headers, ask, chunks).await;
+        return stream::begin(&edge, &headers, ask, None, chunks).await;
     }
     let answer = edge.variant.invoke.invoke(ask).await?;
     Ok(answer::json(StatusCode::OK, &ChatCompletion::of(&head, &answer.result)))

@@ -22,6 +22,8 @@ pub(super) fn check_length(messages: usize, param: &str) -> Result<(), Problem> 
 /// What was said, put together message by message.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
+    /// Calls that what was said before ended with. The client may answer them now.
+    open: Vec<ToolCall>,
     messages: Vec<Message>,
 }
 
@@ -34,6 +36,15 @@ pub(super) struct RunInput {
 }
 
 impl Conversation {
+    /// What is said after that.
+    pub(super) fn after(before: &[Message]) -> Self {
+        let open = match before.last() {
+            Some(Message::Assistant { tool_calls, .. }) => tool_calls.clone(),
+            _ => vec![],
+        };
+        Self { open, messages: vec![] }
+    }
+
     pub(super) fn system(&mut self, content: String) {
         // What says nothing is no instruction.
         if !content.trim().is_empty() {
@@ -65,8 +76,9 @@ impl Conversation {
             }
             Message::System { .. } | Message::User { .. } | Message::Tool { .. } => None,
         });
+        let before = || self.open.iter().find(|call| call.id == tool_call_id).map(|call| call.name.clone());
         // Without a call of that id it is refused in the end.
-        let name = name.unwrap_or_default();
+        let name = name.or_else(before).unwrap_or_default();
         self.messages.push(Message::Tool { tool_call_id, name, content });
     }
 
@@ -89,17 +101,25 @@ impl Conversation {
     }
 
     fn check_calls(&self, param: &str) -> Result<(), Problem> {
-        let mut open: Vec<&str> = vec![];
-        let unanswered = |open: &[&str]| match open.first() {
-            Some(_) => Err(Problem::invalid(param, "a tool call in it has no answer right after it.")),
-            None => Ok(()),
+        let mut open: Vec<&str> = self.open.iter().map(|call| call.id.as_str()).collect();
+        // What is not answered of the calls before is answered for the client.
+        let mut are_before = true;
+        let unanswered = |open: &[&str], are_before: bool| match open.first() {
+            Some(_) if !are_before => {
+                Err(Problem::invalid(param, "a tool call in it has no answer right after it."))
+            }
+            Some(_) | None => Ok(()),
         };
         for message in &self.messages {
             match message {
                 Message::System { .. } => {}
-                Message::User { .. } => unanswered(&open)?,
+                Message::User { .. } => {
+                    unanswered(&open, are_before)?;
+                    (open, are_before) = (vec![], false);
+                }
                 Message::Assistant { tool_calls, .. } => {
-                    unanswered(&open)?;
+                    unanswered(&open, are_before)?;
+                    are_before = false;
                     open = tool_calls.iter().map(|call| call.id.as_str()).collect();
                 }
                 Message::Tool { tool_call_id, .. } => {
@@ -111,7 +131,7 @@ impl Conversation {
                 }
             }
         }
-        unanswered(&open)
+        unanswered(&open, are_before)
     }
 }
 
@@ -179,6 +199,13 @@ mod tests {
         ];
         for (number, build) in wrong.into_iter().enumerate() {
             assert!(of(build).is_err(), "{number}");
+        }
+        let before = [Message::Assistant { content: String::new(), tool_calls: vec![call("1"), call("2")] }];
+        for (answers, is_right) in [(&["2", "1"][..], true), (&["1"], true), (&[], true), (&["3"], false)] {
+            let mut said = Conversation::after(&before);
+            answers.iter().for_each(|id| said.answer((*id).to_owned(), "x".into()));
+            said.user("a".into());
+            assert_eq!(said.finish("input").is_ok(), is_right, "{answers:?}");
         }
         let many = of(|said| (0..=MOST_MESSAGES).for_each(|_| said.user("a".into())));
         assert!(many.is_err());

@@ -4,6 +4,7 @@
 //! - `models`, `chat`, `responses`: the routes.
 //! - `parameters`: what of a request is honoured, refused and not looked at. `chat_request`, `responses_request`: a request
 //!   read, put together by `conversation` out of `content`, with the client's `functions`. `run`: what the agent is asked for it.
+//! - `place`: what a response goes on from. `kept`: keeping it; `responses_kept` reads and forgets one.
 //! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`, whose output `items` makes. `sent_text` knows
 //!   which words were sent.
 //! - `problem`: what is wrong with a request, and the form of errors. `documented`, `request_schema`: for the document.
@@ -20,12 +21,15 @@ mod documented;
 mod functions;
 mod head;
 mod items;
+mod kept;
 mod models;
 mod parameters;
+mod place;
 pub(super) mod problem;
 mod request_schema;
 mod response;
 mod responses;
+mod responses_kept;
 mod responses_request;
 mod run;
 mod sent_text;
@@ -52,6 +56,8 @@ pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
     let (listed, of_listed) = Routes::new()
         .get("/models", models::list, models::describe_list())
         .get("/models/{model}", models::read, models::describe_one())
+        .get("/responses/{response_id}", responses_kept::read, responses_kept::describe_read())
+        .delete("/responses/{response_id}", responses_kept::delete, responses_kept::describe_delete())
         .split();
     described.extend(of_listed);
     // These two come after the authentication, so that they answer whoever asks.

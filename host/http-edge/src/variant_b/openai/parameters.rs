@@ -1,7 +1,7 @@
 //! The parameters of requests beside the conversation: which are honoured, which are refused, and which are not looked at.
 //!
 //! What changes only how a model chooses its words (`top_p`, `seed`, `reasoning`, …), or what a service does beside answering
-//! (`store`, `metadata`, `service_tier`, …), is not looked at. Where to ignore a parameter would be to lie it is refused, unless it
+//! (`store` of chat completions, `metadata`, `service_tier`, …), is not looked at. Where to ignore a parameter would be to lie it is refused, unless it
 //! has the value that means what is done anyway. `null` is as good as nothing.
 
 use serde_json::{Map, Value};
@@ -55,8 +55,6 @@ pub(super) const OF_CHATS: &[Refused] = &[
 /// Those of responses.
 pub(super) const OF_RESPONSES: &[Refused] = &[
     value("background", |wanted| *wanted == false, "POST /api/agent/async queues what nobody waits for."),
-    parameter("previous_response_id", |_| false, "Send the conversation with `input`."),
-    parameter("conversation", |_| false, "Send the conversation with `input`."),
     parameter("prompt", |_| false, "No prompts are kept here: send `instructions` and `input`."),
     parameter("max_tool_calls", |_| false, "How many tools the agent calls is for the deployment to say."),
     value("tool_choice", is_no_choice, FREE_CHOICE),
@@ -196,7 +194,7 @@ mod tests {
             (OF_CHATS, "logprobs", json!(true), "unsupported_parameter"),
             (OF_CHATS, "logit_bias", json!({"1": -100}), "unsupported_parameter"),
             (OF_RESPONSES, "background", json!(true), "unsupported_value"),
-            (OF_RESPONSES, "previous_response_id", json!("resp_1"), "unsupported_parameter"),
+            (OF_RESPONSES, "prompt", json!({"id": "pmpt_1"}), "unsupported_parameter"),
             (OF_RESPONSES, "tool_choice", json!({"type": "function"}), "unsupported_value"),
             (OF_RESPONSES, "text", json!({"format": {"type": "json_schema"}}), "unsupported_value"),
             (OF_RESPONSES, "include", json!(["message.output_text.logprobs"]), "unsupported_value"),

@@ -71,13 +71,27 @@ impl Problem {
     }
 
     pub(super) fn unknown_model(id: &str) -> Self {
-        let mut quoted: String = id.chars().take(MOST_QUOTED).collect();
-        if quoted.len() < id.len() {
-            quoted.push('…');
-        }
-        let message = format!("The model '{quoted}' does not exist. The agent is the model 'agent'.");
+        let message = format!("The model '{}' does not exist. The agent is the model 'agent'.", quoted(id));
         let (status, code) = (StatusCode::NOT_FOUND, "model_not_found");
         Self { status, message, param: Some("model".to_owned()), code }
+    }
+
+    /// Two parameters of which one only can be there.
+    pub(super) fn exclusive(param: &str, other: &str) -> Self {
+        let message = format!("Only one of '{param}' and '{other}' can be there.");
+        Self::bad("mutually_exclusive_parameters", param, message)
+    }
+
+    /// There is nothing to go on from.
+    pub(super) fn unknown_previous_response(id: &str) -> Self {
+        let message = format!("Previous response with id '{}' not found.", quoted(id));
+        Self::bad("previous_response_not_found", "previous_response_id", message)
+    }
+
+    pub(super) fn unknown_response(id: &str) -> Self {
+        let message = format!("Response with id '{}' not found.", quoted(id));
+        let (status, code) = (StatusCode::NOT_FOUND, "response_not_found");
+        Self { status, message, param: Some("response_id".to_owned()), code }
     }
 
     pub(super) fn unknown_path() -> Self {
@@ -102,6 +116,15 @@ impl Problem {
     pub(in crate::variant_b) fn body(&self) -> Value {
         body(self.status, &self.message, self.param.as_deref(), Some(self.code))
     }
+}
+
+/// The beginning of what a client sent.
+fn quoted(text: &str) -> String {
+    let mut quoted: String = text.chars().take(MOST_QUOTED).collect();
+    if quoted.len() < text.len() {
+        quoted.push('…');
+    }
+    quoted
 }
 
 /// An error in OpenAI's form.

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::conversations;
 use super::models;
 
 /// The body of `POST /v1/chat/completions`.
@@ -65,6 +66,22 @@ pub(super) fn response() -> (&'static str, Value) {
             "metadata": {
                 "type": ["object", "null"], "description": "Repeated by the response.", "examples": [{ "order": "4711" }],
             },
+            "store": {
+                "type": ["boolean", "null"], "default": true, "examples": [true],
+                "description": "Whether the response is kept, to be read and gone on from.",
+            },
+            "previous_response_id": {
+                "type": ["string", "null"], "description": "The kept response that this one goes on from.",
+                "examples": ["resp_01a204ec6206715fbb305322b42db99d"],
+            },
+            "conversation": {
+                "anyOf": [
+                    conversations::id_schema(), { "type": "null" },
+                    { "type": "object", "required": ["id"], "properties": { "id": conversation_id() } },
+                ],
+                "description": "The kept conversation that this response is part of, or an object with its `id`.",
+                "examples": ["trip-to-rome"],
+            },
         },
     });
     add_common(&mut schema);
@@ -111,6 +128,14 @@ fn content(kind: &str) -> Value {
         "anyOf": [{ "type": "string" }, { "type": "array", "items": part }],
         "description": "A text, or parts that are texts.", "examples": ["What is 6 * 7?"],
     })
+}
+
+fn conversation_id() -> Value {
+    let mut schema = conversations::id_schema();
+    if let Value::Object(schema) = &mut schema {
+        schema.insert("description".to_owned(), "Names it.".into());
+    }
+    schema
 }
 
 fn tokens() -> Value {

@@ -17,7 +17,7 @@ use super::responses_request::Echo;
 use super::stream::WriteRun;
 
 /// What a response says besides its output.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Frame {
     id: String,
     created: u64,
@@ -91,6 +91,16 @@ impl Frame {
         }
     }
 
+    /// Names the response.
+    pub(super) fn response_id(&self) -> String {
+        format!("resp_{}", self.id)
+    }
+
+    /// It says from now on that it is not kept.
+    pub(super) fn not_kept(&mut self) {
+        self.echo.place.store = false;
+    }
+
     /// The response of a run that has ended.
     pub(super) fn of(&self, result: &AgentResult) -> Value {
         let mut items = self.items();
@@ -106,7 +116,7 @@ impl Frame {
     fn object(&self, output: &[Value], end: &End) -> Value {
         let incomplete = end.incomplete.map(|reason| json!({ "reason": reason }));
         let mut object = json!({
-            "id": format!("resp_{}", self.id), "object": "response", "created_at": self.created,
+            "id": self.response_id(), "object": "response", "created_at": self.created,
             "completed_at": end.completed_at, "status": end.status, "error": end.error,
             "incomplete_details": incomplete, "model": models::AGENT, "output": output, "usage": end.usage,
         });
@@ -114,6 +124,8 @@ impl Frame {
             "instructions": self.echo.instructions, "metadata": self.echo.metadata,
             "tools": self.echo.tools, "tool_choice": self.echo.tool_choice,
             "max_output_tokens": self.max_output_tokens, "temperature": self.temperature,
+            "store": self.echo.place.store, "previous_response_id": self.echo.place.previous,
+            "conversation": self.echo.place.conversation.as_ref().map(|id| json!({ "id": id })),
         });
         for part in [echoed, same_for_all()] {
             if let (Value::Object(object), Value::Object(part)) = (&mut object, part) {
@@ -127,7 +139,7 @@ impl Frame {
 /// What every response says.
 fn same_for_all() -> Value {
     json!({
-        "background": false, "store": false, "truncation": "auto", "previous_response_id": null,
+        "background": false, "truncation": "auto",
         "parallel_tool_calls": true, "max_tool_calls": null,
         "text": { "format": { "type": "text" } }, "reasoning": { "effort": null, "summary": null },
         "top_p": 1.0, "top_logprobs": 0, "presence_penalty": 0.0, "frequency_penalty": 0.0,
@@ -222,6 +234,10 @@ impl WriteRun for ResponseEvents {
             _ => "response.incomplete",
         };
         self.write_response(out, kind, &end);
+    }
+
+    fn not_kept(&mut self) {
+        self.frame.not_kept();
     }
 
     fn failed(&mut self, out: &mut String, error: &Value) {

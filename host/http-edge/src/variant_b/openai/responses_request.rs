@@ -1,10 +1,11 @@
 //! The body of `POST /v1/responses`.
 
-use agent_core::words::{Options, ToolCall};
+use agent_core::words::{Options, ToolCall, Turn};
 use serde_json::Value;
 
 use super::conversation::{Conversation, RunInput, check_length};
 use super::parameters::{self, Fields};
+use super::place::Place;
 use super::problem::Problem;
 use super::{content, functions};
 
@@ -19,18 +20,20 @@ pub(super) struct ResponsesRequest {
 }
 
 /// What a response repeats of its request.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Echo {
     pub(super) instructions: Value,
     pub(super) metadata: Value,
     pub(super) tools: Value,
     pub(super) tool_choice: Value,
+    pub(super) place: Place,
 }
 
-pub(super) fn read(body: Value) -> Result<ResponsesRequest, Problem> {
-    let fields = parameters::fields(body)?;
+/// Reads what is asked after `turns`.
+pub(super) fn read(fields: Fields, place: &Place, turns: &[Turn]) -> Result<ResponsesRequest, Problem> {
     parameters::check_model(&fields)?;
-    let mut conversation = Conversation::default();
+    let before = turns.last().map(|turn| turn.messages.as_slice()).unwrap_or_default();
+    let mut conversation = Conversation::after(before);
     let instructions = content::text_if_any(fields.get("instructions"), "instructions")?;
     conversation.system(instructions);
     match fields.get("input") {
@@ -54,11 +57,11 @@ pub(super) fn read(body: Value) -> Result<ResponsesRequest, Problem> {
         asked,
         options: Options { max_tokens, temperature, functions, ..Options::default() },
         stream,
-        echo: echo(fields)?,
+        echo: echo(fields, place)?,
     })
 }
 
-fn echo(mut fields: Fields) -> Result<Echo, Problem> {
+fn echo(mut fields: Fields, place: &Place) -> Result<Echo, Problem> {
     let metadata = match fields.remove("metadata") {
         None => Value::Object(Fields::new()),
         Some(metadata @ Value::Object(_)) => metadata,
@@ -70,6 +73,7 @@ fn echo(mut fields: Fields) -> Result<Echo, Problem> {
         tools: take("tools", Value::Array(vec![])),
         tool_choice: take("tool_choice", "auto".into()),
         metadata,
+        place: place.clone(),
     })
 }
 
@@ -140,6 +144,13 @@ mod tests {
 
     use super::*;
 
+    /// A request with nothing before it.
+    fn read(body: Value) -> Result<ResponsesRequest, Problem> {
+        let fields = parameters::fields(body)?;
+        let place = Place::read(&fields)?;
+        super::read(fields, &place, &[])
+    }
+
     #[test]
     fn a_text_is_a_whole_conversation() {
         let request = read(json!({
@@ -155,6 +166,7 @@ mod tests {
             metadata: json!({"a": "b"}),
             tools: json!([]),
             tool_choice: json!("auto"),
+            place: Place { store: true, ..Place::default() },
         };
         assert_eq!(request, ResponsesRequest { asked, options, stream: false, echo });
     }

@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use super::super::error::{Error, RATE_LIMITED, UNAVAILABLE};
 use super::super::events::{location, permit};
 use super::super::state::Shared;
+use super::kept::Keep;
 use super::problem;
 use crate::answer;
 use crate::server_sent_events::{self, StreamPermit};
@@ -46,6 +47,9 @@ pub(super) trait WriteRun: Send + 'static {
     /// It has ended with a result. One that no event came before was kept from an earlier run.
     fn ended(&mut self, out: &mut String, answer: &Answer);
 
+    /// What was to be kept of it cannot be. Told before the end.
+    fn not_kept(&mut self) {}
+
     /// It has none: the error in OpenAI's form.
     fn failed(&mut self, out: &mut String, error: &Value);
 }
@@ -55,6 +59,7 @@ pub(super) async fn begin(
     edge: &Shared,
     headers: &HeaderMap,
     ask: Ask,
+    keep: Option<Keep>,
     mut writer: impl WriteRun,
 ) -> Result<Response, Error> {
     let Some(streams) = &edge.variant.streams else {
@@ -62,6 +67,7 @@ pub(super) async fn begin(
         let answer = edge.variant.invoke.invoke(ask).await?;
         let mut text = String::new();
         writer.begin(&mut text);
+        keep_end(keep.as_ref(), &answer, &mut writer).await;
         writer.ended(&mut text, &answer);
         return Ok(server_sent_events::respond(Body::from(text)));
     };
@@ -73,7 +79,8 @@ pub(super) async fn begin(
     }
     let location = location(following.run_id());
     let (out, production) = (String::new(), edge.variant.production);
-    let state = Streaming { following, first, writer, out, is_begun: false, production, _permit: permit };
+    let state =
+        Streaming { following, first, writer, keep, out, is_begun: false, production, _permit: permit };
     let chunks = unfold(state, async |mut state| {
         let chunk = state.next_chunk().await?;
         Some((Ok::<_, std::convert::Infallible>(chunk), state))
@@ -83,10 +90,19 @@ pub(super) async fn begin(
     Ok(response)
 }
 
+async fn keep_end(keep: Option<&Keep>, answer: &Answer, writer: &mut impl WriteRun) {
+    if let Some(keep) = keep
+        && !keep.keep(&answer.result, &(keep.show)(&answer.result)).await
+    {
+        writer.not_kept();
+    }
+}
+
 struct Streaming<W> {
     following: Following,
     first: Option<Followed>,
     writer: W,
+    keep: Option<Keep>,
     out: String,
     is_begun: bool,
     production: bool,
@@ -107,6 +123,10 @@ impl<W: WriteRun> Streaming<W> {
         // Many events are none of the protocol's.
         loop {
             while let Some(followed) = next {
+                if let Followed::Ended { end: RunEnd::Answer(answer), .. } = &followed {
+                    // Before the client hears of the end, after which it may go on from it.
+                    keep_end(self.keep.as_ref(), answer, &mut self.writer).await;
+                }
                 self.write(&followed);
                 next = if self.out.len() < MOST_BYTES { self.following.next_ready() } else { None };
             }

@@ -173,7 +173,10 @@ fn all_issues_are_said_at_once_in_the_order_of_the_schema() {
 #[test]
 fn keys_that_nobody_asked_for_are_ignored() {
     let request = read_agent_request(json!({"stream": true, "query": "x", "options": {"n": []}})).unwrap();
-    assert_eq!(request, AgentRequest { query: "x".into(), options: Options::default() });
+    assert_eq!(
+        request,
+        AgentRequest { query: "x".into(), options: Options::default(), conversation_id: None }
+    );
 }
 
 #[test]
@@ -182,6 +185,7 @@ fn the_query_of_a_job_may_be_long_but_not_empty() {
     let request = |webhook_url: Option<&str>| JobRequest {
         query: long.clone(),
         webhook_url: webhook_url.map(str::to_owned),
+        conversation_id: None,
     };
     assert_eq!(read_job_request(json!({"query": long})).unwrap(), request(None));
     let url = "https://example.com/hook";
@@ -191,6 +195,30 @@ fn the_query_of_a_job_may_be_long_but_not_empty() {
     }
     assert!(read_job_request(json!({"query": ""})).is_err());
     assert!(read_job_request(json!({})).is_err());
+}
+
+#[test]
+fn a_conversation_is_named_by_a_short_plain_id_or_not_at_all() {
+    let body = |id: Value| json!({"query": "x", "options": {"conversationId": id}});
+    let ids = |id: Value| {
+        let of_run = read_agent_request(body(id.clone())).map(|request| request.conversation_id);
+        let of_job = read_job_request(body(id)).map(|request| request.conversation_id);
+        assert_eq!(of_run, of_job);
+        of_run.ok()
+    };
+    assert_eq!(ids(json!("trip-1")), Some(Some("trip-1".to_owned())));
+    for wrong in
+        [json!(""), json!("a b"), json!("é"), json!("-a"), json!(1), json!(null), json!("a".repeat(65))]
+    {
+        assert_eq!(ids(wrong.clone()), None, "{wrong}");
+    }
+    // Of a job's options nothing else is looked at.
+    for options in [json!(null), json!("x"), json!({"maxTokens": "many"})] {
+        assert_eq!(
+            read_job_request(json!({"query": "x", "options": options})).unwrap().conversation_id,
+            None
+        );
+    }
 }
 
 #[test]

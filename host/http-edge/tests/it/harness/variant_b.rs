@@ -10,10 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
+use agent_core::conversations::Conversations;
 use agent_core::direct_calls::DirectCalls;
 use agent_core::jobs::Jobs;
 use agent_core::layers::Invoke;
 use agent_core::ports::{JobQueue, RateWindows, ResultCache, ToolAdmin};
+use agent_core::testing::{TestConversations, TokioSpawn};
 use axum::body::Body;
 use http::Request;
 use http_edge::{Claims, Edge, Tokens, VariantB};
@@ -36,6 +38,7 @@ pub(crate) struct Fakes {
     pub(crate) queue: Arc<Queue>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) tools: Arc<Tools>,
+    pub(crate) conversations: Arc<TestConversations>,
 }
 
 impl Fakes {
@@ -48,11 +51,13 @@ impl Fakes {
     pub(crate) fn configured(invoke: impl Invoke + 'static, change: impl FnOnce(&mut Edge)) -> Self {
         let (windows, queue, cache) = (Arc::<Windows>::default(), Arc::<Queue>::default(), Arc::default());
         let tools = Arc::<Tools>::default();
+        let conversations = Arc::<TestConversations>::default();
         let service = Service::serving(|edge| {
             edge.b = Some(VariantB {
                 invoke: Arc::new(invoke),
                 streams: None,
                 jobs: Jobs::new(queue.clone() as Arc<dyn JobQueue>),
+                conversations: Conversations::new(conversations.clone(), Arc::new(TokioSpawn)),
                 webhooks: None,
                 cache: Some(Arc::clone(&cache) as Arc<dyn ResultCache>),
                 windows: windows.clone() as Arc<dyn RateWindows>,
@@ -73,7 +78,7 @@ impl Fakes {
             });
             change(edge);
         });
-        Self { service, windows, queue, cache, tools }
+        Self { service, windows, queue, cache, tools, conversations }
     }
 
     /// A request of user `u1`.

@@ -5,6 +5,7 @@ mod agent;
 mod authentication;
 mod both;
 mod cache;
+mod conversations;
 mod errors;
 mod gateway;
 mod health;
@@ -15,6 +16,7 @@ mod limits;
 mod log;
 mod mcp;
 mod openai;
+mod openai_kept;
 mod order;
 mod serverless;
 mod streams;
@@ -24,7 +26,7 @@ use http::{HeaderName, HeaderValue};
 use crate::harness::Answer;
 
 /// Every route under `/api/`.
-const ROUTES: [(&str, &str); 11] = [
+const ROUTES: [(&str, &str); 14] = [
     ("POST", "/api/agent"),
     ("POST", "/api/agent/async"),
     ("GET", "/api/agent/jobs"),
@@ -33,6 +35,9 @@ const ROUTES: [(&str, &str); 11] = [
     ("GET", "/api/agent/jobs/1/events"),
     ("GET", "/api/agent/runs/run_1/events"),
     ("POST", "/api/agent/runs/run_1/cancel"),
+    ("GET", "/api/agent/conversations"),
+    ("GET", "/api/agent/conversations/trip"),
+    ("DELETE", "/api/agent/conversations/trip"),
     ("DELETE", "/api/agent/cache?pattern=agent:*"),
     ("POST", "/api/serverless"),
     ("POST", "/api/gateway"),

@@ -18,8 +18,14 @@ const CHAT: &str = "/v1/chat/completions";
 const RESPONSES: &str = "/v1/responses";
 
 /// Every route under `/v1/`.
-const ROUTES: [(&str, &str); 4] =
-    [("GET", "/v1/models"), ("GET", "/v1/models/agent"), ("POST", CHAT), ("POST", RESPONSES)];
+const ROUTES: [(&str, &str); 6] = [
+    ("GET", "/v1/models"),
+    ("GET", "/v1/models/agent"),
+    ("GET", "/v1/responses/resp_1"),
+    ("DELETE", "/v1/responses/resp_1"),
+    ("POST", CHAT),
+    ("POST", RESPONSES),
+];
 
 fn chat(more: &Value) -> String {
     merged(json!({"model": "agent", "messages": [{"role": "user", "content": "hi"}]}), more)

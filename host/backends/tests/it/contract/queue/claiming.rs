@@ -105,10 +105,13 @@ pub(crate) async fn a_claim_names_who_submitted_the_job(bench: &Bench) {
         (None, None),
     ] {
         let submitter = Principal { tier, role, ..Principal::user("u1") };
-        bench.queue.add(&JobData::submitted_by(submitter.clone(), "q".into())).await.unwrap();
+        let conversation_id = submitter.tier.is_some().then(|| "trip-1".to_owned());
+        let job = JobData { conversation_id, ..JobData::submitted_by(submitter.clone(), "q".into()) };
+        bench.queue.add(&job).await.unwrap();
         for queue in [&bench.queue, &bench.peer] {
             let claim = claim_next(&**queue, "worker").await;
-            assert_eq!(claim.data.as_ref().unwrap().principal(), submitter);
+            let data = claim.data.as_ref().unwrap();
+            assert_eq!((data.principal(), &data.conversation_id), (submitter.clone(), &job.conversation_id));
             queue.finish(&claim, &AttemptEnd::HANDED_BACK).await.unwrap();
         }
         let claim = claim_next(&*bench.queue, "worker").await;

@@ -31,6 +31,11 @@ impl Queue {
         jobs.iter().map(|(job, data)| (job.user_id.clone(), data.query.clone())).collect()
     }
 
+    /// The conversation of each job, in the order they came.
+    pub(crate) fn conversations(&self) -> Vec<Option<String>> {
+        self.jobs.lock().unwrap().iter().map(|(_, data)| data.conversation_id.clone()).collect()
+    }
+
     /// On whose behalf each job is to run, in the order they came.
     pub(crate) fn submitters(&self) -> Vec<Principal> {
         self.jobs.lock().unwrap().iter().map(|(_, data)| data.principal()).collect()

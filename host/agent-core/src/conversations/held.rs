@@ -1,0 +1,189 @@
+//! A claimed conversation: renewed while its run goes on, given back whatever becomes of that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, warn};
+
+use super::refusal::ConversationRefusal;
+use super::turns::appended;
+use crate::backoff::Backoff;
+use crate::ports::conversations::LEASE;
+use crate::ports::{ConversationError, ConversationStore, Spawn};
+use crate::words::{ConversationKey, Turn};
+
+/// How often a claim is renewed. Several renewals fit into a lease.
+const RENEWAL: Duration = Duration::from_secs(5);
+
+/// How long one call of the store may take.
+const CALL_LIMIT: Duration = Duration::from_secs(10);
+
+/// How often a turn is written while the store fails: its run is paid for already.
+const WRITES: u32 = 5;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LAST_PAUSE: Duration = Duration::from_secs(1);
+
+/// A conversation that a run holds. Dropped, it gives the claim back in a task of its own.
+pub struct Held {
+    store: Arc<dyn ConversationStore>,
+    spawn: Arc<dyn Spawn>,
+    /// Absent once the claim is given back.
+    claim: Option<Claim>,
+    /// What was said until the claim, the oldest turn first.
+    pub(super) turns: Vec<Turn>,
+}
+
+#[derive(Clone)]
+struct Claim {
+    user_id: String,
+    id: String,
+    owner: String,
+}
+
+impl Claim {
+    fn key(&self) -> ConversationKey<'_> {
+        ConversationKey::conversation(&self.user_id, &self.id)
+    }
+}
+
+impl Held {
+    pub(super) fn new(
+        store: Arc<dyn ConversationStore>,
+        spawn: Arc<dyn Spawn>,
+        (user_id, id): (&str, &str),
+        owner: &str,
+    ) -> Self {
+        let claim = Claim { user_id: user_id.to_owned(), id: id.to_owned(), owner: owner.to_owned() };
+        Self { store, spawn, claim: Some(claim), turns: Vec::new() }
+    }
+
+    /// The claim was never made.
+    pub(super) fn forget(&mut self) {
+        self.claim = None;
+    }
+
+    /// What was said until the claim, the oldest turn first.
+    pub fn turns(&self) -> &[Turn] {
+        &self.turns
+    }
+
+    /// What was said before the turn of that id. It is there already when it was appended and its process died before
+    /// anybody knew.
+    pub fn turns_before(&self, turn_id: &str) -> &[Turn] {
+        let end = self.turns.iter().position(|turn| turn.id == turn_id).unwrap_or(self.turns.len());
+        self.turns.get(..end).unwrap_or_default()
+    }
+
+    /// The claim is renewed until `run` ends. A renewal that fails costs nothing until the lease ends.
+    pub async fn while_running<T>(&self, run: impl Future<Output = T>) -> T {
+        tokio::select! {
+            biased;
+            ended = run => ended,
+            never = self.renew() => match never {},
+        }
+    }
+
+    async fn renew(&self) -> std::convert::Infallible {
+        loop {
+            sleep(RENEWAL).await;
+            let Some(claim) = &self.claim else { continue };
+            match timeout(CALL_LIMIT, self.store.renew(claim.key(), &claim.owner, LEASE)).await {
+                Ok(Ok(true)) => {}
+                Ok(Ok(false)) => debug!(conversation = claim.id, "a run has lost its conversation"),
+                Ok(Err(error)) => debug!(%error, "the claim of a conversation could not be renewed"),
+                Err(_elapsed) => debug!("the claim of a conversation could not be renewed in time"),
+            }
+        }
+    }
+
+    /// Appends a turn, unless one of its id is there, and gives the claim back in the same step.
+    pub async fn append(mut self, turn: Turn) -> Result<(), ConversationRefusal> {
+        if self.turns.iter().any(|kept| kept.id == turn.id) {
+            self.release().await;
+            return Ok(());
+        }
+        let Some(claim) = self.claim.clone() else { return Ok(()) };
+        let turn_id = turn.id.clone();
+        let turns = appended(std::mem::take(&mut self.turns), turn);
+        let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
+        for attempt in 1.. {
+            match self.settle(&claim, &turns).await {
+                Ok(true) => {
+                    self.claim = None;
+                    return Ok(());
+                }
+                // Also when an attempt was carried out whose answer was lost.
+                Ok(false) => {
+                    self.claim = None;
+                    return self.was_appended(&claim, &turn_id).await;
+                }
+                Err(error) if attempt >= WRITES => {
+                    warn!(%error, "a turn of a conversation could not be kept");
+                    return Err(error.into());
+                }
+                Err(error) => debug!(%error, "a turn of a conversation is written again"),
+            }
+            sleep(pause.next()).await;
+        }
+        Ok(())
+    }
+
+    async fn settle(&self, claim: &Claim, turns: &[Turn]) -> Result<bool, ConversationError> {
+        let settled = timeout(CALL_LIMIT, self.store.settle(claim.key(), &claim.owner, turns)).await;
+        settled.unwrap_or_else(|_elapsed| Err(ConversationError("no answer".into())))
+    }
+
+    /// Whether the turn is there although the claim is not.
+    async fn was_appended(&self, claim: &Claim, turn_id: &str) -> Result<(), ConversationRefusal> {
+        match self.store.read(claim.key()).await? {
+            Some(kept) if kept.turns.iter().any(|turn| turn.id == turn_id) => Ok(()),
+            Some(_) => Err(ConversationRefusal::Changed),
+            // It was removed while its run went on, and stays so.
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the claim back as it was.
+    pub async fn release(mut self) {
+        let Some(claim) = self.claim.take() else { return };
+        // Dropped from here on, the rest is made by a task.
+        let guard = Self {
+            claim: Some(claim.clone()),
+            store: self.store.clone(),
+            spawn: self.spawn.clone(),
+            turns: vec![],
+        };
+        release(&*self.store, &claim).await;
+        guard.done();
+    }
+
+    fn done(mut self) {
+        self.claim = None;
+    }
+}
+
+async fn release(store: &dyn ConversationStore, claim: &Claim) {
+    match timeout(CALL_LIMIT, store.release(claim.key(), &claim.owner)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => debug!(%error, "the claim of a conversation ends with its lease"),
+        Err(_elapsed) => debug!("the claim of a conversation ends with its lease"),
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let Some(claim) = self.claim.take() else { return };
+        let store = self.store.clone();
+        let work = async move { release(&*store, &claim).await };
+        self.spawn.spawn("conversation-release", work.boxed());
+    }
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Held").field("turns", &self.turns.len()).finish_non_exhaustive()
+    }
+}

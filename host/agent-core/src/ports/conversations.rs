@@ -1,0 +1,115 @@
+//! Kept conversations: who may append to one at this moment, and what was said in it.
+
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+
+use crate::words::{Conversation, ConversationKey, ConversationSummary, MOST_CONVERSATIONS, Turn};
+
+/// How long a claim of a conversation lasts unless it is renewed. The run of a job is taken up within 8 s after its worker
+/// died, and finds the conversation still claimed for itself.
+pub const LEASE: Duration = Duration::from_secs(20);
+
+/// Keeps conversations, for all replicas.
+///
+/// Every operation fails within a time limit of the store when that does not answer. None is cancellation-safe: dropped,
+/// it may have been carried out or not.
+#[async_trait]
+pub trait ConversationStore: Send + Sync {
+    /// Claims a conversation for `owner`, which is begun if the user has none of that id and fewer than
+    /// [`ClaimTerms::most`] of its kind; of several such claims at once each may begin one. The same owner may claim it
+    /// again.
+    async fn claim(
+        &self,
+        key: ConversationKey<'_>,
+        owner: &str,
+        terms: ClaimTerms,
+    ) -> Result<ConversationClaim, ConversationError>;
+
+    /// Makes a claim last for `lease` from now. False when `owner` has lost it.
+    async fn renew(
+        &self,
+        key: ConversationKey<'_>,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<bool, ConversationError>;
+
+    /// Writes the turns anew and gives the claim back, in one step. False when `owner` has lost it: then nothing is changed.
+    /// A claim that has ended but that nobody else has taken is still the owner's.
+    async fn settle(
+        &self,
+        key: ConversationKey<'_>,
+        owner: &str,
+        turns: &[Turn],
+    ) -> Result<bool, ConversationError>;
+
+    /// Gives a claim back as it was. A conversation without a turn is gone then.
+    async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError>;
+
+    /// Keeps what nobody claims, whole: `turns`, and what was `shown` of it. What is there under that key is replaced. Beyond
+    /// `most` of its kind the user's oldest go.
+    async fn put(
+        &self,
+        key: ConversationKey<'_>,
+        turns: &[Turn],
+        shown: &str,
+        most: u32,
+    ) -> Result<(), ConversationError>;
+
+    /// A conversation with its turns, which may be none while its first run is under way.
+    async fn read(&self, key: ConversationKey<'_>) -> Result<Option<Conversation>, ConversationError>;
+
+    /// A user's conversations that have turns, the one first that was last appended to; of those of one time, by their
+    /// [digest](ConversationKey::digest). `after` is the last one of the page before. Responses are not among them.
+    async fn list(
+        &self,
+        user_id: &str,
+        limit: u32,
+        after: Option<(SystemTime, &str)>,
+    ) -> Result<Vec<ConversationSummary>, ConversationError>;
+
+    /// Deletes a conversation that nobody holds.
+    async fn delete(&self, key: ConversationKey<'_>) -> Result<Deletion, ConversationError>;
+}
+
+/// On which terms a conversation is claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimTerms {
+    /// How long the claim lasts unless it is renewed.
+    pub lease: Duration,
+    /// Most conversations of a user.
+    pub most: u32,
+}
+
+impl Default for ClaimTerms {
+    fn default() -> Self {
+        Self { lease: LEASE, most: MOST_CONVERSATIONS }
+    }
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ConversationClaim {
+    /// The owner holds it; these are its turns.
+    Claimed(Vec<Turn>),
+    /// Somebody else holds it.
+    Busy,
+    /// The user has as many as there may be.
+    TooMany,
+}
+
+/// What became of a wish to delete a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    /// It is gone.
+    Done,
+    /// A run holds it.
+    Busy,
+    /// There is none.
+    Unknown,
+}
+
+/// Why the store could not do it. It holds no address, no secret and nothing that was said.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the store of conversations failed: {0}")]
+pub struct ConversationError(pub String);

@@ -1,0 +1,209 @@
+//! A store of conversations that keeps everything in memory, and fails on demand. Its leases go by tokio's time, so that a
+//! test may pause and advance it.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+use super::{Switch, lock};
+use crate::ports::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion};
+use crate::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
+
+/// Conversations in memory.
+#[derive(Debug, Default)]
+pub struct TestConversations {
+    /// Breaks it.
+    pub switch: Switch,
+    kept: Mutex<HashMap<String, Kept>>,
+}
+
+#[derive(Debug, Clone)]
+struct Kept {
+    user_id: String,
+    kind: ConversationKind,
+    conversation: Conversation,
+    claim: Option<(String, Instant)>,
+}
+
+impl Kept {
+    fn new(key: ConversationKey<'_>) -> Self {
+        let now = now();
+        let conversation = Conversation {
+            id: key.id.to_owned(),
+            turns: vec![],
+            is_busy: false,
+            created_at: now,
+            updated_at: now,
+            shown: None,
+        };
+        Self { user_id: key.user_id.to_owned(), kind: key.kind, conversation, claim: None }
+    }
+
+    fn is_of(&self, user_id: &str, kind: ConversationKind) -> bool {
+        self.user_id == user_id && self.kind == kind
+    }
+
+    fn is_busy(&self) -> bool {
+        self.claim.as_ref().is_some_and(|(_, until)| *until > Instant::now())
+    }
+
+    fn is_held_by(&self, owner: &str) -> bool {
+        self.claim.as_ref().is_some_and(|(holder, _)| holder == owner)
+    }
+
+    /// Nobody holds it, and nothing was said in it.
+    fn is_nothing(&self) -> bool {
+        !self.is_busy() && self.conversation.turns.is_empty()
+    }
+}
+
+impl TestConversations {
+    async fn check(&self) -> Result<(), ConversationError> {
+        self.switch.check().await.map_err(ConversationError)
+    }
+}
+
+#[async_trait]
+impl ConversationStore for TestConversations {
+    async fn claim(
+        &self,
+        key: ConversationKey<'_>,
+        owner: &str,
+        terms: ClaimTerms,
+    ) -> Result<ConversationClaim, ConversationError> {
+        self.check().await?;
+        let mut all = lock(&self.kept);
+        if !all.contains_key(&key.digest()) {
+            all.retain(|_, kept| !(kept.is_of(key.user_id, key.kind) && kept.is_nothing()));
+            if all.values().filter(|kept| kept.is_of(key.user_id, key.kind)).count() >= terms.most as usize {
+                return Ok(ConversationClaim::TooMany);
+            }
+        }
+        let kept = all.entry(key.digest()).or_insert_with(|| Kept::new(key));
+        if kept.is_busy() && !kept.is_held_by(owner) {
+            return Ok(ConversationClaim::Busy);
+        }
+        kept.claim = Some((owner.to_owned(), Instant::now() + terms.lease));
+        Ok(ConversationClaim::Claimed(kept.conversation.turns.clone()))
+    }
+
+    async fn renew(
+        &self,
+        key: ConversationKey<'_>,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<bool, ConversationError> {
+        self.check().await?;
+        let mut all = lock(&self.kept);
+        let Some(kept) = all.get_mut(&key.digest()).filter(|kept| kept.is_held_by(owner)) else {
+            return Ok(false);
+        };
+        kept.claim = Some((owner.to_owned(), Instant::now() + lease));
+        Ok(true)
+    }
+
+    async fn settle(
+        &self,
+        key: ConversationKey<'_>,
+        owner: &str,
+        turns: &[Turn],
+    ) -> Result<bool, ConversationError> {
+        self.check().await?;
+        let mut all = lock(&self.kept);
+        let Some(kept) = all.get_mut(&key.digest()).filter(|kept| kept.is_held_by(owner)) else {
+            return Ok(false);
+        };
+        kept.claim = None;
+        kept.conversation.turns = turns.to_vec();
+        kept.conversation.updated_at = now();
+        Ok(true)
+    }
+
+    async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError> {
+        self.check().await?;
+        let mut all = lock(&self.kept);
+        if let Some(kept) = all.get_mut(&key.digest()).filter(|kept| kept.is_held_by(owner)) {
+            kept.claim = None;
+            if kept.conversation.turns.is_empty() {
+                all.remove(&key.digest());
+            }
+        }
+        Ok(())
+    }
+
+    async fn put(
+        &self,
+        key: ConversationKey<'_>,
+        turns: &[Turn],
+        shown: &str,
+        most: u32,
+    ) -> Result<(), ConversationError> {
+        self.check().await?;
+        let mut all = lock(&self.kept);
+        let kept = all.entry(key.digest()).or_insert_with(|| Kept::new(key));
+        kept.conversation.turns = turns.to_vec();
+        kept.conversation.shown = Some(shown.to_owned());
+        let theirs = all.iter().filter(|(_, kept)| kept.is_of(key.user_id, key.kind));
+        let mut theirs: Vec<_> =
+            theirs.map(|(digest, kept)| (kept.conversation.created_at, digest.clone())).collect();
+        theirs.sort_unstable();
+        for (_, digest) in theirs.iter().rev().skip(most as usize) {
+            all.remove(digest);
+        }
+        Ok(())
+    }
+
+    async fn read(&self, key: ConversationKey<'_>) -> Result<Option<Conversation>, ConversationError> {
+        self.check().await?;
+        let all = lock(&self.kept);
+        let read = |kept: &Kept| Conversation { is_busy: kept.is_busy(), ..kept.conversation.clone() };
+        Ok(all.get(&key.digest()).map(read))
+    }
+
+    async fn list(
+        &self,
+        user_id: &str,
+        limit: u32,
+        after: Option<(SystemTime, &str)>,
+    ) -> Result<Vec<ConversationSummary>, ConversationError> {
+        self.check().await?;
+        let digest = |id: &str| ConversationKey::conversation(user_id, id).digest();
+        let after = after.map(|(at, id)| (std::cmp::Reverse(at), digest(id)));
+        let all = lock(&self.kept);
+        let theirs = all.values().filter(|kept| kept.is_of(user_id, ConversationKind::Conversation));
+        let mut theirs: Vec<_> = theirs
+            .map(|kept| &kept.conversation)
+            .filter(|kept| !kept.turns.is_empty())
+            .map(|kept| ((std::cmp::Reverse(kept.updated_at), digest(&kept.id)), kept))
+            .filter(|(place, _)| after.as_ref().is_none_or(|after| place > after))
+            .collect();
+        theirs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let summary = |kept: &Conversation| ConversationSummary {
+            id: kept.id.clone(),
+            turns: kept.turns.len() as u64,
+            created_at: kept.created_at,
+            updated_at: kept.updated_at,
+        };
+        Ok(theirs.into_iter().take(limit as usize).map(|(_, kept)| summary(kept)).collect())
+    }
+
+    async fn delete(&self, key: ConversationKey<'_>) -> Result<Deletion, ConversationError> {
+        self.check().await?;
+        let mut all = lock(&self.kept);
+        let Some(kept) = all.get(&key.digest()) else { return Ok(Deletion::Unknown) };
+        if kept.is_busy() {
+            return Ok(Deletion::Busy);
+        }
+        all.remove(&key.digest());
+        Ok(Deletion::Done)
+    }
+}
+
+/// To the millisecond, as other stores keep it.
+fn now() -> SystemTime {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    UNIX_EPOCH + Duration::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,139 @@
+//! Removing conversations and responses that nobody holds: by when they were last appended to.
+
+use std::time::{Duration, SystemTime};
+
+use agent_core::ports::{EndedItem, EndedPage, RetainedKind, Retention, RetentionError, SweepTime};
+use async_trait::async_trait;
+use futures::TryStreamExt as _;
+use mongodb::bson::{DateTime, Document, doc};
+use mongodb::{Collection, Database};
+
+use super::conversations::COLLECTION;
+use super::error::{QueryError, answer};
+use super::sweep_lock::SweepLock;
+
+/// The conversations of a document store.
+#[derive(Debug)]
+pub struct MongoConversationRetention {
+    lock: SweepLock,
+    documents: Collection<Document>,
+}
+
+impl MongoConversationRetention {
+    pub(super) fn new(database: &Database) -> Self {
+        let lock = SweepLock::new(database, RetainedKind::Conversations);
+        Self { lock, documents: database.collection(COLLECTION) }
+    }
+
+    async fn find(
+        &self,
+        wanted: Document,
+        sort: Document,
+        skip: u64,
+        most: i64,
+    ) -> Result<Vec<Document>, QueryError> {
+        answer(async {
+            let found = self.documents.find(wanted).sort(sort).skip(skip).limit(most);
+            found.projection(doc! { "_id": 1, "updated_at": 1 }).await?.try_collect().await
+        })
+        .await
+    }
+
+    /// What finds those that nobody holds.
+    async fn idle(&self) -> Result<Document, QueryError> {
+        Ok(doc! { "leased_until": { "$lte": self.lock.store_time().await? } })
+    }
+}
+
+fn item(document: &Document) -> Option<EndedItem> {
+    Some(EndedItem { id: document.get_str("_id").ok()?.to_owned(), job_id: None })
+}
+
+fn time_of(document: &Document) -> Option<DateTime> {
+    document.get_datetime("updated_at").ok().copied()
+}
+
+#[async_trait]
+impl Retention for MongoConversationRetention {
+    fn kind(&self) -> RetainedKind {
+        RetainedKind::Conversations
+    }
+
+    async fn now(&self) -> Result<SystemTime, RetentionError> {
+        Ok(self.lock.store_time().await?.to_system_time())
+    }
+
+    async fn begin_sweep(
+        &self,
+        sweeper: &str,
+        lease: Duration,
+        time: SweepTime,
+    ) -> Result<bool, RetentionError> {
+        Ok(self.lock.begin(sweeper, lease, time).await?)
+    }
+
+    async fn renew_sweep(&self, sweeper: &str, lease: Duration) -> Result<bool, RetentionError> {
+        Ok(self.lock.renew(sweeper, lease).await?)
+    }
+
+    async fn end_sweep(&self, sweeper: &str, next: Duration) -> Result<(), RetentionError> {
+        Ok(self.lock.end(sweeper, next).await?)
+    }
+
+    async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError> {
+        let newest_first = doc! { "updated_at": -1 };
+        let found = self.find(self.idle().await?, newest_first, count.saturating_sub(1), 1).await?;
+        Ok(found.first().and_then(time_of).map(DateTime::to_system_time))
+    }
+
+    /// A place between two is `<time in ms>:<key>`.
+    async fn ended_before(
+        &self,
+        before: SystemTime,
+        from: Option<&str>,
+        most: u32,
+    ) -> Result<EndedPage, RetentionError> {
+        let mut wanted = self.idle().await?;
+        wanted.insert("updated_at", doc! { "$lt": DateTime::from_system_time(before) });
+        if let Some((time, key)) = from.and_then(|from| from.split_once(':')) {
+            let time = DateTime::from_millis(time.parse().unwrap_or(i64::MIN));
+            let later = vec![
+                doc! { "updated_at": { "$gt": time } },
+                doc! { "updated_at": time, "_id": { "$gt": key } },
+            ];
+            wanted.insert("$or", later);
+        }
+        let found = self.find(wanted, doc! { "updated_at": 1, "_id": 1 }, 0, i64::from(most)).await?;
+        let last = found.last().filter(|_| found.len() >= most as usize);
+        let next = last.and_then(|last| {
+            Some(format!("{}:{}", time_of(last)?.timestamp_millis(), last.get_str("_id").ok()?))
+        });
+        Ok(EndedPage { items: found.iter().filter_map(item).collect(), next })
+    }
+
+    async fn ended_of(
+        &self,
+        user_id: &str,
+        from: Option<&str>,
+        most: u32,
+    ) -> Result<EndedPage, RetentionError> {
+        let mut wanted = self.idle().await?;
+        wanted.insert("user_id", user_id);
+        wanted.insert("_id", doc! { "$gt": from.unwrap_or_default() });
+        let found = self.find(wanted, doc! { "_id": 1 }, 0, i64::from(most)).await?;
+        let last = found.last().filter(|_| found.len() >= most as usize);
+        let next = last.and_then(|last| last.get_str("_id").ok()).map(str::to_owned);
+        Ok(EndedPage { items: found.iter().filter_map(item).collect(), next })
+    }
+
+    async fn remove(&self, ids: &[String]) -> Result<u64, RetentionError> {
+        let mut idle = self.idle().await?;
+        idle.insert("_id", doc! { "$in": ids });
+        Ok(answer(self.documents.delete_many(idle).into_future()).await?.deleted_count)
+    }
+
+    async fn oldest(&self) -> Result<Option<SystemTime>, RetentionError> {
+        let found = self.find(self.idle().await?, doc! { "updated_at": 1 }, 0, 1).await?;
+        Ok(found.first().and_then(time_of).map(DateTime::to_system_time))
+    }
+}

@@ -1,0 +1,321 @@
+//! Kept conversations, a document each, under the digest of kind, user and id.
+//!
+//! A claim changes the document if nobody holds it, or makes it: of two who make one the second is told that its key is taken.
+//! Times are the server's. What is written after a claim names its owner, so whoever has lost it changes nothing.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use agent_core::ports::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion};
+use agent_core::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
+use async_trait::async_trait;
+use futures::TryStreamExt as _;
+use mongodb::bson::{Bson, DateTime, Document, doc};
+use mongodb::{Collection, Database, IndexModel};
+use serde::{Deserialize, Serialize};
+use tokio::sync::OnceCell;
+
+use super::error::{QueryError, answer};
+use super::sweep_lock::{after, is_taken, store_time};
+
+/// The collection.
+pub(super) const COLLECTION: &str = "conversations";
+
+/// Most documents that are removed at once because there are too many of a user.
+const MOST_TRIMMED: i64 = 1_000;
+
+/// Nobody holds it.
+const FREE: DateTime = DateTime::from_millis(0);
+
+/// Keeps conversations in MongoDB.
+#[derive(Debug, Clone)]
+pub struct MongoConversations {
+    database: Database,
+    documents: Collection<ConversationDocument>,
+    indexes: Arc<OnceCell<()>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ConversationDocument {
+    #[serde(rename = "_id")]
+    key: String,
+    kind: String,
+    user_id: String,
+    id: String,
+    turns: i64,
+    /// As JSON text, which holds what documents do not.
+    body: String,
+    shown: Option<String>,
+    owner: Option<String>,
+    leased_until: DateTime,
+    created_at: DateTime,
+    updated_at: DateTime,
+}
+
+/// What a list needs of one.
+#[derive(Debug, Deserialize)]
+struct SummaryDocument {
+    id: String,
+    turns: i64,
+    created_at: DateTime,
+    updated_at: DateTime,
+}
+
+impl ConversationDocument {
+    fn new(key: ConversationKey<'_>, now: DateTime) -> Self {
+        Self {
+            key: key.digest(),
+            kind: key.kind.as_str().to_owned(),
+            user_id: key.user_id.to_owned(),
+            id: key.id.to_owned(),
+            turns: 0,
+            body: "[]".to_owned(),
+            shown: None,
+            owner: None,
+            leased_until: FREE,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    fn into_conversation(self, now: DateTime) -> Result<Conversation, ConversationError> {
+        Ok(Conversation {
+            id: self.id,
+            turns: read_turns(&self.body)?,
+            is_busy: self.leased_until > now,
+            created_at: self.created_at.to_system_time(),
+            updated_at: self.updated_at.to_system_time(),
+            shown: self.shown,
+        })
+    }
+}
+
+impl MongoConversations {
+    pub(super) fn new(database: &Database) -> Self {
+        let documents = database.collection(COLLECTION);
+        Self { database: database.clone(), documents, indexes: Arc::default() }
+    }
+
+    async fn now(&self) -> Result<DateTime, QueryError> {
+        store_time(&self.database).await
+    }
+
+    /// Makes the indexes that find a user's, if they are not there. Several processes may at once.
+    async fn ensure_indexes(&self) -> Result<(), QueryError> {
+        let made = self.indexes.get_or_try_init(|| async {
+            let indexes =
+                ["user_id", "updated_at"].map(|key| IndexModel::builder().keys(doc! { key: 1 }).build());
+            answer(self.documents.create_indexes(indexes).into_future()).await.map(drop)
+        });
+        made.await.map(drop)
+    }
+
+    async fn find(&self, key: ConversationKey<'_>) -> Result<Option<ConversationDocument>, QueryError> {
+        answer(self.documents.find_one(doc! { "_id": key.digest() }).into_future()).await
+    }
+
+    /// Changes the document that this finds. Says whether there was one.
+    async fn change(&self, found: Document, set: Document) -> Result<bool, QueryError> {
+        let changed = self.documents.update_one(found, doc! { "$set": set });
+        Ok(answer(changed.into_future()).await?.matched_count > 0)
+    }
+
+    /// Begins a conversation for its first owner.
+    async fn begin(
+        &self,
+        key: ConversationKey<'_>,
+        owner: &str,
+        terms: ClaimTerms,
+    ) -> Result<ConversationClaim, ConversationError> {
+        self.ensure_indexes().await?;
+        let now = self.now().await?;
+        let theirs = doc! { "user_id": key.user_id, "kind": key.kind.as_str() };
+        // What dead processes left behind before anything was said.
+        let mut empty = theirs.clone();
+        empty.extend(doc! { "turns": 0_i64, "leased_until": { "$lte": now } });
+        answer(self.documents.delete_many(empty).into_future()).await?;
+        if self.keys(theirs, doc! { "_id": 1 }, 0, i64::from(terms.most)).await?.len() >= terms.most as usize
+        {
+            return Ok(ConversationClaim::TooMany);
+        }
+        let begun = ConversationDocument {
+            owner: Some(owner.to_owned()),
+            leased_until: after(now, terms.lease),
+            ..ConversationDocument::new(key, now)
+        };
+        match answer(self.documents.insert_one(begun).into_future()).await {
+            Ok(_inserted) => Ok(ConversationClaim::Claimed(vec![])),
+            Err(error) if is_taken(&error) => Ok(ConversationClaim::Busy),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn keys(
+        &self,
+        wanted: Document,
+        sort: Document,
+        skip: u64,
+        most: i64,
+    ) -> Result<Vec<String>, QueryError> {
+        let documents: Collection<Document> = self.documents.clone_with_type();
+        let found: Vec<Document> = answer(async {
+            let found = documents.find(wanted).sort(sort).skip(skip).limit(most);
+            found.projection(doc! { "_id": 1 }).await?.try_collect().await
+        })
+        .await?;
+        Ok(found.iter().filter_map(|document| document.get_str("_id").ok()).map(str::to_owned).collect())
+    }
+}
+
+#[async_trait]
+impl ConversationStore for MongoConversations {
+    async fn claim(
+        &self,
+        key: ConversationKey<'_>,
+        owner: &str,
+        terms: ClaimTerms,
+    ) -> Result<ConversationClaim, ConversationError> {
+        let now = self.now().await?;
+        let free = vec![doc! { "owner": owner }, doc! { "leased_until": { "$lte": now } }];
+        let claimed = doc! { "owner": owner, "leased_until": after(now, terms.lease) };
+        if !self.change(doc! { "_id": key.digest(), "$or": free }, claimed).await? {
+            return match self.find(key).await? {
+                Some(_held) => Ok(ConversationClaim::Busy),
+                None => self.begin(key, owner, terms).await,
+            };
+        }
+        match self.find(key).await? {
+            Some(held) if held.owner.as_deref() == Some(owner) => {
+                Ok(ConversationClaim::Claimed(read_turns(&held.body)?))
+            }
+            // Its lease ended, or it was deleted, since the claim.
+            Some(_) | None => Ok(ConversationClaim::Busy),
+        }
+    }
+
+    async fn renew(
+        &self,
+        key: ConversationKey<'_>,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<bool, ConversationError> {
+        let now = self.now().await?;
+        let held = doc! { "_id": key.digest(), "owner": owner };
+        Ok(self.change(held, doc! { "leased_until": after(now, lease) }).await?)
+    }
+
+    async fn settle(
+        &self,
+        key: ConversationKey<'_>,
+        owner: &str,
+        turns: &[Turn],
+    ) -> Result<bool, ConversationError> {
+        let now = self.now().await?;
+        let settled = doc! {
+            "body": write_turns(turns)?, "turns": count(turns), "updated_at": now,
+            "owner": Bson::Null, "leased_until": FREE,
+        };
+        Ok(self.change(doc! { "_id": key.digest(), "owner": owner }, settled).await?)
+    }
+
+    async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError> {
+        let held = doc! { "_id": key.digest(), "owner": owner };
+        let mut empty = held.clone();
+        empty.insert("turns", 0_i64);
+        answer(self.documents.delete_many(empty).into_future()).await?;
+        self.change(held, doc! { "owner": Bson::Null, "leased_until": FREE }).await?;
+        Ok(())
+    }
+
+    async fn put(
+        &self,
+        key: ConversationKey<'_>,
+        turns: &[Turn],
+        shown: &str,
+        most: u32,
+    ) -> Result<(), ConversationError> {
+        self.ensure_indexes().await?;
+        let document = ConversationDocument {
+            turns: count(turns),
+            body: write_turns(turns)?,
+            shown: Some(shown.to_owned()),
+            ..ConversationDocument::new(key, self.now().await?)
+        };
+        let put = self.documents.replace_one(doc! { "_id": key.digest() }, document).upsert(true);
+        answer(put.into_future()).await?;
+        let theirs = doc! { "user_id": key.user_id, "kind": key.kind.as_str() };
+        let newest_first = doc! { "updated_at": -1, "_id": -1 };
+        let old = self.keys(theirs, newest_first, u64::from(most), MOST_TRIMMED).await?;
+        if !old.is_empty() {
+            let removed = self.documents.delete_many(doc! { "_id": { "$in": old } });
+            answer(removed.into_future()).await?;
+        }
+        Ok(())
+    }
+
+    async fn read(&self, key: ConversationKey<'_>) -> Result<Option<Conversation>, ConversationError> {
+        let Some(document) = self.find(key).await? else { return Ok(None) };
+        let now = self.now().await?;
+        document.into_conversation(now).map(Some)
+    }
+
+    async fn list(
+        &self,
+        user_id: &str,
+        limit: u32,
+        after: Option<(SystemTime, &str)>,
+    ) -> Result<Vec<ConversationSummary>, ConversationError> {
+        let kind = ConversationKind::Conversation.as_str();
+        let mut wanted = doc! { "user_id": user_id, "kind": kind, "turns": { "$gt": 0_i64 } };
+        if let Some((at, id)) = after {
+            let at = DateTime::from_system_time(at);
+            let key = ConversationKey::conversation(user_id, id).digest();
+            let later =
+                vec![doc! { "updated_at": { "$lt": at } }, doc! { "updated_at": at, "_id": { "$gt": key } }];
+            wanted.insert("$or", later);
+        }
+        let documents: Collection<SummaryDocument> = self.documents.clone_with_type();
+        let found: Vec<SummaryDocument> = answer(async {
+            let found = documents.find(wanted).sort(doc! { "updated_at": -1, "_id": 1 });
+            let fields = doc! { "id": 1, "turns": 1, "created_at": 1, "updated_at": 1 };
+            found.limit(i64::from(limit)).projection(fields).await?.try_collect().await
+        })
+        .await?;
+        let summary = |found: SummaryDocument| ConversationSummary {
+            id: found.id,
+            turns: found.turns.unsigned_abs(),
+            created_at: found.created_at.to_system_time(),
+            updated_at: found.updated_at.to_system_time(),
+        };
+        Ok(found.into_iter().map(summary).collect())
+    }
+
+    async fn delete(&self, key: ConversationKey<'_>) -> Result<Deletion, ConversationError> {
+        let idle = doc! { "_id": key.digest(), "leased_until": { "$lte": self.now().await? } };
+        let deleted = answer(self.documents.delete_many(idle).into_future()).await?.deleted_count;
+        match deleted {
+            0 if self.find(key).await?.is_some() => Ok(Deletion::Busy),
+            0 => Ok(Deletion::Unknown),
+            _ => Ok(Deletion::Done),
+        }
+    }
+}
+
+fn write_turns(turns: &[Turn]) -> Result<String, ConversationError> {
+    serde_json::to_string(turns).map_err(|error| ConversationError(error.to_string()))
+}
+
+fn read_turns(body: &str) -> Result<Vec<Turn>, ConversationError> {
+    let unreadable = |_error| ConversationError("a conversation cannot be read by this program".into());
+    serde_json::from_str(body).map_err(unreadable)
+}
+
+fn count(turns: &[Turn]) -> i64 {
+    i64::try_from(turns.len()).unwrap_or(i64::MAX)
+}
+
+impl From<QueryError> for ConversationError {
+    fn from(error: QueryError) -> Self {
+        Self(error.to_string())
+    }
+}

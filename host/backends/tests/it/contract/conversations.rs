@@ -1,0 +1,257 @@
+//! What every store of conversations promises: `ConversationStore`.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::ports::{ClaimTerms, ConversationClaim, ConversationStore, Deletion, Retention};
+use agent_core::words::{Conversation, ConversationKey, Message, Turn};
+use futures::future::join_all;
+use test_servers::eventually;
+
+use super::text::{NASTY, long};
+
+/// An empty store.
+pub(crate) struct Bench {
+    /// As this process has it.
+    pub(crate) store: Arc<dyn ConversationStore>,
+    /// As another process has it.
+    pub(crate) peer: Arc<dyn ConversationStore>,
+    /// Removes what is old, where anything does.
+    pub(crate) retention: Option<Arc<dyn Retention>>,
+    /// What has to live as long as the store: its server, its folder.
+    pub(crate) _guard: Box<dyn Any + Send + Sync>,
+}
+
+/// A test of every case. The argument is the path of an `async fn() -> Bench`.
+macro_rules! test_all {
+    ($open:path) => {
+        crate::contract::test_each! { conversations, $open:
+            turns_are_kept_as_they_are_and_a_claim_is_given_back_with_them,
+            one_owner_at_a_time_holds_a_conversation,
+            a_claim_of_a_dead_owner_ends_and_that_owner_changes_nothing,
+            a_claim_lasts_as_long_as_it_is_renewed,
+            a_conversation_in_which_nothing_was_said_is_gone,
+            users_and_kinds_have_ids_of_their_own,
+            a_user_has_so_many_conversations_and_no_more,
+            a_list_has_the_newest_first_page_by_page,
+            a_conversation_that_is_held_is_not_deleted,
+            the_newest_responses_are_kept,
+            retention_finds_what_nobody_holds,
+        }
+    };
+}
+pub(crate) use test_all;
+
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(900);
+const SHORT: Duration = Duration::from_millis(300);
+
+/// Enough for every other case.
+const MOST: u32 = 5;
+
+fn terms(lease: Duration) -> ClaimTerms {
+    ClaimTerms { lease, most: MOST }
+}
+
+fn key(id: &str) -> ConversationKey<'_> {
+    ConversationKey::conversation("u1", id)
+}
+
+fn turn(id: &str, text: &str) -> Turn {
+    let messages = vec![
+        Message::User { content: text.into() },
+        Message::Assistant { content: "yes".into(), tool_calls: vec![] },
+    ];
+    Turn { id: id.into(), run_id: format!("run_{id}"), at: 1_700_000_000_123, messages }
+}
+
+async fn claim(
+    store: &Arc<dyn ConversationStore>,
+    id: &str,
+    owner: &str,
+    lease: Duration,
+) -> ConversationClaim {
+    store.claim(key(id), owner, terms(lease)).await.unwrap()
+}
+
+/// A conversation with one turn.
+async fn keep(bench: &Bench, key: ConversationKey<'_>) {
+    let claimed = bench.store.claim(key, "o1", terms(LONG)).await.unwrap();
+    assert!(matches!(claimed, ConversationClaim::Claimed(_)), "{claimed:?}");
+    assert!(bench.store.settle(key, "o1", &[turn("a", "hi")]).await.unwrap());
+}
+
+async fn read(bench: &Bench, id: &str) -> Option<Conversation> {
+    bench.peer.read(key(id)).await.unwrap()
+}
+
+async fn ids(bench: &Bench, user: &str, after: Option<&str>, limit: u32) -> Vec<String> {
+    let after = match after {
+        Some(id) => {
+            let kept = bench.store.read(ConversationKey::conversation(user, id)).await.unwrap().unwrap();
+            Some((kept.updated_at, id))
+        }
+        None => None,
+    };
+    let listed = bench.peer.list(user, limit, after).await.unwrap();
+    listed.into_iter().map(|kept| kept.id).collect()
+}
+
+pub(crate) async fn turns_are_kept_as_they_are_and_a_claim_is_given_back_with_them(bench: &Bench) {
+    assert_eq!(read(bench, "c").await, None);
+    assert_eq!(claim(&bench.store, "c", "o1", LONG).await, ConversationClaim::Claimed(vec![]));
+    let begun = read(bench, "c").await.unwrap();
+    assert!(begun.is_busy && begun.turns.is_empty(), "{begun:?}");
+    let turns = vec![turn("a", NASTY), turn(NASTY, &long())];
+    assert_eq!(bench.store.settle(key("c"), "o1", &turns).await, Ok(true));
+    let kept = read(bench, "c").await.unwrap();
+    assert_eq!((kept.id.as_str(), kept.is_busy, &kept.turns, kept.shown), ("c", false, &turns, None));
+    assert!(kept.updated_at >= kept.created_at);
+    assert_eq!(claim(&bench.peer, "c", "o2", LONG).await, ConversationClaim::Claimed(turns));
+    assert_eq!(bench.store.settle(key("c"), "o1", &[]).await, Ok(false), "it was given back");
+}
+
+pub(crate) async fn one_owner_at_a_time_holds_a_conversation(bench: &Bench) {
+    let owners: Vec<String> = (0..8).map(|number| format!("o{number}")).collect();
+    let claims = owners.iter().enumerate().map(|(number, owner)| {
+        let store = if number % 2 == 0 { &bench.store } else { &bench.peer };
+        claim(store, "c", owner, LONG)
+    });
+    let claims = join_all(claims).await;
+    let held: Vec<_> =
+        (0..8).filter(|number| claims[*number] == ConversationClaim::Claimed(vec![])).collect();
+    let busy = claims.iter().filter(|claim| **claim == ConversationClaim::Busy).count();
+    assert_eq!((held.len(), busy), (1, 7), "{claims:?}");
+    // The run of a job that another worker takes up is the same owner.
+    let owner = &owners[held[0]];
+    assert_eq!(claim(&bench.peer, "c", owner, LONG).await, ConversationClaim::Claimed(vec![]));
+}
+
+pub(crate) async fn a_claim_of_a_dead_owner_ends_and_that_owner_changes_nothing(bench: &Bench) {
+    keep(bench, key("c")).await;
+    claim(&bench.store, "c", "dead", SHORT).await;
+    assert_eq!(claim(&bench.peer, "c", "o2", LONG).await, ConversationClaim::Busy);
+    let turns = eventually("its lease ends", async || match claim(&bench.peer, "c", "o2", LONG).await {
+        ConversationClaim::Claimed(turns) => Some(turns),
+        _ => None,
+    })
+    .await;
+    assert_eq!(turns, [turn("a", "hi")]);
+    assert_eq!(bench.store.settle(key("c"), "dead", &[]).await, Ok(false));
+    assert_eq!(bench.store.renew(key("c"), "dead", LONG).await, Ok(false));
+    bench.store.release(key("c"), "dead").await.unwrap();
+    let kept = read(bench, "c").await.unwrap();
+    assert!(kept.is_busy && kept.turns == turns, "{kept:?}");
+}
+
+pub(crate) async fn a_claim_lasts_as_long_as_it_is_renewed(bench: &Bench) {
+    keep(bench, key("c")).await;
+    claim(&bench.store, "c", "o1", SHORT).await;
+    assert_eq!(bench.store.renew(key("c"), "o1", LONG).await, Ok(true));
+    tokio::time::sleep(SHORT * 2).await;
+    assert_eq!(claim(&bench.peer, "c", "o2", LONG).await, ConversationClaim::Busy);
+    // A claim that has ended is still the owner's unless somebody takes it.
+    bench.store.renew(key("c"), "o1", Duration::ZERO).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(bench.store.settle(key("c"), "o1", &[turn("b", "hi")]).await, Ok(true));
+}
+
+pub(crate) async fn a_conversation_in_which_nothing_was_said_is_gone(bench: &Bench) {
+    claim(&bench.store, "c", "o1", LONG).await;
+    bench.store.release(key("c"), "o1").await.unwrap();
+    assert_eq!(read(bench, "c").await, None);
+    keep(bench, key("c")).await;
+    claim(&bench.store, "c", "o1", LONG).await;
+    bench.peer.release(key("c"), "o1").await.unwrap();
+    let kept = read(bench, "c").await.unwrap();
+    assert!(!kept.is_busy && kept.turns == [turn("a", "hi")], "{kept:?}");
+}
+
+pub(crate) async fn users_and_kinds_have_ids_of_their_own(bench: &Bench) {
+    keep(bench, key("c")).await;
+    keep(bench, ConversationKey::conversation(NASTY, "c")).await;
+    for other in [ConversationKey::conversation("u2", "c"), ConversationKey::response("u1", "c")] {
+        assert_eq!(bench.peer.read(other).await.unwrap(), None);
+        assert_eq!(bench.peer.delete(other).await, Ok(Deletion::Unknown));
+    }
+    assert_eq!(ids(bench, NASTY, None, 10).await, ["c"]);
+    assert_eq!(ids(bench, "u2", None, 10).await, [] as [&str; 0]);
+}
+
+pub(crate) async fn a_user_has_so_many_conversations_and_no_more(bench: &Bench) {
+    for number in 0..MOST {
+        keep(bench, key(&format!("c{number}"))).await;
+    }
+    assert_eq!(claim(&bench.peer, "more", "o1", LONG).await, ConversationClaim::TooMany);
+    // Those that there are go on, and others have their own.
+    assert!(matches!(claim(&bench.peer, "c1", "o1", LONG).await, ConversationClaim::Claimed(_)));
+    keep(bench, ConversationKey::conversation("u2", "more")).await;
+    assert_eq!(bench.store.delete(key("c2")).await, Ok(Deletion::Done));
+    // What a dead process left behind before anything was said does not count.
+    claim(&bench.store, "dead", "o1", Duration::ZERO).await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(claim(&bench.peer, "more", "o1", LONG).await, ConversationClaim::Claimed(vec![]));
+}
+
+pub(crate) async fn a_list_has_the_newest_first_page_by_page(bench: &Bench) {
+    for id in ["a", "b", "c", "d"] {
+        keep(bench, key(id)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    keep(bench, key("b")).await;
+    claim(&bench.store, "empty", "o1", LONG).await;
+    bench.store.put(ConversationKey::response("u1", "resp_1"), &[], "{}", 10).await.unwrap();
+    assert_eq!(ids(bench, "u1", None, 10).await, ["b", "d", "c", "a"]);
+    assert_eq!(ids(bench, "u1", None, 2).await, ["b", "d"]);
+    assert_eq!(ids(bench, "u1", Some("d"), 2).await, ["c", "a"]);
+    let listed = bench.peer.list("u1", 1, None).await.unwrap().remove(0);
+    assert_eq!(listed.turns, 1);
+}
+
+pub(crate) async fn a_conversation_that_is_held_is_not_deleted(bench: &Bench) {
+    assert_eq!(bench.store.delete(key("c")).await, Ok(Deletion::Unknown));
+    keep(bench, key("c")).await;
+    claim(&bench.store, "c", "o1", LONG).await;
+    assert_eq!(bench.peer.delete(key("c")).await, Ok(Deletion::Busy));
+    bench.store.release(key("c"), "o1").await.unwrap();
+    assert_eq!(bench.peer.delete(key("c")).await, Ok(Deletion::Done));
+    assert_eq!(read(bench, "c").await, None);
+}
+
+pub(crate) async fn the_newest_responses_are_kept(bench: &Bench) {
+    for id in ["resp_1", "resp_2", "resp_3"] {
+        bench.store.put(ConversationKey::response("u1", id), &[turn(id, "hi")], NASTY, 2).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let mut kept = vec![];
+    for id in ["resp_1", "resp_2", "resp_3"] {
+        kept.push(bench.peer.read(ConversationKey::response("u1", id)).await.unwrap());
+    }
+    let shown: Vec<_> =
+        kept.iter().map(|kept| kept.as_ref().and_then(|kept| kept.shown.as_deref())).collect();
+    assert_eq!(shown, [None, Some(NASTY), Some(NASTY)]);
+    assert_eq!(kept[2].as_ref().unwrap().turns, [turn("resp_3", "hi")]);
+    let last = ConversationKey::response("u1", "resp_3");
+    assert_eq!(bench.peer.delete(last).await, Ok(Deletion::Done));
+}
+
+pub(crate) async fn retention_finds_what_nobody_holds(bench: &Bench) {
+    let Some(retention) = &bench.retention else { return };
+    for id in ["idle", "held"] {
+        keep(bench, key(id)).await;
+    }
+    keep(bench, ConversationKey::conversation("u2", "other")).await;
+    claim(&bench.store, "held", "o1", LONG).await;
+    let page = retention.ended_of("u1", None, 10).await.unwrap();
+    let found: Vec<_> = page.items.into_iter().map(|item| item.id).collect();
+    assert_eq!(found, [key("idle").digest()]);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let now = retention.now().await.unwrap();
+    assert_eq!(retention.ended_before(now, None, 10).await.unwrap().items.len(), 2);
+    assert_eq!(retention.remove(&[found, vec![key("held").digest()]].concat()).await, Ok(1));
+    assert_eq!(
+        (read(bench, "idle").await, ids(bench, "u1", None, 10).await),
+        (None, vec!["held".to_owned()])
+    );
+}

@@ -1,0 +1,246 @@
+//! `/api/agent/conversations`: listing, reading and deleting one's own kept conversations. An id belongs to the namespace of
+//! its user: that of somebody else does not exist.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent_core::conversations::ConversationRefusal;
+use agent_core::layers::InvokeError;
+use agent_core::ports::{ConversationError, Deletion};
+use agent_core::words::{
+    Conversation, ConversationSummary, LONGEST_CONVERSATION_ID, Turn, is_conversation_id,
+};
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::auth::Caller;
+use super::error::Error;
+use super::state::Shared;
+use super::timestamp::{iso_8601, iso_8601_of_millis};
+use super::validation_issue::{Issue, Issues};
+use super::{documented, parameters};
+use crate::answer;
+use crate::openapi::{Operation, Parameter, tags};
+use crate::path_id::{PathId, check_id};
+use crate::result_json::MessageBody;
+
+pub(super) fn describe_list() -> Operation {
+    parameters::describe_page("Most conversations of the page.", "1795478400000:trip")
+        .into_iter()
+        .fold(
+            Operation::new(
+                "listConversations",
+                tags::AGENT,
+                "List one's kept conversations, the one first that was last gone on with",
+            ),
+            Operation::parameter,
+        )
+        .answers::<PageBody>(StatusCode::OK, "A page of them")
+        .refuses(documented::parameters(Issue::received("number", "nan", &["limit"] as &[_])))
+        .refuses(documented::stores())
+}
+
+pub(super) fn describe_one() -> Operation {
+    Operation::new("readConversation", tags::AGENT, "Read a kept conversation")
+        .parameter(id_parameter())
+        .answers::<ConversationBody<'static>>(StatusCode::OK, "The conversation")
+        .refuses(documented::rows([Error::UnknownConversation]).chain(documented::stores()))
+}
+
+pub(super) fn describe_delete() -> Operation {
+    Operation::new("deleteConversation", tags::AGENT, "Forget a kept conversation")
+        .about("Not while a run is part of it. The runs themselves stay as long as they are to be kept.")
+        .parameter(id_parameter())
+        .answers_nothing(StatusCode::NO_CONTENT, "It is gone")
+        .refuses(documented::rows([Error::UnknownConversation]).chain(documented::conversations()))
+        .refuses(documented::stores())
+}
+
+/// What an id is, for the document.
+pub(super) fn id_schema() -> Value {
+    json!({
+        "type": "string", "minLength": 1, "maxLength": LONGEST_CONVERSATION_ID,
+        "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$", "examples": ["trip-to-rome"],
+    })
+}
+
+fn id_parameter() -> Parameter {
+    Parameter::path("conversationId", "The conversation, as its user named it.", id_schema())
+}
+
+/// `GET /api/agent/conversations?limit=&cursor=`.
+pub(super) async fn list_conversations(
+    State(edge): State<Shared>,
+    caller: Caller,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Error> {
+    let (limit, cursor) = parameters::read_page(query.as_deref())?;
+    let after = match &cursor {
+        Some(cursor) => Some(read_cursor(cursor).ok_or_else(|| Issues(Issue::BAD_CURSOR.to_vec()))?),
+        None => None,
+    };
+    // One more says whether there is another page.
+    let most = u32::try_from(limit).unwrap_or(u32::MAX).saturating_add(1);
+    let listed = edge.variant.conversations.list(caller.id(), most, after).await.map_err(unavailable)?;
+    let is_last = listed.len() <= limit;
+    let page: Vec<_> = listed.into_iter().take(limit).collect();
+    let next_cursor = page.last().filter(|_| !is_last).map(cursor_of);
+    let page = PageBody { data: page.into_iter().map(SummaryBody::from).collect(), next_cursor };
+    Ok(answer::json(StatusCode::OK, &page))
+}
+
+/// `GET /api/agent/conversations/{conversationId}`.
+pub(super) async fn read_conversation(
+    State(edge): State<Shared>,
+    caller: Caller,
+    id: PathId,
+) -> Result<Response, Error> {
+    let id = read_id(id)?;
+    let kept = edge.variant.conversations.read(caller.id(), &id).await.map_err(unavailable)?;
+    // One whose first run has not ended has nothing to be read.
+    let kept = kept.filter(|kept| !kept.turns.is_empty()).ok_or(Error::UnknownConversation)?;
+    Ok(answer::json(StatusCode::OK, &ConversationBody::from(&kept)))
+}
+
+/// `DELETE /api/agent/conversations/{conversationId}`.
+pub(super) async fn delete_conversation(
+    State(edge): State<Shared>,
+    caller: Caller,
+    id: PathId,
+) -> Result<Response, Error> {
+    let id = read_id(id)?;
+    match edge.variant.conversations.delete(caller.id(), &id).await.map_err(unavailable)? {
+        Deletion::Done => Ok(StatusCode::NO_CONTENT.into_response()),
+        Deletion::Busy => Err(busy()),
+        Deletion::Unknown => Err(Error::UnknownConversation),
+    }
+}
+
+/// Somebody else's run is part of it at this moment.
+pub(super) fn busy() -> Error {
+    InvokeError::Conversation(ConversationRefusal::Busy).into()
+}
+
+pub(super) fn unavailable(error: ConversationError) -> Error {
+    InvokeError::Conversation(ConversationRefusal::Store(error)).into()
+}
+
+fn read_id(id: PathId) -> Result<String, Error> {
+    check_id(id).filter(|id| is_conversation_id(id)).ok_or(Error::UnknownConversation)
+}
+
+/// The place after a conversation in the list: `<ms>:<id>`.
+fn cursor_of(last: &ConversationSummary) -> String {
+    let since = last.updated_at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{}:{}", since.as_millis(), last.id)
+}
+
+fn read_cursor(cursor: &str) -> Option<(SystemTime, &str)> {
+    let (ms, id) = cursor.split_once(':')?;
+    // More than a store can hold is no time.
+    let ms = ms.parse().ok().filter(|ms: &u64| *ms < 1 << 53)?;
+    is_conversation_id(id).then(|| (UNIX_EPOCH + Duration::from_millis(ms), id))
+}
+
+/// A page of a list of conversations.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ConversationPage)]
+struct PageBody {
+    /// The conversations, the one first that was last gone on with.
+    data: Vec<SummaryBody>,
+    /// What `cursor` has to be for the next page; null when this is the last one.
+    #[schema(required = true, example = "1795478400000:trip-to-rome")]
+    next_cursor: Option<String>,
+}
+
+/// A conversation in a list.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ConversationSummary)]
+struct SummaryBody {
+    /// Names it.
+    #[schema(example = "trip-to-rome")]
+    conversation_id: String,
+    /// How many turns are kept.
+    #[schema(example = 3)]
+    turns: u64,
+    /// When its first run began.
+    #[schema(format = DateTime, example = "2026-11-21T12:00:00.000Z")]
+    created_at: String,
+    /// When it was last gone on with.
+    #[schema(format = DateTime, example = "2026-11-21T12:05:00.000Z")]
+    updated_at: String,
+}
+
+impl From<ConversationSummary> for SummaryBody {
+    fn from(kept: ConversationSummary) -> Self {
+        Self {
+            conversation_id: kept.id,
+            turns: kept.turns,
+            created_at: iso_8601(kept.created_at),
+            updated_at: iso_8601(kept.updated_at),
+        }
+    }
+}
+
+/// A kept conversation.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Conversation)]
+struct ConversationBody<'a> {
+    /// Names it.
+    #[schema(example = "trip-to-rome")]
+    conversation_id: &'a str,
+    /// Whether a run is part of it at this moment: another one is refused meanwhile.
+    #[schema(example = false)]
+    is_busy: bool,
+    /// When its first run began.
+    #[schema(format = DateTime, example = "2026-11-21T12:00:00.000Z")]
+    created_at: String,
+    /// When it was last gone on with.
+    #[schema(format = DateTime, example = "2026-11-21T12:05:00.000Z")]
+    updated_at: String,
+    /// What was said, the oldest first. Of a long conversation the oldest turns are not kept.
+    turns: Vec<TurnBody<'a>>,
+}
+
+/// One run's part of a conversation.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ConversationTurn)]
+struct TurnBody<'a> {
+    /// The run.
+    #[schema(example = "run_019b1c2d")]
+    run_id: &'a str,
+    /// When it ended.
+    #[schema(format = DateTime, example = "2026-11-21T12:05:00.000Z")]
+    ended_at: String,
+    /// What its caller said, and the transcript of the run.
+    messages: Vec<MessageBody<'a>>,
+}
+
+impl<'a> From<&'a Conversation> for ConversationBody<'a> {
+    fn from(kept: &'a Conversation) -> Self {
+        Self {
+            conversation_id: &kept.id,
+            is_busy: kept.is_busy,
+            created_at: iso_8601(kept.created_at),
+            updated_at: iso_8601(kept.updated_at),
+            turns: kept.turns.iter().map(TurnBody::from).collect(),
+        }
+    }
+}
+
+impl<'a> From<&'a Turn> for TurnBody<'a> {
+    fn from(turn: &'a Turn) -> Self {
+        Self {
+            run_id: &turn.run_id,
+            ended_at: iso_8601_of_millis(turn.at),
+            messages: turn.messages.iter().filter_map(MessageBody::of).collect(),
+        }
+    }
+}

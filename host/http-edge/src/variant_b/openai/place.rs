@@ -1,0 +1,122 @@
+//! What a response goes on from (`previous_response_id`, `conversation`), and whether it is kept (`store`).
+//!
+//! A conversation is one of `/api/agent/conversations`.
+
+use agent_core::conversations::{InConversation, in_front};
+use agent_core::layers::Ask;
+use agent_core::words::{Turn, is_conversation_id};
+use serde_json::Value;
+
+use super::super::auth::Caller;
+use super::super::conversations::unavailable;
+use super::super::error::Error;
+use super::parameters::Fields;
+use super::problem::Problem;
+use crate::dependencies::VariantB;
+
+/// What a request says about it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) previous: Option<String>,
+    pub(super) conversation: Option<String>,
+    /// Whether the response is kept: as long as nobody says otherwise, as OpenAI does.
+    pub(super) store: bool,
+}
+
+impl Place {
+    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
+        let previous = match fields.get("previous_response_id") {
+            None => None,
+            Some(Value::String(id)) => Some(id.clone()),
+            Some(_) => return Err(Problem::wrong_type("previous_response_id", "a string")),
+        };
+        let conversation = match fields.get("conversation") {
+            None => None,
+            Some(Value::String(id)) => Some(id.as_str()),
+            Some(Value::Object(members)) => match members.get("id") {
+                Some(Value::String(id)) => Some(id.as_str()),
+                _ => return Err(Problem::missing("conversation.id")),
+            },
+            Some(_) => return Err(Problem::wrong_type("conversation", "a string or an object")),
+        };
+        if conversation.is_some_and(|id| !is_conversation_id(id)) {
+            let why = "it must have at most 64 letters, digits, '.', '_' and '-'.";
+            return Err(Problem::invalid("conversation", why));
+        }
+        if previous.is_some() && conversation.is_some() {
+            return Err(Problem::exclusive("previous_response_id", "conversation"));
+        }
+        let store = match fields.get("store") {
+            None => true,
+            Some(Value::Bool(store)) => *store,
+            Some(_) => return Err(Problem::wrong_type("store", "a boolean")),
+        };
+        Ok(Self { previous, conversation: conversation.map(str::to_owned), store })
+    }
+
+    /// What was said before.
+    pub(super) async fn turns(&self, variant: &VariantB, caller: &Caller) -> Result<Vec<Turn>, Error> {
+        let conversations = &variant.conversations;
+        if let Some(id) = &self.conversation {
+            let kept = conversations.read(caller.id(), id).await.map_err(unavailable)?;
+            return Ok(kept.map(|kept| kept.turns).unwrap_or_default());
+        }
+        let Some(id) = &self.previous else { return Ok(vec![]) };
+        if !is_conversation_id(id) {
+            return Err(Problem::unknown_previous_response(id).into());
+        }
+        let kept = conversations.response(caller.id(), id).await.map_err(unavailable)?;
+        let kept = kept.ok_or_else(|| Problem::unknown_previous_response(id))?;
+        Ok(kept.turns)
+    }
+
+    /// The same run with what was said before in front of it. `turn_id` names the turn that it makes.
+    pub(super) fn put_in_front(&self, mut ask: Ask, turns: &[Turn], turn_id: Option<String>) -> Ask {
+        match &self.conversation {
+            // The run itself looks again, when it holds the conversation.
+            Some(id) => {
+                let seen = Some(turns.last().map(|turn| turn.id.clone()));
+                ask.conversation = Some(InConversation { id: id.clone(), turn_id, seen });
+            }
+            None if self.previous.is_some() => {
+                ask.options.history = in_front(turns, &ask.options.history);
+            }
+            None => {}
+        }
+        ask
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::parameters;
+    use super::*;
+
+    #[test]
+    fn a_response_goes_on_from_one_thing_and_is_kept_unless_that_is_refused() {
+        let read = |body: Value| Place::read(&parameters::fields(body).unwrap());
+        let (previous, conversation) = (Some("resp_1".to_owned()), Some("trip".to_owned()));
+        let place = Place { store: true, ..Place::default() };
+        for (body, expected) in [
+            (json!({}), place.clone()),
+            (json!({"store": false, "previous_response_id": null}), Place::default()),
+            (json!({"previous_response_id": "resp_1"}), Place { previous, ..place.clone() }),
+            (json!({"conversation": "trip"}), Place { conversation: conversation.clone(), ..place.clone() }),
+            (json!({"conversation": {"id": "trip"}}), Place { conversation, ..place.clone() }),
+        ] {
+            assert_eq!(read(body.clone()), Ok(expected), "{body}");
+        }
+        for (body, param) in [
+            (json!({"store": "yes"}), "store"),
+            (json!({"previous_response_id": 1}), "previous_response_id"),
+            (json!({"conversation": 1}), "conversation"),
+            (json!({"conversation": {}}), "conversation.id"),
+            (json!({"conversation": "a b"}), "conversation"),
+            (json!({"conversation": "a", "previous_response_id": "resp_1"}), "previous_response_id"),
+        ] {
+            assert_eq!(read(body.clone()).unwrap_err().body()["error"]["param"], param, "{body}");
+        }
+    }
+}

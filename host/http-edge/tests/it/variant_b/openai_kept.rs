@@ -1,0 +1,157 @@
+//! Responses that go on from what is kept, and responses that are read and forgotten.
+
+use std::sync::Arc;
+
+use agent_core::conversations::Conversations;
+use agent_core::layers::{Agent, Conversed};
+use agent_core::ports::{ClaimTerms, ConversationStore as _};
+use agent_core::testing::{
+    EchoTools, ScriptedInvoke, ScriptedModel, TestConversations, TestJournal, TokioSpawn, asks_for, says,
+};
+use agent_core::words::{ConversationKey, Limits, Message};
+use axum::body::Body;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::harness::{Fakes, b, bearer, request};
+
+const RESPONSES: &str = "/v1/responses";
+
+fn service(agent: &ScriptedInvoke) -> (Fakes, Arc<TestConversations>) {
+    let store = Arc::<TestConversations>::default();
+    let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
+    let invoke = Conversed::new(agent.clone(), conversations.clone());
+    (Fakes::configured(invoke, |edge| b(edge).conversations = conversations), store)
+}
+
+fn body(more: Value) -> String {
+    let mut body = json!({"model": "agent", "input": "hi"});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body.to_string()
+}
+
+fn history(agent: &ScriptedInvoke) -> Vec<Message> {
+    agent.asked().pop().unwrap().options.history
+}
+
+fn user(content: &str) -> Message {
+    Message::User { content: content.into() }
+}
+
+fn reply(content: &str) -> Message {
+    Message::Assistant { content: content.into(), tool_calls: vec![] }
+}
+
+#[tokio::test]
+async fn a_response_goes_on_from_another_is_read_and_is_forgotten() {
+    let agent = ScriptedInvoke::answering("hello");
+    let (fakes, _store) = service(&agent);
+    let input = json!([{"role": "user", "content": "I am Ada."}, {"role": "assistant", "content": "Well?"},
+                       {"role": "user", "content": "hi"}]);
+    let first = fakes.post(RESPONSES, body(json!({"input": input, "instructions": "be kind"}))).await.json();
+    assert_eq!((&first["store"], &first["previous_response_id"]), (&json!(true), &Value::Null));
+    let goes_on = body(json!({"previous_response_id": first["id"]}));
+    let streamed = body(json!({"previous_response_id": first["id"], "stream": true}));
+    // From one response any number of others goes on, and what told the model about the first is not said again.
+    let said = [user("I am Ada."), reply("Well?"), reply("hello")];
+    let second = fakes.post(RESPONSES, goes_on).await.json();
+    assert_eq!((&second["previous_response_id"], history(&agent)), (&first["id"], said.to_vec()));
+    let stream = fakes.post(RESPONSES, streamed).await.body;
+    assert_eq!(history(&agent), said);
+    let last = stream.lines().rfind(|line| line.starts_with("data: ")).unwrap();
+    let third: Value = serde_json::from_str(&last["data: ".len()..]).unwrap();
+    assert_eq!(third["response"]["store"], json!(true), "{third}");
+
+    let path = |response: &Value| format!("/v1/responses/{}", response["id"].as_str().unwrap());
+    let read = fakes.get(&path(&second)).await;
+    assert_eq!((read.status, read.json()), (StatusCode::OK, second.clone()));
+    assert_eq!(fakes.get(&path(&third["response"])).await.json()["output"][0]["content"][0]["text"], "hello");
+    let deleted = fakes.ask("DELETE", &path(&first), Body::empty()).await.json();
+    assert_eq!(deleted, json!({"id": first["id"], "object": "response", "deleted": true}));
+    assert_eq!(fakes.get(&path(&first)).await.status, StatusCode::NOT_FOUND);
+    let goes_on = fakes.post(RESPONSES, body(json!({"previous_response_id": second["id"]}))).await;
+    assert_eq!((goes_on.status, history(&agent).len()), (StatusCode::OK, 4));
+}
+
+#[tokio::test]
+async fn what_is_not_kept_or_is_somebody_elses_does_not_exist() {
+    let agent = ScriptedInvoke::answering("hello");
+    let (fakes, store) = service(&agent);
+    let unkept = fakes.post(RESPONSES, body(json!({"store": false}))).await.json();
+    assert_eq!(unkept["store"], json!(false));
+    let kept = fakes.post(RESPONSES, body(json!({}))).await.json();
+    let theirs = format!("/v1/responses/{}", kept["id"].as_str().unwrap());
+    let theirs = fakes.service.send(bearer("u2", request("GET", &theirs, Body::empty()))).await;
+    let unkept_id = unkept["id"].as_str().unwrap();
+    for answer in [theirs, fakes.get(&format!("/v1/responses/{unkept_id}")).await] {
+        assert_eq!(answer.status, StatusCode::NOT_FOUND);
+        assert_eq!(answer.json()["error"]["code"], "response_not_found");
+    }
+    for id in [unkept_id, "../x", ""] {
+        let answer = fakes.post(RESPONSES, body(json!({"previous_response_id": id}))).await;
+        let error = &answer.json()["error"];
+        assert_eq!(
+            (answer.status, &error["code"]),
+            (StatusCode::BAD_REQUEST, &json!("previous_response_not_found"))
+        );
+    }
+    // An answer is given although it cannot be kept, and says so.
+    store.switch.fail(true);
+    let answer = fakes.post(RESPONSES, body(json!({}))).await;
+    assert_eq!((answer.status, &answer.json()["store"]), (StatusCode::OK, &json!(false)));
+}
+
+#[tokio::test]
+async fn a_conversation_is_that_of_the_api() {
+    let agent = ScriptedInvoke::answering("hello");
+    let (fakes, store) = service(&agent);
+    let first = fakes.post(RESPONSES, body(json!({"conversation": "trip"}))).await.json();
+    assert_eq!(first["conversation"], json!({"id": "trip"}));
+    fakes.post("/api/agent", r#"{"query":"hi","options":{"conversationId":"trip"}}"#).await;
+    assert_eq!(history(&agent), [reply("hello")]);
+    fakes.post(RESPONSES, body(json!({"conversation": {"id": "trip"}}))).await;
+    assert_eq!(history(&agent), [reply("hello"), reply("hello")]);
+    // A response of a conversation can be gone on from beside it.
+    fakes.post(RESPONSES, body(json!({"previous_response_id": first["id"]}))).await;
+    assert_eq!(history(&agent), [reply("hello")]);
+    let kept = fakes.get("/api/agent/conversations/trip").await.json();
+    assert_eq!(kept["turns"].as_array().unwrap().len(), 3);
+    let key = ConversationKey::conversation("u1", "trip");
+    store.claim(key, "another run", ClaimTerms::default()).await.unwrap();
+    let busy = fakes.post(RESPONSES, body(json!({"conversation": "trip"}))).await;
+    assert_eq!(
+        (busy.status, &busy.json()["error"]["type"]),
+        (StatusCode::CONFLICT, &json!("invalid_request_error"))
+    );
+}
+
+#[tokio::test]
+async fn the_answer_of_a_function_is_all_that_a_client_sends() {
+    let flat = json!([{"type": "function", "name": "look", "parameters": {"type": "object"}}]);
+    let model = Arc::new(ScriptedModel::new([
+        Ok(asks_for(&[("c1", "look", json!({}))])),
+        Ok(says("a cat")),
+        Ok(says("never mind")),
+    ]));
+    let agent = Agent {
+        model: model.clone(),
+        toolbox: Arc::new(EchoTools::new(&[])),
+        journal: Arc::new(TestJournal::default()),
+        limits: Limits::default(),
+        instructions: None,
+    };
+    let fakes = Fakes::with_invoke(agent);
+    let first = fakes.post(RESPONSES, body(json!({"tools": flat}))).await.json();
+    assert_eq!(first["output"][0]["type"], "function_call", "{first}");
+    let output = json!([{"type": "function_call_output", "call_id": "c1", "output": "fur"}]);
+    let goes_on = body(json!({"previous_response_id": first["id"], "input": output, "tools": flat}));
+    let second = fakes.post(RESPONSES, goes_on).await.json();
+    assert_eq!(second["output"][0]["content"][0]["text"], "a cat", "{second}");
+    let answered = Message::Tool { tool_call_id: "c1".into(), name: "look".into(), content: "fur".into() };
+    let shown = model.asked().remove(1);
+    assert_eq!((shown.len(), &shown[0], &shown[2]), (3, &user("hi"), &answered));
+    // A client that says something else instead is no reason to fail.
+    let third = fakes.post(RESPONSES, body(json!({"previous_response_id": first["id"]}))).await;
+    assert_eq!(third.status, StatusCode::OK, "{third}");
+    assert_eq!(model.asked()[2].len(), 4);
+}
