@@ -13,7 +13,8 @@ use std::time::{Duration, SystemTime};
 use agent_core::direct_calls::DirectCalls;
 use agent_core::jobs::Jobs;
 use agent_core::layers::Invoke;
-use agent_core::ports::{JobQueue, RateWindows, ResultCache, ToolAdmin};
+use agent_core::ports::{JobQueue, RateWindows, ResultCache, RunStore, ToolAdmin};
+use agent_core::testing::TestRuns;
 use axum::body::Body;
 use http::Request;
 use http_edge::{Claims, Edge, Tokens, VariantB};
@@ -36,6 +37,7 @@ pub(crate) struct Fakes {
     pub(crate) queue: Arc<Queue>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) tools: Arc<Tools>,
+    pub(crate) runs: Arc<TestRuns>,
 }
 
 impl Fakes {
@@ -47,13 +49,15 @@ impl Fakes {
     /// The same with something about the edge changed.
     pub(crate) fn configured(invoke: impl Invoke + 'static, change: impl FnOnce(&mut Edge)) -> Self {
         let (windows, queue, cache) = (Arc::<Windows>::default(), Arc::<Queue>::default(), Arc::default());
-        let tools = Arc::<Tools>::default();
+        let (tools, runs) = (Arc::<Tools>::default(), Arc::<TestRuns>::default());
         let service = Service::serving(|edge| {
             edge.b = Some(VariantB {
                 invoke: Arc::new(invoke),
                 streams: None,
                 jobs: Jobs::new(queue.clone() as Arc<dyn JobQueue>),
                 webhooks: None,
+                runs: runs.clone() as Arc<dyn RunStore>,
+                queue: queue.clone() as Arc<dyn JobQueue>,
                 cache: Some(Arc::clone(&cache) as Arc<dyn ResultCache>),
                 windows: windows.clone() as Arc<dyn RateWindows>,
                 cluster: None,
@@ -73,7 +77,7 @@ impl Fakes {
             });
             change(edge);
         });
-        Self { service, windows, queue, cache, tools }
+        Self { service, windows, queue, cache, tools, runs }
     }
 
     /// A request of user `u1`.
