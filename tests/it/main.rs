@@ -15,6 +15,7 @@ mod bullmq_operators;
 mod chat;
 mod code_mode;
 mod command_line;
+mod console;
 mod deployment;
 mod doctor;
 mod documents;

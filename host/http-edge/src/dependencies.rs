@@ -10,7 +10,7 @@ use agent_core::direct_calls::DirectCalls;
 use agent_core::jobs::Jobs;
 use agent_core::layers::Invoke;
 use agent_core::ports::{
-    Cluster, IdempotencyStore, Probe, RateWindows, ResultCache, Spawn, ToolAdmin, Toolbox,
+    Cluster, IdempotencyStore, JobQueue, Probe, RateWindows, ResultCache, RunStore, Spawn, ToolAdmin, Toolbox,
 };
 use agent_core::streams::RunStreams;
 use agent_core::trace::TraceContext;
@@ -94,7 +94,11 @@ pub struct VariantB {
     pub toolbox: Arc<dyn Toolbox>,
     /// Calls tools for MCP clients.
     pub tool_calls: DirectCalls,
-    /// Shows and changes which tools serve, for administrators; without it nothing under `/admin/` is served.
+    /// Everybody's runs, for administrators.
+    pub runs: Arc<dyn RunStore>,
+    /// Everybody's jobs, for administrators.
+    pub queue: Arc<dyn JobQueue>,
+    /// Shows and changes which tools serve, for administrators; without it nothing under `/admin/tools` is served.
     pub tool_admin: Option<Arc<dyn ToolAdmin>>,
     /// Whether clients of OpenAI are answered, under `/v1/` (`OPENAI_API`).
     pub openai: bool,

@@ -1,13 +1,18 @@
-//! `GET /`: what this is and where its endpoints are, for somebody who has only the address.
+//! `GET /`: what this is and where its endpoints are, for somebody who has only the address. Programs get JSON, and browsers,
+//! which name `text/html` in `Accept`, a page.
+
+use std::fmt::Write as _;
 
 use axum::extract::State;
-use axum::response::Response;
-use http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::answer;
 use crate::openapi::{Operation, tags};
+use crate::static_text::HTML;
 
 /// The endpoints of the variants that are served.
 #[derive(Debug, Clone, Copy)]
@@ -100,7 +105,20 @@ const OPENAI: [Endpoint; 4] = [
     endpoint("POST", "/v1/responses", "Runs the agent: {\"model\": \"agent\", \"input\": \"…\"}"),
 ];
 
-/// For tokens of administrators.
+/// For administrators, about the service.
+const SERVICE: [Endpoint; 9] = [
+    endpoint("GET", "/console", "The console: a page for administrators; with an administrator's token"),
+    endpoint("GET", "/admin/runs", "Lists everybody's runs; for administrators"),
+    endpoint("GET", "/admin/runs/{runId}", "What a run did and what it cost"),
+    endpoint("GET", "/admin/runs/{runId}/events", "Follows anybody's run from any event on"),
+    endpoint("POST", "/admin/runs/{runId}/cancel", "Cancels anybody's run"),
+    endpoint("GET", "/admin/queue", "How many jobs there are"),
+    endpoint("GET", "/admin/jobs?user=", "Lists a user's jobs"),
+    endpoint("POST", "/admin/jobs/{jobId}/retry", "Tries a failed job again; also cancel"),
+    endpoint("GET", "/admin/status", "How the service is and what its limits are"),
+];
+
+/// For administrators, about the tools.
 const ADMIN: [Endpoint; 9] = [
     endpoint("GET", "/admin/tools", "Lists the components and what serves of each; for administrators"),
     endpoint("GET", "/admin/tools/{name}", "Everything about one component"),
@@ -130,17 +148,63 @@ const ALWAYS: [Endpoint; 3] = [
 pub(crate) fn describe() -> Operation {
     Operation::new("showIndex", tags::SERVICE, "What this is and where its endpoints are")
         .answers::<Page>(StatusCode::OK, "The endpoints of what is served")
+        .answers_text("text/html", "The same as a page, for whoever names `text/html` in `Accept`")
 }
 
-pub(crate) async fn show_index(State(variants): State<Variants>) -> Response {
+pub(crate) async fn show_index(State(variants): State<Variants>, headers: HeaderMap) -> Response {
     let a = variants.a.then_some(A).into_iter().flatten();
     let b = variants.b.then_some(B).into_iter().flatten();
     let openai = variants.openai.then_some(OPENAI).into_iter().flatten();
+    let service = variants.b.then_some(SERVICE).into_iter().flatten();
     let admin = variants.admin.then_some(ADMIN).into_iter().flatten();
     let page = Page {
         service: "agent-host",
         version: env!("CARGO_PKG_VERSION"),
-        endpoints: a.chain(b).chain(openai).chain(admin).chain(ALWAYS).collect(),
+        endpoints: a.chain(b).chain(openai).chain(service).chain(admin).chain(ALWAYS).collect(),
     };
-    answer::json(StatusCode::OK, &page)
+    let mut answer =
+        if accepts_html(&headers) { page.as_html() } else { answer::json(StatusCode::OK, &page) };
+    answer.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+    answer
+}
+
+/// Whether `Accept` names `text/html` by itself, as browsers do.
+fn accepts_html(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
+    let essence = |range: &str| range.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    values.flat_map(|value| value.split(',')).any(|range| essence(range) == "text/html")
+}
+
+/// Nothing runs on the page, and nothing is loaded.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
+
+impl Page {
+    fn as_html(&self) -> Response {
+        let Self { service, version, endpoints } = self;
+        let mut rows = String::new();
+        for Endpoint { method, path, what } in endpoints {
+            let (shown, what) = (escaped(path), escaped(what));
+            // What has no parameters can be looked at. Writing to a string cannot fail.
+            let _ = match *method {
+                "GET" if !path.contains(['{', '?']) => {
+                    writeln!(rows, "<tr><td>GET<td><a href=\"{shown}\">{shown}</a><td>{what}")
+                }
+                method => writeln!(rows, "<tr><td>{method}<td>{shown}<td>{what}"),
+            };
+        }
+        let page = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n<title>{service}</title>\n\
+             <h1>{service} {version}</h1>\n<table>\n<caption>What is served</caption>\n\
+             <tr><th scope=\"col\">Method<th scope=\"col\">Path<th scope=\"col\">What for\n{rows}</table>\n</html>\n"
+        );
+        ([(CONTENT_TYPE, HTML), (CONTENT_SECURITY_POLICY, POLICY)], page).into_response()
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -15,6 +15,7 @@
 //! - `history`: what was said before a request.
 //! - `result_json`: the agent's result as clients read it.
 //! - `server_sent_events/`: runs as server-sent events.
+//! - `console/`: the page by which administrators look at the service. `static_text`: pages that do not change.
 //! - `body`, `json`, `visible_json`, `answer`, `fallback`, `index`, `metrics`, `path_id`: what the variants share.
 //!
 //! What does not belong here: anything that knows how an answer comes about (the model, the tools, a
@@ -22,6 +23,7 @@
 
 mod answer;
 mod body;
+mod console;
 mod dependencies;
 mod fallback;
 mod health_log;
@@ -39,6 +41,7 @@ mod result_json;
 mod router;
 mod server_sent_events;
 mod stack;
+mod static_text;
 mod tokens;
 mod variant_a;
 mod variant_b;

@@ -15,7 +15,12 @@ pub(crate) type PathId = Result<Path<String>, PathRejection>;
 /// What nothing can have as its id is not even looked for: it could be too much for a store.
 pub(crate) fn check_id(id: PathId) -> Option<String> {
     let Path(id) = id.ok()?;
-    (id.len() <= LONGEST_ID && !id.contains(char::is_control)).then_some(id)
+    may_be_id(&id).then_some(id)
+}
+
+/// The same of an id that comes in another way.
+pub(crate) fn may_be_id(id: &str) -> bool {
+    id.len() <= LONGEST_ID && !id.contains(char::is_control)
 }
 
 /// The same for the document.

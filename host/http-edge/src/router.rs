@@ -11,7 +11,7 @@ use crate::middleware::refusals::Rules;
 use crate::openapi::{self, Routes};
 use crate::server_sent_events::StreamPermits;
 use crate::stack::{self, Surroundings};
-use crate::{fallback, metrics, variant_a, variant_b};
+use crate::{console, fallback, metrics, variant_a, variant_b};
 
 /// Where Variant B's API is nested. The slash belongs to the prefix: what is counted is everything *under* `/api/`
 /// (interface, Limits), and `/api` alone is an unknown path like any other.
@@ -49,19 +49,19 @@ pub fn router(edge: Edge) -> Router {
     let rules = Rules { origins: origins.clone(), hosts, checks_reads: false };
     let (mut nested, mut mcp) = (vec![], None);
     if let Some(variant) = b {
-        let tool_admin = variant.tool_admin.clone();
         let streams = StreamPermits::default();
         let state = RouteState { variant, readiness, settings, idempotency, began, streams };
         let state = Arc::new(state);
         nested.push((API, variant_b::api(&state, rules.clone())));
         nested.extend(variants.openai.then(|| (OPENAI, variant_b::openai(&state, rules.clone()))));
-        nested.extend(tool_admin.map(|tools| (ADMIN, variant_b::admin(&state, tools, rules.clone()))));
+        nested.push((ADMIN, variant_b::admin(&state, rules.clone())));
         let (router, of_mcp) = variant_b::mcp(&state, rules.clone());
         mcp = Some(router);
         described.extend(of_mcp);
         let (own, of_own) = variant_b::routes().split();
-        routes = routes.merge(own.with_state(state));
-        described.extend(of_own);
+        let (page, of_page) = console::routes().split();
+        routes = routes.merge(own.with_state(state)).merge(page);
+        described.extend(of_own.into_iter().chain(of_page));
     }
     for (prefix, (_, of_api)) in &mut nested {
         described.extend(of_api.drain(..).map(|route| route.below(prefix)));

@@ -132,6 +132,7 @@ impl Difference {
             | (D::WrongMethod, "header allow", None, Some(_))
             | (D::WrongMethod, "body.error", None, Some(r#""Method not allowed""#))
             | (D::FrontPage, "status", Some("404"), Some("200"))
+            | (D::FrontPage, "header vary", None, Some(_))
             | (D::Coding, "status", Some("500"), Some("415" | "400"))
             | (D::Coding, "header accept-encoding", None, Some("gzip, deflate, br"))
             | (D::OptionsPage, "header content-type", Some(HTML), None)

@@ -47,8 +47,9 @@ pub(crate) fn build(
     let kept_for = config.retention.jobs.age;
     let shared = stores::open_shared(needs, stores.pool, stores.findings, kept_for, metrics.service())?;
     let context = parts.for_jobs(worker.clone(), stores.runs.clone());
+    let runs = stores.runs;
     let jobs = Jobs::new(shared.queue.clone()).until(stores.stopping);
-    let jobs = jobs.recorded_in(stores.runs).watched_in(parts.live.clone());
+    let jobs = jobs.recorded_in(runs.clone()).watched_in(parts.live.clone());
     let jobs = match parts.for_cancelled_jobs(context.journal.clone()) {
         Some(runs) => jobs.ending(runs),
         None => jobs,
@@ -66,6 +67,8 @@ pub(crate) fn build(
     };
     let served = http_edge::VariantB {
         invoke: parts.for_variant_b(cache.clone()),
+        runs,
+        queue: shared.queue.clone(),
         streams: Some(parts.streams(cache.clone()).with_jobs(jobs.clone())),
         jobs,
         conversations: parts.conversations(stores.pool),

@@ -59,6 +59,7 @@ fn tags(paths: &BTreeMap<String, Map<String, Value>>) -> Value {
         (tags::OPENAI, "The agent for clients of OpenAI."),
         (tags::CACHE, "Answers that are kept."),
         (tags::TOOLS, "Which tools serve, for administrators."),
+        (tags::OPERATIONS, "Everybody's runs and jobs, and how the service is, for administrators."),
         (tags::MCP, "The tools for clients that speak the Model Context Protocol."),
         (tags::HEALTH, "For orchestrators and monitors."),
         (tags::SERVICE, "The service itself."),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use http::header::CONTENT_LOCATION;
+use http::header::{CACHE_CONTROL, CONTENT_LOCATION, ETAG};
 use http::{HeaderName, StatusCode};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -17,6 +17,7 @@ pub(crate) mod tags {
     pub(crate) const OPENAI: &str = "OpenAI";
     pub(crate) const CACHE: &str = "Cache";
     pub(crate) const TOOLS: &str = "Tools";
+    pub(crate) const OPERATIONS: &str = "Operations";
     pub(crate) const MCP: &str = "MCP";
     pub(crate) const HEALTH: &str = "Health";
     pub(crate) const SERVICE: &str = "Service";
@@ -154,6 +155,18 @@ impl Operation {
         self.parameter(Parameter::header("Last-Event-ID", description, schema))
             .answers_stream()
             .answers_nothing(StatusCode::NO_CONTENT, "The run has ended and nothing follows that event")
+    }
+
+    /// Its answer is a text that does not change while the process runs: clients may ask whether their copy is the newest.
+    pub(crate) fn is_static(self) -> Self {
+        let schema = json!({ "type": "string", "examples": ["*"] });
+        let description = "The `ETag` of a copy that the client has.";
+        self.parameter(Parameter::header("If-None-Match", description, schema))
+            .answers_nothing(StatusCode::NOT_MODIFIED, "The copy is the newest")
+            .header(StatusCode::NOT_MODIFIED, &ETAG)
+            .header(StatusCode::NOT_MODIFIED, &CACHE_CONTROL)
+            .header(StatusCode::OK, &ETAG)
+            .header(StatusCode::OK, &CACHE_CONTROL)
     }
 
     fn answers_stream(self) -> Self {

@@ -67,6 +67,8 @@ pub(super) enum Error {
     UnknownJob,
     #[error("the job had ended")]
     JobHadEnded,
+    #[error("the job has not failed")]
+    JobNotFailed,
     #[error("the job is held by a worker that cannot be told, or belongs to a job scheduler")]
     JobOutOfReach,
     #[error("the user has no such conversation")]
@@ -199,6 +201,7 @@ impl Error {
             Self::RunHadEnded => text(StatusCode::CONFLICT, "The run has already ended"),
             Self::WebhookOnItsWay => text(StatusCode::CONFLICT, "The webhook is still on its way"),
             Self::JobHadEnded => text(StatusCode::CONFLICT, "The job has already ended"),
+            Self::JobNotFailed => text(StatusCode::CONFLICT, "Only a job that failed can be tried again"),
             Self::JobOutOfReach => text(StatusCode::CONFLICT, "The job cannot be cancelled here"),
             Self::TooManyStreams => text(StatusCode::TOO_MANY_REQUESTS, "Too many streams").after(Some(SOON)),
             Self::Idempotency(refusal) => self.key_refused(refusal, production),

@@ -76,13 +76,31 @@ pub(super) async fn follow_run(
     run_id: PathId,
 ) -> Result<Response, Error> {
     let (streams, run) = find(&edge, &caller, run_id).await?;
-    let permit = permit(&edge, caller.id())?;
-    let after = server_sent_events::last_event(&headers);
-    if is_over(streams, &run, after).await? {
+    let location = location(&run.run_id);
+    follow(&edge, &caller, Follow { streams, run: &run, headers: &headers, location }).await
+}
+
+/// A run to be followed, and where the stream can be resumed.
+pub(super) struct Follow<'a> {
+    pub(super) streams: &'a RunStreams,
+    pub(super) run: &'a FoundRun,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) location: String,
+}
+
+/// Follows a run that the caller may see.
+pub(super) async fn follow(
+    edge: &RouteState<VariantB>,
+    caller: &Caller,
+    Follow { streams, run, headers, location }: Follow<'_>,
+) -> Result<Response, Error> {
+    let permit = permit(edge, caller.id())?;
+    let after = server_sent_events::last_event(headers);
+    if is_over(streams, run, after).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let following = streams.follow(&run, after.map_or(0, |after| after.number));
-    let (location, show_end, permit) = (location(&run.run_id), show_end(&edge), Some(permit));
+    let following = streams.follow(run, after.map_or(0, |after| after.number));
+    let (show_end, permit) = (show_end(edge), Some(permit));
     Ok(EventStream { following, first: None, after, show_end, location, permit }.into_response())
 }
 
@@ -120,8 +138,18 @@ pub(super) async fn cancel_run(
     run_id: PathId,
 ) -> Result<Response, Error> {
     let (streams, run) = find(&edge, &caller, run_id).await?;
+    cancel(&edge, streams, &run).await
+}
+
+/// Cancels a run that the caller may see.
+pub(super) async fn cancel(
+    edge: &RouteState<VariantB>,
+    streams: &RunStreams,
+    run: &FoundRun,
+) -> Result<Response, Error> {
+    let owner = run.user_id.as_deref().unwrap_or_default();
     let outcome = match &run.job_id {
-        Some(job_id) => edge.variant.jobs.cancel(caller.id(), job_id).await?,
+        Some(job_id) => edge.variant.jobs.cancel(owner, job_id).await?,
         None => streams.cancel(&run.run_id).await.map_err(unreadable)?,
     };
     match outcome {
@@ -139,10 +167,21 @@ async fn find<'a>(
     caller: &Caller,
     run_id: PathId,
 ) -> Result<(&'a RunStreams, FoundRun), Error> {
+    let (streams, run) = find_anybodys(edge, run_id).await?;
+    if run.user_id.as_deref() != Some(caller.id()) {
+        return Err(Error::UnknownRun);
+    }
+    Ok((streams, run))
+}
+
+/// The run of that id, whoever's it is.
+pub(super) async fn find_anybodys(
+    edge: &RouteState<VariantB>,
+    run_id: PathId,
+) -> Result<(&RunStreams, FoundRun), Error> {
     let streams = edge.variant.streams.as_ref().ok_or(Error::UnknownRun)?;
     let run_id = check_id(run_id).ok_or(Error::UnknownRun)?;
-    let run = streams.find(&run_id).await.map_err(unreadable)?;
-    let run = run.filter(|run| run.user_id.as_deref() == Some(caller.id())).ok_or(Error::UnknownRun)?;
+    let run = streams.find(&run_id).await.map_err(unreadable)?.ok_or(Error::UnknownRun)?;
     Ok((streams, run))
 }
 
@@ -163,7 +202,7 @@ pub(super) fn location(run_id: &str) -> String {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
-fn unreadable(error: JournalError) -> Error {
+pub(super) fn unreadable(error: JournalError) -> Error {
     Error::Queue(QueueError::Store { detail: error.to_string() })
 }
 

@@ -14,7 +14,7 @@ use crate::openapi::Parameter;
 const LONGEST_WAIT: u32 = 60;
 
 /// Jobs of a page, if nothing else is asked for (decisions, "Listing").
-const DEFAULT_LIMIT: usize = 20;
+pub(super) const DEFAULT_LIMIT: usize = 20;
 
 /// Fewest and most jobs of a page: enough for a screen, and few enough that one answer stays small.
 const LIMITS: [u32; 2] = [1, 100];
@@ -138,7 +138,8 @@ fn read_status(text: &str) -> Result<JobStatus, Issue> {
     })
 }
 
-fn read_limit(text: &str) -> Result<usize, Issue> {
+/// `limit`, when it was given.
+pub(super) fn read_limit(text: &str) -> Result<usize, Issue> {
     const PATH: Path = &["limit"];
     let number = read_number(text, PATH)?;
     if number.fract() != 0.0 {

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::harness::{Answers, Fakes, Service};
+use crate::harness::{Answers, Fakes, Service, request};
 
 fn paths(page: &Value) -> Vec<&str> {
     page["endpoints"].as_array().unwrap().iter().map(|endpoint| endpoint["path"].as_str().unwrap()).collect()
@@ -31,6 +31,32 @@ async fn the_front_page_names_the_endpoints_of_the_variants_that_are_served() {
     let page = Fakes::with_invoke(Answers).service.get("/").await.json();
     assert_eq!(paths(&page)[..2], ["/api/agent", "/api/agent/async"]);
     assert!(!paths(&page).contains(&"/agent/invoke"));
+}
+
+#[tokio::test]
+async fn a_browser_gets_a_page_of_the_same_without_anything_that_runs() {
+    let service = Fakes::with_invoke(Answers).service;
+    let asking = async |accept: &str| {
+        let mut request = request("GET", "/", "");
+        request.headers_mut().insert("accept", accept.parse().unwrap());
+        service.send(request).await
+    };
+    let page = asking("text/html,application/xhtml+xml,*/*;q=0.8").await;
+    assert_eq!(
+        (page.status, page.header("content-type"), page.header("vary")),
+        (StatusCode::OK, Some("text/html; charset=utf-8"), Some("accept"))
+    );
+    assert!(page.header("content-security-policy").unwrap().starts_with("default-src 'none';"));
+    assert!(page.body.contains("<a href=\"/console\">/console</a>"), "{page}");
+    assert!(page.body.contains("{&quot;query&quot;: "), "{page}");
+    for accept in ["*/*", "application/json", "text/plain, text/html-like"] {
+        let json = asking(accept).await;
+        assert_eq!(json.header("content-type"), Some("application/json; charset=utf-8"), "{accept}");
+        for endpoint in json.json()["endpoints"].as_array().unwrap() {
+            let path = endpoint["path"].as_str().unwrap().replace('&', "&amp;");
+            assert!(page.body.contains(&path), "{path}");
+        }
+    }
 }
 
 #[tokio::test]

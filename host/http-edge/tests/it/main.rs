@@ -9,6 +9,7 @@ mod client_gone;
 mod codings;
 #[cfg(test)]
 mod compression;
+mod console;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]

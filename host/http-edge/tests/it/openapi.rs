@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_core::ports::{ClaimTerms, ConversationStore as _};
-use agent_core::testing::EchoTools;
-use agent_core::words::{ConversationKey, Turn};
+use agent_core::ports::{ClaimTerms, ConversationStore as _, Epoch, Journal as _};
+use agent_core::testing::{EchoTools, says};
+use agent_core::words::{ConversationKey, Event, Turn};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
@@ -86,7 +86,7 @@ async fn each_variant_has_its_part_of_the_document_and_no_more() {
     );
     assert!(!paths(&b).iter().any(|path| path.starts_with("/agent/") || path.starts_with("/health/")));
     let without_admin = document(&without_admin.service).await;
-    assert!(!paths(&without_admin).iter().any(|path| path.starts_with("/admin")));
+    assert!(!paths(&without_admin).iter().any(|path| path.starts_with("/admin/tools")));
     // What has the same name is the same.
     for part in [&a, &b] {
         for (name, schema) in part["components"]["schemas"].as_object().unwrap() {
@@ -176,7 +176,7 @@ async fn real_answers_are_what_the_document_says() {
     let fakes = both();
     let document = document(&fakes.service).await;
     let told = |method: &str, path: &str, answer: &Answer| is_told(&document, method, path, answer);
-    for path in ["/", "/health/live", "/health/ready", "/metrics", "/health", "/ready"] {
+    for path in ["/", "/console", "/health/live", "/health/ready", "/metrics", "/health", "/ready"] {
         told("GET", path, &fakes.service.get(path).await);
     }
     told("POST", "/agent/invoke", &fakes.service.invoke(r#"{"input":"hi"}"#).await);
@@ -186,6 +186,7 @@ async fn real_answers_are_what_the_document_says() {
         told("POST", "/api/agent/async", &fakes.post("/api/agent/async", body).await);
     }
     told("POST", "/api/agent", &fakes.service.ask("POST", "/api/agent").await);
+    fakes.runs.append("run_1", Epoch(0), 0, &[Event::from(says("hi"))]).await.unwrap();
     let forged = request("GET", "/api/agent/jobs?status=x&limit=0", "");
     told("GET", "/api/agent/jobs", &fakes.service.send(bearer("u2", forged)).await);
     told("GET", "/api/agent/jobs", &fakes.ask("GET", "/api/agent/jobs", "").await);
@@ -213,7 +214,17 @@ async fn real_answers_are_what_the_document_says() {
         ("/admin/tools/{name}/diff", "/admin/tools/calculator/diff"),
         ("/admin/tools/{name}/diff", "/admin/tools/calculator/diff?from=x"),
         ("/admin/tools/{name}/audit", "/admin/tools/calculator/audit"),
+        ("/admin/runs", "/admin/runs"),
+        ("/admin/runs", "/admin/runs?limit=0"),
+        ("/admin/runs/{runId}", "/admin/runs/run_1"),
+        ("/admin/runs/{runId}", "/admin/runs/nope"),
+        ("/admin/queue", "/admin/queue"),
+        ("/admin/jobs", "/admin/jobs?user=u1"),
+        ("/admin/jobs", "/admin/jobs"),
+        ("/admin/jobs/{jobId}", "/admin/jobs/1"),
+        ("/admin/status", "/admin/status"),
     ] {
+        fakes.windows.fill("user:a1", 0);
         told("GET", path, &fakes.administer("GET", real, "").await);
     }
 }

@@ -2,6 +2,7 @@
 //! when it is missing; each is quick when nothing is.
 
 mod authors;
+mod chromium;
 mod debian;
 mod deployment;
 mod faketime;
@@ -41,6 +42,7 @@ pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
     openai::CLIENTS.find_or_install(repository)?;
     authors::find_or_install(repository)?;
     mcp::find_or_install(repository)?;
+    chromium::find_or_install(repository)?;
     deployment::find_or_install(repository)
 }
 

@@ -1,5 +1,5 @@
 //! The audit line: one log entry for every request that changes something, or was to, whatever became of it: who, what,
-//! which component, which version, with which outcome. It stands beside the trail that the store keeps, which knows only
+//! which component, run or job, which version, with which outcome. It stands beside the trail that the store keeps, which knows only
 //! what was done.
 //!
 //! | outcome | when |
@@ -26,14 +26,16 @@ const TARGET: &str = "http_edge::audit";
 
 /// Writes the line of a request that is a change.
 pub(super) async fn log_change(mut request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    let action = action_of(request.method(), route.unwrap_or_default()).map(str::to_owned);
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
+    let about = About::of(route);
+    let action = action_of(request.method(), route).map(str::to_owned);
     let Some(action) = action else { return next.run(request).await };
     let note = AuditNote::default();
     request.extensions_mut().insert(note.clone());
     let mut line = AuditLine {
         action,
-        component: request.uri().path().split('/').nth(2).unwrap_or_default().to_owned(),
+        about,
+        name: request.uri().path().split('/').nth(2).unwrap_or_default().to_owned(),
         user: request.extensions().get().cloned().unwrap_or_default(),
         request_id: request.extensions().get().cloned(),
         note,
@@ -44,12 +46,34 @@ pub(super) async fn log_change(mut request: Request, next: Next) -> Response {
     answer
 }
 
+/// What a change is about, by the field that names it in the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum About {
+    Component,
+    Run,
+    Job,
+}
+
+impl About {
+    fn of(route: &str) -> Self {
+        match route {
+            _ if route.contains("/{run_id}") => Self::Run,
+            _ if route.contains("/{job_id}") => Self::Job,
+            _ => Self::Component,
+        }
+    }
+}
+
 /// What a route does, if it changes something: the last part of its path, or what its method means for a component.
 fn action_of<'a>(method: &Method, route: &'a str) -> Option<&'a str> {
     match (method, route.rsplit('/').next()?) {
         (&Method::PUT, "{name}") => Some("upload"),
         (&Method::DELETE, "{name}") => Some("delete"),
-        (&Method::POST, verb) if route.contains("/{name}/") => Some(verb),
+        (&Method::POST, verb)
+            if ["/{name}/", "/{run_id}/", "/{job_id}/"].iter().any(|of| route.contains(of)) =>
+        {
+            Some(verb)
+        }
         _ => None,
     }
 }
@@ -73,8 +97,9 @@ impl AuditNote {
 /// The line of a change that has no answer yet. Dropping it means that there will be none.
 struct AuditLine {
     action: String,
+    about: About,
     /// As the path has it: it may be no name at all.
-    component: String,
+    name: String,
     user: RequestUser,
     request_id: Option<RequestId>,
     note: AuditNote,
@@ -97,7 +122,9 @@ impl AuditLine {
 
         self.is_written = true;
         let action = &self.action;
-        let component = LogText { text: &self.component, limit: 192 };
+        let name = LogText { text: &self.name, limit: 192 };
+        let [component, run_id, job_id] = [About::Component, About::Run, About::Job]
+            .map(|about| (about == self.about).then(|| display(LogText { text: &self.name, limit: 192 })));
         let user_id = self.user.get().map(|text| display(LogText { text, limit: 256 }));
         let digest = self.note.0.get().map(|text| display(LogText { text, limit: 128 }));
         let status = status.map(|status| status.as_u16());
@@ -105,8 +132,8 @@ impl AuditLine {
         let request_id = self.request_id.as_ref().map(display);
         tracing::info!(
             target: TARGET,
-            user_id, action, %component, digest, outcome, status, request_id, error,
-            "{action} of {component}: {outcome}"
+            user_id, action, component, run_id, job_id, digest, outcome, status, request_id, error,
+            "{action} of {name}: {outcome}"
         );
     }
 }
@@ -134,6 +161,10 @@ mod tests {
             (Method::HEAD, "/admin/tools/{name}/audit", None),
             (Method::OPTIONS, "/admin/tools/{name}/rollback", None),
             (Method::PUT, "/admin/tools", None),
+            (Method::POST, "/admin/runs/{run_id}/cancel", Some("cancel")),
+            (Method::POST, "/admin/jobs/{job_id}/retry", Some("retry")),
+            (Method::GET, "/admin/jobs/{job_id}", None),
+            (Method::GET, "/admin/runs/{run_id}/events", None),
             (Method::POST, "", None),
         ] {
             assert_eq!(action_of(&method, route), action, "{method} {route}");

@@ -12,9 +12,13 @@ use super::refusal::Refusal;
 use crate::openapi::{Operation, Parameter, Refused};
 
 /// Every route of it: for administrators.
-pub(super) fn admins(operation: Operation) -> Operation {
-    operation.wants_token(&["admin"]).refuses(variant_b::rows([
-        Error::NotAdmin,
+pub(super) fn administrators(operation: Operation) -> Operation {
+    operation.wants_token(&["admin"]).refuses(variant_b::rows([Error::NotAdmin]))
+}
+
+/// Those about the tools.
+pub(super) fn of_tools(operation: Operation) -> Operation {
+    administrators(operation).refuses(variant_b::rows([
         Error::Admin(AdminError::NoStore),
         Error::Admin(AdminError::Unavailable(String::new())),
     ]))

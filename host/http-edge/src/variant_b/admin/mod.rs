@@ -1,7 +1,9 @@
-//! The admin API: what operators see of the tools and do with them while they serve, under `/admin/`, for tokens with
-//! the role `admin`.
+//! The admin API: what operators see of the tools and do with them while they serve, everybody's runs and jobs, and how the
+//! service is, under `/admin/`, for tokens with the role `admin`. The console (`console/`) is a page on top of it.
 //!
-//! - `show`: what is asked. `upload`: proposing a version. `actions`: everything else that changes something.
+//! - `runs`, `run_body`: runs and what they did. `jobs`: the queue. `listing`: the parameters of both. `status`: how the
+//!   service is.
+//! - `show`: what is asked of the tools. `upload`: proposing a version. `actions`: everything else that changes something.
 //! - `change`: what every request that changes something says before its body, `If-Match` included. `action_body`: what
 //!   stands in its body. `component_name`: which component.
 //! - `component_body`: a component as operators read it.
@@ -20,21 +22,26 @@ mod component_body;
 mod component_name;
 mod digest;
 mod documented;
+mod jobs;
+mod listing;
 pub(super) mod refusal;
+mod run_body;
+mod runs;
 mod show;
 mod state;
+mod status;
 mod upload;
 
 use std::sync::Arc;
 
-use agent_core::ports::ToolAdmin;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::from_fn;
 use axum::response::IntoResponse;
 use tower::layer::layer_fn;
 
-use super::{api_stack, auth, error, state::Shared};
+use super::state as variant_b;
+use super::{api_stack, auth, error};
 use crate::fallback;
 use crate::middleware::guard::Guard;
 use crate::middleware::refusals::Rules;
@@ -43,8 +50,16 @@ use actions::Verb;
 use state::Admin;
 
 /// Everything under `/admin/`, to be nested there.
-pub(crate) fn api(state: &Shared, tools: Arc<dyn ToolAdmin>, rules: Rules) -> (Router, Vec<Described>) {
-    let (routes, described) = routes().split();
+pub(crate) fn api(state: &variant_b::Shared, rules: Rules) -> (Router, Vec<Described>) {
+    let (of_service, described) = service_routes().split();
+    let mut routes: Router = of_service.with_state(state.clone());
+    let mut described: Vec<_> =
+        described.into_iter().map(|route| route.map(documented::administrators)).collect();
+    if let Some(tools) = &state.variant.tool_admin {
+        let (of_tools, of) = tool_routes().split();
+        routes = routes.merge(of_tools.with_state(Arc::new(Admin::new(state.settings, tools.clone()))));
+        described.extend(of.into_iter().map(|route| route.map(documented::of_tools)));
+    }
     let routes = routes
         // Inside of the authentication: it needs the caller, and a role that is missing counts in the caller's window.
         .route_layer(layer_fn(|inner| {
@@ -57,13 +72,25 @@ pub(crate) fn api(state: &Shared, tools: Arc<dyn ToolAdmin>, rules: Rules) -> (R
         .method_not_allowed_fallback(fallback::answer_wrong_method);
     let router = api_stack::surround(routes, state, rules, error::render)
         // Outermost, so that it has the answer as the client gets it, whoever has given it.
-        .layer(from_fn(audit::log_change))
-        .with_state(Arc::new(Admin::new(state.settings, tools)));
-    let described = described.into_iter().map(|route| api_stack::describe(route.map(documented::admins)));
-    (router, described.collect())
+        .layer(from_fn(audit::log_change));
+    (router, described.into_iter().map(api_stack::describe).collect())
 }
 
-fn routes() -> Routes<state::Shared> {
+fn service_routes() -> Routes<variant_b::Shared> {
+    Routes::new()
+        .get("/runs", runs::list, runs::describe_list())
+        .get("/runs/{run_id}", runs::timeline, runs::describe_timeline())
+        .get("/runs/{run_id}/events", runs::follow, runs::describe_events())
+        .post("/runs/{run_id}/cancel", runs::cancel, runs::describe_cancel())
+        .get("/queue", jobs::depth, jobs::describe_depth())
+        .get("/jobs", jobs::list, jobs::describe_list())
+        .get("/jobs/{job_id}", jobs::read, jobs::describe_job())
+        .post("/jobs/{job_id}/cancel", jobs::cancel, jobs::describe_cancel())
+        .post("/jobs/{job_id}/retry", jobs::retry, jobs::describe_retry())
+        .get("/status", status::read, status::describe())
+}
+
+fn tool_routes() -> Routes<state::Shared> {
     let routes = Routes::new()
         .get("/tools", show::list, show::describe_list())
         .get("/tools/{name}", show::component, show::describe_component())

@@ -14,8 +14,8 @@ use agent_core::conversations::Conversations;
 use agent_core::direct_calls::DirectCalls;
 use agent_core::jobs::Jobs;
 use agent_core::layers::Invoke;
-use agent_core::ports::{JobQueue, RateWindows, ResultCache, ToolAdmin};
-use agent_core::testing::{TestConversations, TokioSpawn};
+use agent_core::ports::{JobQueue, RateWindows, ResultCache, RunStore, ToolAdmin};
+use agent_core::testing::{TestConversations, TestRuns, TokioSpawn};
 use axum::body::Body;
 use http::Request;
 use http_edge::{Claims, Edge, Tokens, VariantB};
@@ -39,6 +39,7 @@ pub(crate) struct Fakes {
     pub(crate) cache: Arc<Cache>,
     pub(crate) tools: Arc<Tools>,
     pub(crate) conversations: Arc<TestConversations>,
+    pub(crate) runs: Arc<TestRuns>,
 }
 
 impl Fakes {
@@ -50,7 +51,7 @@ impl Fakes {
     /// The same with something about the edge changed.
     pub(crate) fn configured(invoke: impl Invoke + 'static, change: impl FnOnce(&mut Edge)) -> Self {
         let (windows, queue, cache) = (Arc::<Windows>::default(), Arc::<Queue>::default(), Arc::default());
-        let tools = Arc::<Tools>::default();
+        let (tools, runs) = (Arc::<Tools>::default(), Arc::<TestRuns>::default());
         let conversations = Arc::<TestConversations>::default();
         let service = Service::serving(|edge| {
             edge.b = Some(VariantB {
@@ -59,6 +60,8 @@ impl Fakes {
                 jobs: Jobs::new(queue.clone() as Arc<dyn JobQueue>),
                 conversations: Conversations::new(conversations.clone(), Arc::new(TokioSpawn)),
                 webhooks: None,
+                runs: runs.clone() as Arc<dyn RunStore>,
+                queue: queue.clone() as Arc<dyn JobQueue>,
                 cache: Some(Arc::clone(&cache) as Arc<dyn ResultCache>),
                 windows: windows.clone() as Arc<dyn RateWindows>,
                 cluster: None,
@@ -78,7 +81,7 @@ impl Fakes {
             });
             change(edge);
         });
-        Self { service, windows, queue, cache, tools, conversations }
+        Self { service, windows, queue, cache, tools, conversations, runs }
     }
 
     /// A request of user `u1`.

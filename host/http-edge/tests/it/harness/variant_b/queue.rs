@@ -123,12 +123,30 @@ impl JobQueue for Queue {
         }
     }
 
-    async fn retry(&self, _job_id: &str) -> Result<RetryOutcome, QueueError> {
-        panic!("the edge tries no job again")
+    async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
+        self.check()?;
+        let mut jobs = self.jobs.lock().unwrap();
+        let job = jobs.iter_mut().map(|(job, _)| job).find(|job| job.id == job_id);
+        Ok(match job {
+            None => RetryOutcome::Unknown,
+            Some(job) if job.status == JobStatus::Failed => {
+                job.status = JobStatus::Waiting;
+                RetryOutcome::Done
+            }
+            Some(_) => RetryOutcome::NotFailed,
+        })
     }
 
     async fn depth(&self) -> Result<Depth, QueueError> {
-        panic!("the edge does not ask for the depth")
+        self.check()?;
+        let jobs = self.jobs.lock().unwrap();
+        let count = |status| jobs.iter().filter(|(job, _)| job.status == status).count() as u64;
+        Ok(Depth {
+            waiting: count(JobStatus::Waiting),
+            active: count(JobStatus::Active),
+            delayed: count(JobStatus::Delayed),
+            oldest_waiting: None,
+        })
     }
 
     async fn claim(&self, _worker: &str, _patience: Duration) -> Result<Option<Claim>, QueueError> {

@@ -4,6 +4,7 @@ mod access;
 mod actions;
 mod audit_lines;
 mod hostile;
+mod operations;
 mod preconditions;
 mod show;
 mod uploads;

@@ -1,0 +1,69 @@
+// Everybody's runs, the last one first.
+
+import * as api from "./api.js";
+import { badge, button, field, h, number, table, took, when } from "./dom.js";
+
+export const title = () => "Runs";
+
+export const duration = (run) => new Date(run.finishedAt) - new Date(run.startedAt);
+
+export const runLink = (id) => h("a", { href: `#/runs/${encodeURIComponent(id)}` }, h("code", {}, id));
+
+export const rowOf = (run) => [
+  runLink(run.runId),
+  [badge(run.outcome), " ", run.stopReason && run.stopReason !== "completed" ? run.stopReason.replaceAll("_", " ") : ""],
+  when(run.startedAt),
+  run.outcome === "running" ? "–" : took(duration(run)),
+  number(run.usage.totalTokens),
+  run.modelCalls,
+  run.userId ?? "–",
+  run.jobId ? h("a", { href: `#/jobs/${encodeURIComponent(run.jobId)}` }, run.jobId) : "–",
+];
+
+export const HEADS = ["Run", "Outcome", "Began", "Took", "Tokens", "Model calls", "User", "Job"];
+
+export function open(view) {
+  const user = h("input", { type: "search", maxlength: "256", autocomplete: "off" });
+  user.value = view.query.get("user") ?? "";
+  const list = h("div", {});
+  const more = h("p", {});
+  const older = [];
+  let cursor = null;
+
+  const page = async (after) => {
+    const query = new URLSearchParams({ limit: "25" });
+    if (user.value) query.set("user", user.value);
+    if (after) query.set("cursor", after);
+    return api.get(`admin/runs?${query}`, { signal: view.signal });
+  };
+  let newest = [];
+  const show = () => {
+    const known = new Set();
+    const rows = [...newest, ...older].filter((run) => !known.has(run.runId) && known.add(run.runId));
+    view.show(list, table("Runs, the one that ended last first", HEADS, rows.map(rowOf), "No runs are recorded."));
+    const next = button("Older runs", () => view.attempt(async () => {
+      const { data, nextCursor } = await page(cursor);
+      older.push(...data);
+      cursor = nextCursor;
+      show();
+      view.say(`${data.length} older runs are shown.`);
+    }), { "data-key": "older" });
+    view.show(more, cursor ? next : null);
+  };
+  const load = async () => {
+    const { data, nextCursor } = await page(null);
+    const before = newest.map((run) => run.runId + run.outcome).join();
+    newest = data;
+    if (older.length === 0) cursor = nextCursor;
+    show();
+    if (before !== newest.map((run) => run.runId + run.outcome).join()) view.say(`${newest.length} runs are shown.`);
+  };
+
+  const form = h("form", { class: "filter", role: "search", onsubmit: (event) => {
+    event.preventDefault();
+    older.length = 0;
+    view.attempt(load, load);
+  } }, field("User", user, "Everybody's without it"), h("p", {}, h("button", { type: "submit" }, "Show")));
+  view.body.append(form, list, more);
+  view.live(load);
+}

@@ -1,0 +1,112 @@
+//! Everybody's runs: which there were, what one of them did and cost, its events as they come, and cancelling it.
+//!
+//! The records and journals are those that `agent-host runs` reads. What they hold is the operator's to see: questions,
+//! answers, arguments of tools, receipts with their detail.
+
+use agent_core::ports::QueueError;
+use agent_core::words::RunQuery;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+
+use super::super::auth::Caller;
+use super::super::documented::{parameters, rows, stores};
+use super::super::error::Error;
+use super::super::events::{self, Follow, unreadable};
+use super::super::state::Shared;
+use super::super::validation_issue::Issue;
+use super::listing;
+use super::run_body::{RunPage, Timeline};
+use crate::answer;
+use crate::openapi::{Operation, tags};
+use crate::path_id::{self, PathId, check_id};
+use crate::server_sent_events::CancelledRun;
+
+pub(super) fn describe_list() -> Operation {
+    let operation = Operation::new("listRuns", tags::OPERATIONS, "List everybody's runs, the last one first");
+    listing::describe_runs()
+        .into_iter()
+        .fold(operation, Operation::parameter)
+        .about("A run that is streamed is listed when it begins, any other one when it has ended.")
+        .answers::<RunPage<'static>>(StatusCode::OK, "A page of them")
+        .refuses(parameters(Issue::received("number", "nan", &["limit"] as &[_])))
+        .refuses(stores())
+}
+
+pub(super) fn describe_timeline() -> Operation {
+    Operation::new("readRun", tags::OPERATIONS, "Read what a run did and what it cost")
+        .parameter(path_id::describe_run())
+        .parameter(listing::describe_from())
+        .answers::<Timeline<'static>>(StatusCode::OK, "Its events, with receipts in full")
+        .refuses(parameters(Issue::received("integer", "nan", &["from"] as &[_])))
+        .refuses(rows([Error::UnknownRun]).chain(stores()))
+}
+
+pub(super) fn describe_events() -> Operation {
+    Operation::new("watchRun", tags::OPERATIONS, "Follow anybody's run, from any event on")
+        .parameter(path_id::describe_run())
+        .resumes_stream()
+        .refuses(rows([Error::UnknownRun, Error::TooManyStreams]).chain(stores()))
+}
+
+pub(super) fn describe_cancel() -> Operation {
+    Operation::new("stopRun", tags::OPERATIONS, "Cancel anybody's run")
+        .about("A run that is streamed, or that of a job.")
+        .parameter(path_id::describe_run())
+        .answers::<CancelledRun<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be within seconds")
+        .refuses(rows([Error::UnknownRun, Error::RunHadEnded, Error::JobOutOfReach]))
+        .refuses(stores())
+}
+
+/// `GET /admin/runs?user=&limit=&cursor=`.
+pub(super) async fn list(State(edge): State<Shared>, RawQuery(query): RawQuery) -> Result<Response, Error> {
+    let wanted = listing::read_runs(query.as_deref())?;
+    let runs = &edge.variant.runs;
+    let last = match &wanted.cursor {
+        None => None,
+        // A run that was forgotten since cannot say what comes after it.
+        Some(id) => Some(runs.find(id).await.map_err(unreadable)?.ok_or(QueueError::BadCursor)?),
+    };
+    // One more, which says whether there is another page.
+    let limit = u32::try_from(wanted.limit + 1).unwrap_or(u32::MAX);
+    let after = last.as_ref().map(|last| (last.finished_at, &*last.id));
+    let query = RunQuery { user_id: wanted.user.as_deref(), limit, after };
+    let records = runs.list(&query).await.map_err(unreadable)?;
+    Ok(answer::visible_json(StatusCode::OK, &RunPage::new(&records, wanted.limit)))
+}
+
+/// `GET /admin/runs/{runId}?from=`.
+pub(super) async fn timeline(
+    State(edge): State<Shared>,
+    run_id: PathId,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Error> {
+    let run_id = check_id(run_id).ok_or(Error::UnknownRun)?;
+    let from = listing::read_from(query.as_deref())?;
+    let runs = &edge.variant.runs;
+    // The record first, which is written last: with one of a run that has ended, the journal is whole.
+    let record = runs.find(&run_id).await.map_err(unreadable)?;
+    let events = runs.read(&run_id, from).await.map_err(unreadable)?;
+    if record.is_none() && events.is_empty() {
+        return Err(Error::UnknownRun);
+    }
+    Ok(answer::visible_json(StatusCode::OK, &Timeline::new(record.as_ref(), from, &events)))
+}
+
+/// `GET /admin/runs/{runId}/events`: the stream that the run's owner reads as well.
+pub(super) async fn follow(
+    State(edge): State<Shared>,
+    caller: Caller,
+    headers: HeaderMap,
+    run_id: PathId,
+) -> Result<Response, Error> {
+    let (streams, run) = events::find_anybodys(&edge, run_id).await?;
+    let location = format!("/admin/runs/{}/events", run.run_id);
+    events::follow(&edge, &caller, Follow { streams, run: &run, headers: &headers, location }).await
+}
+
+/// `POST /admin/runs/{runId}/cancel`.
+pub(super) async fn cancel(State(edge): State<Shared>, run_id: PathId) -> Result<Response, Error> {
+    let (streams, run) = events::find_anybodys(&edge, run_id).await?;
+    events::cancel(&edge, streams, &run).await
+}

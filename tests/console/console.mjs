@@ -1,0 +1,291 @@
+// Drives the console in a browser, as an administrator uses it, and prints a line of JSON for each step. It waits for nothing but
+// what is on the page; tests/it/console does what happens beside it, and reads the steps.
+//
+// Environment: CONSOLE_URL, JWT_SECRET, CHROMIUM (where the browser is), CONSOLE_USER (whose run and job are to be seen), and
+// CONSOLE_SCREENSHOTS (a folder that gets a picture of each view).
+
+import { createHmac } from "node:crypto";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+const { CONSOLE_URL, JWT_SECRET, CONSOLE_USER, CONSOLE_SCREENSHOTS, CHROMIUM = "/usr/bin/chromium" } = process.env;
+const say = (step, value = true) => process.stdout.write(`${JSON.stringify({ [step]: value })}\n`);
+
+function check(holds, what) {
+  if (!holds) throw new Error(what);
+}
+
+const encoded = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
+function token(claims, seconds = 3600, secret = JWT_SECRET) {
+  const exp = Math.floor(Date.now() / 1000) + seconds;
+  const signed = `${encoded({ alg: "HS256", typ: "JWT" })}.${encoded({ ...claims, exp })}`;
+  return `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`;
+}
+const admin = (seconds) => token({ id: "ops", role: "admin", tier: "premium" }, seconds);
+
+// What a person could be deceived by: markup, colours of a terminal, a turned reading direction.
+const HOSTILE = "<img src=x onerror=\"window.hacked=1\"><b>6 * 7</b> \u001b[31mred\u001b[0m \u202eright\u202c";
+const SHOWN = "<img src=x onerror=\"window.hacked=1\"><b>6 * 7</b> \\x1b[31mred\\x1b[0m \\u{202e}right\\u{202c}";
+
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"] });
+const context = await browser.newContext({ viewport: { width: 1180, height: 800 }, colorScheme: "light" });
+const page = await context.newPage();
+page.setDefaultTimeout(20_000);
+
+const troubles = [];
+page.on("pageerror", (error) => troubles.push(`error: ${error.message}`));
+page.on("dialog", (dialog) => (troubles.push(`dialog: ${dialog.message()}`), dialog.dismiss()));
+page.on("console", (message) => {
+  // A refused request is written to the console by the browser itself.
+  if (message.type() === "error" && !message.text().includes("Failed to load resource")) troubles.push(message.text());
+});
+page.on("request", (request) => {
+  const url = new URL(request.url());
+  if (url.origin !== new URL(CONSOLE_URL).origin) troubles.push(`another origin: ${url}`);
+  if (/eyJ[\w-]+\./.test(request.url())) troubles.push(`a token in an address: ${url.pathname}`);
+});
+
+const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+const findings = [];
+
+// What every view has to hold. Each is looked at in light and in dark.
+async function inspect(name) {
+  for (const scheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme: scheme });
+    const [violations, injected, hidden] = await page.evaluate(async () => {
+      const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+      const found = violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target.join(" ")).slice(0, 3).join(", ")}`);
+      const injected = [...document.querySelectorAll("main img, main script, main [onerror], main [onclick]")].map((one) => one.outerHTML);
+      const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/.test(document.body.textContent.replaceAll("\r", ""));
+      return [found, injected, hidden];
+    });
+    findings.push(...violations.map((text) => `${name} (${scheme}): ${text}`));
+    check(injected.length === 0, `${name}: markup of a text has become elements: ${injected}`);
+    check(!hidden, `${name}: a character that cannot be seen is shown as it is`);
+    if (CONSOLE_SCREENSHOTS) await page.screenshot({ path: join(CONSOLE_SCREENSHOTS, `${name}-${scheme}.png`) });
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+}
+
+const go = async (view, heading) => {
+  await page.getByRole("navigation").getByRole("link", { name: view, exact: true }).click();
+  await page.getByRole("heading", { level: 1, name: heading ?? view }).waitFor();
+};
+const dialog = page.getByRole("dialog", { name: "Sign in" });
+const signIn = async (text) => {
+  await dialog.waitFor();
+  await dialog.getByLabel("Token").fill(text);
+  await dialog.getByRole("button", { name: "Sign in" }).click();
+};
+const confirm = async (name) => page.getByRole("dialog").getByRole("button", { name, exact: true }).click();
+// Opens a view again and again until it shows that.
+const eventually = async (view, locator) => {
+  for (let round = 0; round < 40; round += 1) {
+    try {
+      return await locator.first().waitFor({ timeout: 500 });
+    } catch {
+      await go("Try");
+      await view();
+    }
+  }
+  return locator.first().waitFor();
+};
+
+async function signsIn() {
+  await page.goto(`${CONSOLE_URL}/console`);
+  await signIn("nonsense");
+  await dialog.getByText("That is no token").waitFor();
+  await inspect("sign-in");
+  await signIn(token({ id: "u", role: "admin" }, 3600, "another secret"));
+  await dialog.getByText("The token has expired, or is not valid").waitFor();
+  await signIn(token({ id: "u" }));
+  await dialog.getByText("not an administrator's").waitFor();
+  await signIn(admin());
+  await dialog.waitFor({ state: "hidden" });
+  await page.getByText("Signed in as ops").waitFor();
+  say("signed in");
+}
+
+async function usesTheKeyboard() {
+  await page.reload();
+  await page.getByRole("heading", { level: 1, name: "Runs" }).waitFor();
+  await page.keyboard.press("Tab");
+  check(await page.evaluate(() => document.activeElement.classList.contains("skip")), "the first stop is the link to the view");
+  await page.keyboard.press("Enter");
+  check((await page.evaluate(() => document.activeElement.id)) === "title", "the link leads to the view");
+  const order = [];
+  await page.getByRole("link", { name: "Skip to the view" }).focus();
+  for (let stop = 0; stop < 5; stop += 1) {
+    await page.keyboard.press("Tab");
+    order.push(await page.evaluate(() => document.activeElement.textContent));
+  }
+  check(order.join() === "Runs,Jobs,Tools,Service,Try", `the order of the focus: ${order}`);
+  await page.keyboard.press("Shift+Tab");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "Service" }).waitFor();
+  check((await page.evaluate(() => document.activeElement.id)) === "title", "a view that was opened has the focus");
+  say("keyboard");
+}
+
+const version = (text) => page.getByRole("article").filter({ hasText: text });
+const servingBadge = page.locator(".badge", { hasText: /^serving$/ });
+const openTool = async () => {
+  await go("Tools");
+  await page.getByRole("link", { name: "calculator" }).click();
+  await page.getByRole("heading", { level: 1, name: "Tool calculator" }).waitFor();
+};
+
+async function approves() {
+  await openTool();
+  await inspect("tool-waiting");
+  await version("Waits because").getByRole("button", { name: /^Approve / }).first().click();
+  await confirm("Approve");
+  const serving = page.getByRole("article").filter({ has: servingBadge });
+  await serving.waitFor();
+  const first = await serving.getByText(/^sha256:/).textContent();
+  say("approved", first);
+  return first;
+}
+
+async function triesAndRollsBack(first) {
+  // The newer version changes nothing that has to be approved: it serves by itself.
+  await eventually(openTool, page.getByRole("button", { name: /^Roll back/ }));
+  await version(first).getByRole("button", { name: /^Compare/ }).click();
+  await page.getByRole("region", { name: "Comparison" }).waitFor();
+  await inspect("tool-diff");
+  await version(first).getByRole("button", { name: /^Roll back/ }).click();
+  await confirm("Roll back to it");
+  await version(first).filter({ has: servingBadge }).waitFor();
+  say("rolled back", first);
+  await page.getByRole("button", { name: /^Begin canary/ }).first().click();
+  await confirm("Begin");
+  await page.getByRole("heading", { name: /Trial: canary/ }).waitFor();
+  await inspect("tool-canary");
+  await page.getByRole("button", { name: "End the trial" }).click();
+  await confirm("End the trial");
+  await page.getByRole("heading", { name: /Trial: canary ended/ }).waitFor();
+  await page.getByText("Who did what").first().click();
+  await page.getByRole("table", { name: /Who did what/ }).getByText("rolled back").first().waitFor();
+  say("canary");
+  await go("Tools");
+  await page.getByRole("table", { name: "Components" }).getByText("calculator").waitFor();
+  await inspect("tools");
+}
+
+async function triesAPrompt() {
+  await go("Try");
+  await page.getByRole("combobox", { name: "Tool" }).getByText("calculate").first().waitFor({ state: "attached" });
+  await page.getByRole("textbox", { name: "Prompt" }).fill(HOSTILE);
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.getByRole("region", { name: "What the model writes" }).waitFor();
+  await inspect("try-streaming");
+  say("streaming");
+  const answer = page.getByRole("region", { name: "The answer" });
+  await answer.waitFor();
+  check((await answer.textContent()) === SHOWN, `the answer is ${await answer.textContent()}`);
+  await page.getByRole("combobox", { name: "Tool" }).selectOption("calculate");
+  await page.getByRole("textbox", { name: "Arguments" }).fill('{"expression": "6 * 7"}');
+  await page.getByRole("button", { name: "Call" }).click();
+  await page.getByRole("region", { name: "What the tool answered" }).filter({ hasText: "42" }).waitFor();
+  await inspect("try");
+  await page.getByText("The run:").getByRole("link").click();
+  await page.getByRole("heading", { level: 1, name: /^Run run_/ }).waitFor();
+  const question = page.getByRole("region", { name: "The question" });
+  await question.waitFor();
+  check((await question.textContent()) === SHOWN, "the question is shown as it was written");
+  await page.getByRole("region", { name: "What calculate answered" }).waitFor();
+  await page.getByText("Receipt", { exact: true }).click();
+  await page.getByText("Ran for").waitFor();
+  await inspect("run");
+  say("run");
+}
+
+async function watchesARun() {
+  await go("Runs");
+  say("watching runs");
+  const row = () => page.getByRole("row").filter({ hasText: "running" });
+  await eventually(() => go("Runs"), row());
+  check((await row().first().textContent()).includes("\\u{202e}"), "the user is shown as it is written");
+  await inspect("runs");
+  await row().first().getByRole("link").first().click();
+  await page.getByRole("region", { name: "What the model writes" }).waitFor();
+  await inspect("run-live");
+  say("watching");
+  await page.getByText("completed").waitFor();
+  await page.getByRole("region", { name: "The reply" }).first().waitFor();
+  check((await page.getByRole("region", { name: "The reply" }).first().textContent()).includes("\\x1b[31m"), "the reply is shown as it is written");
+  say("live");
+}
+
+async function looksAtJobs() {
+  await go("Jobs");
+  await page.getByText("waiting").first().waitFor();
+  await page.getByRole("searchbox", { name: "User" }).fill(CONSOLE_USER);
+  await page.getByRole("button", { name: "List jobs" }).click();
+  const jobs = page.getByRole("table", { name: "Jobs, the newest first" });
+  await jobs.waitFor();
+  await inspect("jobs");
+  await jobs.getByRole("link").first().click();
+  await page.getByRole("heading", { level: 1, name: /^Job / }).waitFor();
+  const result = page.getByRole("region", { name: "The result" });
+  await result.waitFor();
+  check((await result.textContent()).includes("<img src=x"), "the result is shown as it is written");
+  await inspect("job");
+  say("jobs");
+}
+
+async function looksAtTheService() {
+  await go("Service");
+  await page.getByRole("row", { name: /database ok/ }).waitFor();
+  await page.getByRole("button", { name: "Forget results" }).click();
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Forget results" }).click();
+  await confirm("Forget them");
+  await page.getByText(/results were forgotten/).waitFor();
+  await inspect("service");
+  say("service");
+}
+
+async function survivesTheEndOfItsToken() {
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await signIn(admin(4));
+  await dialog.waitFor({ state: "hidden" });
+  await go("Runs");
+  const rows = page.getByRole("table").getByRole("row");
+  await rows.nth(1).waitFor();
+  const before = await rows.count();
+  await page.getByRole("searchbox", { name: "User" }).fill("nobody at all");
+  await page.waitForTimeout(4500);
+  await page.getByRole("button", { name: "Show" }).click();
+  await dialog.getByText("has expired").waitFor();
+  check((await page.locator("table tr").count()) === before, "what was on the page stays there");
+  await signIn(admin());
+  await dialog.waitFor({ state: "hidden" });
+  // What was asked for is answered now.
+  await page.getByText("No runs are recorded.").waitFor();
+  check((await page.getByRole("searchbox", { name: "User" }).inputValue()) === "nobody at all", "what was entered stays there");
+  say("expired");
+}
+
+try {
+  await context.addInitScript({ path: axe });
+  await signsIn();
+  await usesTheKeyboard();
+  const first = await approves();
+  await triesAndRollsBack(first);
+  await triesAPrompt();
+  await watchesARun();
+  await looksAtJobs();
+  await looksAtTheService();
+  await survivesTheEndOfItsToken();
+  check((await page.evaluate(() => window.hacked)) === undefined, "a text was run");
+  say("troubles", troubles);
+  say("accessibility", findings);
+} catch (error) {
+  process.stderr.write(`${error.stack}\n${troubles.join("\n")}\n${await page.locator("body").innerText().catch(() => "")}\n`);
+  if (CONSOLE_SCREENSHOTS) await page.screenshot({ path: join(CONSOLE_SCREENSHOTS, "failed.png") });
+  process.exitCode = 1;
+} finally {
+  await browser.close();
+}
