@@ -18,10 +18,11 @@ async fn runs_are_streamed_and_answered_on_one_connection() {
     let service = Service::variant_a().model(&model).start().await;
     let stream = TcpStream::connect(service.address()).await.unwrap();
     let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    let uri = format!("http://{}/agent/invoke", service.address());
     let ask = async |accept: &str| {
         let request = Request::builder()
             .method(Method::POST)
-            .uri(format!("http://{}/agent/invoke", service.address()))
+            .uri(&uri)
             .header("accept", accept)
             .header("content-type", "application/json")
             .body(Full::new(Bytes::from_static(br#"{"input":"hi"}"#)))

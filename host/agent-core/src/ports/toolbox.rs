@@ -101,7 +101,7 @@ pub trait ProgressSink: Send + Sync {
     fn report(&self, progress: ToolProgress);
 }
 
-impl fmt::Debug for dyn ProgressSink {
+impl fmt::Debug for dyn ProgressSink + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ProgressSink")
     }
