@@ -26,6 +26,7 @@ pub struct Redis {
 
 impl Redis {
     /// An empty Valkey. Nothing, and a word about it, when no `valkey-server` is in `PATH`: not every distribution has one.
+    #[expect(clippy::print_stderr, reason = "whoever reads the tests' output should know")]
     pub async fn start_valkey() -> Option<Self> {
         let version = Command::new("valkey-server").arg("--version").stdin(Stdio::null()).output();
         if !version.is_ok_and(|output| output.status.success()) {

@@ -220,7 +220,7 @@ impl Poller {
                 tracing::warn!(shard, %error, "a shard of the queue fails: jobs of the others are worked off");
             }
             None if did_fail && store.shard.count > 1 => {
-                tracing::info!(shard, "a shard of the queue works again")
+                tracing::info!(shard, "a shard of the queue works again");
             }
             _ => {}
         }
@@ -231,15 +231,12 @@ impl Poller {
         if self.wait.is_some() {
             return;
         }
-        let longest = self.patience;
-        self.wait = Some(if self.is_failing && store.shard.count > 1 {
-            Box::pin(async {
-                sleep(STALLED_CHECK_INTERVAL).await;
-                Ok(())
-            })
+        let wait: BoxFuture<'static, Result<(), QueueError>> = if self.is_failing && store.shard.count > 1 {
+            Box::pin(sleep(STALLED_CHECK_INTERVAL).map(Ok))
         } else {
-            Box::pin(wait_for_marker(Arc::clone(store), longest))
-        });
+            Box::pin(wait_for_marker(Arc::clone(store), self.patience))
+        };
+        self.wait = Some(wait);
     }
 
     async fn poll(&mut self, store: &Arc<Store>, worker: &str) -> Result<Polled, QueueError> {

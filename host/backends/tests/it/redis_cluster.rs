@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{
     ChangedJobs, JobQueue as _, Probe as _, RateWindows as _, ResultCache as _, Retention as _,
@@ -117,22 +117,28 @@ async fn open_queue(cluster: &RedisCluster, shards: usize) -> queue::Bench {
     queue::Bench { queue: open(), peer: open(), lease: LEASE, _guard: Box::new(()) }
 }
 
-/// Jobs of all shards are listed together, page by page; each id leads to its job from any process; a worker that never
-/// stops working is given jobs of every shard; their ends are told; and what is kept too long is found in each.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shards_are_one_queue() {
-    let cluster = RedisCluster::start().await;
+/// A queue of several shards with nine jobs, as two processes have it, and the ids of the jobs.
+async fn open_with_jobs(cluster: &RedisCluster) -> (BullQueue, BullQueue, BTreeSet<String>) {
     let open = || BullQueue::open_shards_with_lease(&cluster.url(), SHARDS, LEASE).unwrap();
     let (queue, peer) = (open(), open());
     let mut ids = BTreeSet::new();
     for number in 0..9 {
         ids.insert(queue.add(&data(&number.to_string())).await.unwrap());
     }
-    let shard_of =
-        |id: &str| id.split_once('-').map(|(shard, _)| shard.to_owned()).expect("it names its shard");
-    let in_shard = |shard: usize| ids.iter().filter(|id| shard_of(id) == shard.to_string()).count();
-    assert_eq!([in_shard(0), in_shard(1), in_shard(2)], [3, 3, 3], "{ids:?}");
+    (queue, peer, ids)
+}
 
+fn shard_of(id: &str) -> &str {
+    id.split_once('-').map(|(shard, _)| shard).expect("it names its shard")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_of_all_shards_are_listed_together_and_found_under_their_ids() {
+    let cluster = RedisCluster::start().await;
+    let (_queue, peer, ids) = open_with_jobs(&cluster).await;
+    for shard in ["0", "1", "2"] {
+        assert_eq!(ids.iter().filter(|id| shard_of(id) == shard).count(), 3, "{ids:?}");
+    }
     let (mut listed, mut cursor) = (BTreeSet::new(), None::<String>);
     loop {
         let wanted = JobQuery { user_id: "u1", status: None, limit: 2, cursor: cursor.as_deref() };
@@ -149,12 +155,19 @@ async fn shards_are_one_queue() {
         }
     }
     assert_eq!(listed, ids);
+}
 
+/// A worker that never stops working is given jobs of every shard; their ends are told; and those that are kept too long are
+/// found in each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_of_all_shards_are_worked_off_told_of_and_removed() {
+    let cluster = RedisCluster::start().await;
+    let (queue, peer, _ids) = open_with_jobs(&cluster).await;
     let mut changes = peer.changes(None).await.unwrap().expect("Redis tells");
     let (mut shards, mut ended) = (Vec::new(), BTreeSet::new());
     for _ in 0..6 {
         let claim = queue.claim("worker", Duration::ZERO).await.unwrap().expect("a job");
-        shards.push(shard_of(&claim.job_id));
+        shards.push(shard_of(&claim.job_id).to_owned());
         assert_eq!(queue.finish_and_claim(&claim, &completed("1"), "worker").await.unwrap(), None);
         ended.insert(claim.job_id);
     }
@@ -174,8 +187,7 @@ async fn shards_are_one_queue() {
     let retention = BullRetention::new(&peer);
     let (mut found, mut from) = (Vec::new(), None::<String>);
     loop {
-        let now = std::time::SystemTime::now() + HOUR;
-        let page = retention.ended_before(now, from.as_deref(), 1).await.unwrap();
+        let page = retention.ended_before(SystemTime::now() + HOUR, from.as_deref(), 1).await.unwrap();
         found.extend(page.items.into_iter().map(|item| item.id));
         from = page.next;
         if from.is_none() {
@@ -216,11 +228,7 @@ async fn a_dead_master_takes_its_slots_with_it_only_until_its_replica_has_them()
     let mut cluster = RedisCluster::start_with_replica().await;
     let redis = Redis::open(&cluster.url()).unwrap();
     let (probe, cache) = (RedisProbe(redis.clone()), RedisCache::new(redis));
-    let queue = BullQueue::open_shards_with_lease(&cluster.url(), SHARDS, LEASE).unwrap();
-    let mut ids = BTreeSet::new();
-    for number in 0..9 {
-        ids.insert(queue.add(&data(&number.to_string())).await.unwrap());
-    }
+    let (queue, _peer, ids) = open_with_jobs(&cluster).await;
     for number in 0..30 {
         cache.put(&format!("agent:{number}"), &result("1"), HOUR).await.unwrap();
     }
