@@ -142,7 +142,6 @@ struct WindowLimit {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ServiceFeatures)]
-#[expect(reason = "each is a switch of its own, and this is what people read of them")]
 struct Features {
     /// Whether clients of OpenAI are answered.
     #[schema(example = true)]
