@@ -72,7 +72,7 @@ pub(crate) enum MessageBody<'a> {
 /// A call of a tool that a model asks for.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ToolCall)]
-struct ToolCallBody<'a> {
+pub(crate) struct ToolCallBody<'a> {
     /// Names the call within the run.
     #[schema(example = "call_1")]
     id: &'a str,

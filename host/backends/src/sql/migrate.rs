@@ -7,7 +7,7 @@ use super::error::describe;
 use super::{Postgres, SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 12] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 13] = [
     (
         1,
         "runs and jobs",

@@ -21,7 +21,7 @@ async fn get(service: &Service, path: &str, accept: Option<&str>) -> (HeaderMap,
 }
 
 fn with_metrics(text: String) -> Service {
-    Service::configured(Answers, |edge| edge.metrics = Arc::new(move || text.clone()))
+    Service::configured(Answers, |edge| edge.metrics = Arc::new(move |_| text.clone()))
 }
 
 #[tokio::test]

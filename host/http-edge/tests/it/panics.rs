@@ -23,7 +23,7 @@ async fn a_panic_is_a_500_that_tells_nothing_and_one_log_line_that_tells_what() 
 #[tokio::test]
 async fn a_panic_before_the_first_await_is_caught_as_well() {
     let service = Service::configured(Panics, |edge| {
-        edge.metrics = std::sync::Arc::new(|| panic!("no metrics today"));
+        edge.metrics = std::sync::Arc::new(|_| panic!("no metrics today"));
     });
     assert_eq!(service.get("/metrics").await.status, 500);
 }
