@@ -3,8 +3,8 @@
 
 use super::{Flow, Network, Outcome, Service, Span, Step, simulate};
 
-/// Long enough for a mean that is right within [`CLOSE`] at the loads below.
-const SPAN: Span = Span { warm_up: 1_000.0, measured: 200_000.0 };
+/// How many customers come before any is counted, and then: enough for a mean that is right within [`CLOSE`] at the loads below.
+const CUSTOMERS: (f64, f64) = (1_000.0, 100_000.0);
 
 /// How far a mean of so many customers may be from the theory's, as a share of it.
 const CLOSE: f64 = 0.05;
@@ -18,8 +18,14 @@ fn queue(rate: f64, servers: Option<usize>, service: Service) -> Network {
     Network { stations: vec![servers], flows: vec![Flow { rate, steps: vec![step(0..1, service)] }] }
 }
 
+/// For as long as that many customers take to come.
+fn span(network: &Network) -> Span {
+    let rate: f64 = network.flows.iter().map(|flow| flow.rate).sum();
+    Span { warm_up: CUSTOMERS.0 / rate, measured: CUSTOMERS.1 / rate }
+}
+
 fn run(network: &Network) -> Outcome {
-    simulate(network, SPAN, 7)
+    simulate(network, span(network), 7)
 }
 
 /// How long a customer of M/M/c waits on the mean, by Erlang's formula C.
@@ -75,9 +81,10 @@ fn the_number_of_customers_is_their_rate_times_their_time() {
         (Some(1), Service::Constant(0.6)),
         (None, Service::Exponential(3.0)),
     ] {
-        let outcome = run(&queue(1.0, servers, service));
+        let network = queue(1.0, servers, service);
+        let outcome = run(&network);
         let (station, flow) = (&outcome.stations[0], &outcome.flows[0]);
-        let rate = flow.completed as f64 / SPAN.measured;
+        let rate = flow.completed as f64 / span(&network).measured;
         // Counted over time on one side, and from customer to customer on the other.
         let known = rate * flow.mean_response;
         assert!(
