@@ -3,8 +3,8 @@
 //! Every event is in the journal before what follows from it is begun, with two exceptions, both of the runs of jobs. They
 //! are what lets a job of one model call write nothing to the journal on its way:
 //!
-//! - **The start waits** when the queue is sure that nobody has claimed the job before ([`EarlierClaims::are_none`]): nobody
-//!   can have begun the run, so there is nothing to read and nobody to be told. It is written with the first event that has to
+//! - **The start waits** when the queue is sure that nobody has claimed the job before ([`EarlierClaims::are_none`]) and nobody
+//!   follows the run yet: nobody can have begun it, so there is nothing to read and nobody to be told. It is written with the first event that has to
 //!   be there before the next step, or by itself, beside the model call, when the model takes longer than [`START_WITHIN`].
 //!   A run that ends without a result writes it as well, so that a hand-back can be noted after it.
 //! - **The last reply goes with the end** ([`Journal::append_last`]): what follows from it is that the worker tells the queue.

@@ -66,7 +66,7 @@ impl Driver<'_> {
         let mut run = Journaled::begun(run, started);
         let is_over = matches!(step, Step::Done(_));
         let step = match self.earlier {
-            EarlierClaims { are_none: true, .. } => step,
+            EarlierClaims { are_none: true, .. } if !self.is_watched() => step,
             // The first of them may have begun the run, and been killed before it could say so.
             EarlierClaims { lost: 1.., .. } if !is_over => self.note(&mut run, taken_up()).await?,
             EarlierClaims { .. } => {
@@ -120,6 +120,11 @@ impl Driver<'_> {
                 Step::CallTools(calls) => self.call_tools(run, calls).await?,
             };
         }
+    }
+
+    /// Whether somebody follows the run here already, who is shown the words of a reply behind the start.
+    fn is_watched(&self) -> bool {
+        self.live.is_some_and(|live| live.deltas(0).is_some())
     }
 
     fn is_cancelled(&self) -> bool {

@@ -78,6 +78,9 @@ impl Journal for SqlRuns {
         first: u64,
         events: &[Event],
     ) -> Result<(), JournalError> {
+        if events.is_empty() {
+            return Ok(());
+        }
         let entry = Entry::Append(append_row(run_id, epoch, first, events)?);
         self.write(run_id, first, entry).await
     }
