@@ -51,6 +51,7 @@ pub(crate) use allowed_hosts::{
 pub use answers::{
     CallKey, HttpAnswers, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES,
 };
+pub(crate) use body::ResponseBody;
 pub(crate) use client::{Call, Egress, EgressBounds};
 pub(crate) use connect::Tls;
 pub(crate) use error::{EgressError, ErrorKind};

@@ -35,4 +35,4 @@ pub(crate) use error::McpError;
 pub use launch::{LaunchError, LaunchJob, Launcher};
 pub(crate) use server::Server;
 pub(crate) use servers::McpServers;
-pub(crate) use tool_list::{RemoteTool, ToolList};
+pub(crate) use tool_list::ToolList;
