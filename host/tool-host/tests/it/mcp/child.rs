@@ -48,7 +48,7 @@ async fn host_of(call: &str, lines: &str) -> (Host, TempDir, TempDir) {
     let policy = policy(folder.path(), call, lines);
     let limits = Limits { timeout: Duration::from_secs(20), ..limits() };
     let (host, home) = host(&policy, limits, |config| {
-        config.environment = Arc::new(|name| (name == "KEY").then(|| "abc-12345678".into()));
+        config.environment = Arc::new(|name: &str| (name == "KEY").then(|| "abc-12345678".to_owned()));
     })
     .await;
     assert_eq!(host.names(), ["docs_a"], "{:?}", host.faults());

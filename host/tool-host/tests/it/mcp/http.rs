@@ -46,7 +46,8 @@ async fn the_allowed_tools_of_a_server_are_in_the_catalog_and_answer_like_any_to
         "[[mcp.secret]]\nname = \"key\"\nenv = \"KEY\"\nheader = \"authorization\"\nprefix = \"Bearer \"";
     let policy = fake.policy(&format!("allow = [\"search\", \"getUser\"]\ntiers = [\"premium\"]\n{secret}"));
     let (host, _home) = host(&policy, patient(), |config| {
-        config.environment = std::sync::Arc::new(|name| (name == "KEY").then(|| "abc-12345678".into()));
+        config.environment =
+            std::sync::Arc::new(|name: &str| (name == "KEY").then(|| "abc-12345678".to_owned()));
     })
     .await;
     assert_eq!(host.faults(), Vec::<String>::new());
