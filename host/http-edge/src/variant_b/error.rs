@@ -352,7 +352,10 @@ impl Error {
         let conflict = |text| ErrorAnswer::text(StatusCode::CONFLICT, text);
         match refusal {
             ConversationRefusal::Busy => conflict("The conversation is busy").after(Some(SOON)),
-            ConversationRefusal::Changed => conflict("The conversation was gone on with meanwhile"),
+            // Whoever asks again goes on from there.
+            ConversationRefusal::Changed => {
+                conflict("The conversation was gone on with meanwhile").after(Some(SOON))
+            }
             ConversationRefusal::TooMany => conflict("Too many conversations: delete one"),
             ConversationRefusal::Store(_) => ErrorAnswer::unavailable(SOON),
         }

@@ -45,7 +45,8 @@ pub(crate) use test_all;
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(900);
-const SHORT: Duration = Duration::from_millis(300);
+/// Short enough to wait for, and longer than two calls of a slow store take.
+const SHORT: Duration = Duration::from_millis(600);
 
 /// Enough for every other case.
 const MOST: u32 = 5;
