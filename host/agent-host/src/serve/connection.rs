@@ -71,7 +71,8 @@ pub(super) async fn serve(
     let service = service_fn({
         let state = state.clone();
         move |request: Request<Incoming>| {
-            let (state, (request, begun)) = (state.clone(), state.begin(request, &streams));
+            let taking = (request.version() == Version::HTTP_2).then(|| streams.begin());
+            let (state, (request, begun)) = (state.clone(), state.begin(request, taking));
             async move {
                 // A router is always ready, so it may be called without being asked first.
                 let answer = state.shared.router.clone().call(request).await?;

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{AttemptEnd, EarlierClaims, Epoch, JobQueue, Journal as _, QueueError, Renewal};
+use agent_core::ports::{
+    AttemptEnd, ChangedJobs, EarlierClaims, Epoch, JobQueue, Journal as _, QueueError, Renewal,
+};
 use agent_core::words::{CancelOutcome, Event, JobData, JobStatus};
 use backends::sql::{SqlPool, SqlQueue};
 use futures::future::join_all;

@@ -158,6 +158,7 @@ pub(crate) async fn call_of(tools: &dyn ToolSet, run_id: &str, call_id: &str) ->
         attempt: 1,
         principal: Principal::nobody(),
         grants: Grants::none(),
+        progress: None,
         call: &call,
         deadline: Instant::now() + Duration::from_secs(60),
         nested: None,

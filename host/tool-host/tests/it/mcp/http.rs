@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use agent_core::ports::{ToolSet, Toolbox};
+use agent_core::ports::Toolbox;
 use agent_core::words::{Principal, ToolOutcome};
 use serde_json::{Value, json};
 use tool_host::Limits;
