@@ -70,8 +70,11 @@ pub(super) async fn serve(
     let protocols = http2::builder(streams.clone(), shared.times);
     let service = service_fn({
         let state = state.clone();
-        move |request: Request<Incoming>| {
-            let taking = (request.version() == Version::HTTP_2).then(|| streams.begin());
+        move |mut request: Request<Incoming>| {
+            let taking = (request.version() == Version::HTTP_2).then(|| {
+                http2::name_host(&mut request);
+                streams.begin()
+            });
             let (state, (request, begun)) = (state.clone(), state.begin(request, taking));
             async move {
                 // A router is always ready, so it may be called without being asked first.
