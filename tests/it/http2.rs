@@ -1,6 +1,8 @@
 //! HTTP/2 with prior knowledge, as proxies and meshes speak it with what is behind them. Its bounds are tested where the
 //! socket is served (`host/agent-host/src/serve/tests/http2.rs`).
 
+use std::pin::pin;
+
 use acceptance::{Model, Service};
 use bytes::Bytes;
 use futures::future::{Either, join, select};
@@ -31,10 +33,13 @@ async fn runs_are_streamed_and_answered_on_one_connection() {
         assert_eq!((answer.status().as_u16(), answer.version()), (200, Version::HTTP_2));
         String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
     };
-    let connection = std::pin::pin!(connection);
-    let asking = std::pin::pin!(join(ask("text/event-stream"), ask("application/json")));
-    let Either::Left(((streamed, plain), _)) = select(asking, connection).await else {
-        panic!("the connection ended")
+    let (streamed, plain) = {
+        let connection = pin!(connection);
+        let asking = pin!(join(ask("text/event-stream"), ask("application/json")));
+        let Either::Left((answers, _)) = select(asking, connection).await else {
+            panic!("the connection ended")
+        };
+        answers
     };
     let names: Vec<_> = streamed.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
     assert_eq!(names, ["run.started", "model.delta", "model.replied", "run.ended"], "{streamed}");

@@ -72,7 +72,7 @@ impl LatestProgress {
             tokio::select! {
                 biased;
                 answer = &mut call => {
-                    self.take().into_iter().for_each(tell);
+                    self.take().into_iter().for_each(&mut tell);
                     return answer;
                 }
                 progress = next => tell(progress),

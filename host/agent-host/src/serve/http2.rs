@@ -200,11 +200,14 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(20);
 
+    async fn waits(stalls: &mut (impl Future<Output = ()> + Unpin)) -> bool {
+        timeout(3 * LIMIT, stalls).await.is_err()
+    }
+
     #[tokio::test(start_paused = true)]
     async fn only_an_answer_that_is_not_taken_stalls() {
         let taking = Taking::default();
         let mut stalls = Box::pin(taking.stalls(LIMIT));
-        let waits = async |stalls: &mut Pin<Box<_>>| timeout(3 * LIMIT, stalls).await.is_err();
         assert!(waits(&mut stalls).await, "it has not begun");
         taking.asked();
         taking.given();

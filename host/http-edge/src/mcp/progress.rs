@@ -45,23 +45,23 @@ impl ProgressNotices {
         call: impl Future<Output = T>,
     ) -> T {
         let mut call = pin!(call);
-        let answer = {
-            let notify = async {
-                loop {
-                    self.send(latest.next().await, peer).await;
-                }
-            };
-            tokio::select! {
-                biased;
-                answer = &mut call => answer,
-                () = notify => call.await,
-            }
+        let answer = tokio::select! {
+            biased;
+            answer = &mut call => answer,
+            () = self.send_all(latest, peer) => call.await,
         };
         if let Some(last) = latest.take() {
             // silent-ok: the client is about to read that the call has ended.
             let _ = timeout(LAST_NOTICE, self.send(last, peer)).await;
         }
         answer
+    }
+
+    /// Never ends.
+    async fn send_all(&mut self, latest: &LatestProgress, peer: &Peer<RoleServer>) {
+        loop {
+            self.send(latest.next().await, peer).await;
+        }
     }
 
     async fn send(&mut self, progress: ToolProgress, peer: &Peer<RoleServer>) {

@@ -139,21 +139,21 @@ async fn a_client_that_takes_nothing_of_an_answer_loses_it_and_keeps_its_others(
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
-    [&head, payload].concat()
+    [head.as_slice(), payload].concat()
 }
 
 /// Opens streams and resets each at once (CVE-2023-44487), `at_once` of them between two looks of the service.
 async fn flood(bench: &Bench, at_once: u32) {
     const MOST: u32 = 20_000;
     // `GET http://test/slow`, without any indexing.
-    let head = [b"\x82\x86\x04\x05/slow\x01\x04test".as_slice()].concat();
+    let head = b"\x82\x86\x04\x05/slow\x01\x04test";
     let mut client = bench.connect().await;
     client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
     client.send(frame(4, 0, 0, &[])).await;
     let mut opened = 0;
     while opened < MOST {
         let stream = 2 * opened + 1;
-        let (open, reset) = (frame(1, 0b101, stream, &head), frame(3, 0, stream, &8_u32.to_be_bytes()));
+        let (open, reset) = (frame(1, 0b101, stream, head), frame(3, 0, stream, &8_u32.to_be_bytes()));
         if client.0.write_all(&[open, reset].concat()).await.is_err() {
             break;
         }
