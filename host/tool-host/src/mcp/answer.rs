@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::error::McpError;
 use crate::untrusted_text::printable;
 
-/// Longest name, type or address of a content that is repeated in a note.
-const NOTE_BYTES: usize = 200;
+/// Names and addresses in notes are whole: secrets are looked for in what comes of this, and half of one is not found.
+const WHOLE: usize = usize::MAX;
 
 /// What a tool returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,17 +64,17 @@ fn part(block: &Value) -> String {
         "text" => field("text").unwrap_or_default().to_owned(),
         "image" | "audio" => {
             let bytes = field("data").map_or(0, str::len) / 4 * 3;
-            let mime = printable(field("mimeType").unwrap_or("unknown type"), NOTE_BYTES);
+            let mime = printable(field("mimeType").unwrap_or("unknown type"), WHOLE);
             let article = if kind == "image" { "an" } else { "a piece of" };
             format!("[{article} {kind} ({mime}, about {bytes} bytes) was returned and is left out]")
         }
         "resource_link" => {
-            let uri = printable(field("uri").unwrap_or_default(), NOTE_BYTES);
-            let name = printable(field("name").unwrap_or_default(), NOTE_BYTES);
+            let uri = printable(field("uri").unwrap_or_default(), WHOLE);
+            let name = printable(field("name").unwrap_or_default(), WHOLE);
             format!("[a link to the resource {name:?}: {uri}]")
         }
         "resource" => resource(block.get("resource").unwrap_or(&Value::Null)),
-        kind => format!("[content of the type {:?} is left out]", printable(kind, NOTE_BYTES)),
+        kind => format!("[content of the type {:?} is left out]", printable(kind, WHOLE)),
     }
 }
 
@@ -83,7 +83,7 @@ fn resource(resource: &Value) -> String {
     match (field("text"), field("blob")) {
         (Some(text), _) => text.to_owned(),
         (None, blob) => {
-            let uri = printable(field("uri").unwrap_or_default(), NOTE_BYTES);
+            let uri = printable(field("uri").unwrap_or_default(), WHOLE);
             let bytes = blob.map_or(0, str::len) / 4 * 3;
             format!(
                 "[the resource {uri} (about {bytes} bytes that are no text) was returned and is left out]"

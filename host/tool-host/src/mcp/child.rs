@@ -24,6 +24,12 @@ const FIRST_OTHER: i32 = 3;
 const LOGGED_LINES: u32 = 20;
 const LOGGED_BYTES: usize = 500;
 
+/// Longest line that is logged at all: secrets are looked for in whole lines.
+const LINE_BYTES: usize = 16 << 10;
+
+/// Bytes of the standard output that are read at once.
+const READ_BYTES: usize = 8 << 10;
+
 /// Memory that a server may write to, unless its entry says otherwise.
 const MEMORY_BYTES: u64 = 1 << 30;
 
@@ -130,7 +136,7 @@ impl ChildProcess {
 
     /// The next line that is not empty.
     async fn line(&mut self, scanner: &Scanner) -> Result<Vec<u8>, McpError> {
-        let (mut piece, mut complaint) = ([0; 8 << 10], [0; 2 << 10]);
+        let mut complaint = [0; 512];
         let mut searched = 0;
         loop {
             let found = self.read.iter().skip(searched).position(|byte| *byte == b'\n');
@@ -147,11 +153,12 @@ impl ChildProcess {
             if searched > MOST_BYTES {
                 return Err(McpError::TooMuch(format!("a message of more than {MOST_BYTES} bytes")));
             }
+            self.read.reserve(READ_BYTES);
             let Self { stdout, stderr, read, complaints, name, .. } = self;
             tokio::select! {
-                got = stdout.read(&mut piece) => match got {
+                got = stdout.read_buf(read) => match got {
                     Ok(0) => return Err(McpError::Died("it ended".into())),
-                    Ok(bytes) => read.extend_from_slice(piece.get(..bytes).unwrap_or_default()),
+                    Ok(_) => {}
                     Err(error) => return Err(McpError::Died(error.to_string())),
                 },
                 bytes = complaint_of(stderr.as_mut(), &mut complaint) => match bytes {
@@ -177,7 +184,7 @@ impl Complaints {
         for byte in piece {
             if *byte == b'\n' {
                 self.log(server, scanner);
-            } else if self.line.len() < LOGGED_BYTES {
+            } else if self.line.len() <= LINE_BYTES {
                 self.line.push(*byte);
             }
         }
@@ -187,6 +194,13 @@ impl Complaints {
         let line = std::mem::take(&mut self.line);
         self.logged = self.logged.saturating_add(1);
         if self.logged > LOGGED_LINES || line.is_empty() {
+            return;
+        }
+        if line.len() > LINE_BYTES {
+            tracing::info!(
+                server,
+                "an MCP server wrote a line to its standard error that is too long to be logged"
+            );
             return;
         }
         let text = String::from_utf8_lossy(&line);

@@ -89,7 +89,7 @@ impl Connection {
             Transport::Child(child) => child.request(means.granted.scanner(), &mut exchange, &message).await,
         };
         self.tools_changed |= exchange.tools_changed;
-        answer
+        answer.map_err(|error| error.cleaned(means.granted.scanner()))
     }
 
     /// Whether it may be used again.

@@ -1,9 +1,12 @@
 //! What can go wrong between this host and an MCP server.
 
-use crate::egress::EgressError;
+use crate::egress::{EgressError, Scanner};
+use crate::untrusted_text::printable;
 
-/// Why an exchange gave no answer. The text is for the log and for the model, cut and cleaned there: the server may have
-/// written parts of it.
+/// Bytes of a server's own text that are kept of an error.
+const TEXT_BYTES: usize = 2 << 10;
+
+/// Why an exchange gave no answer. The text is for the log and for the model. The server may have written parts of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum McpError {
     /// Nothing was sent, or nobody was there.
@@ -26,12 +29,22 @@ pub(crate) enum McpError {
     TooMuch(String),
     /// The server asked for things that it does not get, again and again.
     #[error("the MCP server asks for what it does not get ({0}) instead of answering")]
-    Asks(String),
+    Asks(&'static str),
 }
 
 impl McpError {
     pub(super) fn protocol(problem: impl Into<String>) -> Self {
         Self::Protocol(problem.into())
+    }
+
+    /// With what the server wrote searched for secrets, and then cut and made printable: half a secret is not found.
+    pub(super) fn cleaned(self, scanner: &Scanner) -> Self {
+        match self {
+            Self::Refused { code, message } => {
+                Self::Refused { code, message: printable(&scanner.scan_text(&message), TEXT_BYTES) }
+            }
+            error => error,
+        }
     }
 
     /// What is said of it where anybody may read it: nothing that the server or the network said.

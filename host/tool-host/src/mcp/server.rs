@@ -166,6 +166,8 @@ impl Server {
                 ("does not answer", format!("no list of tools within {} s", LOOK_LIMIT.as_secs()))
             }
         };
+        // Whoever asked for this look asks again by itself.
+        self.looks().is_asked_for = false;
         tracing::warn!(server = self.name, problem = detail, "an MCP server did not list its tools");
         Err(LoadError::McpServer(kind))
     }

@@ -10,7 +10,7 @@ use agent_core::words::ToolOutcome;
 use serde_json::json;
 
 use super::fake::{Fake, Reply, text, tool, tools};
-use super::{fault, host, set_policy};
+use super::{eventually, fault, host, set_policy};
 use crate::fleet::{ANN, approve, is_waiting};
 use crate::harness::{Host, limits};
 
@@ -107,7 +107,7 @@ async fn a_server_that_says_that_its_tools_changed_is_looked_at_again_and_not_at
     for _ in 0..5 {
         assert_eq!(host.call("docs_a", json!({})).await.receipt.outcome, ToolOutcome::Ok);
     }
-    host.until(|host| description(host) == "Does it better.").await;
+    eventually(&host, |host| description(host) == "Does it better.").await;
     assert!(begun.elapsed() > Duration::from_secs(5), "looks have a pause between them");
     assert_eq!(fake.count("tools/list"), 2);
 }
@@ -120,7 +120,7 @@ async fn a_server_that_is_down_at_the_start_has_no_tools_until_it_lists_them() {
     assert!(fault(&host).contains("absent until it lists them"), "{}", fault(&host));
     fake.answers(says("Does it."));
     // It is tried again by itself.
-    host.until(|host| host.names() == ["docs_a"]).await;
+    eventually(&host, |host| host.names() == ["docs_a"]).await;
     assert_eq!(host.faults(), Vec::<String>::new());
 
     // Down again, it keeps its tools: each call says what is wrong.

@@ -7,6 +7,7 @@ mod http;
 
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::ports::Toolbox;
 use tempfile::TempDir;
@@ -29,6 +30,19 @@ pub(crate) async fn host(policy: &str, limits: Limits, change: impl FnOnce(&mut 
 pub(crate) async fn set_policy(host: &Host, home: &TempDir, policy: &str) {
     fs::write(home.path().join("policy.toml"), policy).unwrap();
     host.host.reload().await;
+}
+
+/// Follows the folder and the servers until something is so, without haste: looks have pauses between them.
+pub(crate) async fn eventually(host: &Host, is_so: impl Fn(&Host) -> bool) {
+    let so = async {
+        while !is_so(host) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        () = host.host.watch() => unreachable!("following never ends"),
+        so = tokio::time::timeout(Duration::from_secs(60), so) => so.expect("it becomes so"),
+    }
 }
 
 /// The only fault.
