@@ -38,7 +38,7 @@ impl Redis {
     pub fn open(url: &str) -> Result<Self, AddressError> {
         let server = |way| Self::server(Server::new(way, ANSWER_TIMEOUT, CircuitBreaker::default()));
         Ok(match Address::parse(url)? {
-            Address::Server(client) => server(Way::To(client)),
+            Address::Server(client) => server(Way::To(Box::new(client))),
             Address::Sentinels(sentinels) => server(Way::ByName(Arc::new(Sentinels::new(sentinels)))),
             Address::Cluster(nodes) => {
                 Self(Target::Slot(Arc::new(Cluster::new(nodes, ANSWER_TIMEOUT)), None))
@@ -100,7 +100,11 @@ impl Redis {
                 let infos = replicas(&role).into_iter().filter_map(|host| sentinels.info_at(&host));
                 let clients = infos.filter_map(|info| Client::open(info).ok());
                 let open = |client| {
-                    Self::server(Server::new(Way::To(client), ANSWER_TIMEOUT, CircuitBreaker::default()))
+                    Self::server(Server::new(
+                        Way::To(Box::new(client)),
+                        ANSWER_TIMEOUT,
+                        CircuitBreaker::default(),
+                    ))
                 };
                 Ok([self.clone()].into_iter().chain(clients.map(open)).collect())
             }

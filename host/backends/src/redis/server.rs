@@ -27,7 +27,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub(super) enum Way {
     /// To that server.
-    To(Client),
+    To(Box<Client>),
     /// To the master that sentinels name when it is made.
     ByName(Arc<Sentinels>),
 }

@@ -70,7 +70,7 @@ fn describe_page() -> Operation {
     Operation::new("showConsole", tags::SERVICE, "The console, a page for administrators")
         .about("The page holds no data; what it shows it asks for with the token that is entered there.")
         .answers_text("text/html", "A page that needs nothing but this service")
-        .is_static()
+        .answers_static_text()
 }
 
 fn describe_file() -> Operation {
@@ -81,7 +81,7 @@ fn describe_file() -> Operation {
         .answers_text("text/javascript", "A module")
         .answers_text("text/css", "The style")
         .answers_text("image/svg+xml", "The icon")
-        .is_static()
+        .answers_static_text()
         .refuses([Refused::text(StatusCode::NOT_FOUND, NOT_FOUND)])
 }
 

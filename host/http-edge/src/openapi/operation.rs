@@ -158,7 +158,7 @@ impl Operation {
     }
 
     /// Its answer is a text that does not change while the process runs: clients may ask whether their copy is the newest.
-    pub(crate) fn is_static(self) -> Self {
+    pub(crate) fn answers_static_text(self) -> Self {
         let schema = json!({ "type": "string", "examples": ["*"] });
         let description = "The `ETag` of a copy that the client has.";
         self.parameter(Parameter::header("If-None-Match", description, schema))

@@ -50,13 +50,13 @@ pub(crate) fn serve(mut described: Vec<Described>, more: fn(Operation) -> Operat
 fn describe_document() -> Operation {
     Operation::new("readOpenApi", tags::SERVICE, "This document")
         .answers_object("An OpenAPI 3.1 document of everything that this process serves")
-        .is_static()
+        .answers_static_text()
 }
 
 fn describe_page() -> Operation {
     Operation::new("showReference", tags::SERVICE, "This document as a page, for people")
         .answers_text("text/html", "A page that needs nothing but this service")
-        .is_static()
+        .answers_static_text()
 }
 
 /// A text that the first reader makes.

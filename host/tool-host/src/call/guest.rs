@@ -12,7 +12,7 @@ impl Admitted {
     pub(super) async fn run(self, caller: Caller, arguments: String) -> Result<String, Fault> {
         let value = match &self.tool.component.call_interface {
             CallInterface::Mcp { server, tools } => {
-                self.ask_server((&**server, tools), &caller, &arguments).await?
+                Box::pin(self.ask_server((&**server, tools), &caller, &arguments)).await?
             }
             CallInterface::Contract(_) | CallInterface::Typed { .. } => {
                 self.run_guest(caller, &arguments).await?

@@ -146,7 +146,7 @@ impl Call<'_> {
         let run = admitted.run(caller, arguments);
         if self.tool.component.call_interface.is_mcp() {
             // It waits for others and computes nothing. Dropped with its caller, it closes its connection at once.
-            let ended = tokio::time::timeout_at(deadline.into(), run).await;
+            let ended = tokio::time::timeout_at(deadline.into(), Box::pin(run)).await;
             return ended.unwrap_or_else(|_elapsed| Err(Fault::timed_out(allowed)));
         }
         let run = self.runtime.guest_runtime.run(begin, deadline, progress.clone(), run);

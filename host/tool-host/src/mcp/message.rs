@@ -87,7 +87,7 @@ impl Exchange {
                 Ok(Next::GoOn)
             }
             (Some(_), _) => Ok(Next::GoOn),
-            (None, Some(id)) if *id == Value::from(self.id) => self.answer(&mut message),
+            (None, Some(id)) if id.as_u64() == Some(self.id) => self.answer(&mut message),
             // Of a request that was given up, or of nobody's.
             (None, Some(_)) => Ok(Next::GoOn),
             (None, None) => Err(McpError::protocol("a message is neither a request nor an answer")),

@@ -213,7 +213,7 @@ mod tests {
         )
         .unwrap();
         let allow = allow(&["a"]);
-        let text = write(&[one.clone()], &allow).unwrap();
+        let text = write(std::slice::from_ref(&one), &allow).unwrap();
         assert_eq!(text, write(&[tool("forbidden"), other], &allow).unwrap());
         let mut changed = one;
         changed["description"] = "Does something else.".into();

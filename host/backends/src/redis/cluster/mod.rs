@@ -183,7 +183,7 @@ impl Cluster {
         nodes.retain(|known, _| all.contains(known));
         let client = self.shared.client(host)?;
         let circuit = self.shared.circuit(host, &all);
-        let node = Arc::new(Server::new(Way::To(client), self.answer_timeout, circuit));
+        let node = Arc::new(Server::new(Way::To(Box::new(client)), self.answer_timeout, circuit));
         nodes.insert(host.clone(), node.clone());
         Ok(node)
     }

@@ -85,7 +85,7 @@ fn a_server_is_read_and_written_as_the_same_grants() {
     assert!(docs.takes_any_version() && docs.is_for("sha256:whatever", None));
     for entry in read.entries() {
         let again = policy(&render::component(entry));
-        assert_eq!(again.entries(), [entry.clone()], "{}", render::component(entry));
+        assert_eq!(again.entries(), std::slice::from_ref(entry), "{}", render::component(entry));
     }
     let bound = policy(&over_http.replace("[[mcp]]", &format!("[[mcp]]\ndigest = \"{}\"", digest('b'))));
     let docs = bound.mcp("docs").unwrap();
