@@ -1,6 +1,6 @@
 //! The agent-host binary: configuration, wiring, metrics, command line, shutdown.
 //!
-//! - [`cli`]: one file per command. [`wire`]: who is given to whom.
+//! - [`cli`]: one file per command. [`composition`]: who is given to whom.
 //! - [`config`]: every variable, read once and checked whole.
 //! - [`telemetry`]: what the log looks like. [`metrics`]: what is counted.
 //! - [`serve`]: a listening socket from its first connection to its last.

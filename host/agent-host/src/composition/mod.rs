@@ -95,13 +95,11 @@ pub async fn build(
     stopping: &CancellationToken,
 ) -> Result<Service, WireError> {
     let (metrics, models) = connect_models(config)?;
-    let stores = stores::open(&config.stores).await?;
-    let store_checks = check_stores(config, &stores).await?;
+    let (stores, store_checks) = open_checked(config).await?;
     let (tools, http_recordings) = start_tools(config, guest_runtime, &stores, &metrics).await?;
-    let runs = Tasks::new();
+    let (runs, sweeper) = (Tasks::new(), sweep(config, &stores, &worker, &metrics)?);
     let callers = Callers::new(hosts, stores::idempotency(&config.stores, &stores)?, &runs);
     let (schema, migration) = prepare(stores.database.as_ref()).await?;
-    let sweeper = sweep(config, &stores, &worker, &metrics)?;
     let conversations = stores::conversations(&stores, &runs);
     let (recording, behind) = record(stores.runs, &metrics);
     let (circuit, admission) = bulkheads(&config.agent, &metrics)?;
@@ -168,12 +166,13 @@ fn new_metrics(config: &Config) -> Result<Metrics, WireError> {
     Metrics::new(config.service.environment, prefix, &Handle::current()).map_err(WireError::Metrics)
 }
 
-/// Looks at the settings of the stores that are there, before anything is written to them.
-async fn check_stores(config: &Config, opened: &stores::Opened) -> Result<StoreChecks, WireError> {
+/// The stores, with a look at the settings of those that are there before anything is written to them.
+async fn open_checked(config: &Config) -> Result<(stores::Opened, StoreChecks), WireError> {
+    let opened = stores::open(&config.stores).await?;
     let has_queue = config.variant_b.is_some();
-    let checks = StoreChecks::new(stores::checks(&config.stores, opened, has_queue)?);
+    let checks = StoreChecks::new(stores::checks(&config.stores, &opened, has_queue)?);
     checks.begin().await?;
-    Ok(checks)
+    Ok((opened, checks))
 }
 
 /// The tools, and what writes down what they are answered over HTTP.

@@ -14,7 +14,7 @@
 //!
 //! These are the names on one Redis. In a cluster the queue has one or more shards (`shard.rs`), each with keys of one hash slot:
 //! `{bull}:agent-tasks:…` and `agent-host:{bull}:agent-tasks:…` for one, `{bull:0}` and so on for more. [`BullQueue`] is all
-//! of them, [`Store`] is one: jobs are added to each in turn, claimed from each in turn (`claim.rs`), and their lists
+//! of them, `Store` is one: jobs are added to each in turn, claimed from each in turn (`claim.rs`), and their lists
 //! (`listing.rs`) and events (`stream.rs`) are merged.
 //!
 //! But for the last they expire by themselves. Fields of a job's hash are ours as well (`job_hash.rs`): `agentHostRuns`, how

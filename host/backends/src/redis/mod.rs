@@ -3,7 +3,7 @@
 //!
 //! `address.rs` says what an address names: one server, the master that sentinels know (`sentinel.rs`), or a cluster
 //! (`cluster/`). `server.rs` is a connection to one server; [`Redis`] is all of them, and sends each query to the server that
-//! has its keys ([`Redis::at`]). All keys of one query are of one hash slot, on one server too.
+//! has its keys (`Redis::at`). All keys of one query are of one hash slot, on one server too.
 //!
 //! What becomes of a call while Redis is away is decided in four places, each for what it alone knows:
 //!

@@ -24,7 +24,7 @@ fn service(agent: &ScriptedInvoke) -> (Fakes, Arc<TestConversations>) {
     (Fakes::configured(invoke, |edge| b(edge).conversations = conversations), store)
 }
 
-fn body(more: Value) -> String {
+fn body(more: &Value) -> String {
     let mut body = json!({"model": "agent", "input": "hi"});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     body.to_string()
@@ -48,10 +48,10 @@ async fn a_response_goes_on_from_another_is_read_and_is_forgotten() {
     let (fakes, _store) = service(&agent);
     let input = json!([{"role": "user", "content": "I am Ada."}, {"role": "assistant", "content": "Well?"},
                        {"role": "user", "content": "hi"}]);
-    let first = fakes.post(RESPONSES, body(json!({"input": input, "instructions": "be kind"}))).await.json();
+    let first = fakes.post(RESPONSES, body(&json!({"input": input, "instructions": "be kind"}))).await.json();
     assert_eq!((&first["store"], &first["previous_response_id"]), (&json!(true), &Value::Null));
-    let goes_on = body(json!({"previous_response_id": first["id"]}));
-    let streamed = body(json!({"previous_response_id": first["id"], "stream": true}));
+    let goes_on = body(&json!({"previous_response_id": first["id"]}));
+    let streamed = body(&json!({"previous_response_id": first["id"], "stream": true}));
     // From one response any number of others goes on, and what told the model about the first is not said again.
     let said = [user("I am Ada."), reply("Well?"), reply("hello")];
     let second = fakes.post(RESPONSES, goes_on).await.json();
@@ -69,7 +69,7 @@ async fn a_response_goes_on_from_another_is_read_and_is_forgotten() {
     let deleted = fakes.ask("DELETE", &path(&first), Body::empty()).await.json();
     assert_eq!(deleted, json!({"id": first["id"], "object": "response", "deleted": true}));
     assert_eq!(fakes.get(&path(&first)).await.status, StatusCode::NOT_FOUND);
-    let goes_on = fakes.post(RESPONSES, body(json!({"previous_response_id": second["id"]}))).await;
+    let goes_on = fakes.post(RESPONSES, body(&json!({"previous_response_id": second["id"]}))).await;
     assert_eq!((goes_on.status, history(&agent).len()), (StatusCode::OK, 4));
 }
 
@@ -77,9 +77,9 @@ async fn a_response_goes_on_from_another_is_read_and_is_forgotten() {
 async fn what_is_not_kept_or_is_somebody_elses_does_not_exist() {
     let agent = ScriptedInvoke::answering("hello");
     let (fakes, store) = service(&agent);
-    let unkept = fakes.post(RESPONSES, body(json!({"store": false}))).await.json();
+    let unkept = fakes.post(RESPONSES, body(&json!({"store": false}))).await.json();
     assert_eq!(unkept["store"], json!(false));
-    let kept = fakes.post(RESPONSES, body(json!({}))).await.json();
+    let kept = fakes.post(RESPONSES, body(&json!({}))).await.json();
     let theirs = format!("/v1/responses/{}", kept["id"].as_str().unwrap());
     let theirs = fakes.service.send(bearer("u2", request("GET", &theirs, Body::empty()))).await;
     let unkept_id = unkept["id"].as_str().unwrap();
@@ -88,7 +88,7 @@ async fn what_is_not_kept_or_is_somebody_elses_does_not_exist() {
         assert_eq!(answer.json()["error"]["code"], "response_not_found");
     }
     for id in [unkept_id, "../x", ""] {
-        let answer = fakes.post(RESPONSES, body(json!({"previous_response_id": id}))).await;
+        let answer = fakes.post(RESPONSES, body(&json!({"previous_response_id": id}))).await;
         let error = &answer.json()["error"];
         assert_eq!(
             (answer.status, &error["code"]),
@@ -97,7 +97,7 @@ async fn what_is_not_kept_or_is_somebody_elses_does_not_exist() {
     }
     // An answer is given although it cannot be kept, and says so.
     store.switch.fail(true);
-    let answer = fakes.post(RESPONSES, body(json!({}))).await;
+    let answer = fakes.post(RESPONSES, body(&json!({}))).await;
     assert_eq!((answer.status, &answer.json()["store"]), (StatusCode::OK, &json!(false)));
 }
 
@@ -105,20 +105,20 @@ async fn what_is_not_kept_or_is_somebody_elses_does_not_exist() {
 async fn a_conversation_is_that_of_the_api() {
     let agent = ScriptedInvoke::answering("hello");
     let (fakes, store) = service(&agent);
-    let first = fakes.post(RESPONSES, body(json!({"conversation": "trip"}))).await.json();
+    let first = fakes.post(RESPONSES, body(&json!({"conversation": "trip"}))).await.json();
     assert_eq!(first["conversation"], json!({"id": "trip"}));
     fakes.post("/api/agent", r#"{"query":"hi","options":{"conversationId":"trip"}}"#).await;
     assert_eq!(history(&agent), [reply("hello")]);
-    fakes.post(RESPONSES, body(json!({"conversation": {"id": "trip"}}))).await;
+    fakes.post(RESPONSES, body(&json!({"conversation": {"id": "trip"}}))).await;
     assert_eq!(history(&agent), [reply("hello"), reply("hello")]);
     // A response of a conversation can be gone on from beside it.
-    fakes.post(RESPONSES, body(json!({"previous_response_id": first["id"]}))).await;
+    fakes.post(RESPONSES, body(&json!({"previous_response_id": first["id"]}))).await;
     assert_eq!(history(&agent), [reply("hello")]);
     let kept = fakes.get("/api/agent/conversations/trip").await.json();
     assert_eq!(kept["turns"].as_array().unwrap().len(), 3);
     let key = ConversationKey::conversation("u1", "trip");
     store.claim(key, "another run", ClaimTerms::default()).await.unwrap();
-    let busy = fakes.post(RESPONSES, body(json!({"conversation": "trip"}))).await;
+    let busy = fakes.post(RESPONSES, body(&json!({"conversation": "trip"}))).await;
     assert_eq!(
         (busy.status, &busy.json()["error"]["type"]),
         (StatusCode::CONFLICT, &json!("invalid_request_error"))
@@ -141,17 +141,17 @@ async fn the_answer_of_a_function_is_all_that_a_client_sends() {
         instructions: None,
     };
     let fakes = Fakes::with_invoke(agent);
-    let first = fakes.post(RESPONSES, body(json!({"tools": flat}))).await.json();
+    let first = fakes.post(RESPONSES, body(&json!({"tools": flat}))).await.json();
     assert_eq!(first["output"][0]["type"], "function_call", "{first}");
     let output = json!([{"type": "function_call_output", "call_id": "c1", "output": "fur"}]);
-    let goes_on = body(json!({"previous_response_id": first["id"], "input": output, "tools": flat}));
+    let goes_on = body(&json!({"previous_response_id": first["id"], "input": output, "tools": flat}));
     let second = fakes.post(RESPONSES, goes_on).await.json();
     assert_eq!(second["output"][0]["content"][0]["text"], "a cat", "{second}");
     let answered = Message::Tool { tool_call_id: "c1".into(), name: "look".into(), content: "fur".into() };
     let shown = model.asked().remove(1);
     assert_eq!((shown.len(), &shown[0], &shown[2]), (3, &user("hi"), &answered));
     // A client that says something else instead is no reason to fail.
-    let third = fakes.post(RESPONSES, body(json!({"previous_response_id": first["id"]}))).await;
+    let third = fakes.post(RESPONSES, body(&json!({"previous_response_id": first["id"]}))).await;
     assert_eq!(third.status, StatusCode::OK, "{third}");
     assert_eq!(model.asked()[2].len(), 4);
 }

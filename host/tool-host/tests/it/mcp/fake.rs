@@ -102,7 +102,7 @@ async fn serve(
 ) -> Option<()> {
     let mut buffer = vec![];
     loop {
-        let (head, body) = read(&mut stream, &mut buffer).await?;
+        let (head, body) = Box::pin(read(&mut stream, &mut buffer)).await?;
         let message: Value = serde_json::from_slice(&body).unwrap_or_default();
         received.lock().unwrap().push(Received { head, message: message.clone() });
         let (id, method) = (message["id"].clone(), message["method"].as_str());
