@@ -209,7 +209,8 @@ async function watchesARun() {
   check((await row().first().textContent()).includes("\\u{202e}"), "the user is shown as it is written");
   await inspect("runs");
   await row().first().getByRole("link").first().click();
-  await page.getByRole("region", { name: "What the model writes" }).waitFor();
+  // The words of a reply are told to those who are there; the page came when they had been said.
+  await page.getByText("New events appear here as they come.").waitFor();
   await inspect("run-live");
   say("watching");
   await page.getByText("completed").waitFor();

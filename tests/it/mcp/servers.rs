@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use acceptance::{Model, Process, Service, order, repository};
+use acceptance::{Model, Process, Service, eventually, order, repository};
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 use tokio::process::Command;
 
 use super::clients::python;
@@ -14,6 +15,8 @@ async fn tools_of_the_official_sdks_servers_are_called_like_any_other() {
     let over_http = Process::spawn(Command::new(python()).arg(&program).arg("http").kill_on_drop(true));
     let port = |line: &str| serde_json::from_str::<Value>(line).ok()?["port"].as_u64();
     let port = over_http.log().find("the server's port", port).await;
+    let address = format!("127.0.0.1:{port}");
+    eventually("the server to listen", async || TcpStream::connect(&address).await.ok()).await;
 
     let model = Model::openai().await;
     model.obeys();

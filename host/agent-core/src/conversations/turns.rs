@@ -95,7 +95,7 @@ fn history_of(turns: &[Turn], own: &[Message]) -> Vec<Message> {
     let said = turns.iter().flat_map(|turn| &turn.messages).chain(own);
     for message in said {
         match message {
-            Message::System { .. } => {}
+            Message::System { .. } => continue,
             Message::Tool { tool_call_id, .. } => {
                 let Some(place) = open.iter().position(|(id, _)| id == tool_call_id) else { continue };
                 open.remove(place);

@@ -23,7 +23,7 @@ settings! {
     /// How many jobs that have ended are kept at least, the newest; older ones are removed before their days are over. 0 is
     /// no bound.
     JOBS_RETENTION_COUNT = number(0, MOST_COUNT).or_number(|| 0);
-    /// Days for which runs that have ended are kept: records, journals, and what tools were answered over HTTP. Also for lines
+    /// Days for which runs that have ended are kept: records, journals, and what tools were answered over HTTP. Also for kept conversations and lines
     /// of the audit trail of tools. 0 is for good.
     RUNS_RETENTION_DAYS = number(0, MOST_DAYS).or_number(|| 30);
     /// How many runs that have ended are kept at least, the newest; older ones are removed before their days are over. 0 is no

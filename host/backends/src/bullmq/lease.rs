@@ -7,62 +7,27 @@
 //! What does not belong here: ending a lease with its attempt (`finish.rs`).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::{Claim, QueueError, Renewal};
-use futures::FutureExt as _;
-use futures::future::{BoxFuture, Shared};
 
+use super::renewals::{Lease, Renewed};
 use super::store::{Store, broken};
 
 /// How long a renewal waits for others that are due.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// A job's id and the token of its claim.
-type Lease = (String, String);
-
-/// What the renewals of a batch say, by their tokens.
-type Renewed = Result<Arc<HashMap<String, Renewal>>, QueueError>;
-
-/// The renewals that wait to be sent together.
-#[derive(Default)]
-pub(super) struct Renewals(Mutex<Option<Batch>>);
-
-struct Batch {
-    leases: Vec<Lease>,
-    /// One future that all who wait poll: one of them that goes away does not stop it for the others.
-    sending: Shared<BoxFuture<'static, Renewed>>,
-}
-
-impl Renewals {
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, Option<Batch>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// One heartbeat.
 pub(super) async fn renew(store: &Arc<Store>, claim: &Claim) -> Result<Renewal, QueueError> {
-    let sending = {
-        let mut batch = store.renewals.lock();
-        let batch = batch.get_or_insert_with(|| {
-            let sending = send(store.clone()).boxed().shared();
-            Batch { leases: Vec::new(), sending }
-        });
-        batch.leases.push(store.lease_of(claim));
-        batch.sending.clone()
-    };
-    let renewed = sending.await?;
+    let renewed = store.renewals.join(store.lease_of(claim), || send(store.clone())).await?;
     Ok(renewed.get(&claim.token).copied().unwrap_or(Renewal::Lost))
 }
 
 /// Sends the batch, and with it what has come until then.
 async fn send(store: Arc<Store>) -> Renewed {
     tokio::time::sleep(GATHER).await;
-    let batch = store.renewals.lock().take();
-    let leases = batch.map(|batch| batch.leases).unwrap_or_default();
-    store.renew_all(leases).await.map(Arc::new)
+    store.renew_all(store.renewals.take()).await.map(Arc::new)
 }
 
 impl Store {

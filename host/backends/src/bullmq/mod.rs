@@ -63,6 +63,7 @@ mod official_scripts;
 mod options;
 mod own_keys;
 mod own_scripts;
+mod renewals;
 mod retention;
 mod schedule;
 mod shard;

@@ -12,10 +12,10 @@ use bullmq::QueueKeys;
 use redis::{FromRedisValue, ScriptInvocation};
 use tokio::time::Instant;
 
-use super::lease::Renewals;
 use super::official_scripts::OfficialScripts;
 use super::own_keys::OwnKeys;
 use super::own_scripts::OwnScripts;
+use super::renewals::Renewals;
 use super::shard::Shard;
 use super::time::{millis, now};
 use crate::redis::{QueryError, Redis};

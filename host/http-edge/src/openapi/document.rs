@@ -73,7 +73,9 @@ fn tags(paths: &BTreeMap<String, Map<String, Value>>) -> Value {
 
 /// Names of path parameters are those of JSON fields there.
 fn as_in_documents(path: &str) -> String {
-    path.replace("{job_id}", "{jobId}").replace("{run_id}", "{runId}")
+    [("{job_id}", "{jobId}"), ("{run_id}", "{runId}"), ("{conversation_id}", "{conversationId}")]
+        .iter()
+        .fold(path.to_owned(), |path, (ours, shown)| path.replace(ours, shown))
 }
 
 /// Every answer carries the request's id.

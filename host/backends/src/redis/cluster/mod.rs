@@ -18,7 +18,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use redis::aio::MultiplexedConnection;
 use redis::{Client, ConnectionInfo, RedisResult, Value};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::QueryError;
 use super::address::{Host, at_host, host_of};
@@ -195,10 +195,11 @@ impl Cluster {
 }
 
 impl Shared {
-    /// Asks the nodes who has which slots. Whoever comes while they are asked waits for the same answer.
+    /// Asks the nodes who has which slots. Whoever comes while they are asked waits for the same answer, but no longer than the
+    /// nodes have: the one who asks may be a claim that nobody polls any more.
     async fn refresh(&self) -> Result<(), QueryError> {
-        let mut asked = self.asked.lock().await;
-        if asked.is_some_and(|at| at.elapsed() < TOPOLOGY_PAUSE) {
+        let mut asked = timeout(TOPOLOGY_TIMEOUT, self.asked.lock()).await.ok();
+        if asked.as_deref().is_some_and(|at| at.is_some_and(|at| at.elapsed() < TOPOLOGY_PAUSE)) {
             let is_known = !self.known().topology.is_empty();
             return if is_known { Ok(()) } else { Err(QueryError::CircuitOpen) };
         }
@@ -207,7 +208,9 @@ impl Shared {
         let questions: Vec<_> = nodes.into_iter().map(ask).collect();
         let (answers, failure) =
             ask_all(questions, TOPOLOGY_TIMEOUT, |answers: &[Topology]| answers.len() >= majority).await;
-        *asked = Some(Instant::now());
+        if let Some(asked) = asked.as_deref_mut() {
+            *asked = Some(Instant::now());
+        }
         // A node that is cut off from the others knows of no newer epoch.
         let Some(newest) = answers.into_iter().max_by_key(|topology| topology.epoch) else {
             return Err(failure.unwrap_or(QueryError::Timeout(TOPOLOGY_TIMEOUT)));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::conversations::Conversations;
-use agent_core::layers::{Agent, Conversed};
+use agent_core::layers::{Agent, Conversed, Invoke};
 use agent_core::ports::{ClaimTerms, ConversationStore as _};
 use agent_core::testing::{
     EchoTools, ScriptedInvoke, ScriptedModel, TestConversations, TestJournal, TokioSpawn, asks_for, says,
@@ -17,10 +17,10 @@ use crate::harness::{Fakes, b, bearer, request};
 
 const RESPONSES: &str = "/v1/responses";
 
-fn service(agent: &ScriptedInvoke) -> (Fakes, Arc<TestConversations>) {
+fn service(agent: impl Invoke + 'static) -> (Fakes, Arc<TestConversations>) {
     let store = Arc::<TestConversations>::default();
     let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
-    let invoke = Conversed::new(agent.clone(), conversations.clone());
+    let invoke = Conversed::new(agent, conversations.clone());
     (Fakes::configured(invoke, |edge| b(edge).conversations = conversations), store)
 }
 
@@ -45,7 +45,7 @@ fn reply(content: &str) -> Message {
 #[tokio::test]
 async fn a_response_goes_on_from_another_is_read_and_is_forgotten() {
     let agent = ScriptedInvoke::answering("hello");
-    let (fakes, _store) = service(&agent);
+    let (fakes, _store) = service(agent.clone());
     let input = json!([{"role": "user", "content": "I am Ada."}, {"role": "assistant", "content": "Well?"},
                        {"role": "user", "content": "hi"}]);
     let first = fakes.post(RESPONSES, body(&json!({"input": input, "instructions": "be kind"}))).await.json();
@@ -76,7 +76,7 @@ async fn a_response_goes_on_from_another_is_read_and_is_forgotten() {
 #[tokio::test]
 async fn what_is_not_kept_or_is_somebody_elses_does_not_exist() {
     let agent = ScriptedInvoke::answering("hello");
-    let (fakes, store) = service(&agent);
+    let (fakes, store) = service(agent.clone());
     let unkept = fakes.post(RESPONSES, body(&json!({"store": false}))).await.json();
     assert_eq!(unkept["store"], json!(false));
     let kept = fakes.post(RESPONSES, body(&json!({}))).await.json();
@@ -104,7 +104,7 @@ async fn what_is_not_kept_or_is_somebody_elses_does_not_exist() {
 #[tokio::test]
 async fn a_conversation_is_that_of_the_api() {
     let agent = ScriptedInvoke::answering("hello");
-    let (fakes, store) = service(&agent);
+    let (fakes, store) = service(agent.clone());
     let first = fakes.post(RESPONSES, body(&json!({"conversation": "trip"}))).await.json();
     assert_eq!(first["conversation"], json!({"id": "trip"}));
     fakes.post("/api/agent", r#"{"query":"hi","options":{"conversationId":"trip"}}"#).await;
@@ -140,7 +140,7 @@ async fn the_answer_of_a_function_is_all_that_a_client_sends() {
         limits: Limits::default(),
         instructions: None,
     };
-    let fakes = Fakes::with_invoke(agent);
+    let (fakes, _store) = service(agent);
     let first = fakes.post(RESPONSES, body(&json!({"tools": flat}))).await.json();
     assert_eq!(first["output"][0]["type"], "function_call", "{first}");
     let output = json!([{"type": "function_call_output", "call_id": "c1", "output": "fur"}]);
