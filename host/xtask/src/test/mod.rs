@@ -7,6 +7,7 @@ mod deployment;
 mod mcp;
 mod mongo;
 mod openai;
+mod openapi;
 mod peers;
 mod pgbouncer;
 mod postgres;
@@ -39,6 +40,7 @@ pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
     openai::CLIENTS.find_or_install(repository)?;
     authors::find_or_install(repository)?;
     mcp::find_or_install(repository)?;
+    openapi::find_or_install(repository)?;
     deployment::find_or_install(repository)
 }
 
