@@ -34,6 +34,7 @@ mod metrics;
 mod misbehaving;
 mod node_peer;
 mod openai_clients;
+mod openapi_clients;
 mod provider;
 mod replay;
 mod result;

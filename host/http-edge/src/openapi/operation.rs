@@ -134,15 +134,17 @@ impl Operation {
 
     /// With `Accept: text/event-stream` the answer is a stream of events.
     pub(crate) fn begins_stream(self) -> Self {
-        let schema = json!({ "type": "string", "enum": ["cancel", "continue"], "examples": ["cancel"] });
-        let description = "What becomes of a streamed run whose reader leaves. Without it, it goes on.";
+        let schema = json!({ "type": "string", "examples": ["cancel"] });
+        let description = "What becomes of a streamed run whose reader leaves: `cancel` or `continue`. Without it, or with \
+                           anything else, it goes on.";
         self.parameter(Parameter::header("Agent-On-Disconnect", description, schema)).answers_stream()
     }
 
     /// The answer is a stream of OpenAI's if the body asks for one.
     pub(crate) fn streams(self, description: &str) -> Self {
-        let schema = json!({ "type": "string", "enum": ["cancel", "continue"], "examples": ["continue"] });
-        let left = "What becomes of a streamed run whose reader leaves. Without it, it is cancelled.";
+        let schema = json!({ "type": "string", "examples": ["continue"] });
+        let left = "What becomes of a streamed run whose reader leaves: `cancel` or `continue`. Without it, or with anything \
+                    else, it is cancelled.";
         self.parameter(Parameter::header("Agent-On-Disconnect", left, schema))
             .answers_text("text/event-stream", description)
             .header(StatusCode::OK, &CONTENT_LOCATION)
@@ -306,7 +308,10 @@ impl Operation {
         if let Some(media) = media {
             let content = answer.content.entry(media).or_default();
             if !content.schemas.contains(&reference) {
-                content.schemas.push(reference);
+                // Generated clients take the first that has the right fields, and many do not look at their types: a text
+                // would take a list as well.
+                let place = if name == "ValidationError" { 0 } else { content.schemas.len() };
+                content.schemas.insert(place, reference);
             }
             content.examples.insert(text, json!({ "value": example }));
         }

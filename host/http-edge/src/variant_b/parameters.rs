@@ -45,7 +45,7 @@ pub(super) fn describe_listing() -> [Parameter; 3] {
     let limit = json!({
         "type": "integer", "minimum": least, "maximum": most, "default": DEFAULT_LIMIT, "examples": [DEFAULT_LIMIT],
     });
-    let cursor = json!({ "type": "string", "maxLength": LONGEST_CURSOR, "examples": ["41"] });
+    let cursor = json!({ "type": "string", "maxLength": LONGEST_CURSOR, "examples": ["01a204ec6206715fbb305322b42db99d"] });
     [
         Parameter::query(
             "status",

@@ -56,7 +56,7 @@ pub(super) fn job_request() -> (&'static str, Value) {
             "type": "string", "minLength": 1, "description": "The user's text. The body's limit bounds it.",
             "examples": ["What is 6 * 7?"],
         }, "webhookUrl": {
-            "type": "string", "maxLength": LONGEST_URL, "examples": ["https://example.com/hook"],
+            "type": "string", "format": "uri", "maxLength": LONGEST_URL, "examples": ["https://example.com/hook"],
             "description": "Where the end of the job is sent (Standard Webhooks), if the service has a secret to sign it with.",
         }, "options": {
             // Whatever is no object is not looked at.

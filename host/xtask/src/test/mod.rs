@@ -9,6 +9,7 @@ mod faketime;
 mod mcp;
 mod mongo;
 mod openai;
+mod openapi;
 mod peers;
 mod pgbouncer;
 mod postgres;
@@ -43,6 +44,7 @@ pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
     authors::find_or_install(repository)?;
     mcp::find_or_install(repository)?;
     chromium::find_or_install(repository)?;
+    openapi::find_or_install(repository)?;
     deployment::find_or_install(repository)
 }
 

@@ -3,23 +3,27 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
 
 use super::headers::SESSION_ID;
 use super::messages::ErrorMessage;
 use super::refusal::Refusal;
 use crate::body::BodyError;
+use crate::mcp::SUPPORTED;
 use crate::openapi::{Operation, Parameter, Refused, tags};
 use crate::variant_b::documented as variant_b;
 use crate::variant_b::error::Error;
 
 pub(super) fn messages() -> Operation {
     let refused = [Refusal::NotBothAccepted, Refusal::ContentType, Refusal::Version, Refusal::Session];
+    let method = json!({ "type": "string", "examples": ["tools/list"] });
     common(Operation::new("sendMcpMessage", tags::MCP, "Send a message to the MCP server"))
         .about(
             "The tools as an MCP server over streamable HTTP, for the tokens of the API. `Accept` has to name \
              `application/json` and `text/event-stream`.",
         )
+        .parameter(Parameter::header("Mcp-Method", "The message's `method`. Needed since 2026-07-28.", method))
         .request_id()
         .body(("McpMessage", message()))
         .answers_object("The answer to a request")
@@ -44,7 +48,8 @@ pub(super) fn changes() -> Operation {
 }
 
 fn common(operation: Operation) -> Operation {
-    let version = json!({ "type": "string", "examples": ["2025-11-25"] });
+    let versions: Vec<_> = SUPPORTED.iter().map(ProtocolVersion::as_str).collect();
+    let version = json!({ "type": "string", "enum": versions, "examples": ["2025-11-25"] });
     let session =
         json!({ "type": "string", "minLength": 1, "maxLength": 64, "examples": ["018f4f2e-7d3c-7a5b"] });
     operation
@@ -80,7 +85,7 @@ fn message() -> Value {
                 "examples": [1],
             },
             "method": { "type": "string", "description": "What is to be done.", "examples": ["tools/list"] },
-            "params": { "type": "object", "description": "With what.", "examples": [{}] },
+            "params": { "type": ["object", "null"], "description": "With what.", "examples": [{}] },
         },
     })
 }

@@ -9,8 +9,10 @@ use http::{HeaderValue, StatusCode};
 use http_body_util::Full;
 use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ClientRequest};
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::error::Category;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 use uuid::Uuid;
 
 use super::headers::{self, SESSION_ID};
@@ -35,10 +37,19 @@ pub(super) struct ErrorMessage {
     #[schema(example = "2.0")]
     jsonrpc: &'static str,
     /// That of the message that is answered, if it could be read.
-    #[schema(value_type = Option<String>, example = json!(null))]
+    #[schema(schema_with = id_schema)]
     id: Option<()>,
     /// What is wrong.
     error: MessageError,
+}
+
+/// Clients choose between numbers and texts.
+fn id_schema() -> Object {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::Integer, Type::String, Type::Null]))
+        .description(Some("That of the message that is answered, if it could be read."))
+        .examples([Value::Null])
+        .build()
 }
 
 /// What is wrong with a message.

@@ -101,17 +101,20 @@ pub(super) fn is_on(fields: &Fields, name: &str) -> Result<bool, Problem> {
     }
 }
 
-/// The most tokens of a reply, under the first of these names that is there.
+/// The most tokens of a reply, under the first of these names that is there. The others have to be right as well.
 pub(super) fn max_tokens(fields: &Fields, names: &[&str]) -> Result<Option<u32>, Problem> {
-    let Some((name, value)) = names.iter().find_map(|name| Some((*name, fields.get(*name)?))) else {
-        return Ok(None);
-    };
+    let given = names.iter().filter_map(|name| Some(read_tokens(name, fields.get(*name)?)));
+    let given: Vec<_> = given.collect::<Result<_, _>>()?;
+    Ok(given.first().copied())
+}
+
+fn read_tokens(name: &str, value: &Value) -> Result<u32, Problem> {
     let Some(number) = value.as_f64() else { return Err(Problem::wrong_type(name, "an integer")) };
     if number < 1.0 || number.fract() != 0.0 {
         return Err(Problem::invalid(name, "it must be a whole number of at least 1."));
     }
     // What is more than the type holds is more than any budget.
-    Ok(Some(number as u32))
+    Ok(number as u32)
 }
 
 /// How freely the model chooses its words.
@@ -221,5 +224,7 @@ mod tests {
         }
         let both = fields(json!({"max_tokens": 5, "max_completion_tokens": 7})).unwrap();
         assert_eq!(max_tokens(&both, &["max_completion_tokens", "max_tokens"]), Ok(Some(7)));
+        let wrong = fields(json!({"max_tokens": "5", "max_completion_tokens": 7})).unwrap();
+        assert!(max_tokens(&wrong, &["max_completion_tokens", "max_tokens"]).is_err());
     }
 }

@@ -7,22 +7,12 @@ use super::models;
 
 /// The body of `POST /v1/chat/completions`.
 pub(super) fn chat() -> (&'static str, Value) {
-    let message = json!({
-        "type": "object", "required": ["role"], "description": "A message.",
-        "properties": {
-            "role": {
-                "type": "string", "enum": ["system", "developer", "user", "assistant", "tool"], "examples": ["user"],
-                "description": "Who says it.",
-            },
-            "content": content("text"),
-        },
-    });
     let mut schema = json!({
         "type": "object", "required": ["model", "messages"], "description": "What the agent is asked.",
         "properties": {
             "model": model(),
             "messages": {
-                "type": "array", "minItems": 1, "items": message, "examples": [[{ "role": "user", "content": "What is 6 * 7?" }]],
+                "type": "array", "minItems": 1, "items": chat_message(), "examples": [[{ "role": "user", "content": "What is 6 * 7?" }]],
                 "description": "The conversation. The newest message is what the agent answers; what the token budget has \
                                 no room for is left out, the oldest turns first.",
             },
@@ -36,26 +26,12 @@ pub(super) fn chat() -> (&'static str, Value) {
 
 /// The body of `POST /v1/responses`.
 pub(super) fn response() -> (&'static str, Value) {
-    let item = json!({
-        "type": "object", "description": "A message, or an item of an earlier response.",
-        "properties": {
-            "type": {
-                "type": ["string", "null"], "description": "What it is: a message unless it says something else.",
-                "examples": ["message"],
-            },
-            "role": {
-                "type": "string", "enum": ["system", "developer", "user", "assistant"], "examples": ["user"],
-                "description": "Who says it.",
-            },
-            "content": content("input_text"),
-        },
-    });
     let mut schema = json!({
         "type": "object", "required": ["model", "input"], "description": "What the agent is asked.",
         "properties": {
             "model": model(),
             "input": {
-                "anyOf": [{ "type": "string" }, { "type": "array", "minItems": 1, "items": item }],
+                "anyOf": [{ "type": "string" }, { "type": "array", "minItems": 1, "items": item() }],
                 "description": "A text, or the whole conversation.", "examples": ["What is 6 * 7?"],
             },
             "instructions": {
@@ -86,6 +62,98 @@ pub(super) fn response() -> (&'static str, Value) {
     });
     add_common(&mut schema);
     ("OpenAiResponseRequest", schema)
+}
+
+/// What has to be there depends on who says it.
+fn chat_message() -> Value {
+    let role = |roles: &[&str]| json!({ "type": "string", "enum": roles, "description": "Who says it.", "examples": [roles.last()] });
+    let calls = json!({
+        "type": ["array", "null"], "description": "The tools that were called. Their answers follow.",
+        "items": {
+            "type": "object", "required": ["id", "function"], "description": "A call.",
+            "properties": {
+                "id": { "type": "string", "description": "Names the call.", "examples": ["call_1"] },
+                "function": {
+                    "type": "object", "required": ["name", "arguments"], "description": "What was called.",
+                    "properties": {
+                        "name": { "type": "string", "description": "The function.", "examples": ["look"] },
+                        "arguments": { "type": "string", "description": "JSON, as text.", "examples": ["{}"] },
+                    },
+                },
+            },
+        },
+    });
+    let text_if_any = json!({
+        "anyOf": [content("text"), { "type": "null" }], "description": "A text, or none.", "examples": ["42"],
+    });
+    json!({ "description": "A message.", "anyOf": [
+        {
+            "type": "object", "required": ["role", "content"], "description": "What the model is told, or asked.",
+            "properties": { "role": role(&["system", "developer", "user"]), "content": content("text") },
+        },
+        {
+            "type": "object", "required": ["role"], "description": "What the model said.",
+            "properties": { "role": role(&["assistant"]), "content": text_if_any, "tool_calls": calls },
+        },
+        {
+            "type": "object", "required": ["role", "content", "tool_call_id"], "description": "The answer to a call.",
+            "properties": {
+                "role": role(&["tool"]),
+                "content": content("text"),
+                "tool_call_id": { "type": "string", "description": "Which call it answers.", "examples": ["call_1"] },
+            },
+        },
+    ] })
+}
+
+/// What has to be there depends on what it is.
+fn item() -> Value {
+    let kind = |kind: &str| json!({ "type": "string", "enum": [kind], "description": "What it is.", "examples": [kind] });
+    let text = |description: &str, example: &str| json!({ "type": "string", "description": description, "examples": [example] });
+    let role = json!({
+        "type": "string", "enum": ["system", "developer", "user", "assistant"], "examples": ["user"],
+        "description": "Who says it.",
+    });
+    let (name, arguments) = (text("What was called.", "look"), text("JSON, as text.", "{}"));
+    json!({ "description": "A message, or an item of an earlier response.", "anyOf": [
+        {
+            "type": "object", "required": ["role", "content"], "description": "A message.",
+            "properties": {
+                "type": {
+                    "type": ["string", "null"], "enum": ["message", null], "description": "What it is, if it says so.",
+                    "examples": ["message"],
+                },
+                "role": role,
+                "content": content("input_text"),
+            },
+        },
+        {
+            "type": "object", "required": ["type", "call_id", "name", "arguments"],
+            "description": "The call of a function of the client.",
+            "properties": {
+                "type": kind("function_call"), "call_id": text("Names the call.", "call_1"), "name": name, "arguments": arguments,
+            },
+        },
+        {
+            "type": "object", "required": ["type", "call_id", "output"], "description": "The answer to one.",
+            "properties": {
+                "type": kind("function_call_output"), "call_id": text("Which call it answers.", "call_1"),
+                "output": content("input_text"),
+            },
+        },
+        {
+            "type": "object", "required": ["type", "id", "name", "arguments"],
+            "description": "A call of one of the agent's tools, with its answer.",
+            "properties": {
+                "type": kind("mcp_call"), "id": text("Names the call.", "mcp_1"), "name": name, "arguments": arguments,
+                "output": { "type": ["string", "null"], "description": "What it returned.", "examples": ["42"] },
+            },
+        },
+        {
+            "type": "object", "required": ["type"], "description": "What a model thought. It is passed over.",
+            "properties": { "type": kind("reasoning") },
+        },
+    ] })
 }
 
 fn add_common(schema: &mut Value) {

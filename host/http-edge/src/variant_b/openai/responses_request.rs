@@ -39,6 +39,10 @@ pub(super) fn read(fields: Fields, place: &Place, turns: &[Turn]) -> Result<Resp
     match fields.get("input") {
         None => return Err(Problem::missing("input")),
         Some(Value::String(text)) => conversation.user(text.clone()),
+        // Also beside instructions, which ask nothing.
+        Some(Value::Array(items)) if items.is_empty() => {
+            return Err(Problem::invalid("input", "it must have at least one item."));
+        }
         Some(Value::Array(items)) => {
             check_length(items.len(), "input")?;
             for (index, item) in items.iter().enumerate() {
@@ -219,6 +223,7 @@ mod tests {
             (json!({"model": "agent"}), "missing_required_parameter", "input"),
             (of(json!(1)), "invalid_type", "input"),
             (of(json!([])), "invalid_value", "input"),
+            (json!({"model": "agent", "instructions": "be kind", "input": []}), "invalid_value", "input"),
             (of(json!(["hi"])), "invalid_type", "input[0]"),
             (of(json!([{"role": "tool", "content": "hi"}])), "invalid_value", "input[0].role"),
             (of(json!([{"type": "item_reference", "id": "a"}])), "unsupported_value", "input[0].type"),
