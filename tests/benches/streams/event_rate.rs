@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 
-use crate::form;
 use crate::provider::Provider;
-use crate::requests;
 use crate::script::Script;
 use crate::service::Service;
 use crate::turn::{self, Outcome, Plan, Target};
@@ -26,20 +24,7 @@ const TURNS: usize = 2;
 /// Measures and prints. Answers how many streams were cut.
 pub(crate) fn measure(runtime: &Runtime, provider: &Provider) -> usize {
     let service = Service::variant_a(provider.address);
-    let targets = [
-        Target {
-            name: "provider, read directly",
-            address: provider.address,
-            form: &form::PROVIDER,
-            request: requests::provider,
-        },
-        Target {
-            name: "/agent/invoke",
-            address: service.address,
-            form: &form::RUN,
-            request: requests::invoke_streamed,
-        },
-    ];
+    let targets = [Target::direct(provider), Target::runs(&service)];
     println!("\nevents per second, {DELTAS} deltas a stream, {TURNS} turns of {} ms each", TURN.as_millis());
     println!("  {:<40} {:>10} {:>9} {:>6} {:>17}", "", "events/s", "whole", "cut", "events per delta");
     let script = Script { deltas: DELTAS, pause: Some(Duration::ZERO) };

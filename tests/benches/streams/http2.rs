@@ -14,10 +14,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::measuring::client::{Load, Turn};
 use crate::measuring::provider;
 use crate::service::Service;
+use crate::turn::PATIENCE;
 
 /// How many requests are under way at once.
 const AT_ONCE: usize = 32;
@@ -49,7 +51,8 @@ pub(crate) fn measure(runtime: &Runtime) -> usize {
     let mut loads = [(); 3].map(|()| Load::default());
     for _ in 0..TURNS {
         for (carrier, load) in carriers.iter().zip(&mut loads) {
-            load.add(runtime.block_on(run(service.address, *carrier)));
+            let turn = runtime.block_on(async { timeout(PATIENCE, run(service.address, *carrier)).await });
+            load.add(turn.expect("requests are answered in time"));
         }
     }
     println!("\n/agent/invoke, {TURNS} turns of {} ms each, by hyper", TURN.as_millis());

@@ -38,6 +38,10 @@ impl Service {
         Self::start(&mut command)
     }
 
+    pub(crate) fn stop(mut self) {
+        self.running.kill();
+    }
+
     fn start(command: &mut Command) -> Self {
         let address = |line: &serde_json::Value| line["address"].as_str()?.parse().ok();
         let (running, address) = Running::start(command, address);

@@ -1,19 +1,22 @@
 //! Streams that are read at the same time, each again and again on a connection of its own.
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::form::Form;
+use crate::form::{self, Form};
 use crate::measuring::client::Turn;
+use crate::provider::Provider;
 use crate::reader::{Reader, Seen};
-use crate::requests::MakeRequest;
+use crate::requests::{self, MakeRequest};
 use crate::script::Script;
+use crate::service::Service;
 
 /// How long a stream may take before the bench gives it up.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Whose streams are read.
 #[derive(Clone, Copy)]
@@ -22,6 +25,21 @@ pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     pub(crate) form: &'static Form,
     pub(crate) request: MakeRequest,
+}
+
+impl Target {
+    /// What a stream is without the service: the same reader, and nothing between it and the provider.
+    pub(crate) fn direct(provider: &Provider) -> Self {
+        let (address, form, request) = (provider.address, &form::PROVIDER, requests::provider as MakeRequest);
+        Self { name: "provider, read directly", address, form, request }
+    }
+
+    /// Runs of Variant A.
+    pub(crate) fn runs(service: &Service) -> Self {
+        let (address, form, request) =
+            (service.address, &form::RUN, requests::invoke_streamed as MakeRequest);
+        Self { name: "/agent/invoke", address, form, request }
+    }
 }
 
 /// How many, of which kind, and for how long they are begun anew. Their beginnings are spread over the time that one is paused,
@@ -88,14 +106,11 @@ async fn read_streams(
         }
         let request = (target.request)(&plan.script.text(), number);
         let counts = began >= all_open;
-        match timeout(PATIENCE, reader.follow(&request, target.form)).await {
-            Ok(Ok(seen)) => outcome.count(&seen, plan.script, counts.then(|| began.elapsed())),
-            failed => {
-                let remark = failed.map_or("it did not end".to_owned(), |read| match read {
-                    Ok(_) => String::new(),
-                    Err(error) => error.to_string(),
-                });
-                outcome.lose(Some(remark));
+        let read = timeout(PATIENCE, reader.follow(&request, target.form)).await;
+        match read.unwrap_or_else(|_| Err(io::Error::other("it did not end"))) {
+            Ok(seen) => outcome.count(&seen, plan.script, counts.then(|| began.elapsed())),
+            Err(error) => {
+                outcome.lose(Some(error.to_string()));
                 reader = Reader::open(target.address).await;
             }
         }
