@@ -1,6 +1,7 @@
 //! What a stream costs that is open and brings nothing: resident memory with a thousand of them, without, and with their
 //! connections alone.
 
+use std::io;
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
@@ -20,6 +21,9 @@ const STREAMS: usize = 1_000;
 
 /// What each is to cost at most, in KiB.
 const AIM: f64 = 32.0;
+
+/// How many begin at a time.
+const BEGINNING: usize = 20;
 
 /// Streams that are read before anything is measured, and deltas of each: what the first requests leave behind is no
 /// stream's.
@@ -77,21 +81,29 @@ async fn measure_in(service: &Service, provider: &Provider) -> usize {
     cut.max(STREAMS - are_open) + warmed.cut
 }
 
-/// Begins a stream on each connection, and waits until all have had their first delta. Those that cannot are missing.
+/// Begins a stream on each connection, and waits until all have had their first delta. Those that cannot are missing. A few
+/// begin at a time: what a crowd of beginnings needs for a moment is kept by the allocator and is no stream's.
 async fn begin_all(readers: Vec<Reader>, target: Target, script: Script) -> Vec<Open> {
-    let mut beginning = JoinSet::new();
+    let (mut beginning, mut open) = (JoinSet::new(), Vec::new());
     for (number, mut reader) in readers.into_iter().enumerate() {
-        let request = (target.request)(&script.text(), number);
-        beginning.spawn(async move { (reader.begin(&request, target.form).await, reader) });
-    }
-    let mut open = Vec::new();
-    while let Some(begun) = beginning.join_next().await {
-        match begun.unwrap() {
-            (Ok(seen), reader) => open.push((reader, seen)),
-            (Err(error), _) => println!("  a stream could not be begun: {error}"),
+        if beginning.len() == BEGINNING {
+            open.extend(take_begun(&mut beginning).await);
         }
+        let request = (target.request)(&script.text(), number);
+        beginning.spawn(async move {
+            let begun = reader.begin(&request, target.form).await;
+            begun.map(|seen| (reader, seen))
+        });
+    }
+    while !beginning.is_empty() {
+        open.extend(take_begun(&mut beginning).await);
     }
     open
+}
+
+async fn take_begun(beginning: &mut JoinSet<io::Result<Open>>) -> Option<Open> {
+    let begun = beginning.join_next().await?.unwrap();
+    begun.inspect_err(|error| println!("  a stream could not be begun: {error}")).ok()
 }
 
 /// How many have ended whole.
