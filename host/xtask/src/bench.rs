@@ -10,12 +10,12 @@ use anyhow::Context as _;
 use crate::guests;
 use crate::run::{cargo, run};
 
-const BENCHES: [&str; 4] = ["call", "author", "http", "variant_b"];
+const BENCHES: [&str; 5] = ["call", "author", "http", "streams", "variant_b"];
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Only the numbers of this bench: `call` (a tool call), `author` (an edit under `tool dev`), `http` (the whole service) or
-    /// `variant_b` (the whole service beside the Node deployment).
+    /// Only the numbers of this bench: `call` (a tool call), `author` (an edit under `tool dev`), `http` (the whole service),
+    /// `streams` (runs that are streamed, the OpenAI front, HTTP/2) or `variant_b` (the whole service beside the Node deployment).
     only: Option<String>,
     /// Another binary of agent-host, such as that of the release before, to be measured beside this one in `http`.
     #[arg(long, value_name = "FILE")]
