@@ -218,7 +218,7 @@ struct Entry<'a> {
     tool: Option<&'a str>,
     /// What a call came to, what it cost and what it reached, in full.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Object, example = json!({"name": "calculate", "durationMs": 1.5, "outcome": "ok"}))]
+    #[schema(nullable = false, value_type = std::collections::BTreeMap<String, serde_json::Value>, example = json!({"name": "calculate", "durationMs": 1.5, "outcome": "ok"}))]
     receipt: Option<&'a ToolReceipt>,
     /// What a tool was told of a call of its own that failed.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use agent_core::conversations::Conversations;
 use agent_core::layers::{Agent, Conversed, Invoke};
 use agent_core::ports::{ClaimTerms, ConversationStore as _};
 use agent_core::testing::{
-    EchoTools, ScriptedInvoke, ScriptedModel, TestConversations, TestJournal, TokioSpawn, asks_for, says,
+    EchoTools, ScriptedInvoke, ScriptedModel, TestConversations, TestRuns, TokioSpawn, asks_for, says,
 };
 use agent_core::words::{ConversationKey, Limits, Message};
 use axum::body::Body;
@@ -136,7 +136,7 @@ async fn the_answer_of_a_function_is_all_that_a_client_sends() {
     let agent = Agent {
         model: model.clone(),
         toolbox: Arc::new(EchoTools::new(&[])),
-        journal: Arc::new(TestJournal::default()),
+        journal: Arc::new(TestRuns::default()),
         limits: Limits::default(),
         instructions: None,
     };
