@@ -4,20 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use tokio::time::{sleep, timeout};
-use tracing::{debug, warn};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tracing::{debug, info, warn};
 
 use super::refusal::ConversationRefusal;
 use super::turns::appended;
 use crate::backoff::Backoff;
 use crate::ports::conversations::LEASE;
-use crate::ports::{ConversationError, ConversationStore, Spawn};
+use crate::ports::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Spawn};
 use crate::words::{ConversationKey, Turn};
 
-/// How often a claim is renewed. Several renewals fit into a lease.
+/// How often a claim is renewed, counted from before the store is asked. Three renewals fit into a lease, however slow they are.
 const RENEWAL: Duration = Duration::from_secs(5);
 
-/// How long one call of the store may take.
+/// How long one renewal may take: less than until the next one.
+const RENEWAL_LIMIT: Duration = Duration::from_secs(3);
+
+/// How long any other call of the store may take.
 const CALL_LIMIT: Duration = Duration::from_secs(10);
 
 /// How often a turn is written while the store fails: its run is paid for already.
@@ -32,6 +35,8 @@ pub struct Held {
     spawn: Arc<dyn Spawn>,
     /// Absent once the claim is given back.
     claim: Option<Claim>,
+    /// When the store was asked for the claim: its lease began then or later.
+    asked_at: Instant,
     /// What was said until the claim, the oldest turn first.
     pub(super) turns: Vec<Turn>,
 }
@@ -57,7 +62,7 @@ impl Held {
         owner: &str,
     ) -> Self {
         let claim = Claim { user_id: user_id.to_owned(), id: id.to_owned(), owner: owner.to_owned() };
-        Self { store, spawn, claim: Some(claim), turns: Vec::new() }
+        Self { store, spawn, claim: Some(claim), asked_at: Instant::now(), turns: Vec::new() }
     }
 
     /// The claim was never made.
@@ -87,10 +92,12 @@ impl Held {
     }
 
     async fn renew(&self) -> std::convert::Infallible {
+        let mut asked_at = self.asked_at;
         loop {
-            sleep(RENEWAL).await;
+            sleep_until(asked_at + RENEWAL).await;
+            asked_at = Instant::now();
             let Some(claim) = &self.claim else { continue };
-            match timeout(CALL_LIMIT, self.store.renew(claim.key(), &claim.owner, LEASE)).await {
+            match timeout(RENEWAL_LIMIT, self.store.renew(claim.key(), &claim.owner, LEASE)).await {
                 Ok(Ok(true)) => {}
                 Ok(Ok(false)) => debug!(conversation = claim.id, "a run has lost its conversation"),
                 Ok(Err(error)) => debug!(%error, "the claim of a conversation could not be renewed"),
@@ -107,6 +114,7 @@ impl Held {
         }
         let Some(claim) = self.claim.clone() else { return Ok(()) };
         let turn_id = turn.id.clone();
+        let was_empty = self.turns.is_empty();
         let turns = appended(std::mem::take(&mut self.turns), turn);
         let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
         for attempt in 1.. {
@@ -115,11 +123,24 @@ impl Held {
                     self.claim = None;
                     return Ok(());
                 }
-                // Also when an attempt was carried out whose answer was lost.
-                Ok(false) => {
-                    self.claim = None;
-                    return self.was_appended(&claim, &turn_id).await;
-                }
+                // The claim was lost, or an attempt was carried out whose answer was.
+                Ok(false) => match self.store.read(claim.key()).await? {
+                    Some(kept) if kept.turns.iter().any(|turn| turn.id == turn_id) => {
+                        self.claim = None;
+                        return Ok(());
+                    }
+                    Some(_) => return Err(ConversationRefusal::Changed),
+                    None if was_empty && attempt < WRITES => self.begin_again(&claim).await?,
+                    None if was_empty => return Err(ConversationRefusal::Changed),
+                    None => {
+                        let conversation = &claim.id;
+                        info!(
+                            conversation,
+                            "a turn is not kept: its conversation was deleted during the run"
+                        );
+                        return Ok(());
+                    }
+                },
                 Err(error) if attempt >= WRITES => {
                     warn!(%error, "a turn of a conversation could not be kept");
                     return Err(error.into());
@@ -136,13 +157,13 @@ impl Held {
         settled.unwrap_or_else(|_elapsed| Err(ConversationError("no answer".into())))
     }
 
-    /// Whether the turn is there although the claim is not.
-    async fn was_appended(&self, claim: &Claim, turn_id: &str) -> Result<(), ConversationRefusal> {
-        match self.store.read(claim.key()).await? {
-            Some(kept) if kept.turns.iter().any(|turn| turn.id == turn_id) => Ok(()),
-            Some(_) => Err(ConversationRefusal::Changed),
-            // It was removed while its run went on, and stays so.
-            None => Ok(()),
+    /// Claims a conversation once more whose first run this is: what has no turns is removed once its lease has ended.
+    async fn begin_again(&self, claim: &Claim) -> Result<(), ConversationRefusal> {
+        match self.store.claim(claim.key(), &claim.owner, ClaimTerms::default()).await? {
+            ConversationClaim::Claimed(turns) if turns.is_empty() => Ok(()),
+            ConversationClaim::Claimed(_) => Err(ConversationRefusal::Changed),
+            ConversationClaim::Busy => Err(ConversationRefusal::Busy),
+            ConversationClaim::TooMany => Err(ConversationRefusal::TooMany),
         }
     }
 
@@ -154,6 +175,7 @@ impl Held {
             claim: Some(claim.clone()),
             store: self.store.clone(),
             spawn: self.spawn.clone(),
+            asked_at: self.asked_at,
             turns: vec![],
         };
         release(&*self.store, &claim).await;

@@ -7,7 +7,8 @@
 //! held.append(turn) / held.release()         the run ended well / it did not
 //! ```
 //!
-//! A claim is a lease: a process that dies leaves it behind, and it ends by itself. A turn is appended once, by its id: the run
+//! A claim is a lease: a process that dies leaves it behind, and it ends by itself. Its owner is one attempt: a later attempt at
+//! the same job takes it over, and the one that was replaced changes nothing from then on. A turn is appended once, by its id: the run
 //! of a job that was taken up after its worker died finds its own turn if that was appended already. How a turn changes a
 //! conversation is in `turns.rs`, without I/O.
 //!
@@ -61,7 +62,7 @@ impl Conversations {
         Self { store, spawn }
     }
 
-    /// Claims a conversation of that user for `owner`, which no other run is. It is begun if there is none.
+    /// Claims a conversation of that user for `owner`, which no other attempt is. It is begun if there is none.
     pub async fn hold(&self, user_id: &str, id: &str, owner: &str) -> Result<Held, ConversationRefusal> {
         let key = ConversationKey::conversation(user_id, id);
         // Before the store is asked: a future that is dropped then may have claimed it.

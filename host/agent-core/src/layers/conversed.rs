@@ -7,9 +7,11 @@ mod tests;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
+use uuid::Uuid;
 
 use super::{Answer, Ask, Invoke, InvokeError};
 use crate::conversations::{ConversationRefusal, Conversations, InConversation, in_front, is_kept, said};
+use crate::ports::conversations::owner_of_attempt;
 use crate::words::Turn;
 
 /// Puts what was said before in front of a run that is part of a conversation, and appends its turn when it ends well.
@@ -37,7 +39,7 @@ impl<I: Invoke> Conversed<I> {
         }
         let user_id = ask.principal.user_id.clone().unwrap_or_default();
         let turn_id = conversation.turn_id.unwrap_or_else(|| ask.run_id.clone());
-        let held = self.conversations.hold(&user_id, &conversation.id, &ask.run_id).await?;
+        let held = self.conversations.hold(&user_id, &conversation.id, &owner(&ask)).await?;
         let before = held.turns_before(&turn_id);
         if let Some(seen) = conversation.seen
             && before.last().map(|turn| &turn.id) != seen.as_ref()
@@ -67,6 +69,15 @@ impl<I: Invoke> Invoke for Conversed<I> {
             Some(conversation) => self.go_on(ask, conversation).await,
             None => self.inner.invoke(ask).await,
         }
+    }
+}
+
+/// Who claims the conversation: each attempt at a job by itself, so that one that was replaced can neither give away nor write
+/// what its successor holds.
+fn owner(ask: &Ask) -> String {
+    match ask.job_id {
+        Some(_) => owner_of_attempt(&ask.run_id, ask.epoch),
+        None => Uuid::now_v7().simple().to_string(),
     }
 }
 

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use super::{Switch, lock};
+use crate::ports::conversations::takes_over;
 use crate::ports::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion};
 use crate::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
 
@@ -54,6 +55,10 @@ impl Kept {
         self.claim.as_ref().is_some_and(|(holder, _)| holder == owner)
     }
 
+    fn may_be_claimed_by(&self, owner: &str) -> bool {
+        self.claim.as_ref().is_none_or(|(holder, _)| takes_over(owner, holder))
+    }
+
     /// Nobody holds it, and nothing was said in it.
     fn is_nothing(&self) -> bool {
         !self.is_busy() && self.conversation.turns.is_empty()
@@ -83,7 +88,7 @@ impl ConversationStore for TestConversations {
             }
         }
         let kept = all.entry(key.digest()).or_insert_with(|| Kept::new(key));
-        if kept.is_busy() && !kept.is_held_by(owner) {
+        if kept.is_busy() && !kept.may_be_claimed_by(owner) {
             return Ok(ConversationClaim::Busy);
         }
         kept.claim = Some((owner.to_owned(), Instant::now() + terms.lease));

@@ -16,11 +16,13 @@ pub const MOST_TURNS: usize = 100;
 /// Most bytes of a conversation's turns as JSON. Of more the oldest turns are left out.
 pub const MOST_CONVERSATION_BYTES: usize = 256 * 1024;
 
-/// Most conversations of a user. One more is refused until the user deletes one.
-pub const MOST_CONVERSATIONS: u32 = 1_000;
+/// Most conversations of a user. One more is refused until the user deletes one. Each has up to [`MOST_CONVERSATION_BYTES`]: all of a
+/// user's take up to 37.5 MiB.
+pub const MOST_CONVERSATIONS: u32 = 150;
 
-/// Most responses of a user that are kept (`/v1/responses`). With one more the oldest goes.
-pub const MOST_RESPONSES: u32 = 100;
+/// Most responses of a user that are kept (`/v1/responses`). With one more the oldest goes. Each has the turns of a
+/// conversation beside itself, which is up to 256 KiB: all of a user's take up to 25 MiB.
+pub const MOST_RESPONSES: u32 = 50;
 
 /// Whether a text may be a conversation's id: letters and digits of ASCII, `.`, `_`, `-`, a letter or digit first. Such an id
 /// stands as it is in paths, logs and columns.

@@ -7,24 +7,33 @@
 //! request may have begun before that: then the connection stays busy until its answer is flushed too.
 //!
 //! Over HTTP/2 several answers are under way at once, and a request may be given up before its answer: a connection that does
-//! little else is ended ([`Answers::flooded`]). An answer is handed over in small parts there, so that hyper asks for the next
+//! little else takes no other requests ([`Answers::given_up_often`]), and is cut off if that goes on ([`Answers::flooded`]). An answer is handed over in small parts there, so that hyper asks for the next
 //! one when the client has room for it: whoever does not ask for long has stalled ([`Taking`]).
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::connections::Activity;
 use super::http2::Taking;
 
-/// How many requests of a connection may be given up before their answers, beyond those that were answered (CVE-2023-44487).
-const MOST_GIVEN_UP: u32 = 100;
+/// How many requests of a connection may be given up before their answers within a [`PERIOD`], beyond those that were answered
+/// (CVE-2023-44487), before it takes no other. Through a proxy it may be one client of many, so those under way go on.
+const MANY_GIVEN_UP: u32 = 100;
+
+/// The same before the connection is cut off, with all that is under way.
+const MOST_GIVEN_UP: u32 = 1_000;
+
+/// What was given up is counted anew after so long.
+const PERIOD: Duration = Duration::from_secs(60);
 
 /// Largest part of an answer that is handed over at once where the client says how much it takes.
 const PART_BYTES: usize = 16 << 10;
@@ -41,8 +50,14 @@ struct Progress {
     unflushed: AtomicBool,
     /// Whether no other answer follows the one that is under way.
     last: AtomicBool,
+    /// When the connection began.
+    began: Instant,
+    /// The [`PERIOD`] of the last request that was given up, counted from then.
+    period: AtomicU64,
+    /// Since the first request that was given up in that period.
     answered: AtomicU32,
     given_up: AtomicU32,
+    given_up_often: Notify,
     flooded: Notify,
 }
 
@@ -54,8 +69,11 @@ impl Answers {
             under_way: AtomicU32::new(0),
             unflushed: AtomicBool::new(false),
             last: AtomicBool::new(false),
+            began: Instant::now(),
+            period: AtomicU64::new(0),
             answered: AtomicU32::new(0),
             given_up: AtomicU32::new(0),
+            given_up_often: Notify::new(),
             flooded: Notify::new(),
         }))
     }
@@ -67,7 +85,12 @@ impl Answers {
         Answering { answers: self.clone(), is_answered: false }
     }
 
-    /// Resolves when the connection gives up one request after another before the answer.
+    /// Resolves when the connection gives up many requests before their answers: it should take no other.
+    pub(super) async fn given_up_often(&self) {
+        self.0.given_up_often.notified().await;
+    }
+
+    /// Resolves when that goes on: the connection should be cut off.
     pub(super) async fn flooded(&self) {
         self.0.flooded.notified().await;
     }
@@ -78,8 +101,17 @@ impl Answers {
     }
 
     fn given_up(&self) {
+        let period = self.0.began.elapsed().as_secs() / PERIOD.as_secs();
+        if self.0.period.swap(period, Ordering::Relaxed) != period {
+            self.0.given_up.store(0, Ordering::Relaxed);
+            self.0.answered.store(0, Ordering::Relaxed);
+        }
         let given_up = self.0.given_up.fetch_add(1, Ordering::Relaxed) + 1;
-        if given_up > self.0.answered.load(Ordering::Relaxed).saturating_add(MOST_GIVEN_UP) {
+        let beyond = given_up.saturating_sub(self.0.answered.load(Ordering::Relaxed));
+        if beyond > MANY_GIVEN_UP {
+            self.0.given_up_often.notify_one();
+        }
+        if beyond > MOST_GIVEN_UP {
             self.0.flooded.notify_one();
         }
     }
@@ -261,20 +293,30 @@ mod tests {
         assert!(answers.flushed() && !open.is_busy());
     }
 
-    #[tokio::test]
-    async fn a_connection_that_gives_up_its_requests_is_noticed() {
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_gives_up_its_requests_is_told_to_go_and_then_cut_off() {
         let metrics = HttpMetrics::register(&prometheus::Registry::new()).unwrap();
         let open = Connections::new(1, Arc::new(metrics)).admit().await;
         let answers = Answers::new(open.activity());
+        let give_up = |times| (0..times).for_each(|_| drop(answers.begin()));
+        let is_to_go = || answers.given_up_often().now_or_never().is_some();
+        let is_cut_off = || answers.flooded().now_or_never().is_some();
         for _ in 0..2 * MOST_GIVEN_UP {
-            drop(answers.begin());
+            give_up(1);
             drop(AnswerBody::new((), answers.begin(), None));
         }
-        assert!(answers.flooded().now_or_never().is_none(), "as many were answered");
-        for _ in 0..=MOST_GIVEN_UP {
-            drop(answers.begin());
+        assert!(!is_to_go(), "as many were answered");
+        for _ in 0..3 {
+            tokio::time::advance(PERIOD).await;
+            give_up(MANY_GIVEN_UP);
+            assert!(!is_to_go(), "that is long ago");
         }
-        assert!(answers.flooded().now_or_never().is_some());
+        give_up(1);
+        assert!(is_to_go() && !is_cut_off(), "others may have requests under way");
+        give_up(MOST_GIVEN_UP - MANY_GIVEN_UP - 1);
+        assert!(!is_cut_off());
+        give_up(1);
+        assert!(is_cut_off());
         assert!(!answers.flushed() && !open.is_busy(), "none of them is under way");
     }
 

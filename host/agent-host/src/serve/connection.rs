@@ -106,7 +106,7 @@ pub(super) async fn serve(
             }
             () = unread_body::read_away(to_read_away, stop.clone()) => {}
             () = to_carry.carry() => {}
-            () = state.answers.flooded() => tracing::debug!(%peer, "a client gave up what it asked for too often"),
+            () = state.answers.flooded() => tracing::debug!(%peer, "a connection gave up too many requests"),
             () = make_room(&open) => tracing::debug!(%peer, "an idle connection was closed for another one"),
         }
     };
@@ -184,6 +184,9 @@ impl State {
             },
             () = open.displaced() => sleep(LOOK_WHEN_FULL).await,
             () = self.asks_for_nothing(open) => {}
+            () = self.answers.given_up_often() => {
+                tracing::debug!(peer = %self.peer, "a connection gives up many requests, and takes no other");
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use agent_core::ports::conversations::attempts_of;
 use agent_core::ports::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion};
 use agent_core::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
 use async_trait::async_trait;
@@ -176,7 +177,9 @@ impl ConversationStore for MongoConversations {
         terms: ClaimTerms,
     ) -> Result<ConversationClaim, ConversationError> {
         let now = self.now().await?;
-        let free = vec![doc! { "owner": owner }, doc! { "leased_until": { "$lte": now } }];
+        // The same owner, or an earlier attempt at the same job.
+        let replaced = doc! { "$gte": attempts_of(owner), "$lte": owner };
+        let free = vec![doc! { "owner": replaced }, doc! { "leased_until": { "$lte": now } }];
         let claimed = doc! { "owner": owner, "leased_until": after(now, terms.lease) };
         if !self.change(doc! { "_id": key.digest(), "$or": free }, claimed).await? {
             return match self.find(key).await? {

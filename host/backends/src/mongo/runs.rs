@@ -75,6 +75,18 @@ impl RunStore for MongoRuns {
         Ok(())
     }
 
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+        if most == 0 {
+            // To the server no limit at all.
+            return Ok(vec![]);
+        }
+        let reading = async {
+            let found = self.events.find(events_of(run_id, from)).sort(doc! { "_id": 1 });
+            found.limit(i64::from(most)).await?.try_collect::<Vec<_>>().await
+        };
+        answer(reading).await?.iter().map(EventDocument::event).collect()
+    }
+
     async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {
         let found = answer(self.records.find_one(doc! { "_id": run_id }).into_future()).await?;
         Ok(found.map(RunRecord::from))

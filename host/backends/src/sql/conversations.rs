@@ -5,6 +5,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use agent_core::ports::conversations::attempts_of;
 use agent_core::ports::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion};
 use agent_core::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
 use async_trait::async_trait;
@@ -14,14 +15,16 @@ use super::error::describe;
 use super::text_columns::{escape, unescape};
 use super::{SqlPool, from_ms, reading, to_ms, writing};
 
-/// `$1` key, `$2` kind, `$3` user, `$4` id, `$5` owner, `$6` ms of the lease, `$7` most of a user.
+/// `$1` key, `$2` kind, `$3` user, `$4` id, `$5` owner, `$6` ms of the lease, `$7` most of a user, `$8` what
+/// the owners of all attempts at its job begin with. Those have one length: they compare alike in every collation.
 const CLAIM: &str = "\
     INSERT INTO conversations AS kept (key, kind, user_id, id, owner, leased_until, created_at, updated_at) \
     SELECT $1, $2, $3, $4, $5, ms + $6, ms, ms FROM clock \
     WHERE EXISTS (SELECT 1 FROM conversations WHERE key = $1) \
         OR (SELECT COUNT(*) FROM conversations WHERE user_id = $3 AND kind = $2) < $7 \
     ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, leased_until = excluded.leased_until \
-    WHERE kept.owner = excluded.owner OR kept.leased_until <= (SELECT ms FROM clock) \
+    WHERE (substr(kept.owner, 1, length($8)) = $8 AND kept.owner <= excluded.owner) \
+        OR kept.leased_until <= (SELECT ms FROM clock) \
     RETURNING body";
 
 /// `$1` user, `$2` kind. What dead processes left behind before anything was said.
@@ -101,7 +104,7 @@ impl SqlConversations {
         let bodies: Vec<String> = writing!(&self.pool, db => {
             let query = sqlx::query_scalar(CLAIM).bind(key.digest()).bind(key.kind.as_str());
             let query = query.bind(escape(key.user_id)).bind(key.id).bind(owner).bind(ms(terms.lease));
-            query.bind(i64::from(terms.most)).fetch_all(db)
+            query.bind(i64::from(terms.most)).bind(attempts_of(owner)).fetch_all(db)
         })?;
         Ok(bodies.into_iter().next())
     }

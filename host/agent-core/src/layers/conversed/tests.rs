@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use super::*;
 use crate::layers::RateCheck;
 use crate::ports::conversations::LEASE;
-use crate::ports::{ClaimTerms, ConversationStore as _};
+use crate::ports::{ClaimTerms, ConversationStore as _, Deletion, Epoch};
 use crate::testing::{ScriptedInvoke, TestConversations, TokioSpawn};
 use crate::words::{ConversationKey, Message, Options, Principal, StopReason};
 
@@ -35,6 +35,17 @@ fn user(content: &str) -> Message {
 
 fn reply(content: &str) -> Message {
     Message::Assistant { content: content.into(), tool_calls: vec![] }
+}
+
+/// An attempt at a job: all of them have one run.
+fn attempt(epoch: u64) -> Ask {
+    let conversation = Some(InConversation::of_job("a".into()));
+    let job_id = Some("1".into());
+    Ask { run_id: "run_1".into(), epoch: Epoch(epoch), job_id, conversation, ..ask("q", None) }
+}
+
+fn seconds(number: f64) -> Duration {
+    Duration::from_secs_f64(number)
 }
 
 impl Bench {
@@ -139,6 +150,69 @@ async fn a_run_that_is_dropped_gives_its_conversation_back_and_a_dead_one_loses_
     assert!(is_busy(&bench.conversed.invoke(ask("q", Some("a"))).await));
     sleep(LEASE).await;
     bench.conversed.invoke(ask("q", Some("a"))).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_was_replaced_gives_away_nothing_of_its_successors() {
+    let agent = ScriptedInvoke::default();
+    agent.add_after(LEASE, Ok(ScriptedInvoke::answer("old")));
+    agent.add_after(seconds(5.0), Ok(ScriptedInvoke::answer("new")));
+    let bench = bench(agent);
+    let first = timeout(seconds(2.0), bench.conversed.invoke(attempt(1)));
+    let second = async {
+        sleep(seconds(1.0)).await;
+        bench.conversed.invoke(attempt(2)).await
+    };
+    let other = async {
+        sleep(seconds(3.0)).await;
+        bench.conversed.invoke(ask("q", Some("a"))).await
+    };
+    let (first, second, other) = tokio::join!(first, second, other);
+    assert!(first.is_err() && second.is_ok() && is_busy(&other), "{second:?}, {other:?}");
+    assert_eq!(bench.turns("a").await.unwrap()[0].messages, [reply("new")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_renewals_lose_no_conversation() {
+    let agent = ScriptedInvoke::default();
+    agent.add_after(seconds(30.0), Ok(ScriptedInvoke::answer("one")));
+    let bench = bench(agent);
+    let other = async {
+        // Two renewals get no answer, the third one does, and the fourth one fails.
+        sleep(seconds(4.0)).await;
+        bench.store.switch.hang(true);
+        sleep(seconds(10.5)).await;
+        bench.store.switch.hang(false);
+        sleep(seconds(1.0)).await;
+        bench.store.switch.fail(true);
+        sleep(seconds(8.5)).await;
+        bench.store.switch.fail(false);
+        bench.conversed.invoke(ask("q", Some("a"))).await
+    };
+    let (answer, other) = tokio::join!(bench.conversed.invoke(ask("q", Some("a"))), other);
+    assert!(answer.is_ok() && is_busy(&other), "{answer:?}, {other:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_is_gone_is_begun_again_by_its_first_run_alone() {
+    let agent = ScriptedInvoke::default();
+    for _ in 0..2 {
+        agent.add_after(LEASE + seconds(4.0), Ok(ScriptedInvoke::answer("one")));
+    }
+    let bench = bench(agent);
+    // Of the second run there was something to delete, and somebody did.
+    for kept in [Some(1), None] {
+        let deleted = async {
+            sleep(seconds(1.0)).await;
+            bench.store.switch.fail(true);
+            sleep(LEASE).await;
+            bench.store.switch.fail(false);
+            bench.store.delete(ConversationKey::conversation("u1", "a")).await
+        };
+        let (answer, deleted) = tokio::join!(bench.conversed.invoke(ask("q", Some("a"))), deleted);
+        assert!(answer.is_ok() && deleted == Ok(Deletion::Done), "{answer:?}, {deleted:?}");
+        assert_eq!(bench.turns("a").await.map(|turns| turns.len()), kept);
+    }
 }
 
 #[tokio::test(start_paused = true)]

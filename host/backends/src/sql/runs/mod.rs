@@ -44,6 +44,17 @@ impl SqlRuns {
             StoredUnderKey::Fenced => Err(JournalError::Fenced { run_id: run_id.to_owned() }),
         }
     }
+
+    async fn read_events(&self, run_id: &str, from: u64, most: i64) -> Result<Vec<Event>, JournalError> {
+        let sql = "SELECT sequence, event FROM run_events WHERE run_id = $1 AND sequence >= $2 \
+            ORDER BY sequence LIMIT $3";
+        let from = i64::try_from(from).unwrap_or(i64::MAX);
+        let events: Vec<(i64, String)> = reading!(&self.pool, db => {
+            sqlx::query_as(sql).bind(escape(run_id)).bind(from).bind(most).fetch_all(db)
+        })
+        .map_err(failed)?;
+        events.iter().map(|(sequence, event)| decode(run_id, sequence.unsigned_abs(), event)).collect()
+    }
 }
 
 fn append_row(run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> Result<AppendRow, JournalError> {
@@ -86,14 +97,7 @@ impl Journal for SqlRuns {
     }
 
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
-        let sql =
-            "SELECT sequence, event FROM run_events WHERE run_id = $1 AND sequence >= $2 ORDER BY sequence";
-        let from = i64::try_from(from).unwrap_or(i64::MAX);
-        let events: Vec<(i64, String)> = reading!(&self.pool, db => {
-            sqlx::query_as(sql).bind(escape(run_id)).bind(from).fetch_all(db)
-        })
-        .map_err(failed)?;
-        events.iter().map(|(sequence, event)| decode(run_id, sequence.unsigned_abs(), event)).collect()
+        self.read_events(run_id, from, i64::MAX).await
     }
 }
 
@@ -115,6 +119,10 @@ impl RunStore for SqlRuns {
         }
         let entry = Entry::End(append_row(&record.id, epoch, first, events)?, record_row(record)?);
         self.write(&record.id, first, entry).await
+    }
+
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+        self.read_events(run_id, from, i64::from(most)).await
     }
 
     async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {

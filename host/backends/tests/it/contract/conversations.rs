@@ -4,7 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{ClaimTerms, ConversationClaim, ConversationStore, Deletion, Retention};
+use agent_core::ports::conversations::owner_of_attempt;
+use agent_core::ports::{ClaimTerms, ConversationClaim, ConversationStore, Deletion, Epoch, Retention};
 use agent_core::words::{Conversation, ConversationKey, Message, Turn};
 use futures::future::join_all;
 use test_servers::eventually;
@@ -29,6 +30,7 @@ macro_rules! test_all {
         crate::contract::test_each! { conversations, $open:
             turns_are_kept_as_they_are_and_a_claim_is_given_back_with_them,
             one_owner_at_a_time_holds_a_conversation,
+            a_later_attempt_takes_a_claim_over_and_the_earlier_one_changes_nothing,
             a_claim_of_a_dead_owner_ends_and_that_owner_changes_nothing,
             a_claim_lasts_as_long_as_it_is_renewed,
             a_conversation_in_which_nothing_was_said_is_gone,
@@ -124,9 +126,27 @@ pub(crate) async fn one_owner_at_a_time_holds_a_conversation(bench: &Bench) {
         (0..8).filter(|number| claims[*number] == ConversationClaim::Claimed(vec![])).collect();
     let busy = claims.iter().filter(|claim| **claim == ConversationClaim::Busy).count();
     assert_eq!((held.len(), busy), (1, 7), "{claims:?}");
-    // The run of a job that another worker takes up is the same owner.
+    // The holder may claim again.
     let owner = &owners[held[0]];
     assert_eq!(claim(&bench.peer, "c", owner, LONG).await, ConversationClaim::Claimed(vec![]));
+}
+
+pub(crate) async fn a_later_attempt_takes_a_claim_over_and_the_earlier_one_changes_nothing(bench: &Bench) {
+    let attempt = |run: &str, epoch| owner_of_attempt(run, Epoch(epoch));
+    let [first, second] = [attempt("run_1", 9), attempt("run_1", 10)];
+    let claimed = ConversationClaim::Claimed(vec![]);
+    assert_eq!(claim(&bench.store, "c", &first, LONG).await, claimed);
+    for other in [attempt("run_2", 10), attempt("run_11", 10), "run_1".to_owned(), "run_1#".to_owned()] {
+        assert_eq!(claim(&bench.peer, "c", &other, LONG).await, ConversationClaim::Busy, "{other}");
+    }
+    assert_eq!(claim(&bench.peer, "c", &second, LONG).await, claimed);
+    // Nothing was said yet: what is given away now would be gone.
+    bench.store.release(key("c"), &first).await.unwrap();
+    assert_eq!(claim(&bench.store, "c", &first, LONG).await, ConversationClaim::Busy);
+    assert_eq!(bench.store.renew(key("c"), &first, LONG).await, Ok(false));
+    assert_eq!(bench.store.settle(key("c"), &first, &[turn("b", "old")]).await, Ok(false));
+    assert_eq!(bench.peer.settle(key("c"), &second, &[turn("a", "hi")]).await, Ok(true));
+    assert_eq!(read(bench, "c").await.unwrap().turns, [turn("a", "hi")]);
 }
 
 pub(crate) async fn a_claim_of_a_dead_owner_ends_and_that_owner_changes_nothing(bench: &Bench) {

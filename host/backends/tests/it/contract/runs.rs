@@ -198,6 +198,10 @@ pub(crate) async fn a_journal_is_read_from_any_number_on(bench: &Bench) {
         assert_eq!(bench.peer.read("run_1", from as u64).await.unwrap(), events[from..], "{from}");
     }
     assert_eq!(bench.peer.read("run_1", u64::MAX).await.unwrap(), []);
+    for most in 0..=events.len() {
+        let page = bench.peer.read_page("run_1", 1, most as u32).await.unwrap();
+        assert_eq!(page, events[1..events.len().min(most + 1)], "{most}");
+    }
 }
 
 pub(crate) async fn whoever_tails_a_journal_is_woken_by_an_append_of_another_process(bench: &Bench) {

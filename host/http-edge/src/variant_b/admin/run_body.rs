@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::super::timestamp::iso_8601;
 
 /// Most events in one answer. A run has some dozens.
-const MOST_EVENTS: usize = 500;
+pub(super) const MOST_EVENTS: u32 = 500;
 
 /// Most bytes of one text: more than a screen shows.
 const MOST_TEXT: usize = 16 << 10;
@@ -159,11 +159,11 @@ pub(super) struct Timeline<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    /// Of events that are numbered from `from` on.
+    /// Of events that are numbered from `from` on, one more than are shown, if there is one more.
     pub(super) fn new(record: Option<&'a RunRecord>, from: u64, events: &'a [Event]) -> Self {
         let numbered = (from..).zip(events);
         let data: Vec<_> =
-            numbered.take(MOST_EVENTS).map(|(number, event)| Entry::new(number, event)).collect();
+            numbered.take(MOST_EVENTS as usize).map(|(number, event)| Entry::new(number, event)).collect();
         let next_from = (events.len() > data.len()).then(|| from + data.len() as u64);
         Self { run: record.map(RunLine::from), data, next_from }
     }

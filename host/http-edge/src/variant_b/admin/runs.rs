@@ -16,7 +16,7 @@ use super::super::events::{self, Follow, unreadable};
 use super::super::state::Shared;
 use super::super::validation_issue::Issue;
 use super::listing;
-use super::run_body::{RunPage, Timeline};
+use super::run_body::{MOST_EVENTS, RunPage, Timeline};
 use crate::answer;
 use crate::openapi::{Operation, tags};
 use crate::path_id::{self, PathId, check_id};
@@ -86,7 +86,8 @@ pub(super) async fn timeline(
     let runs = &edge.variant.runs;
     // The record first, which is written last: with one of a run that has ended, the journal is whole.
     let record = runs.find(&run_id).await.map_err(unreadable)?;
-    let events = runs.read(&run_id, from).await.map_err(unreadable)?;
+    // One more, which says whether there are others.
+    let events = runs.read_page(&run_id, from, MOST_EVENTS + 1).await.map_err(unreadable)?;
     if record.is_none() && events.is_empty() {
         return Err(Error::UnknownRun);
     }

@@ -7,8 +7,8 @@ use agent_core::conversations::{Conversations, appended, is_kept, said};
 use agent_core::words::{AgentResult, Message, Turn};
 use serde_json::Value;
 
-/// Largest response that is kept, as JSON, in bytes.
-const MOST_BYTES: usize = 512 << 10;
+/// Largest response that is kept, as JSON, in bytes. Fifty of a user are kept, each with up to 256 KiB of turns beside it.
+const MOST_BYTES: usize = 256 << 10;
 
 /// Keeps the response of one run.
 pub(super) struct Keep {
