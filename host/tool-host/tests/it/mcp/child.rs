@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::Toolbox;
-use agent_core::words::ToolOutcome;
+use agent_core::words::{Principal, ToolOutcome};
 use rustix::process::DumpableBehavior;
 use serde_json::json;
 use tempfile::TempDir;
@@ -111,7 +111,7 @@ async fn a_secret_of_a_child_is_not_in_its_list_of_tools() {
     fs::write(&file, script.replace(&format!("{plain}\n"), "").replace("*'\"tools/call\"'*)", listed))
         .unwrap();
     let (host, _home) = host_with_key(&policy).await;
-    let tools = host.host.current().catalog().tools().to_vec();
+    let tools = host.host.current_for(Principal::nobody()).catalog().tools().to_vec();
     assert_eq!(tools.len(), 1, "{:?}", host.faults());
     let described = format!("{tools:?}");
     assert!(described.contains("Key [secret key]."), "{described}");
