@@ -64,8 +64,9 @@ impl Runtime {
         let (slots, grants) = (Slots::new(&config.limits), Arc::new(grants));
         // Where something else answers than the network, as in tests of one component, no server is asked either.
         let is_on = matches!(config.http, HttpMode::Network { .. });
-        let mcp = Arc::new(McpServers::new(grants.clone(), config.launcher, is_on));
+        // Before the servers: it opens a file of `/proc/self` that may belong to root after them.
         let sandbox = Sandbox::new(config.limits, config.metering)?;
+        let mcp = Arc::new(McpServers::new(grants.clone(), config.launcher, is_on));
         Ok(Self {
             cache: CompiledCache::open(config.cache, engine::fingerprint(sandbox.engine())),
             compilers: Compilers::new(config.compiler, config.metering),

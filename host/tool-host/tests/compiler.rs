@@ -23,7 +23,8 @@ fn main() -> ExitCode {
         let mut command = arguments.iter().skip(at + 1);
         let program = command.next().expect("a program").into();
         let arguments = command.map(Into::into).collect();
-        let job = LaunchJob { memory_bytes: number("--memory-bytes"), program, arguments };
+        let parent = u32::try_from(number("--parent")).expect("the id of a process");
+        let job = LaunchJob { memory_bytes: number("--memory-bytes"), parent, program, arguments };
         eprintln!("{}", job.run());
         return ExitCode::FAILURE;
     }

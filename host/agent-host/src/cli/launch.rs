@@ -18,6 +18,9 @@ pub(crate) struct Arguments {
     /// Most memory it may write to
     #[arg(long)]
     memory_bytes: u64,
+    /// The process that starts it
+    #[arg(long)]
+    parent: u32,
     /// The program and its arguments
     #[arg(required = true, last = true)]
     command: Vec<OsString>,
@@ -25,10 +28,10 @@ pub(crate) struct Arguments {
 
 #[expect(clippy::print_stderr, reason = "the service logs what an MCP server writes there")]
 pub(crate) fn run(arguments: Arguments) -> Exit {
-    let Arguments { memory_bytes, command } = arguments;
+    let Arguments { memory_bytes, parent, command } = arguments;
     let mut command = command.into_iter();
     let program = command.next().map(PathBuf::from).unwrap_or_default();
-    let error = LaunchJob { memory_bytes, program, arguments: command.collect() }.run();
+    let error = LaunchJob { memory_bytes, parent, program, arguments: command.collect() }.run();
     eprintln!("{error}");
     Exit::Code(CANNOT_RUN)
 }

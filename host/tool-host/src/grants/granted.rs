@@ -93,8 +93,8 @@ impl Granted {
     }
 
     /// How an MCP server is reached now.
-    pub(crate) fn transport(&self) -> Option<&policy::model::McpTransport> {
-        self.policy.current().mcp.as_ref().map(|rule| &rule.transport)
+    pub(crate) fn mcp_endpoint(&self) -> Option<policy::model::McpEndpoint> {
+        self.policy.current().mcp_endpoint()
     }
 
     /// The memory of an MCP server that is a child process; absent: as much as such servers have.

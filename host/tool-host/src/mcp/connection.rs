@@ -70,7 +70,7 @@ impl Connection {
                 session.set_version(version);
                 session.send(requests(means)?, initialized).await
             }
-            Transport::Child(child) => child.send(&initialized).await,
+            Transport::Child(child) => child.send(means.granted.scanner(), &initialized).await,
         }
     }
 

@@ -65,15 +65,45 @@ impl From<EgressError> for McpError {
     fn from(error: EgressError) -> Self {
         let text = error.to_string();
         match error {
-            EgressError::FirstByteTimeout { .. }
-            | EgressError::BetweenBytesTimeout { .. }
-            | EgressError::TotalTimeout { .. }
-            | EgressError::Terminated { .. }
-            | EgressError::Incomplete { .. }
-            | EgressError::Deadline(_)
-            | EgressError::CallEnded => Self::Died(text),
+            EgressError::Resolve { .. }
+            | EgressError::ResolveTimeout { .. }
+            | EgressError::ConnectRefused { .. }
+            | EgressError::Connect { .. }
+            | EgressError::ConnectTimeout { .. }
+            | EgressError::Certificate { .. }
+            | EgressError::Tls { .. } => Self::Unreachable(text),
+            refusal if refusal.is_refusal() => Self::Unreachable(text),
             EgressError::BytesSpent(_) | EgressError::ResponseHeadTooLarge { .. } => Self::TooMuch(text),
-            _ => Self::Unreachable(text),
+            _ => Self::Died(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_have_been_carried_out_is_not_said_to_be_out_of_reach() {
+        let (host, problem) = (|| "example.org".to_owned(), || "x".to_owned());
+        for (error, expected) in [
+            (EgressError::Denied(problem()), "cannot be reached"),
+            (EgressError::TooManyRequests(16), "cannot be reached"),
+            (EgressError::ForbiddenAddress { host: host(), addresses: vec![] }, "cannot be reached"),
+            (EgressError::Resolve { host: host(), problem: problem() }, "cannot be reached"),
+            (EgressError::ConnectRefused { host: host() }, "cannot be reached"),
+            (EgressError::Tls { host: host(), problem: problem() }, "cannot be reached"),
+            (EgressError::BytesSpent(1), "says more than it may"),
+            (EgressError::Terminated { host: host() }, "went away before it answered"),
+            (EgressError::Deadline(host()), "went away before it answered"),
+            (EgressError::Protocol { host: host(), problem: problem() }, "went away before it answered"),
+            (EgressError::ContentCoding { host: host(), coding: problem() }, "went away before it answered"),
+            (EgressError::Upgrade { host: host() }, "went away before it answered"),
+            (EgressError::BodyLength, "went away before it answered"),
+            (EgressError::Host(problem()), "went away before it answered"),
+        ] {
+            let text = error.to_string();
+            assert_eq!(McpError::from(error).kind(), expected, "{text}");
         }
     }
 }

@@ -86,7 +86,7 @@ impl Session {
             while let Some(event) = events.next() {
                 match exchange.take_in(&event)? {
                     Next::Answer(answer) => return Ok(answer),
-                    Next::Reply(reply) => self.send(requests, reply).await?,
+                    Next::Reply(reply) => self.send(requests, reply).await.map_err(begun)?,
                     Next::GoOn => {}
                 }
             }
@@ -117,8 +117,22 @@ impl Session {
                 let text = format!("it answered with HTTP {status}, and redirects are not followed");
                 Err(McpError::Unreachable(text))
             }
+            // A gateway gave up, or the server failed half way. With 503 it says that it has not begun.
+            status if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE => {
+                Err(McpError::Died(format!("HTTP {status}")))
+            }
             status => Err(McpError::Unreachable(format!("it answered with HTTP {status}"))),
         }
+    }
+}
+
+/// What a failure says once the server has begun to answer: the request may have been carried out, so nobody may make it
+/// again.
+fn begun(error: McpError) -> McpError {
+    match error {
+        McpError::SessionGone => McpError::Died("the session ended during the call".into()),
+        McpError::Unreachable(problem) => McpError::Died(problem),
+        error => error,
     }
 }
 
@@ -142,4 +156,42 @@ async fn collect(mut body: ResponseBody) -> Result<Vec<u8>, McpError> {
         collected.extend_from_slice(&piece);
     }
     Ok(collected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_not_carried_out_is_said_to_be_out_of_reach() {
+        let mut session = Session::new("http://localhost/mcp").unwrap();
+        session.id = Some(HeaderValue::from_static("s"));
+        let what = |status: u16| match session.check(StatusCode::from_u16(status).unwrap()) {
+            Ok(()) => "done",
+            Err(McpError::SessionGone) => "gone",
+            Err(McpError::Unreachable(_)) => "unreachable",
+            Err(McpError::Died(_)) => "died",
+            Err(error) => panic!("{status}: {error}"),
+        };
+        for (status, expected) in [
+            (200, "done"),
+            (202, "done"),
+            (307, "unreachable"),
+            (401, "unreachable"),
+            (404, "gone"),
+            (500, "died"),
+            (502, "died"),
+            (503, "unreachable"),
+            (504, "died"),
+        ] {
+            assert_eq!(what(status), expected, "{status}");
+        }
+        for (error, is_died) in [
+            (McpError::SessionGone, true),
+            (McpError::Unreachable("x".into()), true),
+            (McpError::TooMuch("x".into()), false),
+        ] {
+            assert_eq!(matches!(begun(error.clone()), McpError::Died(_)), is_died, "{error}");
+        }
+    }
 }

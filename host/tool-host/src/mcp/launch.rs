@@ -11,7 +11,9 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
+use rustix::process::{
+    Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
+};
 use rustix::thread::set_no_new_privs;
 
 /// Most bytes of a file that a server writes.
@@ -20,8 +22,8 @@ const MOST_FILE_BYTES: u64 = 1 << 30;
 /// Most descriptors of a server.
 const MOST_FILES: u64 = 256;
 
-/// The command that runs [`LaunchJob::run`] with the arguments that follow its own: `--memory-bytes`, `--`, and the
-/// server's command.
+/// The command that runs [`LaunchJob::run`] with the arguments that follow its own: `--memory-bytes`, `--parent`,
+/// `--`, and the server's command.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     /// The program.
@@ -42,6 +44,8 @@ impl Launcher {
 pub struct LaunchJob {
     /// Most memory it may write to.
     pub memory_bytes: u64,
+    /// The process that starts it, and with which it is to end.
+    pub parent: u32,
     /// Its program.
     pub program: PathBuf,
     /// The program's arguments.
@@ -54,6 +58,9 @@ pub enum LaunchError {
     /// This process could not be limited.
     #[error("the process cannot limit itself: {0}")]
     Limits(#[source] io::Error),
+    /// Whoever asked for the server has ended.
+    #[error("the service that asked for it has ended")]
+    Orphan,
     /// There is no such program, or it cannot be run.
     #[error("{program:?} cannot be started: {error}")]
     Start {
@@ -69,6 +76,13 @@ impl LaunchJob {
     /// Does the job, and returns only if it cannot be done. Meant for a process of its own that has done nothing before:
     /// it lowers the limits of the whole process.
     pub fn run(self) -> LaunchError {
+        if let Err(error) = die_with_parent() {
+            return LaunchError::Limits(error);
+        }
+        // Of a parent that ended before there is no signal.
+        if getppid().and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok()) != Some(self.parent) {
+            return LaunchError::Orphan;
+        }
         if let Err(error) = self.limit() {
             return LaunchError::Limits(error);
         }
@@ -77,8 +91,6 @@ impl LaunchJob {
     }
 
     fn limit(&self) -> io::Result<()> {
-        // The signal comes when the thread that started this ends. A runtime's threads last as long as the runtime.
-        set_parent_process_death_signal(Some(Signal::KILL))?;
         set_no_new_privs(true)?;
         lower(Resource::Core, 0)?;
         // Not the address space: interpreters reserve far more of that than they use.
@@ -89,6 +101,12 @@ impl LaunchJob {
         let _ = fs::write("/proc/self/oom_score_adj", "1000");
         Ok(())
     }
+}
+
+/// Asks the kernel to kill this process, and none that it starts, when its parent ends. The signal comes when the thread
+/// that started this ends; a runtime's threads last as long as the runtime.
+fn die_with_parent() -> io::Result<()> {
+    Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
 /// Lowers a limit. One that is lower already stays.

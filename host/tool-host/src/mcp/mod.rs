@@ -5,8 +5,8 @@
 //! components. What is here is the rest: asking for the list and making the call.
 //!
 //! In reading order: `servers` are those of the policy in force, `server` is one of them with its idle connections,
-//! `connection` is a handshake and a request over either transport, `http` (with `sse`) and `child` (with `launch`) are
-//! these, `message` is JSON-RPC, `answer` what a call returned, `error` what can go wrong.
+//! `connection` is a handshake and a request over either transport, `http` (with `sse`) and `child` (with `child_output` and
+//! `launch`) are these, `message` is JSON-RPC, `answer` what a call returned, `error` what can go wrong.
 //!
 //! What holds for every exchange:
 //! - One call has a connection to itself. One that did not end well is closed: a child process is killed with its call.
@@ -20,6 +20,7 @@
 
 mod answer;
 mod child;
+mod child_output;
 mod connection;
 mod error;
 mod http;

@@ -17,7 +17,7 @@ use crate::egress::{Call, CallKey};
 use crate::error::LoadError;
 use crate::grants::{Granted, Grants};
 use crate::policy::Want;
-use crate::policy::model::McpTransport;
+use crate::policy::model::{McpEndpoint, McpTransport};
 
 /// Longest a server may take to list its tools, its start included.
 const LOOK_LIMIT: Duration = Duration::from_secs(15);
@@ -43,15 +43,23 @@ const CHILDREN: u32 = 4;
 /// A server.
 pub(crate) struct Server {
     name: String,
-    transport: McpTransport,
-    /// Whether its command is the one that the policy had at the start.
+    endpoint: McpEndpoint,
+    /// Whether it is no command, or the one that the policy had at the start.
     may_start: bool,
     grants: Arc<Grants>,
     launcher: Launcher,
     /// Held for a few instructions, like `looks`.
-    idle: Mutex<Vec<Idle>>,
+    idle: Mutex<Waiting>,
     looks: Mutex<Looks>,
     has_answered: AtomicBool,
+}
+
+/// The connections that wait to be used again.
+#[derive(Default)]
+struct Waiting {
+    connections: Vec<Idle>,
+    /// Whether another server has taken the place of this one: nothing waits any more.
+    is_retired: bool,
 }
 
 /// A connection that waits to be used again, by calls under the same grant.
@@ -75,14 +83,14 @@ struct Looks {
 
 impl Server {
     pub(super) fn new(
-        (name, transport): (&str, McpTransport),
+        (name, endpoint): (&str, McpEndpoint),
         may_start: bool,
         grants: Arc<Grants>,
         launcher: Launcher,
     ) -> Self {
         Self {
             name: name.to_owned(),
-            transport,
+            endpoint,
             may_start,
             grants,
             launcher,
@@ -94,7 +102,7 @@ impl Server {
 
     /// What the policy has to grant it beside itself.
     pub(crate) fn wants(&self) -> Vec<Want> {
-        match self.transport {
+        match self.endpoint.transport {
             McpTransport::Http { .. } => vec![Want::Http],
             McpTransport::Command { .. } => vec![],
         }
@@ -103,14 +111,14 @@ impl Server {
     /// Calls at the same time unless its entry says otherwise; absent: as many as a component may have. Each of a child
     /// process has one of its own.
     pub(crate) fn most_calls(&self) -> Option<u32> {
-        match self.transport {
+        match self.endpoint.transport {
             McpTransport::Http { .. } => None,
             McpTransport::Command { .. } => Some(CHILDREN),
         }
     }
 
-    pub(super) fn transport(&self) -> &McpTransport {
-        &self.transport
+    pub(super) fn endpoint(&self) -> &McpEndpoint {
+        &self.endpoint
     }
 
     /// Whether it has listed its tools since the service started.
@@ -120,7 +128,7 @@ impl Server {
 
     /// The number of the look that is due under a policy: another one than before means that it is to be looked at again.
     pub(super) fn round(&self, policy: &str) -> u64 {
-        let every = match self.transport {
+        let every = match self.endpoint.transport {
             McpTransport::Http { .. } => LOOK_EVERY,
             McpTransport::Command { .. } => LOOK_AT_CHILD_EVERY,
         };
@@ -143,9 +151,20 @@ impl Server {
         let closed: Vec<_> = {
             let mut idle = self.idle();
             let (stay, go): (Vec<_>, Vec<_>) =
-                idle.drain(..).partition(|idle| idle.since.elapsed() < IDLE_FOR);
-            *idle = stay;
+                idle.connections.drain(..).partition(|idle| idle.since.elapsed() < IDLE_FOR);
+            idle.connections = stay;
             go
+        };
+        drop(closed);
+    }
+
+    /// Closes the connections that wait, and from now on each that a call under way gives back: nobody looks after them once
+    /// the policy has another server of the name, or none.
+    pub(super) fn retire(&self) {
+        let closed = {
+            let mut idle = self.idle();
+            idle.is_retired = true;
+            std::mem::take(&mut idle.connections)
         };
         drop(closed);
     }
@@ -176,6 +195,9 @@ impl Server {
         let gone = || McpError::Unreachable("it is no longer in the policy".into());
         let entry = self.grants.current().mcp(&self.name).cloned().ok_or_else(gone)?;
         let allow = entry.mcp.as_ref().map(|rule| rule.allow.clone()).ok_or_else(gone)?;
+        if entry.mcp_endpoint().as_ref() != Some(&self.endpoint) {
+            return Err(other_endpoint());
+        }
         let granted = self.grants.of_server(entry).await.map_err(McpError::Unreachable)?;
         let key = CallKey { run_id: "", call_id: "mcp" };
         let requests = self.grants.begin(key, &granted, Instant::now() + LOOK_LIMIT);
@@ -209,7 +231,10 @@ impl Server {
         requests: Option<&Call>,
         (tool, arguments): (&str, &str),
     ) -> Result<Answer, McpError> {
-        if granted.transport() != Some(&self.transport) || !granted.allows_tool(tool) {
+        if granted.mcp_endpoint().as_ref() != Some(&self.endpoint) {
+            return Err(other_endpoint());
+        }
+        if !granted.allows_tool(tool) {
             return Err(McpError::Unreachable("the policy allows this tool no longer".into()));
         }
         // It has been checked against the schema; it was JSON before it was text.
@@ -229,11 +254,11 @@ impl Server {
             }
         }
         if !self.may_start {
-            let text = "its command is not the one that the policy had at the start, and commands are read at start \
-                        only: restart the service";
+            let text = "its command is not the one that the policy had at the start, or has other variables or another \
+                        bound of memory, and commands are read at start only: restart the service";
             return Err(McpError::Unreachable(text.into()));
         }
-        let opened = Connection::open((&self.name, &self.transport), &self.launcher, means).await;
+        let opened = Connection::open((&self.name, &self.endpoint.transport), &self.launcher, means).await;
         let connection = opened.inspect_err(|_| self.ask_for_look())?;
         self.ask_on(connection, means, method, params).await
     }
@@ -265,8 +290,8 @@ impl Server {
         loop {
             let found = {
                 let mut idle = self.idle();
-                let at = idle.iter().rposition(|idle| Arc::ptr_eq(&idle.granted, granted))?;
-                idle.remove(at).connection
+                let at = idle.connections.iter().rposition(|idle| Arc::ptr_eq(&idle.granted, granted))?;
+                idle.connections.remove(at).connection
             };
             if found.is_alive() {
                 return Some(found);
@@ -277,19 +302,25 @@ impl Server {
     fn put_back(&self, connection: Connection, granted: &Arc<Granted>) {
         let idle = Idle { connection, granted: granted.clone(), since: Instant::now() };
         let mut waiting = self.idle();
-        waiting.push(idle);
-        let oldest = (waiting.len() > MOST_IDLE).then(|| waiting.remove(0));
+        waiting.connections.push(idle);
+        let is_over = waiting.is_retired || waiting.connections.len() > MOST_IDLE;
+        // Of a retired server it is the only one.
+        let closed = is_over.then(|| waiting.connections.remove(0));
         drop(waiting);
-        drop(oldest);
+        drop(closed);
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
+    fn idle(&self) -> MutexGuard<'_, Waiting> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn looks(&self) -> MutexGuard<'_, Looks> {
         self.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn other_endpoint() -> McpError {
+    McpError::Unreachable("its entry in the policy is another one now".into())
 }
 
 impl fmt::Debug for Server {

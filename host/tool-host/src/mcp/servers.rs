@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+
 use super::launch::Launcher;
 use super::server::Server;
 use crate::grants::Grants;
-use crate::policy::model::McpTransport;
+use crate::policy::model::{McpEndpoint, McpTransport};
 
 /// The servers, by name.
 pub(crate) struct McpServers {
@@ -16,19 +18,23 @@ pub(crate) struct McpServers {
     /// Whether any is asked at all.
     is_on: bool,
     /// How servers were reached by the policy that the service started with.
-    at_start: BTreeMap<String, McpTransport>,
+    at_start: BTreeMap<String, McpEndpoint>,
     /// Held for a few instructions.
     servers: Mutex<BTreeMap<String, Arc<Server>>>,
 }
 
 impl McpServers {
     /// Those of the policy in force. Commands are those that it has now, whatever it says later: whoever can change the file
-    /// while the service runs cannot make it start programs.
+    /// while the service runs cannot make it start programs, nor change what they execute through their variables.
     pub(crate) fn new(grants: Arc<Grants>, launcher: Launcher, is_on: bool) -> Self {
         let policy = grants.current();
-        let transport = |name: &str| Some(policy.mcp(name)?.mcp.as_ref()?.transport.clone());
+        let endpoint = |name: &str| policy.mcp(name)?.mcp_endpoint();
         let names = policy.entries().iter().map(|entry| entry.name.clone());
-        let at_start = names.filter_map(|name| Some((name.clone(), transport(&name)?))).collect();
+        let at_start: BTreeMap<_, _> =
+            names.filter_map(|name| Some((name.clone(), endpoint(&name)?))).collect();
+        if is_on && at_start.values().any(is_command) {
+            close_to_children();
+        }
         Self { grants, launcher, is_on, at_start, servers: Mutex::default() }
     }
 
@@ -39,8 +45,11 @@ impl McpServers {
         let found: BTreeMap<_, _> =
             names.filter_map(|name| Some((name.clone(), self.server(name)?))).collect();
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        servers.retain(|name, _| found.contains_key(name));
+        let gone: Vec<_> = servers.extract_if(.., |name, _| !found.contains_key(name)).collect();
         drop(servers);
+        for (_, server) in gone {
+            server.retire();
+        }
         let round = |(name, server): (String, Arc<Server>)| {
             server.close_idle();
             (name, server.round(policy.digest()))
@@ -51,17 +60,33 @@ impl McpServers {
     /// The server of that name, if the policy has one.
     pub(crate) fn server(&self, name: &str) -> Option<Arc<Server>> {
         let policy = self.grants.current();
-        let transport = &policy.mcp(name).filter(|_| self.is_on)?.mcp.as_ref()?.transport;
+        let endpoint = policy.mcp(name).filter(|_| self.is_on)?.mcp_endpoint()?;
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(server) = servers.get(name).filter(|server| server.transport() == transport) {
+        if let Some(server) = servers.get(name).filter(|server| *server.endpoint() == endpoint) {
             return Some(server.clone());
         }
-        let is_command = matches!(transport, McpTransport::Command { .. });
-        let may_start = !is_command || self.at_start.get(name) == Some(transport);
+        let may_start = !is_command(&endpoint) || self.at_start.get(name) == Some(&endpoint);
         let (grants, launcher) = (self.grants.clone(), self.launcher.clone());
-        let server = Arc::new(Server::new((name, transport.clone()), may_start, grants, launcher));
-        servers.insert(name.to_owned(), server.clone());
+        let server = Arc::new(Server::new((name, endpoint), may_start, grants, launcher));
+        let old = servers.insert(name.to_owned(), server.clone());
+        drop(servers);
+        if let Some(old) = old {
+            old.retire();
+        }
         Some(server)
+    }
+}
+
+fn is_command(endpoint: &McpEndpoint) -> bool {
+    matches!(endpoint.transport, McpTransport::Command { .. })
+}
+
+/// Keeps processes of the same user without privileges, as child processes are, from reading this one's memory and what it
+/// was started with (`/proc/<pid>/environ`). It leaves no core dump from then on, and what only its owner reads of
+/// `/proc/self` belongs to root. Processes that it starts are as any: they are what they execute.
+fn close_to_children() {
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!(%error, "MCP servers that are child processes may read the service's environment");
     }
 }
 

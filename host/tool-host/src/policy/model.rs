@@ -68,6 +68,16 @@ pub(crate) enum McpTransport {
     Command { program: String, arguments: Vec<String>, environment: BTreeMap<String, String> },
 }
 
+/// How an MCP server is reached, and all else that the policy says of what a child process runs. Values of secrets are not in
+/// it: they may be replaced at any time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct McpEndpoint {
+    pub(crate) transport: McpTransport,
+    /// The secrets that are environment variables, by name: the variable, and where the value comes from.
+    variables: BTreeMap<String, (String, SecretSource)>,
+    memory_bytes: Option<u64>,
+}
+
 /// Which files of a name are meant. Never all: whoever can write a file could choose its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Binding {
@@ -235,6 +245,17 @@ impl ComponentPolicy {
     /// nobody but the operator writes, so its entry need not name a digest.
     pub(crate) fn is_for(&self, digest: &str, signer: Option<&SignerKey>) -> bool {
         self.takes_any_version() || self.binding.would_admit(digest, signer)
+    }
+
+    /// How the MCP server is reached that it is for.
+    pub(crate) fn mcp_endpoint(&self) -> Option<McpEndpoint> {
+        let transport = self.mcp.as_ref()?.transport.clone();
+        let variable = |(name, rule): (&String, &SecretRule)| match &rule.placement {
+            Placement::Variable(variable) => Some((name.clone(), (variable.clone(), rule.source.clone()))),
+            Placement::Header { .. } | Placement::Query(_) | Placement::Basic { .. } => None,
+        };
+        let variables = self.secrets.iter().filter_map(variable).collect();
+        Some(McpEndpoint { transport, variables, memory_bytes: self.limits.memory_bytes })
     }
 
     /// Whether it is for an MCP server, whatever its tools are.

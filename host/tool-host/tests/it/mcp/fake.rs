@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "a server of a test runs beside it")]
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -37,6 +38,7 @@ pub(crate) struct Fake {
     address: SocketAddr,
     received: Arc<Mutex<Vec<Received>>>,
     answer: Arc<Mutex<Arc<Answer>>>,
+    refuses_replies: Arc<AtomicBool>,
 }
 
 impl Fake {
@@ -48,12 +50,14 @@ impl Fake {
             address: listener.local_addr().unwrap(),
             received: Arc::default(),
             answer: Arc::new(Mutex::new(answer)),
+            refuses_replies: Arc::default(),
         };
         let (received, answer) = (this.received.clone(), this.answer.clone());
+        let refuses_replies = this.refuses_replies.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (received, answer) = (received.clone(), answer.clone());
-                tokio::spawn(serve(stream, received, answer));
+                tokio::spawn(serve(stream, received, answer, refuses_replies.clone()));
             }
         });
         this
@@ -62,6 +66,11 @@ impl Fake {
     /// Answers otherwise from now on.
     pub(crate) fn answers(&self, answer: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) {
         *self.answer.lock().unwrap() = Arc::new(answer);
+    }
+
+    /// Knows the session no longer when what it asked for is answered, from now on.
+    pub(crate) fn refuses_replies(&self) {
+        self.refuses_replies.store(true, Ordering::Relaxed);
     }
 
     /// The lines of a policy that let it in as `docs`, with these beside them.
@@ -99,6 +108,7 @@ async fn serve(
     mut stream: TcpStream,
     received: Arc<Mutex<Vec<Received>>>,
     answer: Arc<Mutex<Arc<Answer>>>,
+    refuses_replies: Arc<AtomicBool>,
 ) -> Option<()> {
     let mut buffer = vec![];
     loop {
@@ -115,6 +125,9 @@ async fn serve(
             (Some(method), id) if !id.is_null() => {
                 let answer = answer.lock().unwrap().clone();
                 answer(method, &message["params"])
+            }
+            (None, _) if refuses_replies.load(Ordering::Relaxed) => {
+                Reply::Raw("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into())
             }
             // A notification, or an answer to what it asked.
             _ => Reply::Raw("HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n".into()),

@@ -187,6 +187,18 @@ async fn a_session_that_the_server_has_ended_is_begun_anew() {
 }
 
 #[tokio::test]
+async fn a_call_is_not_made_again_when_its_session_ends_under_it() {
+    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
+    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+    fake.answers(|_, _| Reply::Events(vec![request("ping"), answer(&json!({ "content": [] }))]));
+    fake.refuses_replies();
+    let returned = host.call("docs_a", json!({})).await;
+    assert_eq!(returned.receipt.outcome, ToolOutcome::Failed, "{returned:?}");
+    assert!(returned.content.contains("the session ended during the call"), "{returned:?}");
+    assert_eq!(fake.count("tools/call"), 1);
+}
+
+#[tokio::test]
 async fn nothing_is_sent_to_a_private_address_that_is_not_granted() {
     let fake = Fake::new(|_, _| tools(&[tool("a", "")])).await;
     let policy = fake.policy("allow = [\"a\"]").replace("private = true\n", "");
