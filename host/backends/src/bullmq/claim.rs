@@ -389,8 +389,14 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
+    use std::future::{pending, ready};
+
+    use agent_core::ports::queue::LEASE;
+
     use super::*;
     use crate::bullmq::BullQueue;
+    use crate::bullmq::shard::Shard;
+    use crate::redis::Redis;
 
     /// A poll outlives its caller, so a panic in it must not be met by everybody who claims afterwards.
     #[tokio::test]
@@ -405,17 +411,6 @@ mod tests {
         let claimed = claim().await;
         assert!(matches!(claimed, Err(QueueError::Store { .. })), "{claimed:?}");
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::future::{pending, ready};
-
-    use agent_core::ports::queue::LEASE;
-
-    use super::*;
-    use crate::bullmq::shard::Shard;
-    use crate::redis::Redis;
 
     /// Shards of a Redis that is not there.
     fn stores() -> Vec<Arc<Store>> {
@@ -453,14 +448,11 @@ mod tests {
     #[tokio::test]
     async fn a_shard_that_fails_beside_others_is_no_failure_and_all_of_them_are_one() {
         let (stores, mut pollers) = (stores(), Pollers::new(3));
-        let fails = || Box::pin(ready(Err(QueueError::Store { detail: "down".into() })));
+        let polled = |answer| -> BoxFuture<'static, Result<Polled, QueueError>> { Box::pin(ready(answer)) };
+        let fails = || polled(Err(QueueError::Store { detail: "down".into() }));
         for (failing, is_failure) in [(1, false), (2, false), (3, true)] {
             for (index, poller) in pollers.each.iter_mut().enumerate() {
-                poller.poll = if index < failing {
-                    Some(fails())
-                } else {
-                    Some(Box::pin(ready(Ok(Polled::Empty(LEASE)))))
-                };
+                poller.poll = Some(if index < failing { fails() } else { polled(Ok(Polled::Empty(LEASE))) });
             }
             let polled = pollers.poll_each(&stores, "worker", LEASE, true).await;
             assert_eq!(polled.is_err(), is_failure, "{failing}");
