@@ -273,6 +273,8 @@ impl Worker {
             principal: data.principal(),
             epoch: claim.epoch,
             earlier: claim.earlier,
+            // The turn of a conversation is appended before the queue is told, which may fail and hand the job back.
+            last_may_wait: data.conversation_id.is_none(),
             job_id: Some(claim.job_id.clone()),
             stop: Some(stopping.clone()),
             cancel: Some(cancel.clone()),
@@ -381,12 +383,12 @@ impl Worker {
     }
 }
 
-/// When a lease is renewed next that was asked for at `asked`: at a whole number of [`RENEWAL`]s after `began`, but not at
-/// once.
+/// When a lease is renewed next that was asked for at `asked`: at the next whole number of [`RENEWAL`]s after `began`. Rather
+/// soon than more than a [`RENEWAL`] later: that is how late a cancellation is learned of.
 fn next_renewal(began: Instant, asked: Instant) -> Instant {
     let into = asked.saturating_duration_since(began).as_nanos() % RENEWAL.as_nanos();
     let left = RENEWAL.saturating_sub(Duration::from_nanos(u64::try_from(into).unwrap_or(0)));
-    asked + if left < RENEWAL / 4 { left + RENEWAL } else { left }
+    asked + left
 }
 
 /// So long after `stopping`.
@@ -443,7 +445,7 @@ mod tests {
     fn leases_are_renewed_at_moments_that_are_the_same_for_all() {
         let began = Instant::now();
         let at = |millis| began + Duration::from_millis(millis);
-        for (asked, next) in [(0, 1000), (1, 1000), (750, 1000), (751, 2000), (999, 2000), (1003, 2000)] {
+        for (asked, next) in [(0, 1000), (1, 1000), (750, 1000), (999, 1000), (1000, 2000), (1003, 2000)] {
             assert_eq!(next_renewal(began, at(asked)), at(next), "{asked}");
         }
     }

@@ -131,7 +131,9 @@ impl WriteBehind {
         let open = held.open.remove(&record.id).unwrap_or_default();
         let OpenRun { epoch, first, events, bytes, spilled } = open;
         let run = Arc::new(EndedRun { record, epoch, first, events, bytes, spilled });
-        if held.ended.len() >= self.0.bounds.runs {
+        // The last events of a job's run were taken: nobody else writes them.
+        let was_taken = run.epoch != Epoch::UNCLAIMED && !run.events.is_empty();
+        if held.ended.len() >= self.0.bounds.runs && !was_taken {
             held.bytes -= bytes;
             drop(held);
             self.0.lose(&run);

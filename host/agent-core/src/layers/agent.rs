@@ -75,6 +75,7 @@ impl Invoke for Agent {
             journal: &*self.journal,
             epoch: ask.epoch,
             earlier: ask.earlier,
+            last_may_wait: ask.last_may_wait,
             stop: ask.stop.as_ref(),
             cancel: ask.cancel.as_ref(),
             meter: &ask.meter,

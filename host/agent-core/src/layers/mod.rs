@@ -81,6 +81,8 @@ pub struct Ask {
     pub epoch: Epoch,
     /// What the queue knows of the claims before it; nothing for a request.
     pub earlier: EarlierClaims,
+    /// Whether the last reply may be written while the queue is told of the end: nothing else follows from it.
+    pub last_may_wait: bool,
     /// Tells the run to stop before its next step; absent where it never will be.
     pub stop: Option<CancellationToken>,
     /// Cancels the run: it stops wherever it is and ends as cancelled, with what it had come to and cost. Absent where it never will be; a request's run is dropped instead.
@@ -109,6 +111,7 @@ impl Ask {
             job_id: None,
             epoch: Epoch::UNCLAIMED,
             earlier: EarlierClaims::default(),
+            last_may_wait: false,
             stop: None,
             cancel: None,
             rate_check: None,

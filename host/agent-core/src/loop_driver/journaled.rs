@@ -8,7 +8,8 @@
 //!   be there before the next step, or by itself, beside the model call, when the model takes longer than [`START_WITHIN`].
 //!   A run that ends without a result writes it as well, so that a hand-back can be noted after it.
 //! - **The last reply goes with the end** ([`Journal::append_last`]): what follows from it is that the worker tells the queue.
-//!   The job's journal writes it while the queue is told, so it is safe as soon as either of the two has it.
+//!   The job's journal writes it while the queue is told, so it is safe as soon as either of the two has it. The last reply in a
+//!   conversation is written before ([`Driver::last_may_wait`]): the turn is appended first, which may fail and hand the job back.
 //!
 //! What a kill costs, by what is stored when it hits. "Asked again" is a model call whose reply nothing had recorded: at most
 //! one for each kill, as ever. What is recorded is never asked for again.
@@ -25,6 +26,8 @@
 //! | the journal had it first | everything | a lost claim | folds the result and tells the queue |
 //! | the queue had it first | all but the last events | the end | nobody: the result is the queue's, and the run has no record |
 //! | after both | everything | the end | nobody |
+//! | in a conversation, before its turn was appended or after that | everything | a lost claim | folds the result, appends the turn unless it is there, and tells the queue |
+//! | when the turn of a conversation could not be appended | everything | a release | the same; the model is not asked again |
 //! | when the run was handed back | the start and the hand-back | a release | takes the run up; nothing is counted |
 //! | when it was handed back before it began | nothing | a release | reads and begins the run; nothing is counted |
 //!
@@ -126,6 +129,9 @@ impl Driver<'_> {
 
     /// Gives the journal the events with which the run ends, if any wait.
     pub(super) async fn write_last(&self, run: &mut Journaled) -> Result<(), RunError> {
+        if !self.last_may_wait {
+            return self.write(run).await;
+        }
         let events = std::mem::take(&mut run.unwritten);
         if events.is_empty() {
             return Ok(());

@@ -46,6 +46,8 @@ pub struct Driver<'a> {
     pub epoch: Epoch,
     /// What is known of the claims before it. That there were none allows the start to wait.
     pub earlier: EarlierClaims,
+    /// Whether nothing follows from the last reply but that the queue is told of the end: then it is written beside that.
+    pub last_may_wait: bool,
     /// Tells the run to stop before its next step; absent where nobody ever will.
     pub stop: Option<&'a CancellationToken>,
     /// Says that nobody wants the run any more: what is under way is dropped at once, and the journal says that it

@@ -76,6 +76,7 @@ fn driver<'a>(model: &'a ScriptedModel, tools: &'a SlowTools, journal: &'a TestJ
         journal,
         epoch: Epoch(1),
         earlier: EarlierClaims::default(),
+        last_may_wait: true,
         stop: None,
         cancel: None,
         meter: &METER,

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use agent_core::conversations::Conversations;
 use agent_core::health::StoreFindings;
@@ -27,7 +26,7 @@ use backends::sql::{
 
 use super::error::WireError;
 use super::probes::InProcess;
-use crate::config::{Database, KeyValue, Stores, VariantB};
+use crate::config::{Config, Database, KeyValue, Stores, VariantB};
 use crate::tasks::Tasks;
 
 /// Most bytes of results that are kept in this process (`REDIS_URL=memory://`).
@@ -188,19 +187,20 @@ pub(crate) fn queue(config: &Stores, opened: &Opened) -> Result<Option<Arc<dyn J
     })
 }
 
-/// Opens what Variant B needs: on Redis, shared by all replicas, or in this process and the database. Jobs that have
-/// ended are kept `kept_for`.
+/// Opens what Variant B needs: on Redis, shared by all replicas, or in this process and the database.
 pub(crate) fn open_shared(
-    config: &VariantB,
+    config: &Config,
+    needs: &VariantB,
     database: &SqlPool,
     findings: StoreFindings,
-    kept_for: Option<Duration>,
     observer: Arc<dyn Observer>,
 ) -> Result<Shared, WireError> {
     let local = Arc::new(MemoryWindows::new());
-    Ok(match &config.key_value {
+    Ok(match &needs.key_value {
         KeyValue::Memory => {
             let (queue, writer) = SqlQueue::reporting(database.clone(), findings);
+            let has_journals = config.stores.mongodb.is_none();
+            let queue = if has_journals { queue } else { queue.beside_other_journals() };
             Shared {
                 cache: Arc::new(MemoryCache::new(CACHE_BYTES)),
                 windows: local,
@@ -215,7 +215,7 @@ pub(crate) fn open_shared(
             Shared {
                 cache: Arc::new(RedisCache::new(redis.clone())),
                 windows: Arc::new(FallbackRates::new(windows, local, observer)),
-                queue: Arc::new(BullQueue::with_shards(&redis, url.queue_shards, kept_for)),
+                queue: Arc::new(BullQueue::with_shards(&redis, url.queue_shards, config.retention.jobs.age)),
                 queue_writer: None,
                 key_value: Arc::new(RedisProbe(redis)),
             }

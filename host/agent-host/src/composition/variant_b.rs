@@ -44,8 +44,7 @@ pub(crate) fn build(
     worker: String,
 ) -> Result<(http_edge::VariantB, JobProcessing), WireError> {
     let SharedDeps { metrics, .. } = *parts;
-    let kept_for = config.retention.jobs.age;
-    let shared = stores::open_shared(needs, stores.pool, stores.findings, kept_for, metrics.service())?;
+    let shared = stores::open_shared(config, needs, stores.pool, stores.findings, metrics.service())?;
     let context = parts.for_jobs(worker.clone(), stores.runs.clone());
     let runs = stores.runs;
     let jobs = Jobs::new(shared.queue.clone()).until(stores.stopping);

@@ -90,10 +90,12 @@ pub(super) async fn claim(
 ) -> Result<Option<Claim>, QueueError> {
     let deadline = Instant::now() + patience;
     let Ok(mut pollers) = timeout_at(deadline, pollers.lock()).await else { return Ok(None) };
+    let mut is_first = true;
     loop {
-        if let Some(claim) = pollers.poll_each(stores, worker, patience).await? {
+        if let Some(claim) = pollers.poll_each(stores, worker, patience, is_first).await? {
             return Ok(Some(claim));
         }
+        is_first = false;
         if Instant::now() >= deadline {
             return Ok(None);
         }
@@ -125,31 +127,33 @@ impl Pollers {
         Self { each: std::iter::repeat_with(Poller::default).take(shards).collect(), first: 0 }
     }
 
-    /// Polls each shard until one has a job. Fails when all do.
+    /// Polls each shard until one has a job; after the first time those alone whose wait has ended. Fails when one does and the
+    /// others failed as well when they were polled last.
     async fn poll_each(
         &mut self,
         stores: &[Arc<Store>],
         worker: &str,
         patience: Duration,
+        is_first: bool,
     ) -> Result<Option<Claim>, QueueError> {
-        let (mut failures, mut failure) = (0, None);
+        let mut failure = None;
         for step in 0..stores.len() {
             let index = (self.first + step) % stores.len();
             let (Some(store), Some(poller)) = (stores.get(index), self.each.get_mut(index)) else { continue };
+            if !is_first && poller.wait.is_some() {
+                continue;
+            }
             match poller.poll_unless_drained(store, worker, patience).await {
                 Ok(Some(claim)) => {
                     self.first = index + 1;
                     return Ok(Some(claim));
                 }
                 Ok(None) => {}
-                Err(error) => {
-                    failures += 1;
-                    failure = Some(error);
-                }
+                Err(error) => failure = Some(error),
             }
         }
         match failure {
-            Some(error) if failures == stores.len() => Err(error),
+            Some(error) if self.each.iter().all(|poller| poller.is_failing) => Err(error),
             _ => Ok(None),
         }
     }
@@ -161,18 +165,18 @@ impl Pollers {
             poller.begin_to_wait(store);
         }
         let waited = poll_fn(|context| {
+            let mut ended = None;
             for poller in &mut self.each {
                 if let Some(wait) = &mut poller.wait
                     && let Poll::Ready(waited) = wait.as_mut().poll(context)
                 {
                     poller.wait = None;
-                    return Poll::Ready(waited);
+                    ended = Some(waited);
                 }
             }
-            Poll::Pending
+            ended.map_or(Poll::Pending, Poll::Ready)
         });
-        let waited = waited.await;
-        if stores.len() == 1 { waited } else { Ok(()) }
+        waited.await
     }
 }
 
@@ -226,15 +230,22 @@ impl Poller {
         }
     }
 
-    /// A shard that fails is polled again after a while.
+    /// A shard that fails is polled again after a while, and one of several whose wait fails as well: its next poll says why.
     fn begin_to_wait(&mut self, store: &Arc<Store>) {
         if self.wait.is_some() {
             return;
         }
-        let wait: BoxFuture<'static, Result<(), QueueError>> = if self.is_failing && store.shard.count > 1 {
-            Box::pin(sleep(STALLED_CHECK_INTERVAL).map(Ok))
+        let is_failing = self.is_failing;
+        let waiting = wait_for_marker(Arc::clone(store), self.patience);
+        let wait: BoxFuture<'static, Result<(), QueueError>> = if store.shard.count > 1 {
+            Box::pin(async move {
+                if is_failing || waiting.await.is_err() {
+                    sleep(STALLED_CHECK_INTERVAL).await;
+                }
+                Ok(())
+            })
         } else {
-            Box::pin(wait_for_marker(Arc::clone(store), self.patience))
+            Box::pin(waiting)
         };
         self.wait = Some(wait);
     }
@@ -378,8 +389,14 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
+    use std::future::{pending, ready};
+
+    use agent_core::ports::queue::LEASE;
+
     use super::*;
     use crate::bullmq::BullQueue;
+    use crate::bullmq::shard::Shard;
+    use crate::redis::Redis;
 
     /// A poll outlives its caller, so a panic in it must not be met by everybody who claims afterwards.
     #[tokio::test]
@@ -393,5 +410,67 @@ mod tests {
         // Nobody listens there: the queue has been polled anew.
         let claimed = claim().await;
         assert!(matches!(claimed, Err(QueueError::Store { .. })), "{claimed:?}");
+    }
+
+    /// Shards of a Redis that is not there.
+    fn stores() -> Vec<Arc<Store>> {
+        let redis = Redis::open("redis://127.0.0.1:1").unwrap();
+        let store = |index| Arc::new(Store::new(&redis, Shard { index, count: 3 }, LEASE, LEASE));
+        (0..3).map(store).collect()
+    }
+
+    fn waits(pollers: &Pollers) -> Vec<bool> {
+        pollers.each.iter().map(|poller| poller.wait.is_some()).collect()
+    }
+
+    #[tokio::test]
+    async fn after_the_first_round_those_shards_alone_are_polled_whose_wait_has_ended() {
+        let (stores, mut pollers) = (stores(), Pollers::new(3));
+        for poller in &mut pollers.each {
+            poller.poll = Some(Box::pin(ready(Ok(Polled::Empty(LEASE)))));
+            poller.wait = Some(Box::pin(ready(Ok(()))));
+        }
+        pollers.each[1].wait = Some(Box::pin(pending()));
+        // Without stores no wait is begun.
+        pollers.wait(&[]).await.unwrap();
+        assert_eq!(waits(&pollers), [false, true, false], "all that have ended are taken at once");
+        for (is_first, left) in [(false, [false, true, false]), (true, [false; 3])] {
+            // Only a poll that was not made yet is still there afterwards.
+            for poller in &mut pollers.each {
+                poller.poll = Some(Box::pin(ready(Ok(Polled::Empty(LEASE)))));
+            }
+            assert_eq!(pollers.poll_each(&stores, "worker", LEASE, is_first).await, Ok(None));
+            let unpolled: Vec<_> = pollers.each.iter().map(|poller| poller.poll.is_some()).collect();
+            assert_eq!(unpolled, left, "{is_first}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_shard_that_fails_beside_others_is_no_failure_and_all_of_them_are_one() {
+        let (stores, mut pollers) = (stores(), Pollers::new(3));
+        let polled = |answer| -> BoxFuture<'static, Result<Polled, QueueError>> { Box::pin(ready(answer)) };
+        let fails = || polled(Err(QueueError::Store { detail: "down".into() }));
+        for (failing, is_failure) in [(1, false), (2, false), (3, true)] {
+            for (index, poller) in pollers.each.iter_mut().enumerate() {
+                poller.poll = Some(if index < failing { fails() } else { polled(Ok(Polled::Empty(LEASE))) });
+            }
+            let polled = pollers.poll_each(&stores, "worker", LEASE, true).await;
+            assert_eq!(polled.is_err(), is_failure, "{failing}");
+        }
+        // Polled by itself, beside two that answered.
+        pollers.each[1].is_failing = false;
+        pollers.each[2].is_failing = false;
+        for poller in &mut pollers.each[1..] {
+            poller.wait = Some(Box::pin(pending()));
+        }
+        pollers.each[0].poll = Some(fails());
+        assert_eq!(pollers.poll_each(&stores, "worker", LEASE, false).await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn a_wait_that_fails_at_once_is_not_followed_by_a_poll_at_once() {
+        let (stores, mut pollers, begun) = (stores(), Pollers::new(3), Instant::now());
+        pollers.wait(&stores).await.unwrap();
+        assert!(begun.elapsed() >= STALLED_CHECK_INTERVAL);
     }
 }

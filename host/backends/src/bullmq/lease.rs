@@ -21,7 +21,9 @@ const GATHER: Duration = Duration::from_millis(5);
 /// One heartbeat.
 pub(super) async fn renew(store: &Arc<Store>, claim: &Claim) -> Result<Renewal, QueueError> {
     let renewed = store.renewals.join(store.lease_of(claim), || send(store.clone())).await?;
-    Ok(renewed.get(&claim.token).copied().unwrap_or(Renewal::Lost))
+    // Left out because this process stood still meanwhile: the lease may be ours yet.
+    let unsent = || QueueError::Store { detail: "a renewal was not sent in time".into() };
+    renewed.get(&claim.token).copied().ok_or_else(unsent)
 }
 
 /// Sends the batch, and with it what has come until then.
@@ -42,6 +44,9 @@ impl Store {
     }
 
     async fn renew_all(&self, leases: Vec<Lease>) -> Result<HashMap<String, Renewal>, QueueError> {
+        if leases.is_empty() {
+            return Ok(HashMap::new());
+        }
         let renew = self.own.renew(&leases).map_err(broken)?;
         let answers: Vec<i64> = self.run(&renew).await?;
         let renewals = answers.into_iter().map(|answer| match answer {

@@ -29,7 +29,7 @@ pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) const STALLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How far the clocks of those who add jobs may be ahead of this one.
-const CLOCKS_APART: Duration = Duration::from_secs(1);
+const CLOCKS_APART: Duration = Duration::from_secs(10);
 
 pub(super) struct Store {
     pub(super) shard: Shard,

@@ -42,6 +42,12 @@ pub(super) async fn changes(
         return only.changes(after).await;
     }
     let Some(mut cursors) = after.and_then(|after| split(after, stores.len())) else {
+        // Reads that are under way would keep the connections from answering. Nobody goes on with them.
+        for (store, reader) in stores.iter().zip(&mut readers.lock().await.0) {
+            if reader.take().is_some() {
+                store.events.disconnect();
+            }
+        }
         let begun = try_join_all(stores.iter().map(|store| store.changes(None))).await?;
         let cursors: Vec<_> = begun.into_iter().map(|begun| begun.cursor).collect();
         return Ok(JobChanges { cursor: cursors.join(SEPARATOR), jobs: ChangedJobs::Any });

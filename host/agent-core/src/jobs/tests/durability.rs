@@ -155,6 +155,24 @@ async fn a_job_of_one_model_call_waits_for_no_journal_and_has_one_afterwards() {
     assert_eq!(runs.records().len(), 1);
 }
 
+/// The turn is appended before the queue is told: when that fails, the job is handed back and its model was paid.
+#[tokio::test(start_paused = true)]
+async fn the_last_reply_of_a_job_in_a_conversation_is_stored_before_anything_follows_from_it() {
+    for (conversation_id, stored) in [(None, 0), (Some("chat".to_owned()), 2)] {
+        let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+        let model = Arc::new(ScriptedModel::new([Ok(says("4"))]));
+        let (behind, _flusher) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
+        let agent = agent(&runs, &model);
+        let journal = Arc::new(LastEventsBehind::new(agent.journal.clone(), behind));
+        let bench = bench_on(&queue, &runs, Agent { journal, ..agent });
+        let job = JobData { conversation_id, ..JobData::new("2+2", "u1") };
+        let job_id = bench.jobs.submit(&job).await.unwrap();
+        let ended = async { bench.ended(&job_id).await.status };
+        assert_eq!(bench.work_while(ended).await, JobStatus::Completed);
+        assert_eq!(runs.events("run_job_1").len(), stored, "{:?}", job.conversation_id);
+    }
+}
+
 /// Readers on other replicas see that it has begun, and a death is counted.
 #[tokio::test(start_paused = true)]
 async fn a_start_is_written_beside_a_model_call_that_takes_its_time() {
@@ -189,6 +207,7 @@ async fn a_worker_that_was_replaced_before_it_wrote_anything_writes_nothing_any_
         job_id: Some(claim.job_id.clone()),
         epoch: claim.epoch,
         earlier: claim.earlier,
+        last_may_wait: true,
         ..Ask::new("1".into(), "2+2".into())
     };
     let unused = Arc::new(ScriptedModel::new([]));

@@ -107,6 +107,19 @@ async fn runs_that_end_later_wake_the_drain() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn last_events_that_were_taken_are_written_though_there_is_no_room_any_more() {
+    let bench = bench(Backlog { runs: 1, ..Backlog::default() });
+    assert!(bench.behind.take_last("run_job", Epoch(1), 0, &[Event::Cancelled]));
+    bench.run("run_1");
+    assert!(!bench.behind.take_last("run_late", Epoch(1), 0, &[Event::Cancelled]), "there is no room");
+    bench.run("run_2");
+    bench.behind.end(record("run_job"));
+    let (store, lost) = bench.drain().await;
+    assert_eq!(store.events("run_job"), [Event::Cancelled]);
+    assert_eq!((store.records().len(), lost.0.load(Ordering::SeqCst)), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_store_that_comes_back_gets_everything() {
     let bench = bench(Backlog::default());
     bench.store.switch.fail(true);

@@ -46,6 +46,7 @@ fn drive<'a>(model: &'a ScriptedModel, tools: &'a dyn ToolSet, journal: &'a Test
         journal,
         epoch: Epoch(1),
         earlier: EarlierClaims::default(),
+        last_may_wait: true,
         stop: None,
         cancel: None,
         meter: &METER,

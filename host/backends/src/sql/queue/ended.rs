@@ -63,11 +63,32 @@ struct Heard {
     /// The number of the first that is remembered. A cursor before it has missed some.
     first: u64,
     jobs: VecDeque<String>,
+    /// When it was last said that it may be any job.
+    said_any: Option<Instant>,
 }
 
 impl Heard {
     fn end(&self) -> u64 {
         self.first + self.jobs.len() as u64
+    }
+
+    fn remember(&mut self, job_id: &str) {
+        if self.jobs.len() >= MOST_REMEMBERED {
+            self.jobs.pop_front();
+            self.first += 1;
+        }
+        self.jobs.push_back(job_id.to_owned());
+    }
+
+    /// Whether ends that nobody announced have to be looked for.
+    fn is_any_due(&self) -> bool {
+        self.said_any.is_none_or(|said| said.elapsed() >= UNANNOUNCED_INTERVAL)
+    }
+
+    /// It may be any job: whoever asks looks at all that it waits for.
+    fn any(&mut self) -> JobChanges {
+        self.said_any = Some(Instant::now());
+        JobChanges { cursor: self.end().to_string(), jobs: ChangedJobs::Any }
     }
 
     /// It may be any job: every cursor has missed something.
@@ -87,6 +108,13 @@ impl EndedJobs {
         }
         drop(own);
         self.has_own.notify_one();
+    }
+
+    /// A job has ended in this process, and whoever waits for it here does not know.
+    pub(super) fn ended_unseen(&self, job_id: &str) {
+        lock(&self.heard).remember(job_id);
+        self.changed.notify_waiters();
+        self.ended(job_id);
     }
 
     /// Announces what this process ends, for ever. `process` begins each text.
@@ -128,11 +156,7 @@ impl EndedJobs {
                 heard.forget();
                 continue;
             }
-            if heard.jobs.len() >= MOST_REMEMBERED {
-                heard.jobs.pop_front();
-                heard.first += 1;
-            }
-            heard.jobs.push_back(job.to_owned());
+            heard.remember(job);
         }
         drop(heard);
         self.changed.notify_waiters();
@@ -140,8 +164,10 @@ impl EndedJobs {
 
     /// As [`agent_core::ports::JobQueue::changes`] says. An error while nothing is heard.
     pub(super) async fn changes(&self, after: Option<&str>) -> Result<JobChanges, QueueError> {
-        let patience = if after.is_some() { UNANNOUNCED_INTERVAL } else { HEARD_WITHIN };
-        let deadline = Instant::now() + patience;
+        let deadline = match after {
+            Some(_) => self.next_look(),
+            None => Instant::now() + HEARD_WITHIN,
+        };
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             // From here on nothing that is heard is missed.
@@ -153,31 +179,33 @@ impl EndedJobs {
                 Err(deaf) => Some(deaf),
             };
             if timeout_at(deadline, changed).await.is_err() {
-                let unannounced = || JobChanges { cursor: self.cursor(), jobs: ChangedJobs::Any };
-                return deaf.map_or_else(|| Ok(unannounced()), Err);
+                return deaf.map_or_else(|| Ok(lock(&self.heard).any()), Err);
             }
         }
     }
 
     /// What is known by now; nothing when there is nothing new.
     fn known(&self, after: Option<&str>) -> Result<Option<JobChanges>, QueueError> {
-        let heard = lock(&self.heard);
+        let mut heard = lock(&self.heard);
         if !heard.is_listening {
             let detail = "what other processes announce is not heard".to_owned();
             return Err(QueueError::Store { detail });
         }
         let cursor = heard.end().to_string();
         let after = after.and_then(|after| after.parse::<u64>().ok());
-        let Some(after) = after.filter(|after| (heard.first..=heard.end()).contains(after)) else {
-            return Ok(Some(JobChanges { cursor, jobs: ChangedJobs::Any }));
+        let is_known = |after: &u64| (heard.first..=heard.end()).contains(after);
+        // Also while other ends come, or those that nobody announced would wait for a quiet moment.
+        let Some(after) = after.filter(is_known).filter(|_| !heard.is_any_due()) else {
+            return Ok(Some(heard.any()));
         };
         let known = usize::try_from(after - heard.first).unwrap_or(usize::MAX);
         let new: Vec<_> = heard.jobs.iter().skip(known).cloned().collect();
         Ok((!new.is_empty()).then_some(JobChanges { cursor, jobs: ChangedJobs::These(new) }))
     }
 
-    fn cursor(&self) -> String {
-        lock(&self.heard).end().to_string()
+    /// When whoever waits looks at the table at the latest.
+    fn next_look(&self) -> Instant {
+        lock(&self.heard).said_any.unwrap_or_else(Instant::now) + UNANNOUNCED_INTERVAL
     }
 }
 
@@ -253,6 +281,36 @@ mod tests {
         assert!(jobs.changes(Some(&changes.cursor)).await.is_err());
         jobs.listening(true);
         assert_eq!(jobs.changes(Some(&changes.cursor)).await.unwrap().jobs, ChangedJobs::Any);
+    }
+
+    /// However many others are announced meanwhile.
+    #[tokio::test(start_paused = true)]
+    async fn ends_that_nobody_announced_are_looked_for_although_others_come() {
+        let jobs = EndedJobs::default();
+        jobs.listening(true);
+        let (begun, mut cursor) = (Instant::now(), jobs.changes(None).await.unwrap().cursor);
+        let mut looked = Vec::new();
+        for number in 0..12 {
+            jobs.hear(&format!("other\n{number}"), "me");
+            let changes = jobs.changes(Some(&cursor)).await.unwrap();
+            if changes.jobs == ChangedJobs::Any {
+                looked.push(begun.elapsed());
+            }
+            cursor = changes.cursor;
+            sleep(Duration::from_secs(1)).await;
+        }
+        assert_eq!(looked, [UNANNOUNCED_INTERVAL, 2 * UNANNOUNCED_INTERVAL]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_here_is_told_of_an_end_that_nobody_here_was_told_of() {
+        let jobs = EndedJobs::default();
+        jobs.listening(true);
+        let cursor = jobs.changes(None).await.unwrap().cursor;
+        jobs.ended("1");
+        jobs.ended_unseen("2");
+        assert_eq!(jobs.changes(Some(&cursor)).await.unwrap().jobs, these(&["2"]));
+        assert_eq!(*lock(&jobs.own), ["1", "2"], "others are told of both");
     }
 
     #[test]

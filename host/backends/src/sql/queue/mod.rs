@@ -52,6 +52,8 @@ pub struct SqlQueue {
     announcements: Arc<Announcements>,
     /// Tells others which jobs end here, and is told.
     ended: Arc<EndedJobs>,
+    /// Whether the journals of its jobs lie in this database as well.
+    has_journals: bool,
 }
 
 impl SqlQueue {
@@ -78,7 +80,7 @@ impl SqlQueue {
                 }
             }
         });
-        (Self { pool, lease: LEASE, commits, claim_wakeup, announcements, ended }, writer)
+        (Self { pool, lease: LEASE, commits, claim_wakeup, announcements, ended, has_journals: true }, writer)
     }
 
     /// The same queue with leases of another length; every process that uses it has to have the same.
@@ -87,15 +89,24 @@ impl SqlQueue {
         Self { lease, ..self }
     }
 
+    /// The same queue for jobs whose journals lie in another store. One of the two may be set back to an earlier time without the
+    /// other, so that no claim is said to be the first one.
+    #[must_use]
+    pub fn beside_other_journals(self) -> Self {
+        Self { has_journals: false, ..self }
+    }
+
     async fn try_claim(&self, worker: &str) -> Result<Option<Claim>, QueueError> {
         loop {
             let token = Uuid::now_v7().simple().to_string();
             let leased_at = Instant::now();
             let Some(row) = self.claim_next(worker, &token).await.map_err(failed)? else { return Ok(None) };
             if row.status == JobStatus::Active.as_str() {
-                return Ok(Some(row.into_claim(token, leased_at)));
+                let mut claim = row.into_claim(token, leased_at);
+                claim.earlier.are_none &= self.has_journals;
+                return Ok(Some(claim));
             }
-            self.has_ended(&row.id);
+            self.has_ended_unseen(&row.id);
         }
     }
 
@@ -103,6 +114,13 @@ impl SqlQueue {
     fn has_ended(&self, job_id: &str) {
         if matches!(self.pool, SqlPool::Postgres(_)) {
             self.ended.ended(job_id);
+        }
+    }
+
+    /// The same of a job that nobody here works on or has asked to end.
+    fn has_ended_unseen(&self, job_id: &str) {
+        if matches!(self.pool, SqlPool::Postgres(_)) {
+            self.ended.ended_unseen(job_id);
         }
     }
 
@@ -222,20 +240,22 @@ impl JobQueue for SqlQueue {
     }
 
     async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
-        let recovered = rewriting!(&self.pool, db => {
-            let query = sqlx::query(statements::RECLAIM)
+        let recovered: Vec<(String, String)> = rewriting!(&self.pool, db => {
+            sqlx::query_as(statements::RECLAIM)
                 .bind(escape(address_of(worker)))
                 .bind(escape(worker))
                 .bind(ms(self.lease - stalled_after(self.lease)))
-                .execute(db);
-            query.map_ok(|done| done.rows_affected())
+                .fetch_all(db)
         })
         .map_err(failed)?;
+        for (id, _) in recovered.iter().filter(|(_, status)| status == JobStatus::Cancelled.as_str()) {
+            self.has_ended_unseen(id);
+        }
         self.claim_wakeup.wake();
-        if recovered > 0 {
+        if !recovered.is_empty() {
             self.announcements.announce().await;
         }
-        Ok(recovered)
+        Ok(recovered.len() as u64)
     }
 
     async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError> {
@@ -257,8 +277,8 @@ impl JobQueue for SqlQueue {
             SqlPool::Postgres(_) => statements::FINISH_IN_POSTGRES,
             SqlPool::Sqlite(_) => statements::FINISH_IN_SQLITE,
         };
-        let changed: u64 = rewriting!(&self.pool, db => {
-            sqlx::query(sql)
+        let statuses: Vec<String> = rewriting!(&self.pool, db => {
+            sqlx::query_scalar(sql)
                 .bind(&claim.job_id)
                 .bind(&claim.token)
                 .bind(next.status.as_str())
@@ -268,14 +288,14 @@ impl JobQueue for SqlQueue {
                 .bind(next.result)
                 .bind(next.error.map(escape))
                 .bind(&**self.announcements.text())
-                .execute(db)
-                .map_ok(|done| done.rows_affected())
+                .fetch_all(db)
         })
         .map_err(failed)?;
-        if changed == 0 {
+        let Some(status) = statuses.first() else {
             return Err(QueueError::LeaseLost { job_id: claim.job_id.clone() });
-        }
-        if next.status == JobStatus::Waiting {
+        };
+        // One that was to go back and that nobody wants any more has ended.
+        if status == JobStatus::Waiting.as_str() {
             self.claim_wakeup.wake();
         } else {
             self.has_ended(&claim.job_id);

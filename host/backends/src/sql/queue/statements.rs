@@ -91,7 +91,7 @@ pub(super) const RECLAIM: &str = "\
         finished_at = CASE WHEN cancel_asked THEN (SELECT ms FROM clock) END, \
         losses = losses + 1, place = 0, due_at = (SELECT ms FROM clock), worker = NULL, token = NULL \
     WHERE substr(worker, 1, length($1)) = $1 AND worker <> $2 AND status = 'active' \
-        AND due_at <= (SELECT ms FROM clock) + $3";
+        AND due_at <= (SELECT ms FROM clock) + $3 RETURNING id, status";
 
 /// `$1` id, `$2` token, `$3` ms.
 pub(super) const RENEW: &str = "\
@@ -111,16 +111,16 @@ macro_rules! finish {
 }
 
 /// `$1` id, `$2` token, `$3` status it goes to, `$4` ms until it may be claimed again, `$5` place,
-/// `$6` attempts to count, `$7` result, `$8` error. A job that nobody wants any more does not go back. Answers as many
-/// rows as it changes. `$9` is not used: nobody else has to be told.
-pub(super) const FINISH_IN_SQLITE: &str = concat!(finish!(), " AND $9 IS NOT NULL");
+/// `$6` attempts to count, `$7` result, `$8` error. A job that nobody wants any more does not go back. Answers what
+/// became of it, and nothing if it changes nothing. `$9` is not used: nobody else has to be told.
+pub(super) const FINISH_IN_SQLITE: &str = concat!(finish!(), " AND $9 IS NOT NULL RETURNING status");
 
 /// The same; `$9` announces a job that goes back.
 pub(super) const FINISH_IN_POSTGRES: &str = concat!(
     "WITH ended AS (",
     finish!(),
     " RETURNING status) \
-     SELECT CASE WHEN status = 'waiting' THEN pg_notify('agent_host_jobs', $9) END FROM ended"
+     SELECT status, CASE WHEN status = 'waiting' THEN pg_notify('agent_host_jobs', $9) END FROM ended"
 );
 
 /// `$1` id.

@@ -1,7 +1,7 @@
 //! What is written about runs, and how many of them in one commit.
 //!
 //! The first event of an append decides about all of it. Journals have no gaps, so where the first one was free the
-//! others are, and where it was written before, in the same epoch and with the same text, so were they.
+//! others are. Where it was written before, in the same epoch and with the same text, so were they if the last one was.
 
 use std::collections::{HashMap, HashSet};
 
@@ -93,20 +93,32 @@ impl Write for Entry {
     }
 }
 
-/// What stands where an append was to begin: its place in the list of appends, epoch and text of the event there, and
-/// the highest epoch of the run.
-type FoundRow = (i64, Option<i64>, Option<String>, Option<i64>);
+/// What stands where an append was to stand: its place in the list of appends, epoch and text of the event where it was to
+/// begin, the same of the event where it was to end, and the highest epoch of the run.
+#[derive(Debug, sqlx::FromRow)]
+struct FoundRow {
+    number: i64,
+    epoch: Option<i64>,
+    event: Option<String>,
+    last_epoch: Option<i64>,
+    last_event: Option<String>,
+    highest: Option<i64>,
+}
 
 const FIND_IN_POSTGRES: &str = "\
-    SELECT a.number, e.epoch, e.event, (SELECT MAX(h.epoch) FROM run_events h WHERE h.run_id = a.run_id) \
-    FROM UNNEST($1::bigint[], $2::text[], $3::bigint[]) AS a (number, run_id, first) \
-    LEFT JOIN run_events e ON e.run_id = a.run_id AND e.sequence = a.first";
+    SELECT a.number, e.epoch, e.event, l.epoch AS last_epoch, l.event AS last_event, \
+           (SELECT MAX(h.epoch) FROM run_events h WHERE h.run_id = a.run_id) AS highest \
+    FROM UNNEST($1::bigint[], $2::text[], $3::bigint[], $4::bigint[]) AS a (number, run_id, first, last) \
+    LEFT JOIN run_events e ON e.run_id = a.run_id AND e.sequence = a.first \
+    LEFT JOIN run_events l ON l.run_id = a.run_id AND l.sequence = a.last";
 
-/// `$1` an array of `[run, number]`.
+/// `$1` an array of `[run, number of the first event, number of the last one]`.
 const FIND_IN_SQLITE: &str = "\
-    SELECT a.key, e.epoch, e.event, (SELECT MAX(h.epoch) FROM run_events h WHERE h.run_id = a.value ->> 0) \
+    SELECT a.key AS number, e.epoch, e.event, l.epoch AS last_epoch, l.event AS last_event, \
+           (SELECT MAX(h.epoch) FROM run_events h WHERE h.run_id = a.value ->> 0) AS highest \
     FROM json_each($1) AS a \
-    LEFT JOIN run_events e ON e.run_id = a.value ->> 0 AND e.sequence = a.value ->> 1";
+    LEFT JOIN run_events e ON e.run_id = a.value ->> 0 AND e.sequence = a.value ->> 1 \
+    LEFT JOIN run_events l ON l.run_id = a.value ->> 0 AND l.sequence = a.value ->> 2";
 
 /// What kept each of these appends out, in one statement however many they are.
 async fn find_all(
@@ -122,15 +134,16 @@ async fn find_all(
                 .bind((0_i64..).take(appends.len()).collect::<Vec<_>>())
                 .bind(column(appends, |(_, append)| &*append.run_id))
                 .bind(column(appends, |(_, append)| append.first))
+                .bind(column(appends, |(_, append)| append.last()))
                 .fetch_all(db)
         })?,
         SqlPool::Sqlite(pools) => {
-            let places = column(appends, |(_, append)| (&append.run_id, append.first));
+            let places = column(appends, |(_, append)| (&append.run_id, append.first, append.last()));
             let places = serde_json::to_string(&places).map_err(|error| sqlx::Error::Encode(error.into()))?;
             sqlx::query_as(FIND_IN_SQLITE).bind(places).fetch_all(pools.readers()).await?
         }
     };
-    let found: HashMap<i64, FoundRow> = rows.into_iter().map(|row| (row.0, row)).collect();
+    let found: HashMap<i64, FoundRow> = rows.into_iter().map(|row| (row.number, row)).collect();
     let kept = (0_i64..).zip(appends).map(|(number, (_, append))| append.compare(found.get(&number)));
     Ok(kept.collect())
 }
@@ -138,12 +151,23 @@ async fn find_all(
 impl AppendRow {
     /// What kept the append out, by what was found in its place.
     fn compare(&self, found: Option<&FoundRow>) -> StoredUnderKey {
-        let ours = (Some(self.epoch), self.events.first());
-        match found {
-            Some((_, epoch, event, _)) if (*epoch, event.as_ref()) == ours => StoredUnderKey::Ours,
-            Some((_, _, _, Some(highest))) if *highest > self.epoch => StoredUnderKey::Fenced,
-            Some(_) | None => StoredUnderKey::Another,
+        let Some(found) = found else { return StoredUnderKey::Another };
+        let epoch = Some(self.epoch);
+        let is_first_ours = (found.epoch, found.event.as_ref()) == (epoch, self.events.first());
+        let is_last_ours = (found.last_epoch, found.last_event.as_ref()) == (epoch, self.events.last());
+        if is_first_ours && is_last_ours {
+            StoredUnderKey::Ours
+        } else if found.highest > epoch {
+            StoredUnderKey::Fenced
+        } else {
+            StoredUnderKey::Another
         }
+    }
+
+    /// Number of the last one.
+    fn last(&self) -> i64 {
+        let behind = i64::try_from(self.events.len()).unwrap_or(i64::MAX).saturating_sub(1);
+        self.first.saturating_add(behind)
     }
 }
 
@@ -154,7 +178,7 @@ type Inserted = HashSet<usize>;
 async fn write_to_sqlite(pools: &Sqlite, entries: &[Entry]) -> Result<Inserted, sqlx::Error> {
     match entries {
         // One statement is a transaction by itself. Beginning and ending one would be two more turns.
-        [Entry::Append(append)] => {
+        [Entry::Append(append)] if append.events.len() <= ROWS_AT_ONCE => {
             let mut writer = pools.writer().acquire().await?;
             append_to_sqlite(&mut writer, &[(0, append)]).await
         }
@@ -196,14 +220,15 @@ async fn write_in_transaction(
 }
 
 /// Appends to runs each of which occurs once. The events of an append are in one statement, which decides about all of them:
-/// reading the table that it writes to, it sees nothing of what it writes.
+/// reading the table that it writes to, it sees nothing of what it writes. What does not fit into it follows in the same
+/// transaction.
 async fn append_to_sqlite(
     connection: &mut SqliteConnection,
     appends: &[(usize, &AppendRow)],
 ) -> Result<Inserted, sqlx::Error> {
     let mut inserted = Inserted::new();
     for appends in together(appends) {
-        let rows = appends.iter().map(|(_, append)| append.events.len()).sum();
+        let rows = appends.iter().map(|(_, append)| append.events.len().min(ROWS_AT_ONCE)).sum();
         let sql = format!(
             "WITH a (run_id, first, sequence, epoch, event) AS (VALUES {}) \
              INSERT INTO run_events (run_id, sequence, writer, epoch, event) \
@@ -215,16 +240,38 @@ async fn append_to_sqlite(
         );
         let mut query = sqlx::query_as::<_, (String, i64)>(AssertSqlSafe(sql));
         for (_, append) in appends {
-            for (number, event) in (append.first..).zip(&append.events) {
+            for (number, event) in (append.first..).zip(&append.events).take(ROWS_AT_ONCE) {
                 query =
                     query.bind(&append.run_id).bind(append.first).bind(number).bind(append.epoch).bind(event);
             }
         }
         let written: HashSet<_> = query.fetch_all(&mut *connection).await?.into_iter().collect();
         let is_written = |append: &AppendRow| written.contains(&(append.run_id.clone(), append.first));
-        inserted.extend(appends.iter().filter(|(_, append)| is_written(append)).map(|(index, _)| *index));
+        for (index, append) in appends.iter().filter(|(_, append)| is_written(append)) {
+            append_rest(connection, append).await?;
+            inserted.insert(*index);
+        }
     }
     Ok(inserted)
+}
+
+/// The events of a long append behind those that were inserted.
+async fn append_rest(connection: &mut SqliteConnection, append: &AppendRow) -> Result<(), sqlx::Error> {
+    let rest: Vec<_> = (append.first..).zip(&append.events).skip(ROWS_AT_ONCE).collect();
+    for rows in rest.chunks(ROWS_AT_ONCE) {
+        let sql = format!(
+            "WITH a (run_id, sequence, epoch, event) AS (VALUES {}) \
+             INSERT INTO run_events (run_id, sequence, writer, epoch, event) \
+             SELECT run_id, sequence, '', epoch, event FROM a",
+            values(rows.len(), 4)
+        );
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for (number, event) in rows {
+            query = query.bind(&append.run_id).bind(number).bind(append.epoch).bind(event);
+        }
+        query.execute(&mut *connection).await?;
+    }
+    Ok(())
 }
 
 /// Those that go into one statement together.

@@ -39,6 +39,8 @@ macro_rules! test_all {
             the_same_event_of_another_claim_is_a_conflict,
             a_writer_that_a_later_claim_replaced_is_refused,
             an_append_of_many_is_kept_whole_or_not_at_all,
+            an_append_of_more_than_one_statement_takes_is_kept_whole,
+            an_append_that_is_there_in_part_is_not_taken_for_kept,
             a_journal_is_read_from_any_number_on,
             whoever_tails_a_journal_is_woken_by_an_append_of_another_process,
             many_appends_at_once_are_all_kept,
@@ -189,6 +191,29 @@ pub(crate) async fn an_append_of_many_is_kept_whole_or_not_at_all(bench: &Bench)
     });
     let kept = join_all(at_once).await.into_iter().filter(Result::is_ok).count();
     assert_eq!((kept, bench.runs.read("run_2", 0).await.unwrap()), (1, longer));
+}
+
+pub(crate) async fn an_append_of_more_than_one_statement_takes_is_kept_whole(bench: &Bench) {
+    let event = |number| Event::from(says(&format!("reply {number}")));
+    let events: Vec<_> = (0..100).map(event).collect();
+    for (index, store) in [&bench.runs, &bench.peer, &bench.runs].into_iter().enumerate() {
+        assert_eq!(store.append("run_1", Epoch(1), 0, &events).await, Ok(()), "{index}");
+        assert_eq!(store.append_and_save(Epoch(1), 0, &events, &record("run_2", ended_well())).await, Ok(()));
+    }
+    assert_eq!(bench.peer.read("run_1", 0).await.unwrap(), events);
+    assert_eq!(bench.peer.read("run_2", 0).await.unwrap(), events);
+}
+
+/// A store may add what is missing, or refuse.
+pub(crate) async fn an_append_that_is_there_in_part_is_not_taken_for_kept(bench: &Bench) {
+    let events = history("part");
+    bench.runs.append("run_1", Epoch(1), 0, &events[..1]).await.unwrap();
+    let longer = bench.peer.append("run_1", Epoch(1), 0, &events[..3]).await;
+    let there = if longer.is_ok() { 3 } else { 1 };
+    assert_eq!(bench.runs.read("run_1", 0).await.unwrap(), events[..there], "{longer:?}");
+    bench.runs.append("run_2", Epoch(1), 0, &[events[0].clone(), Event::Cancelled]).await.unwrap();
+    let other = bench.peer.append("run_2", Epoch(1), 0, &events[..2]).await.unwrap_err();
+    assert!(matches!(other, JournalError::Conflict { .. }), "{other:?}");
 }
 
 pub(crate) async fn a_journal_is_read_from_any_number_on(bench: &Bench) {
