@@ -44,8 +44,6 @@ def converse(schemas):
 
 def known_values(operation):
     known = {
-        # One that a page has given.
-        "cursor": ["01a204ec6206715fbb305322b42db99d"],
         # The newest version demands more of a message than its schema says.
         "MCP-Protocol-Version": ["2025-03-26", "2025-06-18", "2025-11-25"],
         # Base64 of at most 1,024 bytes is more than a length says.
@@ -54,6 +52,9 @@ def known_values(operation):
         "If-Match": ['"1"', '"7"', "*"],
     }
     for parameter in operation.get("parameters", []):
+        # A cursor is what a page has given, and its example is such a one.
+        if parameter["name"] == "cursor":
+            parameter["schema"]["enum"] = parameter["schema"]["examples"]
         if parameter["name"] in known:
             parameter["schema"]["enum"] = known[parameter["name"]]
 
