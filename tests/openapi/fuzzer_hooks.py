@@ -40,6 +40,8 @@ def converse(schemas):
         items = schemas["OpenAiResponseRequest"]["properties"]["input"]["anyOf"][1]["items"]
         items["anyOf"] = items["anyOf"][:1]
         items["anyOf"][0]["properties"]["role"]["enum"] = ["user"]
+        # Only one of the two can be there, and this one would have to be the id of a response.
+        schemas["OpenAiResponseRequest"]["properties"].pop("previous_response_id")
 
 
 def known_values(operation):

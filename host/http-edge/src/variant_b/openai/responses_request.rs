@@ -83,7 +83,12 @@ fn echo(mut fields: Fields, place: &Place) -> Result<Echo, Problem> {
 
 fn read_item(item: &Value, param: &str, conversation: &mut Conversation) -> Result<(), Problem> {
     let Value::Object(fields) = item else { return Err(Problem::wrong_type(param, "an object")) };
-    match fields.get("type").and_then(Value::as_str).unwrap_or("message") {
+    let kind = match fields.get("type") {
+        None => "message",
+        Some(Value::String(kind)) => kind,
+        Some(_) => return Err(Problem::wrong_type(format!("{param}.type"), "a string")),
+    };
+    match kind {
         "message" => return read_message(fields, param, conversation),
         // What a client called, and what it answered.
         "function_call" => conversation.call(read_call(fields, "call_id", param)?),
@@ -225,6 +230,7 @@ mod tests {
             (of(json!([])), "invalid_value", "input"),
             (json!({"model": "agent", "instructions": "be kind", "input": []}), "invalid_value", "input"),
             (of(json!(["hi"])), "invalid_type", "input[0]"),
+            (of(json!([{"type": {}, "role": "user", "content": "hi"}])), "invalid_type", "input[0].type"),
             (of(json!([{"role": "tool", "content": "hi"}])), "invalid_value", "input[0].role"),
             (of(json!([{"type": "item_reference", "id": "a"}])), "unsupported_value", "input[0].type"),
             (of(json!([{"type": "computer_call"}])), "unsupported_value", "input[0].type"),
