@@ -84,7 +84,7 @@ fn echo(mut fields: Fields, place: &Place) -> Result<Echo, Problem> {
 fn read_item(item: &Value, param: &str, conversation: &mut Conversation) -> Result<(), Problem> {
     let Value::Object(fields) = item else { return Err(Problem::wrong_type(param, "an object")) };
     let kind = match fields.get("type") {
-        None => "message",
+        None | Some(Value::Null) => "message",
         Some(Value::String(kind)) => kind,
         Some(_) => return Err(Problem::wrong_type(format!("{param}.type"), "a string")),
     };
