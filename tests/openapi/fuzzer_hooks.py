@@ -53,6 +53,9 @@ def known_values(operation):
         # The fuzzer forgets the pattern of this one.
         "If-Match": ['"1"', '"7"', "*"],
     }
+    # The cursor of this list is a run that there is.
+    if operation.get("operationId") == "listRuns":
+        operation["parameters"] = [each for each in operation["parameters"] if each.get("name") != "cursor"]
     for parameter in operation.get("parameters", []):
         # A cursor is what a page has given, and its example is such a one.
         if parameter["name"] == "cursor":

@@ -34,13 +34,13 @@ pub(super) struct JobListing {
 /// The parameters that [`read_runs`] reads.
 pub(super) fn describe_runs() -> [Parameter; 3] {
     let [_status, limit, cursor] = parameters::describe_listing();
-    [describe_user("Whose runs; everybody's without it."), limit, cursor]
+    [describe_user("Whose runs; everybody's without it.", 0), limit, cursor]
 }
 
 /// The parameters that [`read_jobs`] reads.
 pub(super) fn describe_jobs() -> [Parameter; 4] {
     let [status, limit, cursor] = parameters::describe_listing();
-    [describe_user("Whose jobs.").required(), status, limit, cursor]
+    [describe_user("Whose jobs.", 1).required(), status, limit, cursor]
 }
 
 /// The parameter that [`read_from`] reads.
@@ -49,8 +49,10 @@ pub(super) fn describe_from() -> Parameter {
     Parameter::query("from", "The number of the first event, counted from 0.", schema)
 }
 
-fn describe_user(description: &str) -> Parameter {
-    let schema = json!({ "type": "string", "maxLength": 256, "examples": ["user-1"] });
+fn describe_user(description: &str, shortest: usize) -> Parameter {
+    let schema = json!({
+        "type": "string", "minLength": shortest, "maxLength": 256, "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$", "examples": ["user-1"],
+    });
     Parameter::query("user", description, schema)
 }
 
