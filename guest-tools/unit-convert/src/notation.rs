@@ -24,7 +24,7 @@ pub(crate) fn power_of_ten(power: i32) -> BigRational {
     if power < 0 { size.recip() } else { size }
 }
 
-/// Reads a decimal, or a quotient of two; π stands for a full turn.
+/// Reads a decimal with or without an exponent, or a quotient of two; π stands for a full turn.
 pub(crate) fn read(text: &str) -> Option<BigRational> {
     match text.split_once('/') {
         Some((dividend, divisor)) => {
@@ -37,9 +37,16 @@ pub(crate) fn read(text: &str) -> Option<BigRational> {
 
 fn read_decimal(text: &str) -> Option<BigRational> {
     let text = if text == "π" { TWO_PI } else { text };
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let (mantissa, exponent) = match text.split_once('e') {
+        // No number that is written here needs more, and a larger one would fill the memory.
+        Some((mantissa, exponent)) => {
+            (mantissa, exponent.parse().ok().filter(|power| (-999..=999).contains(power))?)
+        }
+        None => (text, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits: BigInt = format!("{whole}{fraction}").parse().ok()?;
-    Some(BigRational::from_integer(digits) * power_of_ten(-i32::try_from(fraction.len()).ok()?))
+    Some(BigRational::from_integer(digits) * power_of_ten(exponent - i32::try_from(fraction.len()).ok()?))
 }
 
 /// Writes a number, and says whether that is all of it.
@@ -136,15 +143,26 @@ mod tests {
             ("0.0000000000000000001602176634", "1.602176634e-19", true),
             ("99999999999999999999999999999999/3", "3.33333333333333e31", false),
             ("0.000000001", "0.000000001", true),
+            ("1/10000000000", "1e-10", true),
+            ("-2.5e-3", "-0.0025", true),
+            ("1.5e24", "1.5e24", true),
         ] {
             let (text, exact) = write(&read(number).unwrap());
             assert_eq!((text.as_str(), exact), (written, is_exact), "{number}");
         }
     }
 
+    #[test]
+    fn exponents_beyond_any_number_are_refused() {
+        assert_eq!([read("1e1000"), read("1e99999999999"), read("1e"), read("e1")], [const { None }; 4]);
+    }
+
     proptest! {
         #[test]
-        fn decimals_are_written_as_they_were_read(whole in -1_000_000_i64..1_000_000, places in 0_u32..12) {
+        fn decimals_are_written_as_they_were_read(
+            whole in prop_oneof![-20_i64..20, -1_000_000_i64..1_000_000],
+            places in 0_u32..12,
+        ) {
             let text = format!("{whole}/{}", 10_i64.pow(places));
             let (written, is_exact) = write(&read(&text).unwrap());
             prop_assert!(is_exact);

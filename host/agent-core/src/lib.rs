@@ -13,6 +13,7 @@
 //! - [`direct_calls`]: calls of tools that belong to no run.
 //! - [`journal`]: how the journals of runs get to their store.
 //! - [`usage_meter`]: what a run has cost so far, also one that ends without a result.
+//! - [`event_stream`]: server-sent events, read.
 //! - [`nearest_word`](mod@nearest_word): which word was meant.
 //! - [`rates`]: rate windows that go on counting when their store fails.
 //! - [`retention`]: removes what has ended and is older than it is to be kept.
@@ -30,6 +31,7 @@ pub mod circuit_breaker;
 pub mod conversations;
 pub mod direct_calls;
 pub mod error_chain;
+pub mod event_stream;
 pub mod health;
 pub mod jobs;
 pub mod journal;

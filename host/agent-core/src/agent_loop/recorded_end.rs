@@ -36,22 +36,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{asks_for, says};
-    use crate::words::{Grants, Limits, Options, Principal, Task};
+    use crate::testing::{asks_for, says, task};
 
     fn started() -> Event {
-        let task = Task {
-            id: "run_1".into(),
-            input: "hi".into(),
-            instructions: None,
-            options: Options::default(),
-            limits: Limits::default(),
-            model: "test/scripted".into(),
-            principal: Principal::default(),
-            grants: Grants::default(),
-            versions: Default::default(),
-        };
-        Event::Started { task, tools: "sha256:test".into() }
+        Event::Started { task: task("hi"), tools: "sha256:test".into() }
     }
 
     fn reason(events: &[Event], recorded: Option<StopReason>) -> Option<StopReason> {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::testing::{asks_for, check_conversation, says};
+use crate::testing::{self, asks_for, check_conversation, says};
 use crate::words::{Limits, Options, ToolOutcome, ToolSpec};
 
 fn catalog() -> Arc<Catalog> {
@@ -24,15 +24,10 @@ fn catalog() -> Arc<Catalog> {
 
 fn task(limits: Limits) -> Task {
     Task {
-        id: "run_1".into(),
-        input: "hello".into(),
-        instructions: None,
-        options: Options::default(),
         limits,
         model: "test/configured".into(),
         principal: Principal::default(),
-        grants: Grants::default(),
-        versions: Default::default(),
+        ..testing::task("hello")
     }
 }
 

@@ -25,7 +25,7 @@ pub use reports::CallReports;
 
 use crate::ports::Deltas;
 use crate::words::{CallProgress, Event};
-use progress::{Board, BoardReader};
+use progress::{BoardReader, LatestReports};
 
 /// How many messages a watcher may be behind. They hold words of one reply or a few events each.
 const MOST_BEHIND: usize = 128;
@@ -38,7 +38,7 @@ pub struct LiveRuns(Arc<Mutex<HashMap<Arc<str>, Watched>>>);
 #[derive(Debug)]
 struct Watched {
     told: broadcast::Sender<Live>,
-    progress: watch::Sender<Board>,
+    progress: watch::Sender<LatestReports>,
 }
 
 /// What watchers are told.
@@ -94,7 +94,7 @@ impl LiveRuns {
         let mut watched = self.lock();
         let run = watched.entry(run_id.clone()).or_insert_with(|| Watched {
             told: broadcast::channel(MOST_BEHIND).0,
-            progress: watch::channel(Board::default()).0,
+            progress: watch::channel(LatestReports::default()).0,
         });
         let (told, progress) = (run.told.subscribe(), BoardReader::new(&run.progress));
         Watcher { runs: self.clone(), run_id, told, progress }

@@ -10,13 +10,13 @@ use crate::words::CallProgress;
 
 /// The calls under way that have reported, by the id that the service gave them.
 #[derive(Debug, Default)]
-pub(super) struct Board {
+pub(super) struct LatestReports {
     /// How many reports there were.
     version: u64,
     calls: BTreeMap<Arc<str>, (u64, Arc<CallProgress>)>,
 }
 
-impl Board {
+impl LatestReports {
     pub(super) fn report(&mut self, call_id: Arc<str>, progress: CallProgress) {
         self.version += 1;
         self.calls.insert(call_id, (self.version, Arc::new(progress)));
@@ -30,13 +30,13 @@ impl Board {
 /// One watcher's view of the board.
 #[derive(Debug)]
 pub(super) struct BoardReader {
-    board: watch::Receiver<Board>,
+    board: watch::Receiver<LatestReports>,
     seen: u64,
 }
 
 impl BoardReader {
     /// Begins with what the board says now.
-    pub(super) fn new(sender: &watch::Sender<Board>) -> Self {
+    pub(super) fn new(sender: &watch::Sender<LatestReports>) -> Self {
         let mut board = sender.subscribe();
         board.mark_changed();
         Self { board, seen: 0 }

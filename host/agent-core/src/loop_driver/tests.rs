@@ -13,7 +13,7 @@ use serde_json::json;
 use super::*;
 use crate::ports::ModelError;
 use crate::ports::ToolRequest;
-use crate::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, says};
+use crate::testing::{self, EchoTools, ScriptedModel, TestJournal, asks_for, says};
 use crate::words::{Catalog, Grants, Limits, Options, Principal, ToolCall, ToolOutcome, ToolReturn};
 
 /// Tools that take as many milliseconds as their argument `ms` says, or for ever when it says nothing.
@@ -53,20 +53,10 @@ impl ToolSet for SlowTools {
 static METER: LazyLock<UsageMeter> = LazyLock::new(UsageMeter::default);
 
 fn task() -> Task {
-    Task {
-        id: "run_1".into(),
-        input: "hello".into(),
-        instructions: None,
-        options: Options::default(),
-        limits: Limits::default(),
-        model: "test/scripted".into(),
-        principal: Principal::user("u1"),
-        grants: Grants::default(),
-        versions: Default::default(),
-    }
+    testing::task("hello")
 }
 
-fn driver<'a>(model: &'a ScriptedModel, tools: &'a SlowTools, journal: &'a TestJournal) -> Driver<'a> {
+fn driver<'a>(model: &'a ScriptedModel, tools: &'a dyn ToolSet, journal: &'a TestJournal) -> Driver<'a> {
     let deadline = Instant::now() + Duration::from_secs(60);
     Driver {
         request_id: "req-1",

@@ -18,18 +18,18 @@ use crate::words::{Conversation, ConversationKey, ConversationKind, Conversation
 pub struct TestConversations {
     /// Breaks it.
     pub switch: Switch,
-    kept: Mutex<HashMap<String, Kept>>,
+    kept: Mutex<HashMap<String, StoredConversation>>,
 }
 
 #[derive(Debug, Clone)]
-struct Kept {
+struct StoredConversation {
     user_id: String,
     kind: ConversationKind,
     conversation: Conversation,
     claim: Option<(String, Instant)>,
 }
 
-impl Kept {
+impl StoredConversation {
     fn new(key: ConversationKey<'_>) -> Self {
         let now = now();
         let conversation = Conversation {
@@ -87,7 +87,7 @@ impl ConversationStore for TestConversations {
                 return Ok(ConversationClaim::TooMany);
             }
         }
-        let kept = all.entry(key.digest()).or_insert_with(|| Kept::new(key));
+        let kept = all.entry(key.digest()).or_insert_with(|| StoredConversation::new(key));
         if kept.is_busy() && !kept.may_be_claimed_by(owner) {
             return Ok(ConversationClaim::Busy);
         }
@@ -148,7 +148,7 @@ impl ConversationStore for TestConversations {
     ) -> Result<(), ConversationError> {
         self.check().await?;
         let mut all = lock(&self.kept);
-        let kept = all.entry(key.digest()).or_insert_with(|| Kept::new(key));
+        let kept = all.entry(key.digest()).or_insert_with(|| StoredConversation::new(key));
         kept.conversation.turns = turns.to_vec();
         kept.conversation.shown = Some(shown.to_owned());
         let theirs = all.iter().filter(|(_, kept)| kept.is_of(key.user_id, key.kind));
@@ -164,7 +164,8 @@ impl ConversationStore for TestConversations {
     async fn read(&self, key: ConversationKey<'_>) -> Result<Option<Conversation>, ConversationError> {
         self.check().await?;
         let all = lock(&self.kept);
-        let read = |kept: &Kept| Conversation { is_busy: kept.is_busy(), ..kept.conversation.clone() };
+        let read =
+            |kept: &StoredConversation| Conversation { is_busy: kept.is_busy(), ..kept.conversation.clone() };
         Ok(all.get(&key.digest()).map(read))
     }
 

@@ -27,12 +27,27 @@ use crate::ports::{
     ToolRequest, ToolSet, Toolbox,
 };
 use crate::words::{
-    Catalog, Event, Finish, Message, ModelReply, Principal, ToolCall, ToolHints, ToolOutcome, ToolProgress,
-    ToolReceipt, ToolReturn, ToolSpec, Usage,
+    Catalog, Event, Finish, Grants, Limits, Message, ModelReply, Options, Principal, Task, ToolCall,
+    ToolHints, ToolOutcome, ToolProgress, ToolReceipt, ToolReturn, ToolSpec, Usage,
 };
 
 /// How long it is between two reports of a tool.
 const REPORT_PAUSE: Duration = Duration::from_millis(150);
+
+/// What the run `run_1` of the user `u1` is to do who says this, without anything chosen.
+pub fn task(input: &str) -> Task {
+    Task {
+        id: "run_1".into(),
+        input: input.into(),
+        instructions: None,
+        options: Options::default(),
+        limits: Limits::default(),
+        model: "test/scripted".into(),
+        principal: Principal::user("u1"),
+        grants: Grants::default(),
+        versions: Default::default(),
+    }
+}
 
 /// A reply that is only text.
 pub fn says(text: &str) -> ModelReply {

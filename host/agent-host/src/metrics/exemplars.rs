@@ -10,10 +10,10 @@ use agent_core::trace::{self, TraceContext};
 
 /// The exemplars of one histogram, all label values of it. Clones are the same.
 #[derive(Debug, Clone)]
-pub(super) struct Exemplars(Arc<Kept>);
+pub(super) struct Exemplars(Arc<Histogram>);
 
 #[derive(Debug)]
-struct Kept {
+struct Histogram {
     /// Name of the histogram.
     family: &'static str,
     /// Its one label, or none.
@@ -36,7 +36,7 @@ pub(super) struct Exemplar {
 impl Exemplars {
     /// None yet, of a histogram with at most one variable label.
     pub(super) fn of(family: &'static str, label: Option<&'static str>, buckets: &'static [f64]) -> Self {
-        Self(Arc::new(Kept { family, label, buckets, latest: Mutex::default() }))
+        Self(Arc::new(Histogram { family, label, buckets, latest: Mutex::default() }))
     }
 
     /// Notes a measurement of the current trace.

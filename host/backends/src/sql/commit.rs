@@ -90,15 +90,15 @@ mod tests {
 
     /// A write whose commit panics when it says so.
     #[derive(Debug)]
-    struct Said(&'static str);
+    struct PanickingWrite(&'static str);
 
-    impl ByteSize for Said {
+    impl ByteSize for PanickingWrite {
         fn bytes(&self) -> usize {
             self.0.len()
         }
     }
 
-    impl Write for Said {
+    impl Write for PanickingWrite {
         type Answer = usize;
 
         async fn commit(_pool: &SqlPool, writes: &[Self]) -> Result<Vec<usize>, sqlx::Error> {
@@ -112,13 +112,13 @@ mod tests {
     async fn a_writer_that_panicked_is_run_again_and_nobody_hangs() {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite://{}", folder.path().join("some.db").display());
-        let (commits, writer) = Commits::<Said>::new(SqlPool::sqlite(&url).unwrap());
+        let (commits, writer) = Commits::<PanickingWrite>::new(SqlPool::sqlite(&url).unwrap());
         let mut broken = tokio::task::JoinSet::new();
         broken.spawn(writer.run());
-        let error = commits.write(Said("panic")).await.unwrap_err();
+        let error = commits.write(PanickingWrite("panic")).await.unwrap_err();
         assert!(error.0.contains("broke off"), "{error:?}");
         assert!(broken.join_next().await.unwrap().unwrap_err().is_panic());
         let _writing = Task::begin(writer.run());
-        assert_eq!(commits.write(Said("again")).await.unwrap(), 5);
+        assert_eq!(commits.write(PanickingWrite("again")).await.unwrap(), 5);
     }
 }

@@ -7,10 +7,9 @@
 //! - [`tool_call_ids`]: ids and names of tool calls that every provider takes.
 //! - [`reply_limits`]: how many calls and tokens of a reply are believed. [`lenient`]: fields that may be malformed.
 //! - [`text_tool_calls`]: tool calls that a model wrote into its text.
-//! - [`streamed_reply`]: a reply from a stream of events, which `event_stream.rs` parses.
+//! - [`streamed_reply`]: a reply from a stream of events, which `agent_core::event_stream` parses.
 
 mod anthropic;
-mod event_stream;
 mod lenient;
 mod openai;
 pub(crate) mod provider;

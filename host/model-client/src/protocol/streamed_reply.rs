@@ -1,8 +1,12 @@
 //! A streamed reply, put together into the body that a response without streaming would have had, so that both are read by
 //! the same rules. No I/O.
 
+use agent_core::event_stream::{EventStreamParser, StreamEvent, TooMuch};
+
 use super::UnreadableReply;
-use super::event_stream::{EventStreamParser, StreamEvent, TooMuch};
+
+/// The most bytes of an event. Providers send a few words in each.
+const MOST_EVENT_BYTES: usize = 1 << 20;
 
 /// The most bytes of a reply's text and arguments together.
 const MOST_BYTES: usize = 16 << 20;
@@ -48,7 +52,7 @@ enum State {
 impl StreamedReply {
     /// A reply of that protocol.
     pub(crate) fn new(assembler: Box<dyn ReplyAssembler>) -> Self {
-        Self { parser: EventStreamParser::default(), assembler, bytes: 0, state: State::Reading }
+        Self { parser: EventStreamParser::new(MOST_EVENT_BYTES), assembler, bytes: 0, state: State::Reading }
     }
 
     /// Takes bytes, and gives the text in them.

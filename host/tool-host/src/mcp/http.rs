@@ -3,6 +3,7 @@
 //! Every request is one of the call's requests (`egress`): checked address, no redirect, budget, deadline, credentials of
 //! the entry. No stream is kept open between requests.
 
+use agent_core::event_stream::{EventStreamParser, TooMuch};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
@@ -11,7 +12,6 @@ use serde_json::Value;
 
 use super::error::McpError;
 use super::message::{Exchange, MOST_BYTES, Next};
-use super::sse::Events;
 use crate::egress::{Call, EgressError, ResponseBody};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -79,12 +79,16 @@ impl Session {
         exchange: &mut Exchange,
         mut body: ResponseBody,
     ) -> Result<Value, McpError> {
-        let mut events = Events::default();
+        let too_much = |TooMuch| {
+            McpError::TooMuch(format!("an event of more than {MOST_BYTES} bytes, or too many events"))
+        };
+        let mut events = EventStreamParser::new(MOST_BYTES);
         while let Some(frame) = body.frame().await {
             let Ok(piece) = frame?.into_data() else { continue };
-            events.push(&piece)?;
-            while let Some(event) = events.next() {
-                match exchange.take_in(&event)? {
+            let events = events.push(&piece).map_err(too_much)?;
+            // One without data is a sign of life.
+            for event in events.iter().filter(|event| !event.data.is_empty()) {
+                match exchange.take_in(event.data.as_bytes())? {
                     Next::Answer(answer) => return Ok(answer),
                     Next::Reply(reply) => self.send(requests, reply).await.map_err(begun)?,
                     Next::GoOn => {}

@@ -5,7 +5,7 @@
 //! components. What is here is the rest: asking for the list and making the call.
 //!
 //! In reading order: `servers` are those of the policy in force, `server` is one of them with its idle connections,
-//! `connection` is a handshake and a request over either transport, `http` (with `sse`) and `child` (with `child_output` and
+//! `connection` is a handshake and a request over either transport, `http` and `child` (with `child_output` and
 //! `launch`) are these, `message` is JSON-RPC, `answer` what a call returned, `error` what can go wrong.
 //!
 //! What holds for every exchange:
@@ -28,7 +28,6 @@ mod launch;
 mod message;
 mod server;
 mod servers;
-mod sse;
 mod tool_list;
 
 pub(crate) use answer::Answer;

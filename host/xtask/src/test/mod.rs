@@ -17,6 +17,8 @@ mod python;
 mod redis;
 mod registry;
 
+use std::env;
+use std::ffi::OsString;
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -25,6 +27,10 @@ use std::thread;
 use crate::ci::linting_compiler::LintingCompiler;
 use crate::guests;
 use crate::run::{cargo, run, succeeds};
+
+/// Where property tests begin to draw their cases unless `PROPTEST_RNG_SEED` says otherwise: a change is judged by the same cases as
+/// the one before it, so that what fails was changed and not drawn. Another seed, or `PROPTEST_CASES`, looks for more.
+const PROPTEST_RNG_SEED: &str = "2026";
 
 #[derive(Default, clap::Args)]
 pub(crate) struct Arguments {
@@ -72,7 +78,7 @@ pub(crate) fn run_all(
         let tools = scope.spawn(|| {
             guests::build(repository, &guests::Arguments::default())?;
             let mut tests = cargo(&repository.join("guest-tools"), ["test", "--workspace", "--quiet"]);
-            run(tests.args(of_compiler()))
+            run(tests.args(of_compiler()).env("PROPTEST_RNG_SEED", seed_of_properties()))
         });
         // The acceptance tests start the binary; they are no tests of its package, so cargo does not know. Built
         // together with the tests, or the libraries would be built twice, with other features each time.
@@ -88,5 +94,10 @@ pub(crate) fn run_all(
     // One more at a time than there are processors: a test waits for its servers a third of its time.
     let at_once = thread::available_parallelism().map_or(1, NonZero::get) + 1;
     let mut tests = cargo(repository, runner);
-    run(tests.args(of_compiler()).args(&arguments.runner).env("NEXTEST_TEST_THREADS", at_once.to_string()))
+    tests.env("NEXTEST_TEST_THREADS", at_once.to_string()).env("PROPTEST_RNG_SEED", seed_of_properties());
+    run(tests.args(of_compiler()).args(&arguments.runner))
+}
+
+fn seed_of_properties() -> OsString {
+    env::var_os("PROPTEST_RNG_SEED").unwrap_or_else(|| PROPTEST_RNG_SEED.into())
 }

@@ -36,30 +36,12 @@ impl ToolSet for Counting {
     }
 }
 
-fn drive<'a>(model: &'a ScriptedModel, tools: &'a dyn ToolSet, journal: &'a TestJournal) -> Driver<'a> {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    Driver {
-        request_id: "req-1",
-        deadline,
-        model,
-        tools,
-        journal,
-        epoch: Epoch(1),
-        earlier: EarlierClaims::default(),
-        last_may_wait: true,
-        stop: None,
-        cancel: None,
-        meter: &METER,
-        live: None,
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn sixteen_calls_of_a_reply_run_at_once_and_thirty_two_in_all() {
     let calls: Vec<_> = (0..40).map(|n| ("id", "wait", json!({ "n": n }))).collect();
     let model = ScriptedModel::new([Ok(asks_for(&calls)), Ok(says("done"))]);
     let (tools, journal) = (Counting::new(), TestJournal::default());
-    let result = drive(&model, &tools, &journal).start(task()).await.unwrap();
+    let result = driver(&model, &tools, &journal).start(task()).await.unwrap();
     assert_eq!(tools.most.load(Ordering::SeqCst), 16);
     let count = |outcome| result.tool_calls.iter().filter(|receipt| receipt.outcome == outcome).count();
     assert_eq!((count(ToolOutcome::Ok), count(ToolOutcome::NotRun)), (32, 8));
@@ -71,13 +53,13 @@ async fn the_last_call_is_made_without_a_choice_of_tools() {
     let script = (1..10).map(wait).chain([Ok(says("that is it"))]);
     let model = ScriptedModel::new(script);
     let (tools, journal) = (Counting::new(), TestJournal::default());
-    let result = drive(&model, &tools, &journal).start(task()).await.unwrap();
+    let result = driver(&model, &tools, &journal).start(task()).await.unwrap();
     assert_eq!((result.stop_reason, result.output.as_str()), (StopReason::MaxIterations, "that is it"));
     let mut expected = vec![ToolChoice::Auto; 9];
     expected.push(ToolChoice::None);
     assert_eq!(model.choices(), expected);
     // Whoever takes the run up from its journal comes to the same end.
-    let resumed = drive(&model, &tools, &journal).resume(journal.events()).await.unwrap();
+    let resumed = driver(&model, &tools, &journal).resume(journal.events()).await.unwrap();
     assert_eq!(resumed, result);
 }
 
@@ -86,7 +68,7 @@ async fn what_is_journaled_of_an_answer_that_is_too_long_is_what_the_model_reads
     let calls = [("1", "wait", json!({ "bytes": 100_000 })), ("2", "wait", json!({ "bytes": 9 }))];
     let model = ScriptedModel::new([Ok(asks_for(&calls)), Ok(says("done"))]);
     let (tools, journal) = (Counting::new(), TestJournal::default());
-    let result = drive(&model, &tools, &journal).start(task()).await.unwrap();
+    let result = driver(&model, &tools, &journal).start(task()).await.unwrap();
     assert_eq!(result.stop_reason, StopReason::Completed);
     let events = journal.events();
     let first = |event: &&Event| matches!(event, Event::ToolReturned { index: 0, .. });
@@ -102,7 +84,7 @@ async fn a_run_that_is_cancelled_drops_its_tools_and_says_so_in_its_journal() {
     let calls = [("1", "wait", json!({})), ("2", "wait", json!({ "ms": 5 }))];
     let model = ScriptedModel::new([Ok(asks_for(&calls))]);
     let (tools, journal, cancel) = (SlowTools::new(), TestJournal::default(), CancellationToken::new());
-    let driver = Driver { cancel: Some(&cancel), ..drive(&model, &tools, &journal) };
+    let driver = Driver { cancel: Some(&cancel), ..driver(&model, &tools, &journal) };
     let owner = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         cancel.cancel();
@@ -130,7 +112,7 @@ async fn a_run_that_is_cancelled_drops_its_model_call() {
     }
     let (tools, journal, cancel) = (SlowTools::new(), TestJournal::default(), CancellationToken::new());
     let unasked = ScriptedModel::default();
-    let driver = Driver { model: &Silent, cancel: Some(&cancel), ..drive(&unasked, &tools, &journal) };
+    let driver = Driver { model: &Silent, cancel: Some(&cancel), ..driver(&unasked, &tools, &journal) };
     let owner = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         cancel.cancel();

@@ -139,11 +139,6 @@ fn at_once(id: &'static str, call: (&str, &str), count: usize) -> (&'static str,
     (id, "script", json!({ "calls": vec![call; count], "atOnce": true }))
 }
 
-fn drive<'a>(model: &'a ScriptedModel, tools: &'a Scripts, journal: &'a TestJournal) -> Driver<'a> {
-    static UNUSED: LazyLock<SlowTools> = LazyLock::new(SlowTools::new);
-    Driver { tools, ..driver(model, &UNUSED, journal) }
-}
-
 /// The calls that tools made, in the order in which they were answered: index, number, name, outcome and code.
 fn nested_returned(journal: &TestJournal) -> Vec<(usize, u32, String, ToolOutcome, Option<String>)> {
     let events = journal.events();
@@ -168,7 +163,7 @@ async fn a_tool_calls_others_each_with_its_receipt_in_the_journal() {
     ];
     let model = ScriptedModel::new([Ok(asks_for(&[script("a", &calls)])), Ok(says("done"))]);
     let (tools, journal) = (Scripts::new(), TestJournal::default());
-    let result = drive(&model, &tools, &journal).start(task()).await.unwrap();
+    let result = driver(&model, &tools, &journal).start(task()).await.unwrap();
 
     // Their ids are made of the outer call's.
     assert_eq!(tools.called(), ["run_1.1.0", "run_1.1.0.0", "run_1.1.0.1"]);
@@ -207,7 +202,7 @@ async fn an_answer_is_one_users_when_that_of_a_nested_call_is() {
         [script("a", &[("look", "{}"), ("mine", "{}"), ("look", "{}")]), script("b", &[("look", "{}")])];
     let model = ScriptedModel::new([Ok(asks_for(&calls)), Ok(says("done"))]);
     let (tools, journal) = (Scripts::new(), TestJournal::default());
-    let result = drive(&model, &tools, &journal).start(task()).await.unwrap();
+    let result = driver(&model, &tools, &journal).start(task()).await.unwrap();
     let per_user: Vec<_> = result.tool_calls.iter().map(ToolReceipt::is_per_user).collect();
     assert_eq!(per_user, [true, false]);
     assert_eq!(journal.events().len(), 3 + 3 + 1 + 1 + 1 + 1 + 1);
@@ -250,7 +245,7 @@ async fn a_call_makes_64_others_and_a_run_256_also_after_it_was_taken_up() {
     };
     let (model, tools, journal) =
         (ScriptedModel::new(script()), Scripts::of(&["look"]), TestJournal::default());
-    let result = drive(&model, &tools, &journal).start(task()).await.unwrap();
+    let result = driver(&model, &tools, &journal).start(task()).await.unwrap();
     let made: Vec<_> = result.tool_calls.iter().map(|receipt| receipt.nested).collect();
     assert_eq!(made, [64, 64, 64, 60, 4, 0]);
     assert_eq!(nested_returned(&journal).len(), 256);
@@ -265,7 +260,7 @@ async fn a_call_makes_64_others_and_a_run_256_also_after_it_was_taken_up() {
         let kept = events[..=place].to_vec();
         let (model, tools) = (ScriptedModel::new(script().into_iter().skip(reply)), Scripts::of(&["look"]));
         let journal = journal_of(&kept).await;
-        let resumed = drive(&model, &tools, &journal).resume(kept).await.unwrap();
+        let resumed = driver(&model, &tools, &journal).resume(kept).await.unwrap();
         assert_eq!(nested_returned(&journal).len(), 256, "taken up after reply {reply}");
         assert_eq!(resumed.tool_calls.iter().map(|receipt| receipt.nested).sum::<u32>(), 256);
     }
@@ -277,7 +272,7 @@ async fn thirty_two_scripts_of_one_reply_do_not_wait_for_themselves() {
     let scripts: Vec<_> = (0..32).map(|_| at_once("s", ("look", "{}"), 8)).collect();
     let model = ScriptedModel::new([Ok(asks_for(&scripts)), Ok(says("done"))]);
     let (tools, journal) = (Scripts::of(&["look"]), TestJournal::default());
-    let run = drive(&model, &tools, &journal);
+    let run = driver(&model, &tools, &journal);
     let result = tokio::time::timeout(Duration::from_secs(10), run.start(task())).await.unwrap().unwrap();
     assert_eq!(result.tool_calls.iter().map(|receipt| receipt.nested).sum::<u32>(), 256);
     assert!(result.tool_calls.iter().all(|receipt| receipt.outcome == ToolOutcome::Ok));
@@ -291,7 +286,7 @@ async fn scripts_that_may_have_effects_run_one_after_another() {
     let scripts: Vec<_> = (0..4).map(|_| at_once("s", ("look", "{}"), 8)).collect();
     let model = ScriptedModel::new([Ok(asks_for(&scripts)), Ok(says("done"))]);
     let (tools, journal) = (Scripts::new(), TestJournal::default());
-    drive(&model, &tools, &journal).start(task()).await.unwrap();
+    driver(&model, &tools, &journal).start(task()).await.unwrap();
     let most = |gauge: &Gauge| gauge.most.load(Ordering::SeqCst);
     assert_eq!((most(&tools.scripts), most(&tools.others)), (1, 8));
 }
@@ -301,7 +296,7 @@ async fn a_run_that_is_cancelled_drops_what_its_tools_call() {
     let calls = [script("a", &[("look", "{}"), ("pay", r#"{"hang": true}"#)])];
     let model = ScriptedModel::new([Ok(asks_for(&calls))]);
     let (tools, journal, cancel) = (Scripts::new(), TestJournal::default(), CancellationToken::new());
-    let driver = Driver { cancel: Some(&cancel), ..drive(&model, &tools, &journal) };
+    let driver = Driver { cancel: Some(&cancel), ..driver(&model, &tools, &journal) };
     let owner = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(tools.others.now.load(Ordering::SeqCst), 1);
@@ -323,13 +318,13 @@ async fn a_script_that_was_killed_is_not_run_again_whatever_it_says_of_itself() 
     let calls = [script("a", &[("look", "{}"), ("pay", r#"{"hang": true}"#)])];
     let model = ScriptedModel::new([Ok(asks_for(&calls)), Ok(says("so"))]);
     let (tools, journal) = (Scripts::new(), TestJournal::default());
-    let killed = drive(&model, &tools, &journal);
+    let killed = driver(&model, &tools, &journal);
     assert!(tokio::time::timeout(Duration::from_secs(1), killed.start(task())).await.is_err());
     let started = Event::NestedStarted { index: 0, number: 1, name: "pay".into() };
     assert_eq!(journal.events().last(), Some(&started), "an operator sees what may have happened");
 
     let tools = Scripts::new();
-    let result = drive(&model, &tools, &journal).resume(journal.events()).await.unwrap();
+    let result = driver(&model, &tools, &journal).resume(journal.events()).await.unwrap();
     assert_eq!(tools.called(), Vec::<String>::new());
     let receipt = &result.tool_calls[0];
     assert_eq!((receipt.outcome, receipt.nested), (ToolOutcome::Interrupted, 2));
@@ -344,7 +339,7 @@ async fn what_cannot_be_journaled_is_neither_made_nor_told() {
     for (fail_at, called, told) in [(2, 0, 0), (3, 2, 0), (4, 2, 1), (5, 3, 1), (6, 3, 2)] {
         let model = ScriptedModel::new([Ok(asks_for(&calls)), Ok(says("so"))]);
         let (tools, journal) = (Scripts::new(), TestJournal::failing_at(fail_at));
-        let error = drive(&model, &tools, &journal).start(task()).await.unwrap_err();
+        let error = driver(&model, &tools, &journal).start(task()).await.unwrap_err();
         assert!(matches!(error, RunError::Journal(_)), "{error:?}");
         assert_eq!((tools.called().len(), tools.told().len()), (called, told), "failing at {fail_at}");
         assert_eq!(tools.scripts.now.load(Ordering::SeqCst), 0, "what was under way is dropped");
@@ -357,7 +352,7 @@ async fn a_nested_call_that_its_tool_leaves_is_dropped_and_the_run_goes_on() {
     let arguments = json!({ "calls": [["pay", hang], ["look", "{}"]], "patienceMs": 50 });
     let model = ScriptedModel::new([Ok(asks_for(&[("a", "script", arguments)])), Ok(says("done"))]);
     let (tools, journal) = (Scripts::new(), TestJournal::default());
-    let result = drive(&model, &tools, &journal).start(task()).await.unwrap();
+    let result = driver(&model, &tools, &journal).start(task()).await.unwrap();
     assert_eq!(result.stop_reason, StopReason::Completed);
     assert_eq!(
         names(&journal.events())[3..],
@@ -376,7 +371,7 @@ async fn names_arguments_and_errors_in_the_journal_are_bounded() {
     let model = ScriptedModel::new([Ok(asks_for(&calls)), Ok(says("done"))]);
     let (tools, journal) = (Scripts::new(), TestJournal::default());
     let limits = Limits { tokens: 1_000_000, ..Limits::default() };
-    drive(&model, &tools, &journal).start(Task { limits, ..task() }).await.unwrap();
+    driver(&model, &tools, &journal).start(Task { limits, ..task() }).await.unwrap();
     let expected = [
         (0, 0, "x".repeat(100), ToolOutcome::UnknownTool, None),
         (0, 1, "look".to_owned(), ToolOutcome::InvalidArguments, None),
@@ -417,7 +412,7 @@ async fn traces_show_which_call_made_which() {
     let _subscriber = tracing::subscriber::set_default(Registry::default().with(spans.clone()));
     let model = ScriptedModel::new([Ok(asks_for(&[at_once("a", ("look", "{}"), 2)])), Ok(says("done"))]);
     let (tools, journal) = (Scripts::new(), TestJournal::default());
-    drive(&model, &tools, &journal).start(task()).await.unwrap();
+    driver(&model, &tools, &journal).start(task()).await.unwrap();
     let tool_spans: Vec<_> =
         spans.0.lock().unwrap().iter().filter(|span| span.contains("execute_tool")).cloned().collect();
     assert_eq!(

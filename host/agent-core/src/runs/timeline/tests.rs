@@ -5,22 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::testing::{asks_for, says};
-use crate::words::{FailureKind, Grants, Limit, Limits, Options, Principal, StopReason, ToolReturn};
+use crate::testing::{asks_for, says, task};
+use crate::words::{FailureKind, Limit, StopReason, ToolReturn};
 
 fn started(input: &str) -> Event {
-    let task = Task {
-        id: "run_1".into(),
-        input: input.into(),
-        instructions: None,
-        options: Options::default(),
-        limits: Limits::default(),
-        model: "test/scripted".into(),
-        principal: Principal::user("u1"),
-        grants: Grants::default(),
-        versions: Default::default(),
-    };
-    Event::Started { task, tools: "sha256:test".into() }
+    Event::Started { task: task(input), tools: "sha256:test".into() }
 }
 
 fn receipt(name: &str, outcome: ToolOutcome) -> ToolReceipt {

@@ -1,9 +1,9 @@
 //! Streamed messages: events, put together into the body of a response.
 
+use agent_core::event_stream::StreamEvent;
 use serde_json::{Value, json};
 
 use crate::protocol::UnreadableReply;
-use crate::protocol::event_stream::StreamEvent;
 use crate::protocol::reply_limits::check_calls;
 use crate::protocol::streamed_reply::{Part, ReplyAssembler};
 

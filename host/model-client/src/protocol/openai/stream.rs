@@ -1,11 +1,11 @@
 //! Streamed chat completions: chunks, put together into the body of a response.
 
+use agent_core::event_stream::StreamEvent;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::json::Content;
 use crate::protocol::UnreadableReply;
-use crate::protocol::event_stream::StreamEvent;
 use crate::protocol::lenient::lenient;
 use crate::protocol::reply_limits::check_calls;
 use crate::protocol::streamed_reply::{Part, ReplyAssembler};

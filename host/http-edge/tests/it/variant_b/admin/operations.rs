@@ -6,10 +6,9 @@ use std::time::{Duration, SystemTime};
 use agent_core::live::LiveRuns;
 use agent_core::ports::{Epoch, JobQueue as _, Journal as _, RunStore as _};
 use agent_core::streams::{RunStores, RunStreams};
-use agent_core::testing::{TestRuns, TokioSpawn, asks_for, says};
+use agent_core::testing::{TestRuns, TokioSpawn, asks_for, says, task};
 use agent_core::words::{
-    Event, Grants, JobData, JobStatus, Limits, Options, Principal, RunOutcome, RunRecord, StopReason, Task,
-    ToolOutcome, ToolReceipt, ToolReturn, Usage,
+    Event, JobData, JobStatus, RunOutcome, RunRecord, StopReason, ToolOutcome, ToolReceipt, ToolReturn, Usage,
 };
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -50,18 +49,7 @@ fn ended() -> RunOutcome {
 }
 
 fn started() -> Event {
-    let task = Task {
-        id: "run_1".into(),
-        input: "hi".into(),
-        instructions: None,
-        options: Options::default(),
-        limits: Limits::default(),
-        model: "test/scripted".into(),
-        principal: Principal::user("u1"),
-        grants: Grants::default(),
-        versions: Default::default(),
-    };
-    Event::Started { task, tools: "sha256:test".into() }
+    Event::Started { task: task("hi"), tools: "sha256:test".into() }
 }
 
 /// Two runs, one of which goes on somewhere, and two jobs, one of which has failed.

@@ -1,27 +1,26 @@
-//! Server-sent events as providers send them (WHATWG HTML, section 9.2.6): bytes in, events out. No I/O.
+//! Server-sent events as model providers and MCP servers send them (WHATWG HTML, section 9.2.6): bytes in, events out. No I/O.
 
-/// The longest line that is read. Providers send a few words in each.
-const LONGEST_LINE: usize = 1 << 20;
-
-/// The most events of one reply: many times the tokens that any model can write.
+/// The most events of one stream: many times the tokens that any model can write.
 const MOST_EVENTS: usize = 1 << 20;
 
 /// One event; its id and its retry hint are not read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct StreamEvent {
+pub struct StreamEvent {
     /// Its `event` field; empty when there is none.
-    pub(crate) name: String,
+    pub name: String,
     /// Its `data` fields, joined by line breaks.
-    pub(crate) data: String,
+    pub data: String,
 }
 
-/// What no reply has: a line or a number of events beyond all bounds.
+/// An event or a number of events beyond the bounds.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooMuch;
+pub struct TooMuch;
 
 /// Reads events from pieces of any size.
-#[derive(Debug, Default)]
-pub(crate) struct EventStreamParser {
+#[derive(Debug)]
+pub struct EventStreamParser {
+    /// Most bytes that are held of an event: its data, and the line that is being read.
+    most_bytes: usize,
     line: Vec<u8>,
     /// The last byte was a carriage return, so that a line feed belongs to it.
     after_return: bool,
@@ -32,8 +31,21 @@ pub(crate) struct EventStreamParser {
 }
 
 impl EventStreamParser {
+    /// Holds `most_bytes` of an event at most.
+    pub fn new(most_bytes: usize) -> Self {
+        Self {
+            most_bytes,
+            line: Vec::new(),
+            after_return: false,
+            has_begun: false,
+            event: StreamEvent::default(),
+            has_data: false,
+            count: 0,
+        }
+    }
+
     /// The events that end within these bytes.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamEvent>, TooMuch> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamEvent>, TooMuch> {
         let mut events = Vec::new();
         for byte in bytes {
             let belongs_to_return = std::mem::take(&mut self.after_return) && *byte == b'\n';
@@ -43,7 +55,7 @@ impl EventStreamParser {
                     self.after_return = *byte == b'\r';
                     self.end_line(&mut events)?;
                 }
-                _ if self.line.len() >= LONGEST_LINE => return Err(TooMuch),
+                _ if self.line.len() + self.event.data.len() >= self.most_bytes => return Err(TooMuch),
                 other => self.line.push(*other),
             }
         }
@@ -51,7 +63,7 @@ impl EventStreamParser {
     }
 
     /// The event before the end of the body, which some servers do not end with an empty line.
-    pub(crate) fn end(&mut self) -> Result<Option<StreamEvent>, TooMuch> {
+    pub fn end(&mut self) -> Result<Option<StreamEvent>, TooMuch> {
         let mut events = Vec::new();
         if !self.line.is_empty() {
             self.end_line(&mut events)?;
@@ -91,7 +103,7 @@ impl EventStreamParser {
                 if std::mem::replace(&mut self.has_data, true) {
                     self.event.data.push('\n');
                 }
-                if self.event.data.len() + value.len() > LONGEST_LINE {
+                if self.event.data.len() + value.len() > self.most_bytes {
                     return Err(TooMuch);
                 }
                 self.event.data.push_str(&value);
@@ -109,8 +121,10 @@ mod tests {
 
     use super::*;
 
+    const MOST_BYTES: usize = 1 << 20;
+
     fn parse(text: &str) -> Vec<(String, String)> {
-        let mut parser = EventStreamParser::default();
+        let mut parser = EventStreamParser::new(MOST_BYTES);
         let mut events = parser.push(text.as_bytes()).unwrap();
         events.extend(parser.end().unwrap());
         events.into_iter().map(|event| (event.name, event.data)).collect()
@@ -138,11 +152,11 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_given_up() {
-        let mut parser = EventStreamParser::default();
+        let mut parser = EventStreamParser::new(MOST_BYTES);
         let chunk = vec![b'x'; 1 << 16];
         let pushed: Result<Vec<_>, _> = (0..17).map(|_| parser.push(&chunk)).collect();
         assert_eq!(pushed.unwrap_err(), TooMuch);
-        let mut parser = EventStreamParser::default();
+        let mut parser = EventStreamParser::new(MOST_BYTES);
         let line = format!("data: {}\n", "x".repeat(1 << 16));
         let pushed: Result<Vec<_>, _> = (0..17).map(|_| parser.push(line.as_bytes())).collect();
         assert_eq!(pushed.unwrap_err(), TooMuch);
@@ -155,7 +169,7 @@ mod tests {
             let mut cuts: Vec<_> = at.into_iter().map(|at| at.min(bytes.len())).collect();
             cuts.extend([0, bytes.len()]);
             cuts.sort_unstable();
-            let mut parser = EventStreamParser::default();
+            let mut parser = EventStreamParser::new(MOST_BYTES);
             let mut events = Vec::new();
             for pair in cuts.windows(2) {
                 events.extend(parser.push(&bytes[pair[0]..pair[1]]).unwrap());
