@@ -1,5 +1,6 @@
 //! Streams that are read at the same time, each again and again on a connection of its own.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -56,9 +57,9 @@ pub(crate) struct Plan {
 pub(crate) struct Outcome {
     /// Streams that had their whole text and their result.
     pub(crate) whole: usize,
-    /// All others, and what was said of the first.
+    /// All others, and what was said of them.
     pub(crate) cut: usize,
-    pub(crate) remark: Option<String>,
+    pub(crate) remarks: BTreeMap<String, usize>,
     /// Events with a delta.
     pub(crate) events: usize,
     /// From the provider's first byte to the first event, of streams that count.
@@ -110,7 +111,7 @@ async fn read_streams(
         match read.unwrap_or_else(|_| Err(io::Error::other("it did not end"))) {
             Ok(seen) => outcome.count(&seen, plan.script, counts.then(|| began.elapsed())),
             Err(error) => {
-                outcome.lose(Some(error.to_string()));
+                outcome.lose(error.to_string());
                 reader = Reader::open(target.address).await;
             }
         }
@@ -122,7 +123,7 @@ impl Outcome {
     fn count(&mut self, seen: &Seen, script: Script, took: Option<Duration>) {
         self.events += seen.deltas;
         if !seen.is_whole(script) {
-            return self.lose(seen.remark.clone());
+            return self.lose(seen.remark.clone().unwrap_or_else(|| seen.describe(script)));
         }
         self.whole += 1;
         if let Some(took) = took {
@@ -131,26 +132,28 @@ impl Outcome {
         }
     }
 
-    fn lose(&mut self, remark: Option<String>) {
+    fn lose(&mut self, remark: String) {
         self.cut += 1;
-        self.remark = self.remark.take().or(remark);
+        *self.remarks.entry(remark).or_default() += 1;
     }
 
     /// Adds another turn, or another connection of the same one.
     pub(crate) fn add(&mut self, other: Self) {
         self.whole += other.whole;
         self.cut += other.cut;
-        self.remark = self.remark.take().or(other.remark);
+        for (remark, count) in other.remarks {
+            *self.remarks.entry(remark).or_default() += count;
+        }
         self.events += other.events;
         self.firsts.extend(other.firsts);
         self.times.extend(other.times);
         self.elapsed += other.elapsed;
     }
 
-    /// Prints what was said of the first stream that was cut.
+    /// Prints what was said of the streams that were cut.
     pub(crate) fn report_cut(&self) {
-        if self.cut > 0 {
-            println!("    the first that was cut: {}", self.remark.as_deref().unwrap_or("nothing was said"));
+        for (remark, count) in &self.remarks {
+            println!("    {count} cut: {remark}");
         }
     }
 
@@ -166,6 +169,12 @@ impl Outcome {
 }
 
 impl Seen {
+    /// What is missing, where the stream did not say so itself.
+    fn describe(&self, script: Script) -> String {
+        let (text, whole, has_result) = (self.text, script.text_length(), self.has_result);
+        format!("{text} of {whole} characters, result: {has_result}")
+    }
+
     /// Whether nothing is missing of the stream of that script.
     pub(crate) fn is_whole(&self, script: Script) -> bool {
         self.has_result && self.text == script.text_length()

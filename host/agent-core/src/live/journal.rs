@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Live, LiveRuns};
+use super::{LiveRuns, Stored};
 use crate::ports::{Appended, Epoch, Journal, JournalError};
 use crate::words::Event;
 
@@ -32,7 +32,7 @@ impl Journal for LiveJournal {
         events: &[Event],
     ) -> Result<(), JournalError> {
         self.appended_to.append(run_id, epoch, first, events).await?;
-        self.live.tell(run_id, || Live::Stored { first, events: events.into() });
+        self.live.tell(run_id, || Stored { first, events: events.into() });
         Ok(())
     }
 
@@ -46,7 +46,7 @@ impl Journal for LiveJournal {
     ) -> Result<Appended, JournalError> {
         let appended = self.appended_to.append_last(run_id, epoch, first, events).await?;
         if appended == Appended::Stored {
-            self.live.tell(run_id, || Live::Stored { first, events: events.into() });
+            self.live.tell(run_id, || Stored { first, events: events.into() });
         }
         Ok(appended)
     }
@@ -65,6 +65,7 @@ impl std::fmt::Debug for LiveJournal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::Live;
     use crate::testing::TestRuns;
 
     #[tokio::test]
@@ -76,7 +77,7 @@ mod tests {
         journal.append("run_1", Epoch(1), 0, &[Event::HandedBack]).await.unwrap_err();
         store.switch.fail(false);
         journal.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
-        let Ok(Live::Stored { first: 0, events }) = watcher.next().await else { panic!() };
+        let Ok(Live::Stored(Stored { first: 0, events })) = watcher.next().await else { panic!() };
         assert_eq!(*events, [Event::Cancelled]);
         assert_eq!(journal.read("run_1", 0).await, Ok(vec![Event::Cancelled]));
     }

@@ -2,17 +2,18 @@
 //! asking the store, and what no journal has: the words of a reply while the model writes them, and the progress of calls.
 //!
 //! ```text
-//! driver ──words──┐
-//!                 ├─> LiveRuns ──broadcast──> any number of Watchers per run
-//! LiveJournal ────┤   (append, then tell)              │
+//! LiveJournal ────┬─> LiveRuns ──broadcast──> any number of Watchers per run
+//!                 │   (append, then tell)              │
+//! driver ──words──┼────────────the reply so far────────┤   (`reply.rs`)
 //! driver ─reports─┴────────────latest of each call─────┘   (`progress.rs`)
 //! ```
 //!
-//! A run that nobody watches costs one look-up per append. A watcher that does not keep up is told so
+//! A run that nobody watches costs one look-up per append. A watcher that does not keep up with the events is told so
 //! ([`broadcast::error::RecvError::Lagged`]) and reads the journal instead. Runs of other processes are not seen here.
 
 mod journal;
 mod progress;
+mod reply;
 mod reports;
 
 use std::collections::HashMap;
@@ -21,14 +22,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{broadcast, watch};
 
 pub use journal::LiveJournal;
+pub use reply::{NewText, ReplyDeltas};
 pub use reports::CallReports;
 
-use crate::ports::Deltas;
 use crate::words::{CallProgress, Event};
 use progress::{LatestReports, ReportsReader};
+use reply::{ReplyReader, ReplyText};
 
-/// How many messages a watcher may be behind. They hold words of one reply or a few events each.
-const MOST_BEHIND: usize = 128;
+/// How many appends a watcher may be behind, each of a few events.
+const MOST_BEHIND: usize = 32;
 
 /// The runs that somebody in this process watches. Clones are the same.
 #[derive(Debug, Clone, Default)]
@@ -37,27 +39,27 @@ pub struct LiveRuns(Arc<Mutex<HashMap<Arc<str>, Watched>>>);
 /// What the watchers of a run are told through.
 #[derive(Debug)]
 struct Watched {
-    told: broadcast::Sender<Live>,
+    stored: broadcast::Sender<Stored>,
+    reply: watch::Sender<ReplyText>,
     progress: watch::Sender<LatestReports>,
+}
+
+/// Events that are in the journal.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// The number of the first.
+    pub first: u64,
+    /// They themselves.
+    pub events: Arc<[Event]>,
 }
 
 /// What watchers are told.
 #[derive(Debug, Clone)]
 pub enum Live {
     /// Events are in the journal.
-    Stored {
-        /// The number of the first.
-        first: u64,
-        /// They themselves.
-        events: Arc<[Event]>,
-    },
+    Stored(Stored),
     /// The model goes on writing.
-    Delta {
-        /// The number that the reply's event will have.
-        number: u64,
-        /// What it wrote.
-        delta: Delta,
-    },
+    Reply(NewText),
     /// Tools go on: the latest report of each call that has made one since.
     Progress(Vec<Arc<CallProgress>>),
 }
@@ -67,7 +69,8 @@ pub enum Live {
 pub enum Delta {
     /// More text.
     Text(Arc<str>),
-    /// The text of this reply so far does not count: the call failed and is made again.
+    /// The text of this reply so far does not count: the call failed and is made again, or this reader came in the middle
+    /// of it and all of it follows.
     Reset,
 }
 
@@ -83,7 +86,8 @@ pub struct LiveRun {
 pub struct Watcher {
     runs: LiveRuns,
     run_id: Arc<str>,
-    told: broadcast::Receiver<Live>,
+    stored: broadcast::Receiver<Stored>,
+    reply: ReplyReader,
     progress: ReportsReader,
 }
 
@@ -93,11 +97,12 @@ impl LiveRuns {
         let run_id: Arc<str> = run_id.into();
         let mut watched = self.lock();
         let run = watched.entry(run_id.clone()).or_insert_with(|| Watched {
-            told: broadcast::channel(MOST_BEHIND).0,
+            stored: broadcast::channel(MOST_BEHIND).0,
+            reply: watch::channel(ReplyText::default()).0,
             progress: watch::channel(LatestReports::default()).0,
         });
-        let (told, progress) = (run.told.subscribe(), ReportsReader::new(&run.progress));
-        Watcher { runs: self.clone(), run_id, told, progress }
+        let (reply, progress) = (ReplyReader::new(&run.reply), ReportsReader::new(&run.progress));
+        Watcher { runs: self.clone(), run_id, stored: run.stored.subscribe(), reply, progress }
     }
 
     /// The side of a run that tells of it.
@@ -105,10 +110,10 @@ impl LiveRuns {
         LiveRun { runs: self.clone(), run_id: run_id.into() }
     }
 
-    fn tell(&self, run_id: &str, live: impl FnOnce() -> Live) {
+    fn tell(&self, run_id: &str, stored: impl FnOnce() -> Stored) {
         if let Some(watched) = self.lock().get(run_id) {
             // It fails when nobody watches any more.
-            let _ = watched.told.send(live());
+            let _ = watched.stored.send(stored());
         }
     }
 
@@ -123,45 +128,35 @@ impl LiveRuns {
 }
 
 impl LiveRun {
-    /// Where a reply goes while it is written, if anybody watches; `number` is the one that its event will have.
+    /// Where a reply goes while it is written, if anybody watches; `number` is the one that its event will have. The text that it
+    /// is told is the beginning of the reply's.
     pub fn deltas(&self, number: u64) -> Option<ReplyDeltas<'_>> {
-        self.runs.is_watched(&self.run_id).then_some(ReplyDeltas { run: self, number })
-    }
-}
-
-/// Tells the watchers of a run what the model writes.
-#[derive(Debug)]
-pub struct ReplyDeltas<'a> {
-    run: &'a LiveRun,
-    number: u64,
-}
-
-impl ReplyDeltas<'_> {
-    fn tell(&self, delta: impl FnOnce() -> Delta) {
-        let LiveRun { runs, run_id } = self.run;
-        runs.tell(run_id, || Live::Delta { number: self.number, delta: delta() });
-    }
-}
-
-impl Deltas for ReplyDeltas<'_> {
-    fn text(&self, text: &str) {
-        self.tell(|| Delta::Text(text.into()));
+        self.runs.is_watched(&self.run_id).then(|| ReplyDeltas::new(self, number))
     }
 
-    fn reset(&self) {
-        self.tell(|| Delta::Reset);
+    fn write(&self, write: impl FnOnce(&mut ReplyText)) {
+        if let Some(watched) = self.runs.lock().get(&self.run_id) {
+            watched.reply.send_modify(write);
+        }
     }
 }
 
 impl Watcher {
-    /// The next message. Cancellation-safe. An error when this watcher did not keep up. Progress comes after every event
-    /// that was told before it, so that its reader knows the calls that are under way.
+    /// The next message. Cancellation-safe. An error when this watcher did not keep up. Words and progress come after every
+    /// event that was told before them, so that their reader knows the calls that are under way.
     pub async fn next(&mut self) -> Result<Live, broadcast::error::RecvError> {
         tokio::select! {
             biased;
-            told = self.told.recv() => told,
+            stored = self.stored.recv() => stored.map(Live::Stored),
+            new = self.reply.next() => Ok(Live::Reply(new)),
             progress = self.progress.next() => Ok(Live::Progress(progress)),
         }
+    }
+
+    /// What this watcher was not told of the reply whose event has that number, now that its whole text is known: to be given
+    /// before the event. Nothing of a reply that was not written while this watched.
+    pub fn rest_of_reply(&mut self, number: u64, content: &str) -> Option<NewText> {
+        self.reply.rest(number, content)
     }
 }
 
@@ -169,7 +164,7 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         let mut watched = self.runs.lock();
         // This one is still subscribed.
-        if watched.get(&self.run_id).is_some_and(|run| run.told.receiver_count() <= 1) {
+        if watched.get(&self.run_id).is_some_and(|run| run.stored.receiver_count() <= 1) {
             watched.remove(&self.run_id);
         }
     }
@@ -178,6 +173,11 @@ impl Drop for Watcher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ports::Deltas as _;
+
+    fn told(runs: &LiveRuns, first: u64) {
+        runs.tell("run_1", || Stored { first, events: [Event::HandedBack].into() });
+    }
 
     #[tokio::test]
     async fn every_watcher_is_told_the_same_and_nothing_is_left_of_those_who_went() {
@@ -185,16 +185,15 @@ mod tests {
         let run = runs.run("run_1");
         assert!(run.deltas(1).is_none(), "nobody watches");
         let (mut first, mut second) = (runs.watch("run_1"), runs.watch("run_1"));
-        let deltas = run.deltas(1).unwrap();
-        deltas.text("a");
-        deltas.reset();
+        run.deltas(1).unwrap().text("a");
+        told(&runs, 0);
         for watcher in [&mut first, &mut second] {
             let told = (watcher.next().await.unwrap(), watcher.next().await.unwrap());
-            let (Live::Delta { number: 1, delta: Delta::Text(text) }, Live::Delta { delta, .. }) = told
+            let (Live::Stored(Stored { first: 0, .. }), Live::Reply(NewText { number: 1, text, .. })) = told
             else {
                 panic!("{told:?}")
             };
-            assert_eq!((&*text, delta), ("a", Delta::Reset));
+            assert_eq!(&*text, "a");
         }
         drop(first);
         assert!(runs.is_watched("run_1"));
@@ -206,10 +205,7 @@ mod tests {
     async fn a_watcher_that_does_not_keep_up_is_told_so() {
         let runs = LiveRuns::default();
         let mut slow = runs.watch("run_1");
-        let run = runs.run("run_1");
-        for _ in 0..=MOST_BEHIND {
-            run.deltas(1).unwrap().text("a");
-        }
+        (0..=MOST_BEHIND as u64).for_each(|first| told(&runs, first));
         assert!(matches!(slow.next().await, Err(broadcast::error::RecvError::Lagged(_))));
     }
 }

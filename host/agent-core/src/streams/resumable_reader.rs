@@ -12,7 +12,7 @@ use crate::agent_loop::recorded_end;
 use crate::backoff::Backoff;
 use crate::jobs::failure_kind;
 use crate::layers::{Answer, InvokeError};
-use crate::live::{Delta, Live, Watcher};
+use crate::live::{Delta, Live, NewText, Stored, Watcher};
 use crate::loop_driver::RunError;
 use crate::ports::{Journal, JournalError};
 use crate::words::{AgentResult, CallProgress, Event, FailureKind, Job, JobStatus, StopReason};
@@ -203,7 +203,7 @@ impl Following {
     async fn take(&mut self, live: Live) {
         self.polls.is_here = true;
         match live {
-            Live::Stored { first, events } => {
+            Live::Stored(Stored { first, events }) => {
                 if first > self.next {
                     // Another process wrote what is missing, or it was written before this reader came.
                     self.polls.at = Instant::now();
@@ -212,18 +212,17 @@ impl Following {
                 self.polls.put_off();
                 for (number, event) in (first..).zip(events.iter()) {
                     if number == self.next {
-                        self.ready.push_back(Followed::Stored { number, event: Arc::new(event.clone()) });
-                        self.next += 1;
+                        self.give(event.clone());
                     }
                 }
             }
-            Live::Delta { number, delta } => {
-                if number > self.next {
+            Live::Reply(new) => {
+                if new.number > self.next {
                     self.read().await;
                 }
                 // Words of a reply that is read already say nothing new.
-                if number == self.next {
-                    self.ready.push_back(Followed::Delta(delta));
+                if new.number == self.next {
+                    self.give_text(&new);
                 }
             }
             Live::Progress(reports) => {
@@ -236,6 +235,27 @@ impl Following {
         }
     }
 
+    /// The next event, with what the reader has not had of a reply before it: the model may have written faster than the words
+    /// were taken, and the end of a run is seen at the same moment as its last words.
+    fn give(&mut self, event: Event) {
+        if let Event::ModelReplied { reply, .. } = &event
+            && let Some(rest) = self.watcher.rest_of_reply(self.next, &reply.content)
+        {
+            self.give_text(&rest);
+        }
+        self.ready.push_back(Followed::Stored { number: self.next, event: Arc::new(event) });
+        self.next += 1;
+    }
+
+    fn give_text(&mut self, new: &NewText) {
+        if new.is_anew {
+            self.ready.push_back(Followed::Delta(Delta::Reset));
+        }
+        if !new.text.is_empty() {
+            self.ready.push_back(Followed::Delta(Delta::Text(new.text.clone())));
+        }
+    }
+
     /// Takes over what the store has.
     async fn read(&mut self) {
         match self.journal.read(&self.run_id, self.next).await {
@@ -245,8 +265,7 @@ impl Following {
                 }
                 self.polls.put_off();
                 for event in events {
-                    self.ready.push_back(Followed::Stored { number: self.next, event: Arc::new(event) });
-                    self.next += 1;
+                    self.give(event);
                 }
             }
             Err(error) => self.interrupt(Interruption::Store(error)),

@@ -54,7 +54,7 @@ async fn read(mut following: Following) -> Vec<String> {
     while let Some(followed) = following.next().await {
         all.push(match followed {
             Followed::Stored { number, event } => {
-                format!("{number} {}", serde_json::to_value(event).unwrap()["event"].as_str().unwrap())
+                format!("{number} {}", serde_json::to_value(&*event).unwrap()["event"].as_str().unwrap())
             }
             Followed::Delta(Delta::Text(text)) => format!("+{text}"),
             Followed::Delta(Delta::Reset) => "reset".into(),
@@ -98,7 +98,7 @@ async fn a_run_is_read_alike_from_any_event_on_any_replica_while_it_goes_on_and_
 #[tokio::test(start_paused = true)]
 async fn readers_of_another_replica_follow_a_run_that_goes_on() {
     let store = Arc::new(TestRuns::default());
-    let slow = Slow { replies: calling(), pause: Duration::from_secs(3), words: &[] };
+    let slow = Slow { pause: Duration::from_secs(3), ..Slow::new(calling()) };
     let (here, there) = (replica(&store, slow, EchoTools::new(&["echo"])), idle(&store));
     let mut started = here.start(ask(), OnDisconnect::Continue);
     let Some(Followed::Stored { number: 0, .. }) = started.next().await else { panic!() };
@@ -110,12 +110,50 @@ async fn readers_of_another_replica_follow_a_run_that_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn words_of_a_reply_come_before_it_and_go_to_whoever_watches_here() {
     let store = Arc::new(TestRuns::default());
-    let words = &[Some("do"), None, Some("done")];
-    let slow = Slow { replies: ScriptedModel::new([Ok(says("done"))]), pause: Duration::from_secs(1), words };
+    let words = &["do", RESET, "do", "ne"];
+    let slow =
+        Slow { pause: Duration::from_secs(1), words, ..Slow::new(ScriptedModel::new([Ok(says("done"))])) };
     let here = replica(&store, slow, EchoTools::new(&["echo"]));
     let started = here.start(ask(), OnDisconnect::Continue);
-    let expected = ["0 started", "+do", "reset", "+done", "1 model_replied", "2 ended completed"];
+    let expected = ["0 started", "+do", "reset", "+do", "+ne", "1 model_replied", "2 ended completed"];
     assert_eq!(read(started).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_word_is_missing_of_a_model_that_writes_faster_than_anybody_reads() {
+    let store = Arc::new(TestRuns::default());
+    let replies = ScriptedModel::new([
+        Ok(ModelReply { content: WORDS.concat(), ..asks_for(&[("1", "echo", json!({}))]) }),
+        Ok(says(&WORDS.concat())),
+    ]);
+    let here = replica(&store, Slow { words: &WORDS, ..Slow::new(replies) }, EchoTools::new(&["echo"]));
+    let mut started = here.start(ask(), OnDisconnect::Continue);
+    assert!(matches!(started.next().await, Some(Followed::Stored { number: 0, .. })));
+    // The whole run goes by meanwhile.
+    sleep(Duration::from_secs(60)).await;
+    let whole = format!("+{}", WORDS.concat());
+    // Of the first reply nothing was read before the second one was written, and its event has the words.
+    let expected = ["1 model_replied", "2 tool_returned", &whole, "3 model_replied", "4 ended completed"];
+    assert_eq!(read(started).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_in_the_middle_of_a_reply_is_given_all_of_it() {
+    let store = Arc::new(TestRuns::default());
+    let slow = Slow {
+        pause: Duration::from_secs(1),
+        words: &["do", "ne"],
+        ..Slow::new(ScriptedModel::new([Ok(says("done"))]))
+    };
+    let here = replica(&store, slow, EchoTools::new(&["echo"]));
+    let mut started = here.start(ask(), OnDisconnect::Continue);
+    for _ in 0..2 {
+        started.next().await.unwrap();
+    }
+    let run = here.find(started.run_id()).await.unwrap().unwrap();
+    let later = here.follow(&run, 1);
+    drop(started);
+    assert_eq!(read(later).await, ["reset", "+do", "+ne", "1 model_replied", "2 ended completed"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,9 +249,8 @@ async fn readers_are_told_to_come_again_when_the_service_stops_or_they_are_too_s
     let here = idle(&store).until(stopping.clone());
     let run = FoundRun { run_id: "run_1".into(), user_id: None, job_id: None };
     let slow = here.follow(&run, 0);
-    let source = here.kept.live.run("run_1");
-    for _ in 0..200 {
-        crate::ports::Deltas::text(&source.deltas(0).unwrap(), "a");
+    for number in 0..100 {
+        here.kept.journal.append("run_1", Epoch(1), number, &[Event::HandedBack]).await.unwrap();
     }
     assert_eq!(read(slow).await, ["TooSlow"]);
     let reader = here.follow(&run, 0);
@@ -234,11 +271,23 @@ async fn what_is_refused_before_it_begins_is_the_first_that_is_read() {
     assert!(started.next().await.is_none());
 }
 
-/// Gives scripted replies after a while, and says words before.
+/// Words of a reply, more than any queue holds.
+const WORDS: [&str; 1_000] = ["word "; 1_000];
+
+/// In their place: they are written anew.
+const RESET: &str = "\0";
+
+/// Gives scripted replies after a while, and says words before, each after as long a while.
 struct Slow {
     replies: ScriptedModel,
     pause: Duration,
-    words: &'static [Option<&'static str>],
+    words: &'static [&'static str],
+}
+
+impl Slow {
+    fn new(replies: ScriptedModel) -> Self {
+        Self { replies, pause: Duration::ZERO, words: &[] }
+    }
 }
 
 #[async_trait]
@@ -250,9 +299,12 @@ impl Model for Slow {
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         for word in self.words {
             let Some(deltas) = request.deltas else { break };
-            match word {
-                Some(word) => deltas.text(word),
-                None => deltas.reset(),
+            match *word {
+                RESET => deltas.reset(),
+                word => deltas.text(word),
+            }
+            if !self.pause.is_zero() {
+                sleep(self.pause).await;
             }
         }
         sleep(self.pause).await;
