@@ -269,9 +269,17 @@ fn fields<const N: usize>(fields: [(&str, Value); N]) -> Fields {
     fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
 }
 
-fn object(description: &str, fields: Fields) -> Value {
-    let required: Vec<_> = fields.keys().cloned().collect();
-    json!({ "type": "object", "description": description, "required": required, "properties": fields })
+fn object(description: &str, properties: Fields) -> Value {
+    let required: Vec<_> = properties.keys().cloned().collect();
+    let parts = [("required", required.into()), ("properties", properties.into())];
+    of_type("object", description, fields(parts))
+}
+
+/// What is said of a type beside its name.
+fn of_type(name: &str, description: &str, more: Fields) -> Value {
+    let mut schema = fields([("type", name.into()), ("description", description.into())]);
+    schema.extend(more);
+    schema.into()
 }
 
 /// Adds fields to an object.
@@ -294,7 +302,7 @@ fn one_of(words: &[&str], description: &str) -> Value {
 }
 
 fn list(description: &str, items: Value) -> Value {
-    json!({ "type": "array", "description": description, "items": items })
+    of_type("array", description, fields([("items", items)]))
 }
 
 fn empty() -> Value {
@@ -302,7 +310,8 @@ fn empty() -> Value {
 }
 
 fn if_any(description: &str, schema: Value) -> Value {
-    json!({ "description": description, "anyOf": [schema, { "type": "null" }] })
+    let any = vec![schema, json!({ "type": "null" })];
+    fields([("description", description.into()), ("anyOf", any.into())]).into()
 }
 
 fn reference(name: &str) -> Value {
