@@ -3,6 +3,8 @@
 //! What every route answers is tested beside the code; here are the SDKs' own readers, which refuse what is not as they expect,
 //! and what a client sees of the whole service.
 
+mod open_responses;
+
 use std::fs;
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Signatures, and who may receive webhooks.
+//! Signatures, who may receive webhooks, and receivers that mean harm or take their time.
 
 use std::net::SocketAddr;
 
@@ -6,6 +6,9 @@ use agent_core::ports::WebhookSender as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::signature::{ED25519, UnparsedPublicKey};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::time::Instant;
 
 use super::*;
 
@@ -30,6 +33,46 @@ fn a_message_is_signed_as_the_specification_has_it() {
     let signature = STANDARD.decode(v1a.strip_prefix("v1a,").unwrap()).unwrap();
     let content = format!("msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{body}");
     UnparsedPublicKey::new(&ED25519, public).verify(content.as_bytes(), &signature).unwrap();
+}
+
+/// Sends a message to a receiver of this machine, which the operator allows, that answers with this and stays connected. Also how
+/// long that took.
+async fn send_to_receiver(answer: String) -> (Result<u16, String>, Duration) {
+    let listening = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listening.local_addr().unwrap());
+    let receiving = tokio::spawn(async move {
+        let (mut stream, _) = listening.accept().await.unwrap();
+        let read = stream.read(&mut [0; 4096]).await.unwrap();
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        // Who waits for this task has the connection, and so it stays.
+        (stream, read)
+    });
+    let message = WebhookMessage { id: "msg_1".into(), body: "{}".into() };
+    let begun = Instant::now();
+    let reply = sender("127.0.0.1").send(&url, &message).await;
+    let taken = begun.elapsed();
+    let (_stream, read) = receiving.await.unwrap();
+    assert!(read > 0, "it was sent the message");
+    (reply.outcome, taken)
+}
+
+/// The address that it names is as private as its own, and allowed as well: following it would end in an error.
+#[tokio::test]
+async fn a_receiver_that_redirects_to_another_address_is_not_followed() {
+    for status in [301, 302, 303, 307, 308] {
+        let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let head =
+            format!("HTTP/1.1 {status} Moved\r\nlocation: http://{elsewhere}/\r\ncontent-length: 0\r\n\r\n");
+        assert_eq!(send_to_receiver(head).await.0, Ok(status));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_takes_its_time_is_given_up() {
+    for begins in ["", "HTTP/1.1 200 OK\r\ncontent-le"] {
+        let (outcome, taken) = send_to_receiver(begins.to_owned()).await;
+        assert_eq!((outcome, taken.as_secs()), (Err("no answer within 20 s".to_owned()), 20), "{begins:?}");
+    }
 }
 
 #[test]

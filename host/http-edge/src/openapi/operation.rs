@@ -241,6 +241,21 @@ impl Operation {
         self
     }
 
+    /// An answer of JSON of the form of that name, which [`Self::defines`] says.
+    pub(crate) fn answers_named(mut self, name: &str, description: &str) -> Self {
+        let content = self.answer(StatusCode::OK, description).content.entry(JSON).or_default();
+        content.schemas.push(json!({ "$ref": format!("#/components/schemas/{name}") }));
+        self
+    }
+
+    /// Forms by their names, also those that no answer of JSON has: of a stream's events.
+    pub(crate) fn defines<const N: usize>(mut self, forms: [(&str, Value); N]) -> Self {
+        for (name, schema) in forms {
+            self.schemas.add_json(name, schema);
+        }
+        self
+    }
+
     /// An answer without a body.
     pub(crate) fn answers_nothing(mut self, status: StatusCode, description: &str) -> Self {
         self.answer(status, description);

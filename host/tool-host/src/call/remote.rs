@@ -26,7 +26,8 @@ impl Admitted {
             self.granted.as_ref().ok_or_else(|| Fault::ungranted("the policy has no lines for it"))?;
         caller.progress.begin();
         caller.progress.instantiated();
-        let asked = server.call(granted, caller.requests.as_deref(), (&tool.name, arguments)).await;
+        let (requests, progress) = (caller.requests.as_deref(), caller.reports.as_ref());
+        let asked = server.call(granted, requests, (&tool.name, arguments), progress).await;
         caller.progress.ended();
         let value = match asked {
             Ok(Answer::Value(value)) => value,

@@ -92,7 +92,7 @@ impl ChildProcess {
     pub(super) async fn request(
         &mut self,
         scanner: &Scanner,
-        exchange: &mut Exchange,
+        exchange: &mut Exchange<'_>,
         message: &str,
     ) -> Result<Value, McpError> {
         self.output.begin_exchange();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agent_core::ports::ProgressSink;
 use serde_json::Value;
 
 use super::child::{ChildProcess, Start};
@@ -9,15 +10,21 @@ use super::error::McpError;
 use super::http::Session;
 use super::launch::Launcher;
 use super::message::{self, Exchange, VERSIONS};
+use super::progress::Reports;
 use crate::egress::Call;
 use crate::grants::Granted;
 use crate::policy::model::McpTransport;
+
+/// The method of a call: nothing else is reported on.
+pub(super) const CALL: &str = "tools/call";
 
 /// What requests are made with: the grant of whoever asks, and over HTTP its requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Means<'a> {
     pub(super) granted: &'a Arc<Granted>,
     pub(super) requests: Option<&'a Call>,
+    /// Where reports on the progress of a call go, if somebody watches it.
+    pub(super) progress: Option<&'a Arc<dyn ProgressSink>>,
 }
 
 /// A connection. Dropping it closes it, and kills the server if it is a child process.
@@ -82,8 +89,10 @@ impl Connection {
         params: &Value,
     ) -> Result<Value, McpError> {
         self.last_id += 1;
-        let message = message::request(self.last_id, method, params);
-        let mut exchange = Exchange::new(self.last_id);
+        let sink = means.progress.filter(|_| method == CALL);
+        let reports = sink.map(|sink| Reports { sink, scanner: means.granted.scanner() });
+        let message = message::request(self.last_id, method, params, reports.is_some());
+        let mut exchange = Exchange::new(self.last_id, reports);
         let answer = match &mut self.transport {
             Transport::Http(session) => session.request(requests(means)?, &mut exchange, message).await,
             Transport::Child(child) => child.request(means.granted.scanner(), &mut exchange, &message).await,

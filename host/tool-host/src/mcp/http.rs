@@ -49,7 +49,7 @@ impl Session {
     pub(super) async fn request(
         &mut self,
         requests: &Call,
-        exchange: &mut Exchange,
+        exchange: &mut Exchange<'_>,
         message: String,
     ) -> Result<Value, McpError> {
         let response = self.post(requests, message).await?;
@@ -76,7 +76,7 @@ impl Session {
     async fn follow(
         &self,
         requests: &Call,
-        exchange: &mut Exchange,
+        exchange: &mut Exchange<'_>,
         mut body: ResponseBody,
     ) -> Result<Value, McpError> {
         let too_much = |TooMuch| {

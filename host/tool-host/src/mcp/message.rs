@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::error::McpError;
+use super::progress::Reports;
 
 /// The version of the protocol that is offered, and those that are spoken.
 pub(super) const VERSION: &str = "2025-11-25";
@@ -22,8 +23,10 @@ const MOST_REFUSALS: u32 = 4;
 
 /// The wait for the answer to one request.
 #[derive(Debug)]
-pub(super) struct Exchange {
+pub(super) struct Exchange<'a> {
     id: u64,
+    /// Where reports on its progress go, if it asked for any.
+    reports: Option<Reports<'a>>,
     messages: u32,
     bytes: usize,
     refusals: u32,
@@ -42,8 +45,12 @@ pub(super) enum Next {
     GoOn,
 }
 
-/// A request.
-pub(super) fn request(id: u64, method: &str, params: &Value) -> String {
+/// A request. With `asks_for_reports` the server may report on its progress, under the request's number.
+pub(super) fn request(id: u64, method: &str, params: &Value, asks_for_reports: bool) -> String {
+    let mut params = params.clone();
+    if let (Some(fields), true) = (params.as_object_mut(), asks_for_reports) {
+        fields.insert("_meta".to_owned(), json!({ "progressToken": id }));
+    }
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
 }
 
@@ -61,9 +68,9 @@ pub(super) fn initialize() -> Value {
     })
 }
 
-impl Exchange {
-    pub(super) fn new(id: u64) -> Self {
-        Self { id, messages: 0, bytes: 0, refusals: 0, tools_changed: false }
+impl<'a> Exchange<'a> {
+    pub(super) fn new(id: u64, reports: Option<Reports<'a>>) -> Self {
+        Self { id, reports, messages: 0, bytes: 0, refusals: 0, tools_changed: false }
     }
 
     /// Takes in a message.
@@ -84,6 +91,12 @@ impl Exchange {
             }
             (Some("notifications/tools/list_changed"), _) => {
                 self.tools_changed = true;
+                Ok(Next::GoOn)
+            }
+            (Some("notifications/progress"), _) => {
+                if let (Some(reports), Some(params)) = (&self.reports, message.get("params")) {
+                    reports.hand_on(self.id, params);
+                }
                 Ok(Next::GoOn)
             }
             (Some(_), _) => Ok(Next::GoOn),
@@ -127,13 +140,13 @@ impl Exchange {
 mod tests {
     use super::*;
 
-    fn taken(exchange: &mut Exchange, message: &Value) -> Result<Next, McpError> {
+    fn taken(exchange: &mut Exchange<'_>, message: &Value) -> Result<Next, McpError> {
         exchange.take_in(message.to_string().as_bytes())
     }
 
     #[test]
     fn the_answer_is_found_among_what_else_is_said() {
-        let mut exchange = Exchange::new(7);
+        let mut exchange = Exchange::new(7, None);
         for other in [
             json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "data": "hello" } }),
             json!({ "jsonrpc": "2.0", "id": 6, "result": {} }),
@@ -154,7 +167,7 @@ mod tests {
 
     #[test]
     fn whatever_a_server_asks_for_is_refused_and_not_for_ever() {
-        let mut exchange = Exchange::new(1);
+        let mut exchange = Exchange::new(1, None);
         let ping = json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" });
         let Ok(Next::Reply(pong)) = taken(&mut exchange, &ping) else { panic!("a ping is answered") };
         let pong: Value = serde_json::from_str(&pong).unwrap();
@@ -172,10 +185,10 @@ mod tests {
     #[test]
     fn what_is_no_message_or_one_of_too_many_ends_the_wait() {
         for bad in ["", "no", "[]", "{}", "1", r#"{"id":1}"#, r#"{"id":1,"result":5}"#] {
-            let ended = Exchange::new(1).take_in(bad.as_bytes());
+            let ended = Exchange::new(1, None).take_in(bad.as_bytes());
             assert!(matches!(ended, Err(McpError::Protocol(_))), "{bad}: {ended:?}");
         }
-        let mut exchange = Exchange::new(1);
+        let mut exchange = Exchange::new(1, None);
         let note = json!({ "jsonrpc": "2.0", "method": "notifications/progress" });
         let ended = (0..=MOST_MESSAGES).map(|_| taken(&mut exchange, &note)).find(Result::is_err);
         assert!(matches!(ended, Some(Err(McpError::TooMuch(_)))), "{ended:?}");

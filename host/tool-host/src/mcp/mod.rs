@@ -6,7 +6,7 @@
 //!
 //! In reading order: `servers` are those of the policy in force, `server` is one of them with its idle connections,
 //! `connection` is a handshake and a request over either transport, `http` and `child` (with `child_output` and
-//! `launch`) are these, `message` is JSON-RPC, `answer` what a call returned, `error` what can go wrong.
+//! `launch`) are these, `message` is JSON-RPC, `progress` what is reported meanwhile, `answer` what a call returned, `error` what can go wrong.
 //!
 //! What holds for every exchange:
 //! - One call has a connection to itself. One that did not end well is closed: a child process is killed with its call.
@@ -26,6 +26,7 @@ mod error;
 mod http;
 mod launch;
 mod message;
+mod progress;
 mod server;
 mod servers;
 mod tool_list;

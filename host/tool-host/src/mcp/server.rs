@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use agent_core::ports::ProgressSink;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
-use super::connection::{Connection, Means};
+use super::connection::{CALL, Connection, Means};
 use super::error::McpError;
 use super::launch::Launcher;
 use super::tool_list;
@@ -201,7 +202,7 @@ impl Server {
         let granted = self.grants.of_server(entry).await.map_err(McpError::Unreachable)?;
         let key = CallKey { run_id: "", call_id: "mcp" };
         let requests = self.grants.begin(key, &granted, Instant::now() + LOOK_LIMIT);
-        let means = Means { granted: &granted, requests: requests.as_ref() };
+        let means = Means { granted: &granted, requests: requests.as_ref(), progress: None };
         let (mut tools, mut listed, mut params) = (vec![], 0, json!({}));
         for _ in 0..MOST_PAGES {
             let mut page = self.ask(means, "tools/list", &params).await?;
@@ -224,12 +225,13 @@ impl Server {
         Err(McpError::TooMuch(format!("more than {MOST_PAGES} pages of tools")))
     }
 
-    /// Calls a tool by its own name. Dropping the future closes the connection, and kills a child process.
+    /// Calls a tool by its own name; reports on its progress go to `progress`. Dropping the future closes the connection, and kills a child process.
     pub(crate) async fn call(
         &self,
         granted: &Arc<Granted>,
         requests: Option<&Call>,
         (tool, arguments): (&str, &str),
+        progress: Option<&Arc<dyn ProgressSink>>,
     ) -> Result<Answer, McpError> {
         if granted.mcp_endpoint().as_ref() != Some(&self.endpoint) {
             return Err(other_endpoint());
@@ -240,8 +242,8 @@ impl Server {
         // It has been checked against the schema; it was JSON before it was text.
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
         let params = json!({ "name": tool, "arguments": arguments });
-        let means = Means { granted, requests };
-        Answer::read(&self.ask(means, "tools/call", &params).await?)
+        let means = Means { granted, requests, progress };
+        Answer::read(&self.ask(means, CALL, &params).await?)
     }
 
     /// Makes a request on a connection that waits, or on a new one.

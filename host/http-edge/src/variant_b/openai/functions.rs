@@ -61,6 +61,21 @@ fn read_one(tool: &Value, within: Option<&str>, param: &str) -> Result<ClientFun
     Ok(ClientFunction { name: name.to_owned(), description: description.to_owned(), parameters })
 }
 
+/// The functions of a response's request as the response repeats them: with every field, because strict readers refuse one that
+/// is absent. Nobody holds what the model writes against `parameters` unless the client says that somebody does.
+pub(super) fn repeated(fields: &Fields) -> Value {
+    let repeat = |tool: &Value| {
+        let field = |name: &str, is_right: fn(&Value) -> bool| tool.get(name).filter(|value| is_right(value));
+        json!({
+            "type": "function", "name": field("name", Value::is_string),
+            "description": field("description", Value::is_string),
+            "parameters": field("parameters", Value::is_object),
+            "strict": field("strict", Value::is_boolean).unwrap_or(&Value::Bool(false)),
+        })
+    };
+    fields.get("tools").and_then(Value::as_array).into_iter().flatten().map(repeat).collect()
+}
+
 /// Refuses a function that has the name of one of the agent's tools.
 pub(super) fn check_names(
     functions: &[ClientFunction],
@@ -116,6 +131,10 @@ mod tests {
             ClientFunction { name: "look".into(), description: "Looks.".into(), parameters: schema };
         assert_eq!(read(&of_chat, Some("function")), Ok(vec![function.clone()]));
         assert_eq!(read(&of_response, None), Ok(vec![function.clone()]));
+        let least = fields(json!([{"type": "function", "name": "look"}]));
+        assert_eq!(repeated(&of_response), of_response["tools"]);
+        let repeats = json!({"type": "function", "name": "look", "description": null, "parameters": null, "strict": false});
+        assert_eq!((repeated(&least), repeated(&Fields::new())), (json!([repeats]), json!([])));
         let mut none = of_response;
         none.insert("tool_choice".to_owned(), json!("none"));
         assert_eq!(read(&none, None), Ok(vec![]));

@@ -7,7 +7,7 @@
 //! - `place`: what a response goes on from. `kept`: keeping it; `responses_kept` reads and forgets one.
 //! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`, whose output `items` makes. `sent_text` knows
 //!   which words were sent.
-//! - `problem`: what is wrong with a request, and the form of errors. `documented`, `request_schema`: for the document.
+//! - `problem`: what is wrong with a request, and the form of errors. `documented`, `request_schema`, `response_schema`: for the document.
 //!
 //! README, "Clients of OpenAI", says what they can rely on.
 
@@ -28,6 +28,7 @@ mod place;
 pub(super) mod problem;
 mod request_schema;
 mod response;
+mod response_schema;
 mod responses;
 mod responses_kept;
 mod responses_request;

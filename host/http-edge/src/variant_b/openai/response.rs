@@ -182,6 +182,12 @@ impl ResponseEvents {
         let response = self.frame.object(self.items.all(), end);
         self.write(out, kind, json!({ "response": response }));
     }
+
+    /// The last event, and what the Open Responses specification has behind it. OpenAI's own clients end there as well.
+    fn write_end(&mut self, out: &mut String, kind: &str, end: &End) {
+        self.write_response(out, kind, end);
+        out.push_str("data: [DONE]\n\n");
+    }
 }
 
 impl WriteRun for ResponseEvents {
@@ -233,7 +239,7 @@ impl WriteRun for ResponseEvents {
             // The API has no event for a response that was cancelled.
             _ => "response.incomplete",
         };
-        self.write_response(out, kind, &end);
+        self.write_end(out, kind, &end);
     }
 
     fn not_kept(&mut self) {
@@ -243,6 +249,6 @@ impl WriteRun for ResponseEvents {
     fn failed(&mut self, out: &mut String, error: &Value) {
         self.items.break_off();
         self.write_items(out);
-        self.write_response(out, "response.failed", &End::failed(error));
+        self.write_end(out, "response.failed", &End::failed(error));
     }
 }

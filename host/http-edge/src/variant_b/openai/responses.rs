@@ -17,7 +17,7 @@ use super::kept::Keep;
 use super::place::Place;
 use super::response::{Frame, ResponseEvents};
 use super::run::{self, Request};
-use super::{documented, parameters, request_schema, responses_request, stream};
+use super::{documented, parameters, request_schema, response_schema, responses_request, stream};
 use crate::answer;
 use crate::body::Payload;
 use crate::middleware::idempotency::OnceId;
@@ -33,8 +33,11 @@ pub(super) fn describe() -> Operation {
         )
         .request_id()
         .body(request_schema::response())
-        .answers_object("The response, as OpenAI describes it")
-        .streams("Typed events, from `response.created` to `response.completed`, `.incomplete` or `.failed`")
+        .defines(response_schema::all())
+        .answers_named(response_schema::RESPONSE, "The response, as OpenAI describes it")
+        .streams(
+            "Typed events (`OpenAiResponseEvent`), from `response.created` to `response.completed`, `.incomplete` or `.failed`",
+        )
         .refuses(documented::asking())
         .refuses(of_variant::conversations().map(documented::in_form))
 }

@@ -15,6 +15,7 @@ use super::super::error::Error;
 use super::super::state::Shared;
 use super::documented;
 use super::problem::Problem;
+use super::response_schema;
 use crate::answer;
 use crate::openapi::{Operation, Parameter, tags};
 use crate::path_id::{self, PathId, check_id};
@@ -23,7 +24,8 @@ pub(super) fn describe_read() -> Operation {
     Operation::new("readOpenAiResponse", tags::OPENAI, "Read a response that was kept")
         .about("The newest responses of a user are kept, unless their request had `store` false.")
         .parameter(id_parameter())
-        .answers_object("The response, as its request was answered")
+        .defines(response_schema::all())
+        .answers_named(response_schema::RESPONSE, "The response, as its request was answered")
         .refuses(documented::problems([Problem::unknown_response("resp_1")]))
         .refuses(of_variant::stores().map(documented::in_form))
 }

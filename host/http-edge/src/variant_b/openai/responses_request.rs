@@ -71,11 +71,15 @@ fn echo(mut fields: Fields, place: &Place) -> Result<Echo, Problem> {
         Some(metadata @ Value::Object(_)) => metadata,
         Some(_) => return Err(Problem::wrong_type("metadata", "an object")),
     };
-    let mut take = |name: &str, otherwise: Value| fields.remove(name).unwrap_or(otherwise);
+    // Also parts are repeated as one text: readers of responses know no other form.
+    let instructions = match fields.get("instructions") {
+        None => Value::Null,
+        given => content::text_if_any(given, "instructions")?.into(),
+    };
     Ok(Echo {
-        instructions: take("instructions", Value::Null),
-        tools: take("tools", Value::Array(vec![])),
-        tool_choice: take("tool_choice", "auto".into()),
+        instructions,
+        tools: functions::repeated(&fields),
+        tool_choice: fields.remove("tool_choice").unwrap_or_else(|| "auto".into()),
         metadata,
         place: place.clone(),
     })

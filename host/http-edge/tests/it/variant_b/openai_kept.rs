@@ -13,9 +13,8 @@ use axum::body::Body;
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::openai::{RESPONSES, events};
 use crate::harness::{Fakes, b, bearer, request};
-
-const RESPONSES: &str = "/v1/responses";
 
 fn service(agent: impl Invoke + 'static) -> (Fakes, Arc<TestConversations>) {
     let store = Arc::<TestConversations>::default();
@@ -56,10 +55,8 @@ async fn a_response_goes_on_from_another_is_read_and_is_forgotten() {
     let said = [user("I am Ada."), reply("Well?"), reply("hello")];
     let second = fakes.post(RESPONSES, goes_on).await.json();
     assert_eq!((&second["previous_response_id"], history(&agent)), (&first["id"], said.to_vec()));
-    let stream = fakes.post(RESPONSES, streamed).await.body;
+    let third = events(&fakes.post(RESPONSES, streamed).await).pop().unwrap();
     assert_eq!(history(&agent), said);
-    let last = stream.lines().rfind(|line| line.starts_with("data: ")).unwrap();
-    let third: Value = serde_json::from_str(&last["data: ".len()..]).unwrap();
     assert_eq!(third["response"]["store"], json!(true), "{third}");
 
     let path = |response: &Value| format!("/v1/responses/{}", response["id"].as_str().unwrap());
