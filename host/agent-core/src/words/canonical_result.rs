@@ -303,7 +303,7 @@ mod tests {
     fn any_message() -> impl Strategy<Value = Message> {
         let text = r"[\x00-\x30\\é🦀]{0,9}|.{0,80}";
         prop_oneof![
-            text.prop_map(|content| Message::User { content }),
+            text.prop_map(|content| Message::User { content: content.as_str().into() }),
             text.prop_map(|content| Message::Assistant { content, tool_calls: vec![] }),
             text.prop_map(|content| Message::Tool { tool_call_id: "1".into(), name: "n".into(), content }),
             any_value().prop_map(calling),
@@ -377,6 +377,7 @@ mod tests {
             ("[1,-1,0.5]", "[1,-0,0.5]"),
             ("[1,-1,0.5]", "[1,-1,18446744073709551616]"),
             (r#"{"c":null}"#, r#"{"$serde_json::private::RawValue":"[ 1 ]"}"#),
+            (r#""content":"1+2?""#, r#""content":[{"type":"text","text":"1+2?"}]"#),
             // Not for everybody, or not kept by us.
             (r#""outcome":"ok""#, r#""outcome":"interrupted""#),
             (r#""stopReason":"completed""#, r#""stopReason":"max_tokens""#),
