@@ -1,5 +1,6 @@
 //! The agent's result as clients read it (decisions, "The agent's result"). Journals and stores keep the same facts in
-//! forms of their own, so that those can change without the interface.
+//! forms of their own, so that those can change without the interface. The result cache keeps this form: its bytes are passed
+//! on as they are where they are [`agent_core::words::CanonicalResult`]s. A test asks for kept results both ways.
 
 use agent_core::words::{AgentResult, Message, StopReason, ToolCall, ToolOutcome, ToolReceipt, Usage};
 use serde::Serialize;

@@ -20,7 +20,7 @@ use crate::backoff::Backoff;
 use crate::observe::Observer;
 use crate::outage::Outage;
 use crate::ports::{Epoch, Journal, JournalError, RunStore};
-use crate::words::{Event, RunRecord};
+use crate::words::{Event, RunOutcome, RunRecord};
 
 /// Runs that are written at once, so that a store which groups its commits has something to group.
 const AT_ONCE: usize = 64;
@@ -309,8 +309,18 @@ impl Flusher {
 
     async fn write_within(&self, run: &EndedRun) -> Result<(), JournalError> {
         let (store, record) = (&self.0.store, &run.record);
-        // The record comes last, so that a run which has one has its whole journal, or none of it when it spilled.
-        let write = || store.append_and_save(run.epoch, run.first, &run.events, record);
+        let is_failed_attempt = record.job_id.is_some()
+            && run.events.is_empty()
+            && matches!(record.outcome, RunOutcome::Failed { .. });
+        let write = || async move {
+            // While it waited here, a later attempt at the job may have ended well.
+            let found = if is_failed_attempt { store.find(&record.id).await? } else { None };
+            if found.is_some_and(|found| matches!(found.outcome, RunOutcome::Ended { .. })) {
+                return Ok(());
+            }
+            // The record comes last, so that a run which has one has its whole journal, or none of it when it spilled.
+            store.append_and_save(run.epoch, run.first, &run.events, record).await
+        };
         match (self.persist(write).await, run.epoch) {
             // Nobody else writes the run of a request: what is there already came from a call that seemed to fail.
             (Err(JournalError::Conflict { .. }), Epoch::UNCLAIMED) => {

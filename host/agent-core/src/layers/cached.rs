@@ -16,18 +16,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::FutureExt;
 use tokio::time::timeout;
-use tracing::{Instrument, info, warn};
+use tracing::{Instrument, debug, error, info, warn};
 
 use super::chosen_tools;
 use super::single_flight::SingleFlight;
-use super::{Answer, Ask, Invoke, InvokeError};
+use super::{Answer, Ask, Invoke, InvokeError, JsonAnswer};
 use crate::loop_driver::RunError;
 use crate::observe::{CacheUse, Observer};
 use crate::outage::Outage;
 use crate::ports::{CacheError, ResultCache as _, Toolbox};
-use crate::words::{AgentResult, Principal, StopReason};
+use crate::words::{AgentResult, CanonicalResult, Principal, StopReason};
 pub use key::Answerer;
 pub use unwritten::WriteBehindCache;
 
@@ -42,6 +43,9 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// Identical questions in flight at once are one: the cache is looked at and the agent is run on behalf of
 /// all who wait. When one of them goes away the others go on waiting; when all do, the run is dropped. Deadline,
 /// admission and circuit belong inside, because they have to act on the one run and not on each of its callers.
+///
+/// Whoever passes the result on as JSON gets the bytes that are kept, as far as writing the result anew would make the
+/// same of them ([`CanonicalResult`]). Anything else that is kept is parsed, and what cannot be is a miss.
 ///
 /// A result is kept after its answer was given: nobody waits for that, and until it is written this process answers from
 /// what it remembers.
@@ -74,7 +78,7 @@ struct Parts<I> {
     outage: Outage,
 }
 
-type Outcome = Result<Answer, InvokeError>;
+type Outcome = Result<JsonAnswer, InvokeError>;
 
 impl<I: Invoke + 'static> Cached<I> {
     /// Keeps in `cache` what `inner` answers. `answerer` and the tools of `toolbox` are those that runs are made with: other
@@ -93,7 +97,11 @@ impl<I: Invoke + 'static> Cached<I> {
 
 #[async_trait]
 impl<I: Invoke + 'static> Invoke for Cached<I> {
-    async fn invoke(&self, ask: Ask) -> Outcome {
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+        self.invoke_for_json(ask).await.and_then(parsed)
+    }
+
+    async fn invoke_for_json(&self, ask: Ask) -> Outcome {
         let ask = match self.share(ask, |question| question.key.clone()).await {
             ControlFlow::Break(outcome) => return outcome,
             ControlFlow::Continue(ask) => ask,
@@ -121,8 +129,24 @@ impl<I> Cached<I> {
 
 #[async_trait]
 impl<I: Invoke + 'static> Invoke for Unshared<I> {
-    async fn invoke(&self, ask: Ask) -> Outcome {
-        self.0.alone(ask).await
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+        self.0.alone(ask).await.and_then(parsed)
+    }
+}
+
+/// For callers who read the result.
+fn parsed(answer: JsonAnswer) -> Result<Answer, InvokeError> {
+    let json = match answer {
+        JsonAnswer::Parsed(answer) => return Ok(answer),
+        JsonAnswer::Written(json) => json,
+    };
+    match json.parse() {
+        Ok(result) => Ok(Answer { result: Arc::new(result), cached: Some(true) }),
+        // A bug: those bytes were checked.
+        Err(error) => {
+            error!(%error, "a kept result cannot be parsed although it is canonical");
+            Err(RunError::Panicked.into())
+        }
     }
 }
 
@@ -167,13 +191,18 @@ impl Landed {
         match &self.outcome {
             // The digests were equal when both came. If they are not any more, the policy was changed meanwhile and the run
             // may have been made with tools that this caller may not use.
-            Ok(answer) => {
-                self.tools == tools && (!answer.result.is_per_user() || self.leader.is_same_user(caller))
-            }
+            Ok(answer) => self.tools == tools && (!is_per_user(answer) || self.leader.is_same_user(caller)),
             // The places are those of the leader's list, which may have another order, and the limits the leader's.
             Err(InvokeError::UnknownTools { .. } | InvokeError::OverLimit) => false,
             Err(_) => true,
         }
+    }
+}
+
+fn is_per_user(answer: &JsonAnswer) -> bool {
+    match answer {
+        JsonAnswer::Parsed(answer) => answer.result.is_per_user(),
+        JsonAnswer::Written(_for_everybody) => false,
     }
 }
 
@@ -215,12 +244,12 @@ impl<I: Invoke + 'static> Parts<I> {
         // Looking comes before running but within the flight: a caller whose look just missed must not begin
         // a second run when the first one has ended meanwhile.
         let kept = match self.cache.unwritten.get(key) {
-            Some(result) => Some(result),
-            None => self.bounded(self.cache.get(key)).await.flatten(),
+            Some(result) => Some(JsonAnswer::Parsed(Answer { result, cached: Some(true) })),
+            None => self.bounded(self.cache.get(key)).await.flatten().and_then(|json| read(key, json)),
         };
-        if let Some(result) = kept {
+        if let Some(answer) = kept {
             self.observer.cache_used(CacheUse::Hit);
-            return Ok(Answer { result, cached: Some(true) });
+            return Ok(answer);
         }
         self.observer.cache_used(CacheUse::Miss);
         let (caller, chosen) = (ask.principal.clone(), ask.options.tools.clone());
@@ -235,21 +264,26 @@ impl<I: Invoke + 'static> Parts<I> {
         if is_for_all && began_with == *tools && ended_with() == *tools {
             self.keep(key.clone(), result.clone()).await;
         }
-        Ok(Answer { result, cached: Some(false) })
+        Ok(JsonAnswer::Parsed(Answer { result, cached: Some(false) }))
     }
 
     /// Keeps a result behind its answer; while too many are on their way already, before it.
     async fn keep(self: &Arc<Self>, key: String, result: Arc<AgentResult>) {
         let Some(entry) = self.cache.unwritten.add(&key, &result) else {
-            self.bounded(self.cache.put(&key, &result, TIME_TO_LIVE)).await;
+            self.bounded(self.put(&key, &result)).await;
             return;
         };
         let parts = self.clone();
         let write = async move {
-            parts.bounded(parts.cache.put(&key, &result, TIME_TO_LIVE)).await;
+            parts.bounded(parts.put(&key, &result)).await;
             parts.cache.unwritten.remove(&key, entry);
         };
         self.cache.spawn.spawn("cache-write", write.in_current_span().boxed());
+    }
+
+    async fn put(&self, key: &str, result: &AgentResult) -> Result<(), CacheError> {
+        let json = serde_json::to_vec(result).map_err(|error| CacheError(error.to_string()))?;
+        self.cache.put(key, json.into(), TIME_TO_LIVE).await
     }
 
     /// What the cache says, or nothing when it fails or is too slow.
@@ -270,6 +304,17 @@ impl<I: Invoke + 'static> Parts<I> {
         }
         None
     }
+}
+
+/// What was kept. What cannot be read, by an older version of this program or by nobody, is as good as absent.
+fn read(key: &str, json: Bytes) -> Option<JsonAnswer> {
+    let json = match CanonicalResult::check(json) {
+        Ok(canonical) => return Some(JsonAnswer::Written(canonical)),
+        Err(json) => json,
+    };
+    let result: serde_json::Result<AgentResult> = serde_json::from_slice(&json);
+    let result = result.inspect_err(|error| debug!(key, %error, "a kept result cannot be read")).ok()?;
+    Some(JsonAnswer::Parsed(Answer { result: Arc::new(result), cached: Some(true) }))
 }
 
 impl<I> std::fmt::Debug for Parts<I> {

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use uuid::Uuid;
 
-use super::{Answer, Ask, Invoke, InvokeError};
+use super::{Answer, Ask, Invoke, InvokeError, JsonAnswer};
 use crate::conversations::{ConversationRefusal, Conversations, InConversation, in_front, is_kept, said};
 use crate::ports::conversations::owner_of_attempt;
 use crate::words::Turn;
@@ -68,6 +68,13 @@ impl<I: Invoke> Invoke for Conversed<I> {
         match ask.conversation.take() {
             Some(conversation) => self.go_on(ask, conversation).await,
             None => self.inner.invoke(ask).await,
+        }
+    }
+
+    async fn invoke_for_json(&self, mut ask: Ask) -> Result<JsonAnswer, InvokeError> {
+        match ask.conversation.take() {
+            Some(conversation) => self.go_on(ask, conversation).await.map(JsonAnswer::Parsed),
+            None => self.inner.invoke_for_json(ask).await,
         }
     }
 }

@@ -40,19 +40,29 @@ use crate::live::LiveRun;
 use crate::loop_driver::RunError;
 use crate::ports::{EarlierClaims, Epoch};
 use crate::usage_meter::UsageMeter;
-use crate::words::{AgentResult, Grants, Options, Principal};
+use crate::words::{AgentResult, CanonicalResult, Grants, Options, Principal};
 
 /// Answers a caller's text with an agent run, or with something around one.
 #[async_trait]
 pub trait Invoke: Send + Sync {
     /// Runs the agent. Dropping the future stops the run.
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError>;
+
+    /// The same for a caller who passes the result on as JSON and reads nothing of it: a result from the cache is not
+    /// parsed for it.
+    async fn invoke_for_json(&self, ask: Ask) -> Result<JsonAnswer, InvokeError> {
+        self.invoke(ask).await.map(JsonAnswer::Parsed)
+    }
 }
 
 #[async_trait]
 impl<I: Invoke + ?Sized> Invoke for Arc<I> {
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
         (**self).invoke(ask).await
+    }
+
+    async fn invoke_for_json(&self, ask: Ask) -> Result<JsonAnswer, InvokeError> {
+        (**self).invoke_for_json(ask).await
     }
 }
 
@@ -128,6 +138,15 @@ pub struct Answer {
     pub result: Arc<AgentResult>,
     /// Whether it came from the cache; absent where none is in use.
     pub cached: Option<bool>,
+}
+
+/// What a caller gets who passes the result on as JSON.
+#[derive(Debug, Clone)]
+pub enum JsonAnswer {
+    /// A result that has to be written.
+    Parsed(Answer),
+    /// A result from the cache that is written already.
+    Written(CanonicalResult),
 }
 
 /// Why there is no answer. What a client may read of it is decided by each variant's error table.

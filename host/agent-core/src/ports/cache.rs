@@ -1,25 +1,18 @@
 //! Results that are kept and given again to the same question.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 
-use crate::words::AgentResult;
-
-/// Keeps results under keys.
+/// Keeps results, each as the bytes of its JSON, under keys.
 #[async_trait]
 pub trait ResultCache: Send + Sync {
-    /// What is kept under that key; a value that cannot be read any more is a miss.
-    async fn get(&self, key: &str) -> Result<Option<Arc<AgentResult>>, CacheError>;
+    /// The bytes that are kept under that key. Others may have written them: nothing is known of what they are.
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, CacheError>;
 
-    /// Keeps a result for that long.
-    async fn put(
-        &self,
-        key: &str,
-        result: &Arc<AgentResult>,
-        time_to_live: Duration,
-    ) -> Result<(), CacheError>;
+    /// Keeps the JSON of a result for that long.
+    async fn put(&self, key: &str, json: Bytes, time_to_live: Duration) -> Result<(), CacheError>;
 
     /// Deletes every key that matches a pattern in the glob style of Redis (`*`, `?`, `[…]`, `\` before a
     /// character that is meant literally) and says how many they were. Keys of others that live in the same

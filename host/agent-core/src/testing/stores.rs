@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 
 use super::lock;
 use crate::ports::{
     CacheError, Epoch, Hits, Journal, JournalError, RateError, RateWindows, ResultCache, RunStore, Window,
 };
-use crate::words::{AgentResult, Event, RunQuery, RunRecord};
+use crate::words::{Event, RunQuery, RunRecord};
 
 /// Whether a store works, fails or does not answer. Clones are the same switch.
 #[derive(Debug, Clone, Default)]
@@ -148,7 +149,7 @@ impl RunStore for TestRuns {
 pub struct TestCache {
     /// Breaks it.
     pub switch: Switch,
-    kept: Mutex<HashMap<String, (Arc<AgentResult>, Duration)>>,
+    kept: Mutex<HashMap<String, (Bytes, Duration)>>,
 }
 
 impl TestCache {
@@ -160,19 +161,14 @@ impl TestCache {
 
 #[async_trait]
 impl ResultCache for TestCache {
-    async fn get(&self, key: &str) -> Result<Option<Arc<AgentResult>>, CacheError> {
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, CacheError> {
         self.switch.check().await.map_err(CacheError)?;
-        Ok(lock(&self.kept).get(key).map(|(result, _)| result.clone()))
+        Ok(lock(&self.kept).get(key).map(|(json, _)| json.clone()))
     }
 
-    async fn put(
-        &self,
-        key: &str,
-        result: &Arc<AgentResult>,
-        time_to_live: Duration,
-    ) -> Result<(), CacheError> {
+    async fn put(&self, key: &str, json: Bytes, time_to_live: Duration) -> Result<(), CacheError> {
         self.switch.check().await.map_err(CacheError)?;
-        lock(&self.kept).insert(key.to_owned(), (result.clone(), time_to_live));
+        lock(&self.kept).insert(key.to_owned(), (json, time_to_live));
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 //! written to journals and records keeps its JSON form for ever: new fields are optional, and a new kind of
 //! [`Event`] raises the journal's version.
 
+mod canonical_result;
 mod catalog;
 mod component_name;
 mod conversation;
@@ -22,6 +23,7 @@ mod tool_version;
 mod usage;
 mod webhook;
 
+pub use canonical_result::CanonicalResult;
 pub(crate) use catalog::BYTES_PER_TOKEN;
 pub use catalog::{Catalog, ToolHints, ToolSpec, prompt_tokens};
 pub use component_name::is_component_name;

@@ -192,8 +192,8 @@ mod tests {
     #[test]
     fn a_run_id_differs_when_the_ids_begin_again_or_the_job_is_another_one() {
         let first = run_id("1", "1700000000000", "0", "{}");
-        assert_eq!(first, run_id("1", "1700000000000", "0", "{}"));
-        assert_eq!(first.len(), "run_".len() + 32);
+        // As every release before this one makes it: a job that one of them has begun goes on under the same run here.
+        assert_eq!(first, "run_22c884c06cf597b6e28d893629108e46");
         for other in [
             run_id("1", "1700000000001", "0", "{}"),
             run_id("1", "1700000000000", "1", "{}"),

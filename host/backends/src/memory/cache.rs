@@ -1,13 +1,11 @@
 //! Results of this process, the least used forgotten first.
 
-use std::io;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::cache::NAMESPACE;
 use agent_core::ports::{CacheError, ResultCache};
-use agent_core::words::AgentResult;
 use async_trait::async_trait;
+use bytes::Bytes;
 use moka::Expiry;
 use moka::future::Cache;
 
@@ -21,37 +19,29 @@ pub struct MemoryCache {
 
 #[derive(Debug, Clone)]
 struct CachedResult {
-    result: Arc<AgentResult>,
-    bytes: u32,
+    json: Bytes,
     time_to_live: Duration,
 }
 
 impl MemoryCache {
     /// Keeps about as many results as fit into `most_bytes`, counted as JSON with their keys.
     pub fn new(most_bytes: u64) -> Self {
-        let kept = Cache::builder().max_capacity(most_bytes).weigher(|_, kept: &CachedResult| kept.bytes);
+        let weigh = |key: &String, kept: &CachedResult| {
+            u32::try_from(key.len() + kept.json.len()).unwrap_or(u32::MAX)
+        };
+        let kept = Cache::builder().max_capacity(most_bytes).weigher(weigh);
         Self { kept: kept.expire_after(OwnTime).build() }
     }
 }
 
 #[async_trait]
 impl ResultCache for MemoryCache {
-    async fn get(&self, key: &str) -> Result<Option<Arc<AgentResult>>, CacheError> {
-        Ok(self.kept.get(key).await.map(|kept| kept.result))
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, CacheError> {
+        Ok(self.kept.get(key).await.map(|kept| kept.json))
     }
 
-    async fn put(
-        &self,
-        key: &str,
-        result: &Arc<AgentResult>,
-        time_to_live: Duration,
-    ) -> Result<(), CacheError> {
-        let mut bytes = Count(key.len());
-        serde_json::to_writer(&mut bytes, &**result).map_err(|error| CacheError(error.to_string()))?;
-        let bytes = u32::try_from(bytes.0).unwrap_or(u32::MAX);
-        self.kept
-            .insert(key.to_owned(), CachedResult { result: Arc::clone(result), bytes, time_to_live })
-            .await;
+    async fn put(&self, key: &str, json: Bytes, time_to_live: Duration) -> Result<(), CacheError> {
+        self.kept.insert(key.to_owned(), CachedResult { json, time_to_live }).await;
         Ok(())
     }
 
@@ -82,19 +72,5 @@ impl Expiry<String, CachedResult> for OwnTime {
         _left: Option<Duration>,
     ) -> Option<Duration> {
         Some(kept.time_to_live)
-    }
-}
-
-/// Counts what is written to it.
-struct Count(usize);
-
-impl io::Write for Count {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

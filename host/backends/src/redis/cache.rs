@@ -1,12 +1,11 @@
 //! Results in Redis: `agent:… -> JSON`, each with its time to live.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::cache::NAMESPACE;
 use agent_core::ports::{CacheError, ResultCache};
-use agent_core::words::AgentResult;
 use async_trait::async_trait;
+use bytes::Bytes;
 
 use super::{QueryError, Redis};
 
@@ -63,21 +62,15 @@ impl RedisCache {
 
 #[async_trait]
 impl ResultCache for RedisCache {
-    async fn get(&self, key: &str) -> Result<Option<Arc<AgentResult>>, CacheError> {
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, CacheError> {
         let get = |mut redis| async move { redis::cmd("GET").arg(key).query_async(&mut redis).await };
         let value: Option<Vec<u8>> = self.0.at(key).query(get).await.map_err(cache_error)?;
-        Ok(value.and_then(|value| read_leniently(key, &value)))
+        Ok(value.map(Bytes::from))
     }
 
-    async fn put(
-        &self,
-        key: &str,
-        result: &Arc<AgentResult>,
-        time_to_live: Duration,
-    ) -> Result<(), CacheError> {
-        let value = serde_json::to_vec(&**result).map_err(|error| CacheError(error.to_string()))?;
+    async fn put(&self, key: &str, json: Bytes, time_to_live: Duration) -> Result<(), CacheError> {
         let mut set = redis::cmd("SET");
-        set.arg(key).arg(value).arg("PX").arg(millis(time_to_live));
+        set.arg(key).arg(&*json).arg("PX").arg(millis(time_to_live));
         let set = &set;
         let put = |mut redis| async move { set.query_async(&mut redis).await };
         self.0.at(key).query(put).await.map_err(cache_error)
@@ -96,12 +89,6 @@ async fn unlink(server: &Redis, keys: &[Vec<u8>]) -> Result<u64, QueryError> {
     server
         .query(|mut redis| async move { redis::cmd("UNLINK").arg(keys).query_async(&mut redis).await })
         .await
-}
-
-/// What cannot be read, by an older version of this program or by nobody, is as good as absent.
-fn read_leniently(key: &str, value: &[u8]) -> Option<Arc<AgentResult>> {
-    let read = serde_json::from_slice(value);
-    read.inspect_err(|error| tracing::debug!(key, error = %error, "a kept result cannot be read")).ok()
 }
 
 /// Redis takes whole milliseconds, and at least one.

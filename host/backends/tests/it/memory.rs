@@ -121,11 +121,11 @@ async fn open_windows() -> crate::contract::rates::Bench {
 async fn the_cache_forgets_when_it_is_full() {
     use agent_core::ports::ResultCache as _;
 
-    let one = serde_json::to_vec(&*result("1")).unwrap().len() as u64;
+    let one = result("1").len() as u64;
     let cache = MemoryCache::new(10 * one);
     let hour = std::time::Duration::from_secs(3600);
     for number in 0..1000 {
-        cache.put(&format!("agent:{number}"), &result("1"), hour).await.unwrap();
+        cache.put(&format!("agent:{number}"), result("1"), hour).await.unwrap();
     }
     test_servers::eventually("the cache to be no fuller than it may", async || {
         let mut kept = 0;

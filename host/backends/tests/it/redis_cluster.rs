@@ -235,7 +235,7 @@ async fn a_dead_master_takes_its_slots_with_it_only_until_its_replica_has_them()
     let (probe, cache) = (RedisProbe(redis.clone()), RedisCache::new(redis));
     let (queue, _peer, ids) = open_with_jobs(&cluster).await;
     for number in 0..30 {
-        cache.put(&format!("agent:{number}"), &result("1"), HOUR).await.unwrap();
+        cache.put(&format!("agent:{number}"), result("1"), HOUR).await.unwrap();
     }
     probe.check().await.unwrap();
     eventually("the replica to be in step", async || {

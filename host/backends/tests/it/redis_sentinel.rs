@@ -151,7 +151,7 @@ async fn a_master_that_was_demoted_is_left_and_its_replicas_are_checked() {
     let (master, replica, sentinels) = start().await;
     let redis = Redis::open(&sentinels.url()).unwrap();
     let cache = RedisCache::new(redis.clone());
-    cache.put("agent:1", &result("1"), HOUR).await.unwrap();
+    cache.put("agent:1", result("1"), HOUR).await.unwrap();
     replica.ask(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await;
     let check = RedisCheck::new(Redis::open(&sentinels.url()).unwrap(), RedisUse::Queue);
     let Err(StoreCheckError::Unfit { problem }) = check.check().await else { panic!("it is used") };
@@ -167,9 +167,7 @@ async fn a_master_that_was_demoted_is_left_and_its_replicas_are_checked() {
         master.ask(&["INFO", "replication"]).await.contains("role:slave").then_some(())
     })
     .await;
-    eventually("writes to reach the new master", async || {
-        cache.put("agent:2", &result("2"), HOUR).await.ok()
-    })
-    .await;
+    eventually("writes to reach the new master", async || cache.put("agent:2", result("2"), HOUR).await.ok())
+        .await;
     assert_eq!(replica.ask(&["EXISTS", "agent:2"]).await, "1");
 }

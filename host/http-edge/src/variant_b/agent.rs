@@ -1,14 +1,14 @@
 //! `POST /api/agent`: `{query, options?}` in, the agent's result out, or a stream of events for whoever accepts one.
 
 use agent_core::conversations::InConversation;
-use agent_core::layers::{Answer, Ask, InvokeError, RateCheck};
+use agent_core::layers::{Ask, InvokeError, JsonAnswer, RateCheck};
 use agent_core::words::Options;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 
-use super::agent_response::Success;
+use super::agent_response::{Success, from_cache};
 use super::auth::Caller;
 use super::error::Error;
 use super::state::Shared;
@@ -56,7 +56,7 @@ pub(super) async fn invoke_agent(
     if let Some(streams) = edge.variant.streams.as_ref().filter(|_| accepts_events(&headers)) {
         return events::stream(&edge, streams, &headers, ask).await;
     }
-    Ok(show(&edge.variant.invoke.invoke(ask).await?))
+    Ok(show(&edge.variant.invoke.invoke_for_json(ask).await?))
 }
 
 /// Runs the agent on behalf of that user.
@@ -66,8 +66,8 @@ pub(super) async fn ask(
     request_id: &RequestId,
     query: String,
     options: Options,
-) -> Result<Answer, InvokeError> {
-    variant.invoke.invoke(ask_of(caller, request_id, query, options)).await
+) -> Result<JsonAnswer, InvokeError> {
+    variant.invoke.invoke_for_json(ask_of(caller, request_id, query, options)).await
 }
 
 fn ask_of(caller: &Caller, request_id: &RequestId, query: String, options: Options) -> Ask {
@@ -76,6 +76,9 @@ fn ask_of(caller: &Caller, request_id: &RequestId, query: String, options: Optio
 
 /// "The response body is the agent result object itself", with `cached` beside its fields when results are
 /// kept (interface, "Invocation response (Variant B)").
-pub(super) fn show(answer: &Answer) -> Response {
-    answer::json(StatusCode::OK, &Success::from(answer))
+pub(super) fn show(answer: &JsonAnswer) -> Response {
+    match answer {
+        JsonAnswer::Parsed(answer) => answer::json(StatusCode::OK, &Success::from(answer)),
+        JsonAnswer::Written(result) => answer::json_bytes(StatusCode::OK, from_cache(result)),
+    }
 }

@@ -2,6 +2,7 @@
 //! when results are kept (interface, "Invocation response (Variant B)").
 
 use agent_core::layers::Answer;
+use agent_core::words::CanonicalResult;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -23,4 +24,12 @@ impl<'a> From<&'a Answer> for Success<'a> {
     fn from(answer: &'a Answer) -> Self {
         Self { result: ResultBody::from(&*answer.result), cached: answer.cached }
     }
+}
+
+/// The end of [`Success`] for a result that was kept.
+const FROM_CACHE: &[u8] = br#","cached":true}"#;
+
+/// What [`Success`] is for a result that was kept, made of the bytes that are kept.
+pub(super) fn from_cache(result: &CanonicalResult) -> Vec<u8> {
+    [result.fields(), FROM_CACHE].concat()
 }

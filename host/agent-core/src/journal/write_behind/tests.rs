@@ -7,7 +7,7 @@ use futures::FutureExt;
 
 use super::*;
 use crate::testing::TestRuns;
-use crate::words::{FailureKind, RunOutcome, Usage};
+use crate::words::{FailureKind, RunOutcome, StopReason, Usage};
 
 #[derive(Default)]
 struct Lost(AtomicU64);
@@ -239,4 +239,31 @@ async fn whoever_waits_for_what_has_ended_goes_on_when_it_is_written() {
         () = behind.written() => {}
     }
     assert_eq!((behind.queued(), store.records().len()), (0, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_attempt_that_is_recorded_late_does_not_replace_the_end_of_its_job() {
+    let ended = RunOutcome::Ended {
+        stop_reason: StopReason::Completed,
+        iterations: 1,
+        usage: Usage::default(),
+        model: "m".into(),
+    };
+    let failed = record("run_1").outcome;
+    for (job_id, before, after) in [
+        (Some("1"), &ended, &ended),
+        (Some("1"), &failed, &failed),
+        // The owner of a request's run is its only one.
+        (None, &ended, &failed),
+    ] {
+        let bench = bench(Backlog::default());
+        let of_job = RunRecord { job_id: job_id.map(str::to_owned), ..record("run_1") };
+        bench.store.save(&RunRecord { outcome: before.clone(), ..of_job.clone() }).await.unwrap();
+        bench.behind.end(RunRecord { request_id: "late".into(), ..of_job });
+        let (store, lost) = bench.drain().await;
+        let [kept] = &store.records()[..] else { panic!("one record") };
+        assert_eq!(&kept.outcome, after, "{job_id:?}");
+        assert_eq!(kept.request_id == "late", before != after || *before == failed, "{job_id:?}");
+        assert_eq!(lost.0.load(Ordering::SeqCst), 0);
+    }
 }

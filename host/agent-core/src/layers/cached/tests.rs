@@ -1,5 +1,7 @@
 //! What is kept, what is shared, and what a cache that fails costs.
 
+mod passed_on;
+
 use std::sync::Mutex;
 
 use serde_json::json;
@@ -22,6 +24,8 @@ impl Observer for Noted {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
+
+type Answered = Result<Answer, InvokeError>;
 
 struct Bench {
     agent: ScriptedInvoke,
@@ -46,14 +50,14 @@ fn bench_with(agent: ScriptedInvoke, toolbox: Arc<dyn Toolbox>) -> Bench {
 }
 
 impl Bench {
-    async fn ask(&self, query: &str) -> Outcome {
+    async fn ask(&self, query: &str) -> Answered {
         let outcome = self.cached.invoke(Ask::new("r".into(), query.into())).await;
         until_written().await;
         outcome
     }
 
     /// As that user, of that tier.
-    async fn ask_as(&self, caller: &Principal, query: &str) -> Outcome {
+    async fn ask_as(&self, caller: &Principal, query: &str) -> Answered {
         let ask = Ask { principal: caller.clone(), ..Ask::new("r".into(), query.into()) };
         let outcome = self.cached.invoke(ask).await;
         until_written().await;
@@ -61,7 +65,7 @@ impl Bench {
     }
 
     /// With only these tools.
-    async fn choose(&self, tools: &[&str]) -> Outcome {
+    async fn choose(&self, tools: &[&str]) -> Answered {
         let chosen = Some(tools.iter().map(|name| (*name).to_owned()).collect());
         let options = Options { tools: chosen, ..Options::default() };
         let outcome = self.cached.invoke(Ask { options, ..Ask::new("r".into(), "q".into()) }).await;

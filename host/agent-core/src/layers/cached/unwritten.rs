@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -30,17 +31,12 @@ impl WriteBehindCache {
 
 #[async_trait]
 impl ResultCache for WriteBehindCache {
-    async fn get(&self, key: &str) -> Result<Option<Arc<AgentResult>>, CacheError> {
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, CacheError> {
         self.cache.get(key).await
     }
 
-    async fn put(
-        &self,
-        key: &str,
-        result: &Arc<AgentResult>,
-        time_to_live: Duration,
-    ) -> Result<(), CacheError> {
-        self.cache.put(key, result, time_to_live).await
+    async fn put(&self, key: &str, json: Bytes, time_to_live: Duration) -> Result<(), CacheError> {
+        self.cache.put(key, json, time_to_live).await
     }
 
     /// What was answered before is deleted, also what is on its way.

@@ -1,10 +1,10 @@
 //! What every cache of results promises: `ResultCache`.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::ResultCache;
 use agent_core::words::{AgentResult, Message, StopReason, Usage};
+use bytes::Bytes;
 use test_servers::eventually;
 
 use super::text::NASTY;
@@ -36,8 +36,9 @@ pub(crate) type Bench = (Box<dyn ResultCache>, Box<dyn std::any::Any + Send + Sy
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-pub(crate) fn result(output: &str) -> Arc<AgentResult> {
-    Arc::new(AgentResult {
+/// The JSON of a result.
+pub(crate) fn result(output: &str) -> Bytes {
+    let result = AgentResult {
         id: "run_1".into(),
         output: output.into(),
         stop_reason: StopReason::Completed,
@@ -46,26 +47,27 @@ pub(crate) fn result(output: &str) -> Arc<AgentResult> {
         iterations: 1,
         model: "test/model".into(),
         tool_calls: vec![],
-    })
+    };
+    serde_json::to_vec(&result).unwrap().into()
 }
 
 pub(crate) async fn a_result_is_found_as_it_was_put((cache, _guard): &Bench) {
     for text in ["3", NASTY, &super::text::long()] {
-        cache.put("agent:1", &result(text), HOUR).await.unwrap();
+        cache.put("agent:1", result(text), HOUR).await.unwrap();
         assert_eq!(cache.get("agent:1").await.unwrap().expect("a hit"), result(text));
     }
 }
 
 pub(crate) async fn what_was_never_put_is_a_miss((cache, _guard): &Bench) {
-    cache.put("agent:1", &result("3"), HOUR).await.unwrap();
+    cache.put("agent:1", result("3"), HOUR).await.unwrap();
     for key in ["agent:2", "agent:", "", NASTY] {
         assert_eq!(cache.get(key).await.unwrap(), None);
     }
 }
 
 pub(crate) async fn a_result_is_kept_no_longer_than_it_may((cache, _guard): &Bench) {
-    cache.put("agent:short", &result("1"), Duration::from_millis(50)).await.unwrap();
-    cache.put("agent:long", &result("2"), HOUR).await.unwrap();
+    cache.put("agent:short", result("1"), Duration::from_millis(50)).await.unwrap();
+    cache.put("agent:long", result("2"), HOUR).await.unwrap();
     eventually("the short-lived one to be gone", async || {
         cache.get("agent:short").await.unwrap().is_none().then_some(())
     })
@@ -74,9 +76,9 @@ pub(crate) async fn a_result_is_kept_no_longer_than_it_may((cache, _guard): &Ben
 }
 
 pub(crate) async fn the_last_result_put_is_the_one_kept((cache, _guard): &Bench) {
-    cache.put("agent:1", &result("1"), Duration::from_millis(50)).await.unwrap();
-    cache.put("agent:1", &result("2"), HOUR).await.unwrap();
-    cache.put("agent:soon gone", &result("1"), Duration::from_millis(60)).await.unwrap();
+    cache.put("agent:1", result("1"), Duration::from_millis(50)).await.unwrap();
+    cache.put("agent:1", result("2"), HOUR).await.unwrap();
+    cache.put("agent:soon gone", result("1"), Duration::from_millis(60)).await.unwrap();
     eventually("the time of the first to be over", async || {
         cache.get("agent:soon gone").await.unwrap().is_none().then_some(())
     })
@@ -86,7 +88,7 @@ pub(crate) async fn the_last_result_put_is_the_one_kept((cache, _guard): &Bench)
 
 pub(crate) async fn a_pattern_deletes_what_it_matches((cache, _guard): &Bench) {
     for key in ["agent:a1", "agent:a2", "agent:b1"] {
-        cache.put(key, &result(key), HOUR).await.unwrap();
+        cache.put(key, result(key), HOUR).await.unwrap();
     }
     assert_eq!(cache.delete_matching("agent:a*").await.unwrap(), 2);
     assert_eq!(cache.delete_matching("agent:a*").await.unwrap(), 0);
@@ -108,7 +110,7 @@ pub(crate) async fn a_pattern_is_a_glob_of_redis((cache, _guard): &Bench) {
         ("AGENT:*", 0),
     ] {
         for key in ["agent:a", "agent:b", "agent:*"] {
-            cache.put(key, &result(key), HOUR).await.unwrap();
+            cache.put(key, result(key), HOUR).await.unwrap();
         }
         assert_eq!(cache.delete_matching(pattern).await.unwrap(), deleted, "{pattern}");
     }
@@ -116,7 +118,7 @@ pub(crate) async fn a_pattern_is_a_glob_of_redis((cache, _guard): &Bench) {
 
 pub(crate) async fn many_results_are_deleted_at_once((cache, _guard): &Bench) {
     for number in 0..3000 {
-        cache.put(&format!("agent:{number}"), &result("1"), HOUR).await.unwrap();
+        cache.put(&format!("agent:{number}"), result("1"), HOUR).await.unwrap();
     }
     assert_eq!(cache.delete_matching("agent:*").await.unwrap(), 3000);
     assert_eq!(cache.get("agent:2999").await.unwrap(), None);

@@ -5,6 +5,7 @@ mod agent;
 mod authentication;
 mod both;
 mod cache;
+mod cached_bytes;
 mod conversations;
 mod errors;
 mod gateway;

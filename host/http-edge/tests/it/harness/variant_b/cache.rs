@@ -1,11 +1,11 @@
 //! A cache that can only forget, and says what.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use agent_core::ports::{CacheError, ResultCache};
-use agent_core::words::AgentResult;
 use async_trait::async_trait;
+use bytes::Bytes;
 
 #[derive(Default)]
 pub(crate) struct Cache {
@@ -27,11 +27,11 @@ impl Cache {
 
 #[async_trait]
 impl ResultCache for Cache {
-    async fn get(&self, _key: &str) -> Result<Option<Arc<AgentResult>>, CacheError> {
+    async fn get(&self, _key: &str) -> Result<Option<Bytes>, CacheError> {
         panic!("the edge does not read results")
     }
 
-    async fn put(&self, _: &str, _: &Arc<AgentResult>, _: Duration) -> Result<(), CacheError> {
+    async fn put(&self, _: &str, _: Bytes, _: Duration) -> Result<(), CacheError> {
         panic!("the edge does not keep results")
     }
 
