@@ -43,10 +43,9 @@ impl Reader {
     }
 
     /// Asks for a stream and reads it to its end.
-    pub(crate) async fn follow(&mut self, request: &[u8], form: &Form) -> io::Result<Seen> {
-        let mut seen = self.begin(request, form).await?;
-        while self.read(&mut seen, form).await? {}
-        Ok(seen)
+    pub(crate) async fn follow(&mut self, request: &[u8], form: &Form, seen: &mut Seen) -> io::Result<()> {
+        self.socket.write_all(request).await?;
+        self.finish(seen, form).await
     }
 
     /// Asks for a stream and reads its first delta.

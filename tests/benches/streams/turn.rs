@@ -107,11 +107,12 @@ async fn read_streams(
         }
         let request = (target.request)(&plan.script.text(), number);
         let counts = began >= all_open;
-        let read = timeout(PATIENCE, reader.follow(&request, target.form)).await;
+        let mut seen = Seen::default();
+        let read = timeout(PATIENCE, reader.follow(&request, target.form, &mut seen)).await;
         match read.unwrap_or_else(|_| Err(io::Error::other("it did not end"))) {
-            Ok(seen) => outcome.count(&seen, plan.script, counts.then(|| began.elapsed())),
+            Ok(()) => outcome.count(&seen, plan.script, counts.then(|| began.elapsed())),
             Err(error) => {
-                outcome.lose(error.to_string());
+                outcome.lose(format!("{error}, {}", seen.describe(plan.script)));
                 reader = Reader::open(target.address).await;
             }
         }
