@@ -1,6 +1,8 @@
 //! The agent's result as clients read it (decisions, "The agent's result"). Journals and stores keep the same facts in
 //! forms of their own, so that those can change without the interface.
 
+use std::borrow::Cow;
+
 use agent_core::words::{AgentResult, Message, StopReason, ToolCall, ToolOutcome, ToolReceipt, Usage};
 use serde::Serialize;
 use serde_json::Value;
@@ -42,8 +44,8 @@ pub(crate) enum MessageBody<'a> {
     /// What the caller said.
     User {
         /// The text.
-        #[schema(example = "What is 6 * 7?")]
-        content: &'a str,
+        #[schema(value_type = String, example = "What is 6 * 7?")]
+        content: Cow<'a, str>,
     },
     /// What the model replied.
     Assistant {
@@ -140,7 +142,8 @@ impl<'a> MessageBody<'a> {
     pub(crate) fn of(message: &'a Message) -> Option<Self> {
         Some(match message {
             Message::System { .. } => return None,
-            Message::User { content } => Self::User { content },
+            // Images are for clients of OpenAI, and named here.
+            Message::User { content } => Self::User { content: content.text() },
             Message::Assistant { content, tool_calls } => {
                 Self::Assistant { content, tool_calls: tool_calls.iter().map(ToolCallBody::from).collect() }
             }

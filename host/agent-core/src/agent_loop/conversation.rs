@@ -18,7 +18,7 @@ pub(super) fn begin(task: &Task) -> (Vec<Message>, usize) {
     let mut messages: Vec<_> = own.chain(instructions).chain(said).collect();
     let before = messages.len();
     if !task.input.is_empty() || is_silent {
-        messages.push(Message::User { content: task.input.clone() });
+        messages.push(Message::User { content: task.input.clone().into() });
     }
     (messages, before)
 }
@@ -82,7 +82,7 @@ mod tests {
             let content = format!("{index}{}", "x".repeat(290));
             match kind {
                 's' => Message::System { content },
-                'u' => Message::User { content },
+                'u' => Message::User { content: content.into() },
                 'a' => Message::Assistant { content, tool_calls: vec![] },
                 'c' => {
                     let call = ToolCall { id: "1".into(), name: "add".into(), arguments: json!({}) };

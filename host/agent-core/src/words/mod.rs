@@ -8,6 +8,7 @@ mod catalog;
 mod component_name;
 mod conversation;
 mod event;
+mod image;
 mod job;
 mod message;
 mod principal;
@@ -20,6 +21,7 @@ mod task;
 mod tool;
 mod tool_version;
 mod usage;
+mod user_content;
 mod webhook;
 
 pub(crate) use catalog::BYTES_PER_TOKEN;
@@ -30,6 +32,9 @@ pub use conversation::{
     MOST_CONVERSATION_BYTES, MOST_CONVERSATIONS, MOST_RESPONSES, MOST_TURNS, Turn, is_conversation_id,
 };
 pub use event::Event;
+pub use image::{
+    IMAGE_TYPES, Image, ImageDetail, ImageFault, ImageSource, LONGEST_IMAGE_PATH, LONGEST_IMAGE_URL, MOST_IMAGES,
+};
 pub use job::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
 pub use message::{Message, ToolCall};
 pub use principal::{Grants, Principal};
@@ -50,4 +55,5 @@ pub use tool_version::{
     VersionSource, VersionStatus,
 };
 pub use usage::Usage;
+pub use user_content::{ContentPart, UserContent};
 pub use webhook::{Webhook, WebhookAttempt, WebhookState};

@@ -285,7 +285,11 @@ impl<'a> Entry<'a> {
     }
 
     fn with_task(self, task: &'a Task) -> Self {
-        Self { text: Some(cut(&task.input)), model: Some(&task.model), ..self }
+        let text = match task.asked() {
+            Cow::Borrowed(text) => cut(text),
+            Cow::Owned(text) => cut(&text).into_owned().into(),
+        };
+        Self { text: Some(text), model: Some(&task.model), ..self }
     }
 
     fn with_reply(self, reply: &'a ModelReply) -> Self {
