@@ -97,7 +97,9 @@ pub fn decode(run_id: &str, sequence: u64, text: &str) -> Result<Event, JournalE
 mod tests {
     use super::*;
     use crate::testing::task;
-    use crate::words::{ContentPart, Image, ImageDetail, Message, Options, Principal, ToolOutcome, ToolReceipt, UserContent};
+    use crate::words::{
+        ContentPart, Image, ImageDetail, Message, Options, Principal, ToolOutcome, ToolReceipt, UserContent,
+    };
 
     #[test]
     fn an_event_is_read_as_it_was_written_and_carries_the_version_it_needs() {
@@ -144,8 +146,7 @@ mod tests {
             )
         };
         let image = Image::new("data:image/png;base64,AAAA", Some(ImageDetail::High)).unwrap();
-        let written =
-            r#"[{"type":"text","text":"a"},{"type":"image","url":"data:image/png;base64,AAAA","detail":"high"}]"#;
+        let written = r#"[{"type":"text","text":"a"},{"type":"image","url":"data:image/png;base64,AAAA","detail":"high"}]"#;
         let parts = vec![ContentPart::Text { text: "a".into() }, ContentPart::Image(image)];
         for (content, written, version) in
             [("a".into(), r#""a""#, ""), (UserContent::of_parts(parts), written, r#","v":4"#)]

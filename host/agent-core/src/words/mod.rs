@@ -33,7 +33,8 @@ pub use conversation::{
 };
 pub use event::Event;
 pub use image::{
-    IMAGE_TYPES, Image, ImageDetail, ImageFault, ImageSource, LONGEST_IMAGE_PATH, LONGEST_IMAGE_URL, MOST_IMAGES,
+    IMAGE_TYPES, Image, ImageDetail, ImageFault, ImageSource, LONGEST_IMAGE_PATH, LONGEST_IMAGE_URL,
+    MOST_IMAGES,
 };
 pub use job::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
 pub use message::{Message, ToolCall};

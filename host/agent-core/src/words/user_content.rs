@@ -154,7 +154,10 @@ mod tests {
         let remote = Image::new("https://example.com/a.png", None).unwrap();
         let parts = vec![text("Which?"), ContentPart::Image(image), ContentPart::Image(remote)];
         for (content, written) in [
-            (UserContent::of_parts(parts.clone()), r#"{"role":"user","content":[{"type":"text","text":"Which?"},{"type":"image","url":"data:image/png;base64,AAAA","detail":"low"},{"type":"image","url":"https://example.com/a.png"}]}"#),
+            (
+                UserContent::of_parts(parts.clone()),
+                r#"{"role":"user","content":[{"type":"text","text":"Which?"},{"type":"image","url":"data:image/png;base64,AAAA","detail":"low"},{"type":"image","url":"https://example.com/a.png"}]}"#,
+            ),
             (UserContent::of_parts(vec![text("a"), text("b")]), r#"{"role":"user","content":"a\nb"}"#),
             ("".into(), r#"{"role":"user","content":""}"#),
         ] {

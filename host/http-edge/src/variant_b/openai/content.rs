@@ -54,7 +54,8 @@ fn of_part<'a>(part: &'a Value, param: &str) -> Result<&'a str, Problem> {
         _ => {
             let is_image = images::KINDS.contains(&kind);
             let of_users = "Only what the user says may have images.";
-            let why = if is_image { of_users } else { "The agent reads texts and images: no audio, no files." };
+            let why =
+                if is_image { of_users } else { "The agent reads texts and images: no audio, no files." };
             return Err(Problem::unsupported_value(format!("{param}.type"), why));
         }
     };

@@ -95,9 +95,7 @@ impl Conversation {
         self.check_calls(param)?;
         let is_said = |message: &Message| !matches!(message, Message::System { .. });
         let newest = self.messages.iter().rposition(is_said);
-        let asks = |message: &Message| {
-            matches!(message, Message::User { content: UserContent::Text(text) } if !text.is_empty())
-        };
+        let asks = |message: &Message| matches!(message, Message::User { content: UserContent::Text(text) } if !text.is_empty());
         let of_user = newest.filter(|index| self.messages.get(*index).is_some_and(asks));
         let input = match of_user.map(|index| self.messages.remove(index)) {
             Some(Message::User { content: UserContent::Text(text) }) => text,

@@ -123,10 +123,7 @@ mod tests {
                 json!({"type": "image_url", "image_url": {"url": "https://example.com/a.png", "detail": "low"}}),
                 &low,
             ),
-            (
-                json!({"type": "input_image", "image_url": "https://example.com/a.png", "detail": "low"}),
-                &low,
-            ),
+            (json!({"type": "input_image", "image_url": "https://example.com/a.png", "detail": "low"}), &low),
         ] {
             assert_eq!(read(&part, part["type"].as_str().unwrap(), "p").as_ref(), Ok(read_as), "{part}");
         }

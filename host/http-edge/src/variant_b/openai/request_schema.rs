@@ -90,7 +90,7 @@ fn chat_message() -> Value {
     json!({ "description": "A message.", "anyOf": [
         {
             "type": "object", "required": ["role", "content"], "description": "What the model is asked.",
-            "properties": { "role": role(&["user"]), "content": content_of_user("text", images::chat_part()) },
+            "properties": { "role": role(&["user"]), "content": content_of_user("text", &images::chat_part()) },
         },
         {
             "type": "object", "required": ["role", "content"], "description": "What the model is told.",
@@ -115,23 +115,10 @@ fn chat_message() -> Value {
 fn item() -> Value {
     let kind = |kind: &str| json!({ "type": "string", "enum": [kind], "description": "What it is.", "examples": [kind] });
     let text = |description: &str, example: &str| json!({ "type": "string", "description": description, "examples": [example] });
-    let message = |roles: &[&str], content: Value| {
-        json!({
-            "type": "object", "required": ["role", "content"], "description": "A message.",
-            "properties": {
-                "type": {
-                    "type": ["string", "null"], "enum": ["message", null], "description": "What it is, if it says so.",
-                    "examples": ["message"],
-                },
-                "role": { "type": "string", "enum": roles, "examples": [roles.last()], "description": "Who says it." },
-                "content": content,
-            },
-        })
-    };
     let (name, arguments) = (text("What was called.", "look"), text("JSON, as text.", "{}"));
     json!({ "description": "A message, or an item of an earlier response.", "anyOf": [
-        message(&["user"], content_of_user("input_text", images::response_part())),
-        message(&["system", "developer", "assistant"], content("input_text")),
+        message_item(&["user"], &content_of_user("input_text", &images::response_part())),
+        message_item(&["system", "developer", "assistant"], &content("input_text")),
         {
             "type": "object", "required": ["type", "call_id", "name", "arguments"],
             "description": "The call of a function of the client.",
@@ -159,6 +146,20 @@ fn item() -> Value {
             "properties": { "type": kind("reasoning") },
         },
     ] })
+}
+
+fn message_item(roles: &[&str], content: &Value) -> Value {
+    json!({
+        "type": "object", "required": ["role", "content"], "description": "A message.",
+        "properties": {
+            "type": {
+                "type": ["string", "null"], "enum": ["message", null], "description": "What it is, if it says so.",
+                "examples": ["message"],
+            },
+            "role": { "type": "string", "enum": roles, "examples": [roles.last()], "description": "Who says it." },
+            "content": content,
+        },
+    })
 }
 
 fn add_common(schema: &mut Value) {
@@ -197,7 +198,7 @@ fn content(kind: &str) -> Value {
 }
 
 /// The same with images, of which a request may have so many that no list here has to say it.
-fn content_of_user(kind: &str, image: Value) -> Value {
+fn content_of_user(kind: &str, image: &Value) -> Value {
     json!({
         "anyOf": [
             { "type": "string" },

@@ -16,6 +16,7 @@ mod limits;
 mod log;
 mod mcp;
 mod openai;
+mod openai_images;
 mod openai_kept;
 mod order;
 mod serverless;
