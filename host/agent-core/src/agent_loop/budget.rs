@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn estimates_grow_with_text_and_never_overflow() {
-        let text = |n: usize| [Message::User { content: "x".repeat(n) }];
+        let text = |n: usize| [Message::User { content: "x".repeat(n).into() }];
         assert_eq!(estimate_first_input(0, &text(0)), 4);
         assert_eq!(estimate_first_input(300, &text(30)), 114);
         let last = Usage { input_tokens: u64::MAX, output_tokens: 1 };

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use agent_core::conversations::Conversations;
 use agent_core::layers::{Agent, Conversed, Invoke};
-use agent_core::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, TokioSpawn, says};
+use agent_core::testing::{
+    EchoTools, ScriptedInvoke, ScriptedModel, TestConversations, TestRuns, TokioSpawn, says,
+};
 use agent_core::words::{ContentPart, Image, ImageDetail, Limits, MOST_IMAGES, Message, UserContent};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::harness::{Fakes, b};
+use crate::harness::{Answer, Fakes, b};
 
 const CHAT: &str = "/v1/chat/completions";
 const RESPONSES: &str = "/v1/responses";
@@ -36,7 +38,8 @@ fn reply(content: &str) -> Message {
 }
 
 fn service(agent: impl Invoke + 'static) -> Fakes {
-    let conversations = Conversations::new(Arc::default(), Arc::new(TokioSpawn));
+    let store = Arc::<TestConversations>::default();
+    let conversations = Conversations::new(store, Arc::new(TokioSpawn));
     let invoke = Conversed::new(agent, conversations.clone());
     Fakes::configured(invoke, |edge| b(edge).conversations = conversations)
 }
@@ -78,6 +81,13 @@ async fn the_model_is_shown_what_the_user_shows_now_and_has_shown_before() {
     assert_eq!(model.asked(), [shown.to_vec(), shown.to_vec()]);
 }
 
+/// Refused with this code for what stands there.
+fn check_refusal(answer: &Answer, code: &str, param: &str) {
+    let error = &answer.json()["error"];
+    assert_eq!((answer.status, &error["type"]), (StatusCode::BAD_REQUEST, &json!("invalid_request_error")));
+    assert_eq!((&error["code"], &error["param"]), (&json!(code), &json!(param)), "{answer}");
+}
+
 #[tokio::test]
 async fn what_no_provider_may_be_handed_is_refused() {
     let fakes = Fakes::with_invoke(ScriptedInvoke::new([]));
@@ -91,37 +101,24 @@ async fn what_no_provider_may_be_handed_is_refused() {
         "cat.png",
         "",
     ] {
-        let bodies = [
-            (
-                CHAT,
-                chat(&json!([{"type": "image_url", "image_url": {"url": url}}])),
-                "messages[0].content[0].image_url.url",
-            ),
-            (
-                RESPONSES,
-                response(&json!([{"type": "input_image", "image_url": url}])),
-                "input[0].content[0].image_url",
-            ),
-        ];
-        for (path, body, param) in bodies {
-            let answer = fakes.post(path, body).await;
-            let error = &answer.json()["error"];
-            assert_eq!(
-                (answer.status, &error["type"], &error["code"], &error["param"]),
-                (
-                    StatusCode::BAD_REQUEST,
-                    &json!("invalid_request_error"),
-                    &json!("invalid_value"),
-                    &json!(param)
-                ),
-                "{url}"
-            );
-            assert!(!answer.body.contains("secret"), "{answer}");
-        }
+        fakes.windows.fill("user:u1", 0);
+        let body = chat(&json!([{"type": "image_url", "image_url": {"url": url}}]));
+        let answer = fakes.post(CHAT, body).await;
+        check_refusal(&answer, "invalid_value", "messages[0].content[0].image_url.url");
+        assert!(!answer.body.contains("secret"), "{answer}");
+        let answer =
+            fakes.post(RESPONSES, response(&json!([{"type": "input_image", "image_url": url}]))).await;
+        check_refusal(&answer, "invalid_value", "input[0].content[0].image_url");
     }
+}
+
+#[tokio::test]
+async fn only_users_show_images_and_not_too_many() {
+    let fakes = Fakes::with_invoke(ScriptedInvoke::new([]));
     let image = json!({"type": "image_url", "image_url": {"url": PIXEL}});
     let told = |messages: Value| json!({"model": "agent", "messages": messages}).to_string();
     let call = json!([{"id": "1", "function": {"name": "look", "arguments": "{}"}}]);
+    let answers = json!({"role": "tool", "tool_call_id": "1", "content": [image]});
     for (path, body, code, param) in [
         (
             CHAT,
@@ -131,9 +128,7 @@ async fn what_no_provider_may_be_handed_is_refused() {
         ),
         (
             CHAT,
-            told(
-                json!([{"role": "assistant", "tool_calls": call}, {"role": "tool", "tool_call_id": "1", "content": [image]}]),
-            ),
+            told(json!([{"role": "assistant", "tool_calls": call}, answers])),
             "unsupported_value",
             "messages[1].content[0].type",
         ),
@@ -145,13 +140,7 @@ async fn what_no_provider_may_be_handed_is_refused() {
             "input[0].content[0].file_id",
         ),
     ] {
-        let answer = fakes.post(path, body).await;
-        let error = &answer.json()["error"];
-        assert_eq!(
-            (answer.status, &error["code"], &error["param"]),
-            (StatusCode::BAD_REQUEST, &json!(code), &json!(param)),
-            "{answer}"
-        );
+        check_refusal(&fakes.post(path, body).await, code, param);
     }
 }
 
