@@ -216,13 +216,17 @@ fn blocks(message: &Message) -> Option<(Role, Vec<Block<'_>>)> {
 
 /// At least one block.
 fn of_user(content: &UserContent) -> Vec<Block<'_>> {
-    let block = |part| match part {
-        ContentPart::Text { text } => not_blank(text).map(|text| Block::Text { text }),
-        ContentPart::Image(image) => Some(Block::Image { source: source(image) }),
-    };
     match content {
         UserContent::Text(text) => vec![Block::Text { text: not_blank(text).unwrap_or(NO_TEXT) }],
-        UserContent::Parts(parts) => parts.iter().filter_map(block).collect(),
+        UserContent::Parts(parts) => parts.iter().filter_map(of_part).collect(),
+    }
+}
+
+/// Nothing for words that are none.
+fn of_part(part: &ContentPart) -> Option<Block<'_>> {
+    match part {
+        ContentPart::Text { text } => not_blank(text).map(|text| Block::Text { text }),
+        ContentPart::Image(image) => Some(Block::Image { source: source(image) }),
     }
 }
 
