@@ -187,7 +187,7 @@ fn split_address(address: &str) -> (&str, &str) {
     address.split_at(end)
 }
 
-/// Whether this, after `https://`, names a public host. No user and no password: those would be handed to the provider.
+/// Whether this, after `https://`, names a host. No user and no password: those would be handed to the provider.
 fn is_address(address: &str) -> bool {
     let (authority, path) = split_address(address);
     let (host, port) = match authority.split_once(':') {

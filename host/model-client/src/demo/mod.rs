@@ -83,8 +83,8 @@ fn next(messages: &[Message], tools: &Catalog) -> (String, Vec<ToolCall>) {
             arguments,
         })
         .collect();
-    let sees_none = messages.iter().any(|message| message.images() > 0);
-    let content = match (calls.is_empty(), sees_none) {
+    let has_images = messages.iter().any(|message| message.images() > 0);
+    let content = match (calls.is_empty(), has_images) {
         (false, _) => String::new(),
         (true, false) => introduction(tools),
         (true, true) => introduction(tools) + " I cannot see images.",
