@@ -66,6 +66,21 @@ const output = { type: "function_call_output", call_id: called.call_id, output: 
 const answered = await client.responses.create({ model, input: [{ role: "user", content: "six" }, called, output] });
 report.function_call = [called.type, called.name, called.arguments, answered.output_text];
 
+// An image, in both forms.
+const pixel =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const picture = { type: "image_url", image_url: { url: pixel, detail: "low" } };
+const recognized = await client.chat.completions.create({
+  model,
+  messages: [{ role: "user", content: [{ type: "text", text: "seven" }, picture] }],
+});
+const image = { type: "input_image", image_url: pixel, detail: "low" };
+const shown = await client.responses.create({
+  model,
+  input: [{ role: "user", content: [{ type: "input_text", text: "seven" }, image] }],
+});
+report.image = [recognized.choices[0].message.content, shown.output_text];
+
 report.unknown_model = await refused(() => client.responses.create({ model: "gpt-5", input: "five" }));
 report.unsupported = await refused(() =>
   client.chat.completions.create({ model, n: 2, messages: [{ role: "user", content: "five" }] }),

@@ -68,6 +68,18 @@ output = {"type": "function_call_output", "call_id": called.call_id, "output": "
 answered = client.responses.create(model=MODEL, input=[{"role": "user", "content": "six"}, called, output])
 report["function_call"] = [called.type, called.name, called.arguments, answered.output_text]
 
+# An image, in both forms.
+PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+picture = {"type": "image_url", "image_url": {"url": PIXEL, "detail": "low"}}
+seen = client.chat.completions.create(
+    model=MODEL, messages=[{"role": "user", "content": [{"type": "text", "text": "seven"}, picture]}]
+)
+picture = {"type": "input_image", "image_url": PIXEL, "detail": "low"}
+shown = client.responses.create(
+    model=MODEL, input=[{"role": "user", "content": [{"type": "input_text", "text": "seven"}, picture]}]
+)
+report["image"] = [seen.choices[0].message.content, shown.output_text]
+
 report["unknown_model"] = refused(lambda: client.responses.create(model="gpt-5", input="five"))
 report["unsupported"] = refused(
     lambda: client.chat.completions.create(model=MODEL, n=2, messages=[{"role": "user", "content": "five"}])

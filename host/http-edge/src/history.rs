@@ -75,7 +75,7 @@ fn read_message(message: &Value) -> Result<Message, Faults<'_>> {
     match (role, content) {
         (Ok("assistant"), Ok(content)) => Ok(Message::Assistant { content, tool_calls: vec![] }),
         (Ok("system"), Ok(content)) => Ok(Message::System { content }),
-        (Ok(_), Ok(content)) => Ok(Message::User { content }),
+        (Ok(_), Ok(content)) => Ok(Message::User { content: content.into() }),
         (role, content) => {
             let of_role = role.err().map(|fault| (Some("role"), fault));
             Err(of_role.into_iter().chain(content.err().map(|fault| (Some("content"), fault))).collect())

@@ -2,6 +2,8 @@
 //! forms of their own, so that those can change without the interface. The result cache keeps this form: its bytes are passed
 //! on as they are where they are [`agent_core::words::CanonicalResult`]s. A test asks for kept results both ways.
 
+use std::borrow::Cow;
+
 use agent_core::words::{AgentResult, Message, StopReason, ToolCall, ToolOutcome, ToolReceipt, Usage};
 use serde::Serialize;
 use serde_json::Value;
@@ -43,8 +45,8 @@ pub(crate) enum MessageBody<'a> {
     /// What the caller said.
     User {
         /// The text.
-        #[schema(example = "What is 6 * 7?")]
-        content: &'a str,
+        #[schema(value_type = String, example = "What is 6 * 7?")]
+        content: Cow<'a, str>,
     },
     /// What the model replied.
     Assistant {
@@ -141,7 +143,8 @@ impl<'a> MessageBody<'a> {
     pub(crate) fn of(message: &'a Message) -> Option<Self> {
         Some(match message {
             Message::System { .. } => return None,
-            Message::User { content } => Self::User { content },
+            // Images are for clients of OpenAI, and named here.
+            Message::User { content } => Self::User { content: content.text() },
             Message::Assistant { content, tool_calls } => {
                 Self::Assistant { content, tool_calls: tool_calls.iter().map(ToolCallBody::from).collect() }
             }

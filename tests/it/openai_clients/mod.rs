@@ -43,15 +43,16 @@ fn plays(model: &Model) {
     model.plays(says("bye"));
 }
 
-/// What the SDKs' programs ask beyond that: they offer a function, which is called twice.
-fn calls_functions(model: &Model) {
+/// What the SDKs' programs ask beyond that: they offer a function, which is called twice, and show an image twice.
+fn calls_functions_and_sees(model: &Model) {
     for said in ["a cat it is", "a dog it is"] {
         model.asks_for("look", json!({})).says(said);
     }
+    model.says("a dot").says("the same dot");
 }
 
 /// How often the model is asked by each of those.
-const CALLS: usize = 10;
+const CALLS: usize = 12;
 
 fn expected() -> Value {
     let message = [
@@ -73,6 +74,7 @@ fn expected() -> Value {
         "events": [types, "bye", ["message"]],
         "function": ["tool_calls", "look", "a cat it is"],
         "function_call": ["function_call", "look", "{}", "a dog it is"],
+        "image": ["a dot", "the same dot"],
         "unknown_model": ["NotFoundError", 404, "model_not_found", "model"],
         "unsupported": ["BadRequestError", 400, "unsupported_value", "n"],
         "nobody": ["AuthenticationError", 401, "invalid_api_key", null],
@@ -95,7 +97,7 @@ async fn the_official_sdks_read_what_they_are_answered() {
         .await;
     for (round, program) in ["openai.mjs", "openai_client.py"].into_iter().enumerate() {
         plays(&model);
-        calls_functions(&model);
+        calls_functions_and_sees(&model);
         let user = service.user(Token::of(program).premium());
         assert_eq!(report(program, &service, &user).await, expected(), "{program}");
         let calls = model.calls();
@@ -108,6 +110,16 @@ async fn the_official_sdks_read_what_they_are_answered() {
         // What the tool returned in the response before is part of the conversation.
         let said = |request: &Request| request.body["messages"].as_array().unwrap().len();
         assert_eq!((said(last), last.tool_results().len()), (6, 1), "{program}");
+        // Both forms are one image to the model.
+        let shown = |call: &Request| call.body["messages"].as_array().unwrap().last().cloned();
+        let [chat, response] = &calls[CALLS * (round + 1) - 2..] else {
+            panic!("{program}: {}", calls.len())
+        };
+        let parts = &shown(chat).unwrap()["content"];
+        assert_eq!((&parts[0]["text"], &parts[1]["image_url"]["detail"]), (&json!("seven"), &json!("low")));
+        let url = parts[1]["image_url"]["url"].as_str().unwrap();
+        assert!(url.starts_with("data:image/png;base64,iVBORw0KGgo"), "{program}: {url}");
+        assert_eq!(shown(chat), shown(response), "{program}");
     }
     service.stop().await;
 }

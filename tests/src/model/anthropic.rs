@@ -112,6 +112,15 @@ pub(super) fn check_turns(turns: &[Value], violations: &mut Violations) {
                     violations.unless(block["input"].is_object(), "input is an object");
                     violations.unless(block["name"].as_str().is_some_and(is_name), "name of a call");
                 }
+                Some("image") => {
+                    let source = &block["source"];
+                    let is_whole = match source["type"].as_str() {
+                        Some("base64") => source["media_type"].is_string() && source["data"].is_string(),
+                        Some("url") => source["url"].is_string(),
+                        _ => false,
+                    };
+                    violations.unless(role == "user" && is_whole, "an image of the user");
+                }
                 _ => violations.unless(false, "type of a block"),
             }
         }

@@ -108,7 +108,10 @@ pub(super) fn check_messages(messages: &[Value], violations: &mut Violations) {
         }
         violations.unless(open.is_empty(), "every call is answered before anything else is said");
         let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
-        violations.unless(message["content"].is_string() || !calls.is_empty(), "a message has content");
+        let has_parts =
+            message["role"] == "user" && message["content"].as_array().is_some_and(|parts| are_parts(parts));
+        let has_content = message["content"].is_string() || has_parts;
+        violations.unless(has_content || !calls.is_empty(), "a message has content");
         for call in calls {
             let id = call["id"].as_str().unwrap_or_default();
             violations.unless(!id.is_empty() && seen.insert(id), "ids of calls are unique");
@@ -119,4 +122,14 @@ pub(super) fn check_messages(messages: &[Value], violations: &mut Violations) {
         }
     }
     violations.unless(open.is_empty(), "every call is answered");
+}
+
+/// Texts and images, in the form of each.
+fn are_parts(parts: &[Value]) -> bool {
+    let is_part = |part: &Value| match part["type"].as_str() {
+        Some("text") => part["text"].as_str().is_some_and(|text| !text.is_empty()),
+        Some("image_url") => part["image_url"]["url"].is_string(),
+        _ => false,
+    };
+    !parts.is_empty() && parts.iter().all(is_part)
 }

@@ -15,6 +15,11 @@ pub(crate) const LEAST_REPLY_TOKENS: u64 = 16;
 /// Tokens that providers add around every message.
 const TOKENS_PER_MESSAGE: u64 = 4;
 
+/// What an image is taken to cost, whatever its size: about the most that it does, since providers make larger ones smaller. Anthropic
+/// counts a token for 750 pixels of at most 1.15 million; OpenAI one for each of at most 1,536 patches, or 85 and 170 for each
+/// of at most eight tiles (both guides to vision). Not its base64, of which no model reads a letter.
+const TOKENS_PER_IMAGE: u64 = 1_600;
+
 /// The most tokens the next reply may have, or nothing when the call does not fit into the budget.
 ///
 /// `used` are the tokens of all calls so far and `input` those the next call will read.
@@ -73,12 +78,17 @@ pub(crate) fn estimate_usage(input_tokens: u64, reply: &Message) -> Usage {
 }
 
 pub(crate) fn estimate_messages(messages: &[Message]) -> u64 {
-    messages.iter().map(|message| TOKENS_PER_MESSAGE + bytes_of(message).div_ceil(BYTES_PER_TOKEN)).sum()
+    let tokens = |message: &Message| {
+        let texts = bytes_of(message).div_ceil(BYTES_PER_TOKEN);
+        TOKENS_PER_MESSAGE + texts + TOKENS_PER_IMAGE * message.images() as u64
+    };
+    messages.iter().map(tokens).sum()
 }
 
 fn bytes_of(message: &Message) -> u64 {
     let bytes = match message {
-        Message::System { content } | Message::User { content } => content.len(),
+        Message::System { content } => content.len(),
+        Message::User { content } => content.texts().map(str::len).sum(),
         Message::Assistant { content, tool_calls } => {
             content.len() + tool_calls.iter().map(bytes_of_call).sum::<usize>()
         }
@@ -94,6 +104,7 @@ fn bytes_of_call(call: &ToolCall) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::{ContentPart, Image, UserContent};
 
     #[test]
     fn a_reply_gets_what_the_budget_leaves() {
@@ -154,8 +165,19 @@ mod tests {
     }
 
     #[test]
+    fn an_image_costs_the_same_however_long_its_base64_is() {
+        let tokens = |data: &str| {
+            let image = Image::new(&format!("data:image/png;base64,{data}"), None).unwrap();
+            let text = ContentPart::Text { text: "x".repeat(30) };
+            let parts = vec![text, ContentPart::Image(image.clone()), ContentPart::Image(image)];
+            estimate_messages(&[Message::User { content: UserContent::of_parts(parts) }])
+        };
+        assert_eq!([tokens("AAAA"), tokens(&"A".repeat(400_000))], [3_214, 3_214]);
+    }
+
+    #[test]
     fn estimates_grow_with_text_and_never_overflow() {
-        let text = |n: usize| [Message::User { content: "x".repeat(n) }];
+        let text = |n: usize| [Message::User { content: "x".repeat(n).into() }];
         assert_eq!(estimate_first_input(0, &text(0)), 4);
         assert_eq!(estimate_first_input(300, &text(30)), 114);
         let last = Usage { input_tokens: u64::MAX, output_tokens: 1 };

@@ -18,7 +18,7 @@ pub(super) fn begin(task: &Task) -> (Vec<Message>, usize) {
     let mut messages: Vec<_> = own.chain(instructions).chain(said).collect();
     let before = messages.len();
     if !task.input.is_empty() || is_silent {
-        messages.push(Message::User { content: task.input.clone() });
+        messages.push(Message::User { content: task.input.clone().into() });
     }
     (messages, before)
 }
@@ -74,7 +74,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::words::{Grants, Options, Principal, ToolCall};
+    use crate::words::{ContentPart, Grants, Image, Options, Principal, ToolCall, UserContent};
 
     /// `s`, `u`, `a`, `c` (calls a tool), `t` (its answer), each with its own text of about 100 tokens.
     fn history(kinds: &str) -> Vec<Message> {
@@ -82,7 +82,7 @@ mod tests {
             let content = format!("{index}{}", "x".repeat(290));
             match kind {
                 's' => Message::System { content },
-                'u' => Message::User { content },
+                'u' => Message::User { content: content.into() },
                 'a' => Message::Assistant { content, tool_calls: vec![] },
                 'c' => {
                     let call = ToolCall { id: "1".into(), name: "add".into(), arguments: json!({}) };
@@ -147,6 +147,22 @@ mod tests {
         let instructions = "x".repeat(600);
         let kept = kept_history(all, Some(&instructions), "q", &Catalog::default(), limits);
         assert_eq!(kept, []);
+    }
+
+    #[test]
+    fn an_image_takes_the_room_of_an_image_and_not_of_its_base64() {
+        let url = format!("data:image/png;base64,{}", "A".repeat(400_000));
+        let image = ContentPart::Image(Image::new(&url, None).unwrap());
+        let shown = Message::User { content: UserContent::of_parts(vec![image]) };
+        let all = [vec![shown], history("aua")].concat();
+        for (room, kept) in [(1_910, "uaua"), (1_800, "ua"), (0, "")] {
+            let limits = Limits { tokens: 2 * (room + 10) + CLOSING, ..Limits::default() };
+            let left = kept_history(all.clone(), None, "q", &Catalog::default(), limits);
+            assert_eq!(kinds(&left), kept, "{room}");
+            // As what the run answers it stays.
+            let left = kept_history(all[..1].to_vec(), None, "", &Catalog::default(), limits);
+            assert_eq!(left, all[..1]);
+        }
     }
 
     #[test]

@@ -23,11 +23,15 @@ pub fn said(by_caller: &[Message], transcript: &[Message]) -> Vec<Message> {
     by_caller.iter().chain(transcript).filter(is_said).cloned().collect()
 }
 
-/// The conversation with one more turn. Beyond its bounds the oldest turns are left out, and of a turn that is too large by
-/// itself everything but the beginning of its first message and of its last reply.
+/// The conversation with one more turn. Beyond its bounds the oldest images are left out, then the oldest turns; and of a turn
+/// that is too large by itself its images, then everything but the beginning of its first message and of its last reply. Where an
+/// image was, its name stays.
 pub fn appended(mut turns: Vec<Turn>, turn: Turn) -> Vec<Turn> {
-    let turn = if bytes(&turn) > MOST_CONVERSATION_BYTES / 2 { shortened(turn) } else { turn };
+    const MOST: usize = MOST_CONVERSATION_BYTES / 2;
+    let turn = if bytes(&turn) > MOST { without_images(turn) } else { turn };
+    let turn = if bytes(&turn) > MOST { shortened(turn) } else { turn };
     turns.push(turn);
+    leave_out_images(&mut turns);
     let sizes: Vec<usize> = turns.iter().map(bytes).collect();
     let mut total: usize = sizes.iter().sum();
     let mut left_out = 0;
@@ -41,6 +45,37 @@ pub fn appended(mut turns: Vec<Turn>, turn: Turn) -> Vec<Turn> {
     }
     turns.drain(..left_out);
     turns
+}
+
+/// Puts names in the place of the oldest images while the turns are too large. Words are kept for longer: they are smaller. The
+/// newest turn keeps its own.
+fn leave_out_images(turns: &mut [Turn]) {
+    if !turns.iter().any(has_images) {
+        return;
+    }
+    let mut total: usize = turns.iter().map(bytes).sum();
+    let Some((_newest, older)) = turns.split_last_mut() else { return };
+    for turn in older.iter_mut().filter(|turn| has_images(turn)) {
+        if total <= MOST_CONVERSATION_BYTES {
+            return;
+        }
+        let before = bytes(turn);
+        *turn = without_images(turn.clone());
+        total -= before.saturating_sub(bytes(turn));
+    }
+}
+
+fn has_images(turn: &Turn) -> bool {
+    turn.messages.iter().any(|message| message.images() > 0)
+}
+
+fn without_images(mut turn: Turn) -> Turn {
+    for message in &mut turn.messages {
+        if let Message::User { content } = message {
+            *content = content.without_images();
+        }
+    }
+    turn
 }
 
 /// An answer to a call of a turn before it says nothing without that call.
@@ -59,7 +94,9 @@ fn shortened(mut turn: Turn) -> Turn {
     let is_reply = |message: &&Message| matches!(message, Message::Assistant { .. });
     let asked = turn.messages.iter().find(|message| matches!(message, Message::User { .. }));
     let asked = match asked {
-        Some(Message::User { content }) => Some(Message::User { content: beginning(content, MOST) }),
+        Some(Message::User { content }) => {
+            Some(Message::User { content: beginning(&content.text(), MOST).into() })
+        }
         _ => None,
     };
     let reply = match turn.messages.iter().rev().find(is_reply) {
@@ -123,7 +160,7 @@ mod tests {
 
     use super::*;
     use crate::testing::check_conversation;
-    use crate::words::ToolCall;
+    use crate::words::{ContentPart, Image, ToolCall, UserContent};
 
     fn user(content: &str) -> Message {
         Message::User { content: content.into() }
@@ -173,6 +210,30 @@ mod tests {
         let newest = turns.last().unwrap();
         assert_eq!((newest.id.as_str(), newest.messages.len()), ("d", 2));
         assert!(turns.iter().map(bytes).sum::<usize>() <= MOST_CONVERSATION_BYTES);
+    }
+
+    #[test]
+    fn images_go_before_words_the_oldest_first() {
+        let image = |bytes: usize| {
+            let url = format!("data:image/png;base64,{}", "A".repeat(bytes / 4 * 4));
+            let parts = vec![
+                ContentPart::Text { text: "which?".into() },
+                ContentPart::Image(Image::new(&url, None).unwrap()),
+            ];
+            Message::User { content: UserContent::of_parts(parts) }
+        };
+        let images = |turns: &[Turn]| turns.iter().map(has_images).collect::<Vec<_>>();
+        let third = MOST_CONVERSATION_BYTES / 3;
+        let mut turns = vec![];
+        for id in ["a", "b", "c", "d"] {
+            turns = appended(turns, turn(id, vec![image(third), reply("a")]));
+        }
+        assert_eq!((ids(&turns), images(&turns)), (vec!["a", "b", "c", "d"], vec![false, false, true, true]));
+        assert_eq!(turns[0].messages[0], user("which?\n[image image/png, 64 KiB]"));
+        // Too large by itself.
+        turns = appended(turns, turn("e", vec![image(2 * third), reply("a")]));
+        assert_eq!(turns[4].messages, [user("which?\n[image image/png, 128 KiB]"), reply("a")]);
+        assert_eq!(images(&turns), [false, false, true, true, false]);
     }
 
     #[test]

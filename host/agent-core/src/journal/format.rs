@@ -11,10 +11,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ports::JournalError;
-use crate::words::Event;
+use crate::words::{Event, Task};
 
 /// The highest version of an event that this program reads and writes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The version of journals that do not say one.
 const FIRST_VERSION: u32 = 1;
@@ -45,6 +45,8 @@ fn first() -> u32 {
 /// The lowest version of this program that understands an event.
 fn version_of(event: &Event) -> u32 {
     match event {
+        // Older programs take content that is no text for damage.
+        Event::Started { task, .. } if has_images(task) => 4,
         Event::NestedStarted { .. } | Event::NestedReturned { .. } => 3,
         Event::ToolsStarted { .. } => 2,
         Event::Started { .. }
@@ -54,6 +56,10 @@ fn version_of(event: &Event) -> u32 {
         | Event::TakenUp { .. }
         | Event::HandedBack => FIRST_VERSION,
     }
+}
+
+fn has_images(task: &Task) -> bool {
+    task.options.history.iter().any(|message| message.images() > 0)
 }
 
 /// An event as JSON text.
@@ -90,7 +96,10 @@ pub fn decode(run_id: &str, sequence: u64, text: &str) -> Result<Event, JournalE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::{ToolOutcome, ToolReceipt};
+    use crate::testing::task;
+    use crate::words::{
+        ContentPart, Image, ImageDetail, Message, Options, Principal, ToolOutcome, ToolReceipt, UserContent,
+    };
 
     #[test]
     fn an_event_is_read_as_it_was_written_and_carries_the_version_it_needs() {
@@ -116,6 +125,35 @@ mod tests {
         ] {
             assert_eq!(encode(&event).unwrap(), text);
             assert_eq!(decode("run_1", 0, text).unwrap(), event);
+        }
+    }
+
+    #[test]
+    fn a_run_with_images_is_of_a_version_of_its_own_and_one_without_is_written_as_ever() {
+        let started = |content: UserContent| {
+            let options = Options { history: vec![Message::User { content }], ..Options::default() };
+            let task = Task { options, principal: Principal::default(), ..task("") };
+            Event::Started { task, tools: "t".into() }
+        };
+        let around = |content: &str, version: &str| {
+            format!(
+                concat!(
+                    r#"{{"event":"started","task":{{"id":"run_1","input":"","options":{{"history":["#,
+                    r#"{{"role":"user","content":{}}}]}},"limits":{{"iterations":10,"tokens":10000}},"#,
+                    r#""model":"test/scripted"}},"tools":"t"{}}}"#,
+                ),
+                content, version
+            )
+        };
+        let image = Image::new("data:image/png;base64,AAAA", Some(ImageDetail::High)).unwrap();
+        let written = r#"[{"type":"text","text":"a"},{"type":"image","url":"data:image/png;base64,AAAA","detail":"high"}]"#;
+        let parts = vec![ContentPart::Text { text: "a".into() }, ContentPart::Image(image)];
+        for (content, written, version) in
+            [("a".into(), r#""a""#, ""), (UserContent::of_parts(parts), written, r#","v":4"#)]
+        {
+            let (event, text) = (started(content), around(written, version));
+            assert_eq!(encode(&event).unwrap(), text);
+            assert_eq!(decode("run_1", 0, &text).unwrap(), event);
         }
     }
 

@@ -36,7 +36,8 @@ fn of_function(function: &ClientFunction) -> usize {
 
 fn of_message(message: &Message) -> usize {
     let texts = match message {
-        Message::System { content } | Message::User { content } => content.len(),
+        Message::System { content } => content.len(),
+        Message::User { content } => content.bytes(),
         Message::Assistant { content, tool_calls } => {
             content.len() + tool_calls.iter().map(of_call).sum::<usize>()
         }

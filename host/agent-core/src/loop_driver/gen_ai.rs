@@ -210,7 +210,10 @@ fn message(message: &Message) -> Value {
         Message::System { content } => {
             json!({"role": "system", "parts": [{"type": "text", "content": content}]})
         }
-        Message::User { content } => json!({"role": "user", "parts": [{"type": "text", "content": content}]}),
+        // Images by name only: exporters and their stores take texts.
+        Message::User { content } => {
+            json!({"role": "user", "parts": [{"type": "text", "content": content.text()}]})
+        }
         Message::Assistant { content, tool_calls } => assistant(content, tool_calls),
         Message::Tool { tool_call_id, content, .. } => {
             json!({"role": "tool", "parts": [{"type": "tool_call_response", "id": tool_call_id, "response": content}]})

@@ -153,7 +153,7 @@ impl<'a> Timeline<'a> {
         if !before.is_empty() {
             self.beneath(1, format_args!("after {}", before.join(" and ")));
         }
-        self.beneath(1, format_args!("{}", quoted(&task.input)));
+        self.beneath(1, format_args!("{}", quoted(&task.asked())));
         let limits = task.limits;
         self.beneath(
             1,

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::UserContent;
+
 /// One entry of a run's transcript, in the JSON shape that clients see.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
@@ -13,10 +15,10 @@ pub enum Message {
         /// The text.
         content: String,
     },
-    /// The caller's text.
+    /// What the caller says.
     User {
-        /// The text as it was sent.
-        content: String,
+        /// The text as it was sent, or texts and images.
+        content: UserContent,
     },
     /// A reply of the model.
     Assistant {
@@ -36,6 +38,16 @@ pub enum Message {
         /// What the model is told: the tool's JSON, or an error text that is safe to show.
         content: String,
     },
+}
+
+impl Message {
+    /// How many images it has.
+    pub fn images(&self) -> usize {
+        match self {
+            Self::User { content } => content.images().count(),
+            Self::System { .. } | Self::Assistant { .. } | Self::Tool { .. } => 0,
+        }
+    }
 }
 
 /// A model's wish to have a tool called.

@@ -9,6 +9,7 @@ mod catalog;
 mod component_name;
 mod conversation;
 mod event;
+mod image;
 mod job;
 mod message;
 mod principal;
@@ -21,6 +22,7 @@ mod task;
 mod tool;
 mod tool_version;
 mod usage;
+mod user_content;
 mod webhook;
 
 pub use canonical_result::CanonicalResult;
@@ -32,6 +34,10 @@ pub use conversation::{
     MOST_CONVERSATION_BYTES, MOST_CONVERSATIONS, MOST_RESPONSES, MOST_TURNS, Turn, is_conversation_id,
 };
 pub use event::Event;
+pub use image::{
+    IMAGE_TYPES, Image, ImageDetail, ImageFault, ImageSource, LONGEST_IMAGE_PATH, LONGEST_IMAGE_URL,
+    MOST_IMAGES,
+};
 pub use job::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
 pub use message::{Message, ToolCall};
 pub use principal::{Grants, Principal};
@@ -52,4 +58,5 @@ pub use tool_version::{
     VersionSource, VersionStatus,
 };
 pub use usage::Usage;
+pub use user_content::{ContentPart, UserContent};
 pub use webhook::{Webhook, WebhookAttempt, WebhookState};

@@ -1,5 +1,6 @@
 //! What a run is to do, and what it may use up.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -54,7 +55,7 @@ pub struct Task {
     /// Id of the run, `run_…`.
     pub id: String,
     /// The caller's text; it becomes the last message before the first reply. Empty where the conversation in
-    /// [`Options::history`] waits for a reply already.
+    /// [`Options::history`] waits for a reply already, as it does when its newest message has images.
     pub input: String,
     /// What the deployment tells the model before everything else (`AGENT_INSTRUCTIONS`), fixed when the run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,6 +76,18 @@ pub struct Task {
     /// versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,
+}
+
+impl Task {
+    /// What the run answers, as a text for people: the input, or else the user's message that ends the history. Images are
+    /// named, not shown.
+    pub fn asked(&self) -> Cow<'_, str> {
+        let is_said = |message: &&Message| !matches!(message, Message::System { .. });
+        match self.options.history.iter().rfind(is_said) {
+            Some(Message::User { content }) if self.input.is_empty() => content.text(),
+            _ => Cow::Borrowed(&self.input),
+        }
+    }
 }
 
 /// Most names of [`Options::tools`]. The edge refuses more.

@@ -64,14 +64,14 @@ fn next(messages: &[Message], tools: &Catalog) -> (String, Vec<ToolCall>) {
         return (format!("[demo model] {}", results.join("; ")), Vec::new());
     }
     let text = messages.iter().rev().find_map(|message| match message {
-        Message::User { content } => Some(content.as_str()),
+        Message::User { content } => Some(content.texts().collect::<Vec<_>>().join("\n")),
         Message::System { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
     });
     let text = text.unwrap_or_default();
-    let calls = match written_out(text, tools) {
+    let calls = match written_out(&text, tools) {
         Some(Ok(call)) => vec![call],
         Some(Err(problem)) => return (format!("[demo model] {problem}"), Vec::new()),
-        None => intents(text).into_iter().filter_map(|intent| call(intent, tools)).collect(),
+        None => intents(&text).into_iter().filter_map(|intent| call(intent, tools)).collect(),
     };
     let calls: Vec<_> = calls
         .into_iter()
@@ -83,7 +83,12 @@ fn next(messages: &[Message], tools: &Catalog) -> (String, Vec<ToolCall>) {
             arguments,
         })
         .collect();
-    let content = if calls.is_empty() { introduction(tools) } else { String::new() };
+    let has_images = messages.iter().any(|message| message.images() > 0);
+    let content = match (calls.is_empty(), has_images) {
+        (false, _) => String::new(),
+        (true, false) => introduction(tools),
+        (true, true) => introduction(tools) + " I cannot see images.",
+    };
     (content, calls)
 }
 
@@ -175,9 +180,8 @@ fn shorten(mut text: String, most: u64) -> (String, Finish) {
 fn size(message: &Message) -> u64 {
     let asked = |call: &ToolCall| call.name.len() + call.arguments.to_string().len();
     let bytes = match message {
-        Message::System { content } | Message::User { content } | Message::Tool { content, .. } => {
-            content.len()
-        }
+        Message::System { content } | Message::Tool { content, .. } => content.len(),
+        Message::User { content } => content.text().len(),
         Message::Assistant { content, tool_calls } => {
             content.len() + tool_calls.iter().map(asked).sum::<usize>()
         }

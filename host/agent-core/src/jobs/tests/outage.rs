@@ -43,7 +43,7 @@ impl Model for Away {
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let crate::words::Message::User { content } = &request.messages[0] else { panic!() };
-        if self.poison.is_some_and(|poison| content == poison) {
+        if self.poison.is_some_and(|poison| content.text() == poison) {
             std::future::pending::<()>().await;
         }
         moments(1).await;

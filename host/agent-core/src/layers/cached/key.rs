@@ -72,7 +72,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::words::{ClientFunction, Message};
+    use crate::words::{ClientFunction, ContentPart, Image, ImageDetail, Message, UserContent};
 
     #[test]
     fn a_key_differs_with_every_part_and_with_nothing_else() {
@@ -80,6 +80,11 @@ mod tests {
         let options = |max_tokens, temperature| Options { max_tokens, temperature, ..Options::default() };
         let user = |content: &str| Message::User { content: content.into() };
         let said = |content: &str| Message::Assistant { content: content.into(), tool_calls: vec![] };
+        let shows = |data: &str, detail| {
+            let image = Image::new(&format!("data:image/png;base64,{data}"), detail).unwrap();
+            let parts = vec![ContentPart::Text { text: "a".into() }, ContentPart::Image(image)];
+            Message::User { content: UserContent::of_parts(parts) }
+        };
         let function = ClientFunction {
             name: "f".into(),
             description: String::new(),
@@ -108,6 +113,10 @@ mod tests {
             ("q", &after(&[user("a"), said("b")]), "m", "t", "g"),
             ("q", &after(&[said("b"), user("a")]), "m", "t", ""),
             ("q", &with_function, "m", "t", ""),
+            ("", &after(&[user("a\n[image image/png, 3 bytes]")]), "m", "t", ""),
+            ("", &after(&[shows("AAAA", None)]), "m", "t", ""),
+            ("", &after(&[shows("AAAB", None)]), "m", "t", ""),
+            ("", &after(&[shows("AAAA", Some(ImageDetail::Low))]), "m", "t", ""),
         ];
         let mut keys = HashSet::new();
         for instructions in [None, Some("be kind"), Some("be brief")] {
@@ -119,7 +128,9 @@ mod tests {
         assert_eq!(of("q", none, by, "t", ""), of("q", none, by, "t", ""));
         let key = of("q", none, by, "t", "");
         // What is kept by older versions is found.
+        let after_a = "agent:b475bbdead5ca400828dea0dca3e9b94e759fd4003cd7bd7308e2e340dd1a5cb";
         assert_eq!(key, "agent:f32a8dc8a807963b3babf24852706d85d307115737e33d6c6c551fa576003699");
+        assert_eq!(of("q", &after(&[user("a")]), by, "t", ""), after_a);
         let digest = key.strip_prefix("agent:").unwrap();
         assert!(digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()), "{key}");
     }

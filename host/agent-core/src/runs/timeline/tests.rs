@@ -6,7 +6,9 @@ use serde_json::json;
 
 use super::*;
 use crate::testing::{asks_for, says, task};
-use crate::words::{FailureKind, Limit, Principal, StopReason, ToolReturn};
+use crate::words::{
+    ContentPart, FailureKind, Image, Limit, Message, Principal, StopReason, ToolReturn, UserContent,
+};
 
 fn started(input: &str) -> Event {
     Event::Started { task: task(input), tools: "sha256:test".into() }
@@ -190,6 +192,21 @@ fn a_run_that_was_killed_handed_back_and_cancelled_says_so() {
       10  cancelled
     cancelled; 1 model call, 0 tokens (0 read, 0 written), 1 reply not counted, 1 tool call, 1 of them without a value, 0 ms in tools, taken up 2 times
     "#);
+}
+
+#[test]
+fn an_image_is_named_and_never_shown() {
+    let url = format!("data:image/png;base64,{}", "A".repeat(16_384));
+    let parts = vec![
+        ContentPart::Text { text: "Which?".into() },
+        ContentPart::Image(Image::new(&url, None).unwrap()),
+    ];
+    let mut begun = started("");
+    if let Event::Started { task, .. } = &mut begun {
+        task.options.history = vec![Message::User { content: UserContent::of_parts(parts) }];
+    }
+    let text = timeline(&[begun], None);
+    assert!(text.contains(r#""Which?\n[image image/png, 12 KiB]""#) && !text.contains("AAAA"), "{text}");
 }
 
 #[test]

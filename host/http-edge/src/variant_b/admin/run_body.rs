@@ -285,7 +285,11 @@ impl<'a> Entry<'a> {
     }
 
     fn with_task(self, task: &'a Task) -> Self {
-        Self { text: Some(cut(&task.input)), model: Some(&task.model), ..self }
+        let text = match task.asked() {
+            Cow::Borrowed(text) => cut(text),
+            Cow::Owned(text) => cut(&text).into_owned().into(),
+        };
+        Self { text: Some(text), model: Some(&task.model), ..self }
     }
 
     fn with_reply(self, reply: &'a ModelReply) -> Self {
@@ -314,7 +318,8 @@ fn cut(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::testing::{asks_for, says};
+    use agent_core::testing::{asks_for, says, task};
+    use agent_core::words::{ContentPart, Image, Message, Options, UserContent};
     use serde_json::{Value, json};
 
     use super::*;
@@ -340,6 +345,21 @@ mod tests {
         let called = timeline(&[asks_for(&[("c1", "echo", json!({ "text": long }))]).into()], 0);
         let arguments = called["data"][0]["calls"][0]["arguments"].as_str().unwrap();
         assert!(arguments.len() < MOST_TEXT + 40 && arguments.ends_with(" bytes more"));
+    }
+
+    #[test]
+    fn an_image_is_named_and_never_shown() {
+        let url = format!("data:image/png;base64,{}", "A".repeat(16_384));
+        let parts = vec![
+            ContentPart::Text { text: "Which?".into() },
+            ContentPart::Image(Image::new(&url, None).unwrap()),
+        ];
+        let asked = Message::User { content: UserContent::of_parts(parts) };
+        let options = Options { history: vec![asked], ..Options::default() };
+        let task = Task { options, ..task("") };
+        let shown = timeline(&[Event::Started { task, tools: "t".into() }], 0);
+        assert_eq!(shown["data"][0]["text"], "Which?\n[image image/png, 12 KiB]");
+        assert!(!shown.to_string().contains("AAAA"));
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn read_message(message: &Value, param: &str, conversation: &mut Conversation) -
     let content = fields.get("content");
     match fields.get("role").and_then(Value::as_str) {
         Some("system" | "developer") => conversation.system(content::text(content, &at("content"))?),
-        Some("user") => conversation.user(content::text(content, &at("content"))?),
+        Some("user") => conversation.user(content::of_user(content, &at("content"))?),
         Some("assistant") => {
             let calls = read_calls(fields.get("tool_calls"), &at("tool_calls"))?;
             let said = content::text_if_any(content, &at("content"))?;

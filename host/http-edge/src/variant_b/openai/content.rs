@@ -1,7 +1,9 @@
-//! The content of a message: a text, or a list of parts that are texts.
+//! The content of a message: a text, or a list of parts that are texts; what a user says may have images as well.
 
+use agent_core::words::{ContentPart, UserContent};
 use serde_json::Value;
 
+use super::images;
 use super::problem::Problem;
 
 /// The text of a content that has to be there. `param` says where it stands.
@@ -26,6 +28,23 @@ pub(super) fn text_if_any(content: Option<&Value>, param: &str) -> Result<String
     }
 }
 
+/// What a user says.
+pub(super) fn of_user(content: Option<&Value>, param: &str) -> Result<UserContent, Problem> {
+    let Some(Value::Array(parts)) = content else { return text(content, param).map(UserContent::Text) };
+    let read = |(index, part)| of_user_part(part, &format!("{param}[{index}]"));
+    let parts = parts.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    Ok(UserContent::of_parts(parts))
+}
+
+fn of_user_part(part: &Value, param: &str) -> Result<ContentPart, Problem> {
+    match part.get("type").and_then(Value::as_str) {
+        Some(kind) if images::KINDS.contains(&kind) => {
+            images::read(part, kind, param).map(ContentPart::Image)
+        }
+        _ => of_part(part, param).map(|text| ContentPart::Text { text: text.to_owned() }),
+    }
+}
+
 fn of_part<'a>(part: &'a Value, param: &str) -> Result<&'a str, Problem> {
     let field = |name: &str| part.get(name).and_then(Value::as_str);
     let kind = field("type").ok_or_else(|| Problem::wrong_type(format!("{param}.type"), "a string"))?;
@@ -33,7 +52,10 @@ fn of_part<'a>(part: &'a Value, param: &str) -> Result<&'a str, Problem> {
         "text" | "input_text" | "output_text" => "text",
         "refusal" => "refusal",
         _ => {
-            let why = "The agent reads texts only: no images, no audio, no files.";
+            let is_image = images::KINDS.contains(&kind);
+            let of_users = "Only what the user says may have images.";
+            let why =
+                if is_image { of_users } else { "The agent reads texts and images: no audio, no files." };
             return Err(Problem::unsupported_value(format!("{param}.type"), why));
         }
     };
@@ -56,6 +78,7 @@ mod tests {
             (json!([]), ""),
         ] {
             assert_eq!(text(Some(&content), "c").as_deref(), Ok(read), "{content}");
+            assert_eq!(of_user(Some(&content), "c"), Ok(read.into()), "{content}");
         }
         for (content, code, param) in [
             (json!(null), "missing_required_parameter", "c"),
@@ -64,8 +87,23 @@ mod tests {
             (json!([{"type": "text"}]), "invalid_type", "c[0].text"),
             (json!([{"type": "text", "text": "a"}, {"type": "image_url"}]), "unsupported_value", "c[1].type"),
             (json!([{"type": "input_image"}]), "unsupported_value", "c[0].type"),
+            (json!([{"type": "input_audio"}]), "unsupported_value", "c[0].type"),
         ] {
             let error = &text(Some(&content), "c").unwrap_err().body()["error"];
+            assert_eq!((&error["code"], &error["param"]), (&json!(code), &json!(param)), "{content}");
+        }
+        for (content, code, param) in [
+            (json!(null), "missing_required_parameter", "c"),
+            (json!(1), "invalid_type", "c"),
+            (json!([1]), "invalid_type", "c[0].type"),
+            (json!([{"type": "file"}]), "unsupported_value", "c[0].type"),
+            (
+                json!([{"type": "text", "text": "a"}, {"type": "image_url"}]),
+                "missing_required_parameter",
+                "c[1].image_url",
+            ),
+        ] {
+            let error = &of_user(Some(&content), "c").unwrap_err().body()["error"];
             assert_eq!((&error["code"], &error["param"]), (&json!(code), &json!(param)), "{content}");
         }
     }

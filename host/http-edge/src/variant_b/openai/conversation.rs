@@ -1,10 +1,12 @@
 //! A conversation that a client sent: what the agent is asked, and what was said before.
 //!
 //! Clients of OpenAI send all of it with every request. The newest message is the run's input if it is the user's; what
-//! stands before it is the run's history, tool calls and their answers included.
+//! stands before it is the run's history, tool calls and their answers included. An input is a text: a newest message with images
+//! ends the history, and the run answers that.
 
-use agent_core::words::{Message, ToolCall};
+use agent_core::words::{Message, ToolCall, UserContent};
 
+use super::images;
 use super::problem::Problem;
 
 /// Most messages of one request. The body's limit and the token budget bound their texts.
@@ -30,7 +32,7 @@ pub(super) struct Conversation {
 /// What a run is begun with.
 #[derive(Debug, PartialEq)]
 pub(super) struct RunInput {
-    /// Empty when the newest message is none of the user's.
+    /// Empty when the newest message is none of the user's, or has images.
     pub(super) input: String,
     pub(super) history: Vec<Message>,
 }
@@ -52,7 +54,7 @@ impl Conversation {
         }
     }
 
-    pub(super) fn user(&mut self, content: String) {
+    pub(super) fn user(&mut self, content: UserContent) {
         self.messages.push(Message::User { content });
     }
 
@@ -89,14 +91,16 @@ impl Conversation {
             return Err(Problem::invalid(param, "it must have at least one message."));
         }
         check_length(self.messages.len(), param)?;
+        images::check_count(&self.messages, param)?;
         self.check_calls(param)?;
         let is_said = |message: &Message| !matches!(message, Message::System { .. });
         let newest = self.messages.iter().rposition(is_said);
-        let of_user = newest.filter(
-            |index| matches!(self.messages.get(*index), Some(Message::User { content }) if !content.is_empty()),
-        );
-        let input = of_user.map(|index| self.messages.remove(index));
-        let input = if let Some(Message::User { content }) = input { content } else { String::new() };
+        let asks = |message: &Message| matches!(message, Message::User { content: UserContent::Text(text) } if !text.is_empty());
+        let of_user = newest.filter(|index| self.messages.get(*index).is_some_and(asks));
+        let input = match of_user.map(|index| self.messages.remove(index)) {
+            Some(Message::User { content: UserContent::Text(text) }) => text,
+            _ => String::new(),
+        };
         Ok(RunInput { input, history: self.messages })
     }
 
@@ -137,6 +141,7 @@ impl Conversation {
 
 #[cfg(test)]
 mod tests {
+    use agent_core::words::{ContentPart, Image, MOST_IMAGES};
     use serde_json::json;
 
     use super::*;
@@ -178,6 +183,24 @@ mod tests {
         assert_eq!((asked.input.as_str(), asked.history.len()), ("", 4));
         let Message::Tool { name, .. } = &asked.history[2] else { panic!() };
         assert_eq!(name, "tool_2");
+        // With images it ends the history.
+        let image = || ContentPart::Image(Image::new("https://example.com/a.png", None).unwrap());
+        let shown = |images: usize| UserContent::of_parts((0..images).map(|_| image()).collect());
+        let asked = of(|said| {
+            said.user("a".into());
+            said.user(shown(2));
+            said.system("be kind".into());
+        })
+        .unwrap();
+        assert_eq!((asked.input.as_str(), asked.history.len()), ("", 3));
+        assert_eq!(asked.history[1], Message::User { content: shown(2) });
+        let most = |more: usize| {
+            of(|said| {
+                said.user(shown(MOST_IMAGES - 1));
+                said.user(shown(1 + more));
+            })
+        };
+        assert!(most(0).is_ok() && most(1).is_err());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! - `models`, `chat`, `responses`: the routes.
 //! - `parameters`: what of a request is honoured, refused and not looked at. `chat_request`, `responses_request`: a request
-//!   read, put together by `conversation` out of `content`, with the client's `functions`. `run`: what the agent is asked for it.
+//!   read, put together by `conversation` out of `content` and `images`, with the client's `functions`. `run`: what the agent is asked for it.
 //! - `place`: what a response goes on from. `kept`: keeping it; `responses_kept` reads and forgets one.
 //! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`, whose output `items` makes. `sent_text` knows
 //!   which words were sent.
@@ -20,6 +20,7 @@ mod conversation;
 mod documented;
 mod functions;
 mod head;
+mod images;
 mod items;
 mod kept;
 mod models;

@@ -1,9 +1,10 @@
 //! The schemas of request bodies, for the document. They name what is looked at; everything else may be there.
 
+use agent_core::words::MOST_IMAGES;
 use serde_json::{Value, json};
 
 use super::super::conversations;
-use super::models;
+use super::{images, models};
 
 /// The body of `POST /v1/chat/completions`.
 pub(super) fn chat() -> (&'static str, Value) {
@@ -88,8 +89,12 @@ fn chat_message() -> Value {
     });
     json!({ "description": "A message.", "anyOf": [
         {
-            "type": "object", "required": ["role", "content"], "description": "What the model is told, or asked.",
-            "properties": { "role": role(&["system", "developer", "user"]), "content": content("text") },
+            "type": "object", "required": ["role", "content"], "description": "What the model is asked.",
+            "properties": { "role": role(&["user"]), "content": content_of_user("text", &images::chat_part()) },
+        },
+        {
+            "type": "object", "required": ["role", "content"], "description": "What the model is told.",
+            "properties": { "role": role(&["system", "developer"]), "content": content("text") },
         },
         {
             "type": "object", "required": ["role"], "description": "What the model said.",
@@ -110,23 +115,10 @@ fn chat_message() -> Value {
 fn item() -> Value {
     let kind = |kind: &str| json!({ "type": "string", "enum": [kind], "description": "What it is.", "examples": [kind] });
     let text = |description: &str, example: &str| json!({ "type": "string", "description": description, "examples": [example] });
-    let role = json!({
-        "type": "string", "enum": ["system", "developer", "user", "assistant"], "examples": ["user"],
-        "description": "Who says it.",
-    });
     let (name, arguments) = (text("What was called.", "look"), text("JSON, as text.", "{}"));
     json!({ "description": "A message, or an item of an earlier response.", "anyOf": [
-        {
-            "type": "object", "required": ["role", "content"], "description": "A message.",
-            "properties": {
-                "type": {
-                    "type": ["string", "null"], "enum": ["message", null], "description": "What it is, if it says so.",
-                    "examples": ["message"],
-                },
-                "role": role,
-                "content": content("input_text"),
-            },
-        },
+        message_item(&["user"], &content_of_user("input_text", &images::response_part())),
+        message_item(&["system", "developer", "assistant"], &content("input_text")),
         {
             "type": "object", "required": ["type", "call_id", "name", "arguments"],
             "description": "The call of a function of the client.",
@@ -154,6 +146,20 @@ fn item() -> Value {
             "properties": { "type": kind("reasoning") },
         },
     ] })
+}
+
+fn message_item(roles: &[&str], content: &Value) -> Value {
+    json!({
+        "type": "object", "required": ["role", "content"], "description": "A message.",
+        "properties": {
+            "type": {
+                "type": ["string", "null"], "enum": ["message", null], "description": "What it is, if it says so.",
+                "examples": ["message"],
+            },
+            "role": { "type": "string", "enum": roles, "examples": [roles.last()], "description": "Who says it." },
+            "content": content,
+        },
+    })
 }
 
 fn add_common(schema: &mut Value) {
@@ -185,16 +191,31 @@ fn model() -> Value {
 }
 
 fn content(kind: &str) -> Value {
-    let part = json!({
+    json!({
+        "anyOf": [{ "type": "string" }, { "type": "array", "items": text_part(kind) }],
+        "description": "A text, or parts that are texts.", "examples": ["What is 6 * 7?"],
+    })
+}
+
+/// The same with images, of which a request may have so many that no list here has to say it.
+fn content_of_user(kind: &str, image: &Value) -> Value {
+    json!({
+        "anyOf": [
+            { "type": "string" },
+            { "type": "array", "items": { "anyOf": [text_part(kind), image], "description": "A text, or an image." } },
+        ],
+        "description": format!("A text, or parts that are texts and images. A request may have {MOST_IMAGES} images."),
+        "examples": ["What is 6 * 7?"],
+    })
+}
+
+fn text_part(kind: &str) -> Value {
+    json!({
         "type": "object", "required": ["type", "text"], "description": "A part.",
         "properties": {
             "type": { "type": "string", "enum": [kind], "description": "A text.", "examples": [kind] },
             "text": { "type": "string", "description": "What it says.", "examples": ["What is 6 * 7?"] },
         },
-    });
-    json!({
-        "anyOf": [{ "type": "string" }, { "type": "array", "items": part }],
-        "description": "A text, or parts that are texts.", "examples": ["What is 6 * 7?"],
     })
 }
 

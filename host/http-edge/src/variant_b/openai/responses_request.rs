@@ -38,7 +38,7 @@ pub(super) fn read(fields: Fields, place: &Place, turns: &[Turn]) -> Result<Resp
     conversation.system(instructions);
     match fields.get("input") {
         None => return Err(Problem::missing("input")),
-        Some(Value::String(text)) => conversation.user(text.clone()),
+        Some(Value::String(text)) => conversation.user(text.as_str().into()),
         // Also beside instructions, which ask nothing.
         Some(Value::Array(items)) if items.is_empty() => {
             return Err(Problem::invalid("input", "it must have at least one item."));
@@ -126,10 +126,11 @@ fn read_item(item: &Value, param: &str, conversation: &mut Conversation) -> Resu
 }
 
 fn read_message(fields: &Fields, param: &str, conversation: &mut Conversation) -> Result<(), Problem> {
-    let said = || content::text(fields.get("content"), &format!("{param}.content"));
+    let (content, at) = (fields.get("content"), format!("{param}.content"));
+    let said = || content::text(content, &at);
     match fields.get("role").and_then(Value::as_str) {
         Some("system" | "developer") => conversation.system(said()?),
-        Some("user") => conversation.user(said()?),
+        Some("user") => conversation.user(content::of_user(content, &at)?),
         Some("assistant") => conversation.assistant(said()?, vec![]),
         Some(_) => {
             let roles = "it must be 'system', 'developer', 'user' or 'assistant'.";
@@ -245,6 +246,11 @@ mod tests {
             ),
             (
                 of(json!([{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}])),
+                "invalid_value",
+                "input[0].content[0].image_url",
+            ),
+            (
+                of(json!([{"role": "assistant", "content": [{"type": "input_image", "image_url": "x"}]}])),
                 "unsupported_value",
                 "input[0].content[0].type",
             ),

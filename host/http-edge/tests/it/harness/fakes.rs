@@ -19,7 +19,7 @@ impl Invoke for Answers {
             id: "run_1".into(),
             output: ask.request_id,
             stop_reason: StopReason::Completed,
-            messages: vec![Message::User { content: ask.input }],
+            messages: vec![Message::User { content: ask.input.into() }],
             usage: Usage::default(),
             iterations: 1,
             model: "test/answers".into(),

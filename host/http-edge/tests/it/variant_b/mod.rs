@@ -18,6 +18,7 @@ mod log;
 mod mcp;
 mod open_responses;
 mod openai;
+mod openai_images;
 mod openai_kept;
 mod order;
 mod serverless;

@@ -7,7 +7,9 @@ use std::borrow::Cow;
 
 use agent_core::ports::ModelRequest;
 use agent_core::secret::Secret;
-use agent_core::words::{Finish, Message, ModelReply, ToolCall, Usage};
+use agent_core::words::{
+    ContentPart, Finish, Image, ImageSource, Message, ModelReply, ToolCall, Usage, UserContent,
+};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -194,9 +196,7 @@ fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
 fn blocks(message: &Message) -> Option<(Role, Vec<Block<'_>>)> {
     Some(match message {
         Message::System { .. } => return None,
-        Message::User { content } => {
-            (Role::User, vec![Block::Text { text: not_blank(content).unwrap_or(NO_TEXT) }])
-        }
+        Message::User { content } => (Role::User, of_user(content)),
         Message::Assistant { content, tool_calls } => {
             let text = not_blank(content).map(|text| Block::Text { text });
             let uses = tool_calls.iter().map(|call| Block::ToolUse {
@@ -212,6 +212,30 @@ fn blocks(message: &Message) -> Option<(Role, Vec<Block<'_>>)> {
             (Role::User, vec![result])
         }
     })
+}
+
+/// At least one block.
+fn of_user(content: &UserContent) -> Vec<Block<'_>> {
+    match content {
+        UserContent::Text(text) => vec![Block::Text { text: not_blank(text).unwrap_or(NO_TEXT) }],
+        UserContent::Parts(parts) => parts.iter().filter_map(of_part).collect(),
+    }
+}
+
+/// Nothing for words that are none.
+fn of_part(part: &ContentPart) -> Option<Block<'_>> {
+    match part {
+        ContentPart::Text { text } => not_blank(text).map(|text| Block::Text { text }),
+        ContentPart::Image(image) => Some(Block::Image { source: source(image) }),
+    }
+}
+
+/// How closely to look is nothing that Anthropic can be told.
+fn source(image: &Image) -> json::ImageSource<'_> {
+    match image.source() {
+        ImageSource::Inline { media_type, data } => json::ImageSource::Base64 { media_type, data },
+        ImageSource::Remote(url) => json::ImageSource::Url { url },
+    }
 }
 
 /// The text, unless it is blank.

@@ -1,5 +1,7 @@
 //! Tables of conversations and replies.
 
+use agent_core::words::ImageDetail;
+
 use super::*;
 use crate::scripted;
 
@@ -96,6 +98,23 @@ fn no_block_is_without_text_and_no_turn_without_blocks() {
             {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "add", "input": {}}]},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]},
         ])
+    );
+}
+
+#[test]
+fn images_are_blocks_and_stand_where_the_user_put_them() {
+    let image = |url: &str| ContentPart::Image(Image::new(url, Some(ImageDetail::High)).unwrap());
+    let text = |text: &str| ContentPart::Text { text: text.into() };
+    let remote = "https://example.com/a.gif?b=c";
+    let parts = vec![text("this:"), image("data:image/webp;base64,AAA="), text(" "), image(remote)];
+    let conversation = [Message::User { content: UserContent::of_parts(parts) }];
+    assert_eq!(
+        messages(&conversation),
+        json!([{"role": "user", "content": [
+            {"type": "text", "text": "this:"},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/webp", "data": "AAA="}},
+            {"type": "image", "source": {"type": "url", "url": remote}},
+        ]}])
     );
 }
 

@@ -42,7 +42,7 @@ pub(super) enum Message<'a> {
         content: &'a str,
     },
     User {
-        content: &'a str,
+        content: UserContent<'a>,
     },
     Assistant {
         /// Null beside tool calls when there is no text.
@@ -54,6 +54,28 @@ pub(super) enum Message<'a> {
         tool_call_id: Cow<'a, str>,
         content: &'a str,
     },
+}
+
+/// A text stays a text: many servers read nothing else.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum UserContent<'a> {
+    Text(&'a str),
+    Parts(Vec<UserPart<'a>>),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum UserPart<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl<'a> },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ImageUrl<'a> {
+    pub(super) url: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) detail: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]

@@ -7,7 +7,9 @@ use std::borrow::Cow;
 
 use agent_core::ports::ModelRequest;
 use agent_core::secret::Secret;
-use agent_core::words::{Finish, Message, ModelReply, ToolCall, Usage};
+use agent_core::words::{
+    ContentPart, Finish, ImageDetail, Message, ModelReply, ToolCall, Usage, UserContent,
+};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -165,13 +167,32 @@ fn finish(reason: &str) -> Finish {
 fn message(message: &Message, profile: ProviderProfile) -> json::Message<'_> {
     match message {
         Message::System { content } => json::Message::System { content },
-        Message::User { content } => json::Message::User { content },
+        Message::User { content } => json::Message::User { content: user_content(content) },
         Message::Assistant { content, tool_calls } => json::Message::Assistant {
             content: Some(content.as_str()).filter(|text| tool_calls.is_empty() || !text.is_empty()),
             tool_calls: tool_calls.iter().map(|call| tool_call(call, profile)).collect(),
         },
         Message::Tool { tool_call_id, content, .. } => {
             json::Message::Tool { tool_call_id: sent_id(tool_call_id, profile), content }
+        }
+    }
+}
+
+fn user_content(content: &UserContent) -> json::UserContent<'_> {
+    match content {
+        UserContent::Text(text) => json::UserContent::Text(text),
+        UserContent::Parts(parts) => json::UserContent::Parts(parts.iter().filter_map(user_part).collect()),
+    }
+}
+
+/// Nothing for words that are none.
+fn user_part(part: &ContentPart) -> Option<json::UserPart<'_>> {
+    match part {
+        ContentPart::Text { text } => (!text.is_empty()).then_some(json::UserPart::Text { text }),
+        ContentPart::Image(image) => {
+            let image_url =
+                json::ImageUrl { url: image.url(), detail: image.detail().map(ImageDetail::as_str) };
+            Some(json::UserPart::ImageUrl { image_url })
         }
     }
 }

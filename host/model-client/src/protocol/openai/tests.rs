@@ -1,5 +1,6 @@
 //! Tables of conversations and replies.
 
+use agent_core::words::Image;
 use serde_json::json;
 
 use super::*;
@@ -65,6 +66,31 @@ fn a_conversation_is_rendered() {
             "max_tokens": 100,
             "temperature": 0.0,
         })
+    );
+}
+
+#[test]
+fn images_are_parts_and_stand_where_the_user_put_them() {
+    let image = |url: &str, detail| ContentPart::Image(Image::new(url, detail).unwrap());
+    let text = |text: &str| ContentPart::Text { text: text.into() };
+    let (inline, remote) = ("data:image/png;base64,AAAA", "https://example.com/a.gif?b=c");
+    let parts = vec![
+        text("this:"),
+        image(inline, Some(ImageDetail::Low)),
+        text(""),
+        text("or this?"),
+        image(remote, None),
+    ];
+    let content = UserContent::of_parts(parts);
+    let sent = rendered(&[Message::User { content }], ProviderProfile::OTHER);
+    assert_eq!(
+        sent["messages"],
+        json!([{"role": "user", "content": [
+            {"type": "text", "text": "this:"},
+            {"type": "image_url", "image_url": {"url": inline, "detail": "low"}},
+            {"type": "text", "text": "or this?"},
+            {"type": "image_url", "image_url": {"url": remote}},
+        ]}])
     );
 }
 
