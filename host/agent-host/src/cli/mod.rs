@@ -28,8 +28,18 @@ use tokio::runtime::Handle;
                   To see a tool answer: agent-host tools call"
 )]
 pub struct Arguments {
+    /// Print JSON; what goes wrong too, as {"error"} on the standard error
+    #[arg(long, global = true)]
+    json: bool,
     #[command(subcommand)]
     command: Command,
+}
+
+impl Arguments {
+    /// Whether a program reads what is printed.
+    pub fn prints_json(&self) -> bool {
+        self.json
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -97,26 +107,27 @@ pub fn run_alone(arguments: Arguments) -> Result<Exit, Arguments> {
     match arguments.command {
         Command::Compile(arguments) => Ok(compile::run(&arguments)),
         Command::Launch(arguments) => Ok(launch::run(arguments)),
-        command => Err(Arguments { command }),
+        command => Err(Arguments { command, ..arguments }),
     }
 }
 
 /// Carries a command out. `guest_runtime` is where guests go on that take long.
 pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
+    let json = arguments.json;
     match arguments.command {
         Command::Serve => serve::run(&crate::config::ProcessEnv, guest_runtime, |_| {}).await,
         Command::Dev => dev::run(guest_runtime).await,
         Command::Tools(arguments) => tools::run(&arguments, guest_runtime).await,
         Command::Mcp(arguments) => mcp::run(arguments, guest_runtime).await,
         Command::Chat(arguments) => chat::run(*arguments).await,
-        Command::Token(arguments) => token::run(arguments),
+        Command::Token(arguments) => token::run(arguments, json),
         Command::Runs(arguments) => runs::run(arguments).await,
         Command::Jobs(arguments) => jobs::run(arguments).await,
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments, guest_runtime).await,
         Command::Doctor(arguments) => doctor::run(&arguments, guest_runtime).await,
-        Command::Cache(arguments) => cache::run(arguments).await,
-        Command::Variables(arguments) => variables::run(&arguments),
+        Command::Cache(arguments) => cache::run(arguments, json).await,
+        Command::Variables(arguments) => variables::run(&arguments, json),
         // `run_alone` has done these.
         Command::Compile(arguments) => Ok(compile::run(&arguments)),
         Command::Launch(arguments) => Ok(launch::run(arguments)),
