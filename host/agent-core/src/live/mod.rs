@@ -25,7 +25,7 @@ pub use reports::CallReports;
 
 use crate::ports::Deltas;
 use crate::words::{CallProgress, Event};
-use progress::{BoardReader, LatestReports};
+use progress::{LatestReports, ReportsReader};
 
 /// How many messages a watcher may be behind. They hold words of one reply or a few events each.
 const MOST_BEHIND: usize = 128;
@@ -84,7 +84,7 @@ pub struct Watcher {
     runs: LiveRuns,
     run_id: Arc<str>,
     told: broadcast::Receiver<Live>,
-    progress: BoardReader,
+    progress: ReportsReader,
 }
 
 impl LiveRuns {
@@ -96,7 +96,7 @@ impl LiveRuns {
             told: broadcast::channel(MOST_BEHIND).0,
             progress: watch::channel(LatestReports::default()).0,
         });
-        let (told, progress) = (run.told.subscribe(), BoardReader::new(&run.progress));
+        let (told, progress) = (run.told.subscribe(), ReportsReader::new(&run.progress));
         Watcher { runs: self.clone(), run_id, told, progress }
     }
 

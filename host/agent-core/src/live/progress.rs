@@ -29,12 +29,12 @@ impl LatestReports {
 
 /// One watcher's view of the board.
 #[derive(Debug)]
-pub(super) struct BoardReader {
+pub(super) struct ReportsReader {
     board: watch::Receiver<LatestReports>,
     seen: u64,
 }
 
-impl BoardReader {
+impl ReportsReader {
     /// Begins with what the board says now.
     pub(super) fn new(sender: &watch::Sender<LatestReports>) -> Self {
         let mut board = sender.subscribe();

@@ -14,7 +14,7 @@ use super::*;
 use crate::ports::ModelError;
 use crate::ports::ToolRequest;
 use crate::testing::{self, EchoTools, ScriptedModel, TestJournal, asks_for, says};
-use crate::words::{Catalog, Grants, Limits, Options, Principal, ToolCall, ToolOutcome, ToolReturn};
+use crate::words::{Catalog, Limits, Principal, ToolCall, ToolOutcome, ToolReturn};
 
 /// Tools that take as many milliseconds as their argument `ms` says, or for ever when it says nothing.
 struct SlowTools {

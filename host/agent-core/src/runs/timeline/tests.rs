@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::testing::{asks_for, says, task};
-use crate::words::{FailureKind, Limit, StopReason, ToolReturn};
+use crate::words::{FailureKind, Limit, Principal, StopReason, ToolReturn};
 
 fn started(input: &str) -> Event {
     Event::Started { task: task(input), tools: "sha256:test".into() }
