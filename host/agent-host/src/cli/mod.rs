@@ -152,3 +152,64 @@ pub enum Exit {
     /// Requests or tasks were cut off.
     Forced,
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+    use clap_complete::Shell;
+
+    use super::*;
+
+    /// The commands that do something, with the words that lead to them.
+    fn commands(command: &clap::Command, before: &str, found: &mut Vec<(String, bool)>) {
+        let name = format!("{before} {}", command.get_name());
+        if !command.is_subcommand_required_set() {
+            found.push((name.clone(), command.get_arguments().any(|argument| argument.get_id() == "json")));
+        }
+        for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+            commands(sub, &name, found);
+        }
+    }
+
+    #[test]
+    fn every_command_prints_json_when_it_is_asked_for() {
+        let mut command = Arguments::command();
+        command.build();
+        let mut found = vec![];
+        commands(&command, "", &mut found);
+        assert!(found.len() > 35, "{found:?}");
+        let without: Vec<_> = found.iter().filter(|(_, takes_json)| !takes_json).collect();
+        assert!(without.is_empty(), "{without:?}");
+    }
+
+    #[test]
+    fn json_may_stand_before_or_behind_a_command() {
+        for line in [
+            "agent-host tools --json",
+            "agent-host --json tools",
+            "agent-host tools call calculate {} --json",
+            "agent-host --json tools call calculate",
+            "agent-host tools versions --json",
+            "agent-host runs list --json",
+            "agent-host jobs cancel 1 --json",
+            "agent-host token --id u1 --json",
+        ] {
+            let arguments = Arguments::try_parse_from(line.split(' ')).unwrap();
+            assert!(arguments.prints_json(), "{line}");
+            if let Command::Tools(tools) = &arguments.command {
+                assert!(tools.prints_json(), "{line}");
+            }
+        }
+        assert!(!Arguments::try_parse_from(["agent-host", "tools", "call", "x"]).unwrap().prints_json());
+    }
+
+    #[test]
+    fn completions_know_every_command() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
+            let script = completions::script(shell).unwrap();
+            for word in ["doctor", "rollback", "token-file"] {
+                assert!(script.contains(word), "{word} for {shell}");
+            }
+        }
+    }
+}

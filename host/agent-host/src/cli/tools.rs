@@ -138,6 +138,13 @@ enum Command {
     Key(sign::KeyArguments),
 }
 
+impl Arguments {
+    #[cfg(test)]
+    pub(super) fn prints_json(&self) -> bool {
+        self.json
+    }
+}
+
 /// How the tools folder is loaded.
 struct Load {
     observer: Arc<dyn Observer>,

@@ -8,7 +8,7 @@ use agent_core::words::{RunOutcome, RunQuery, RunRecord};
 use anyhow::{Context as _, bail};
 use clap::Args;
 
-use super::store;
+use super::{as_json, store};
 use crate::cli::Exit;
 use crate::cli::tools::print;
 
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     /// Go on after this run: the last one of the list before
     #[arg(long, value_name = "RUN_ID")]
     after: Option<String>,
-    /// Print the records as they are kept, a line of JSON each
+    /// Print the records, a line of JSON each
     #[arg(long)]
     json: bool,
 }
@@ -58,7 +58,7 @@ async fn find(runs: &dyn RunStore, arguments: &Arguments) -> anyhow::Result<Vec<
 fn lines(records: &[RunRecord]) -> anyhow::Result<String> {
     let mut text = String::new();
     for record in records {
-        text.push_str(&serde_json::to_string(record)?);
+        text.push_str(&as_json(record)?.to_string());
         text.push('\n');
     }
     Ok(text)
@@ -142,7 +142,8 @@ mod tests {
         assert!(text.lines().nth(1).unwrap().contains("   1.500 s"), "{text}");
         let next = find(&runs, &arguments(Some("run_1"))).await.unwrap();
         assert_eq!(next.iter().map(|record| &*record.id).collect::<Vec<_>>(), ["run_3"]);
-        assert_eq!(lines(&next).unwrap().lines().count(), 1);
+        let json: serde_json::Value = serde_json::from_str(&lines(&next).unwrap()).unwrap();
+        assert_eq!(json["finishedAt"], "1970-01-01T00:00:00.900Z");
         let error = find(&runs, &arguments(Some("run_9"))).await.unwrap_err();
         assert!(error.to_string().contains("no record of \"run_9\""), "{error}");
         assert_eq!(table(&[]), "No runs are recorded.\n");

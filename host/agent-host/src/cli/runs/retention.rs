@@ -80,6 +80,9 @@ fn may_remove(counts: &[(RetainedKind, u64)], which: &str, options: Arguments) -
     }
     if !io::stdin().is_terminal() {
         writeln!(io::stderr(), "Nothing was removed: run it again with --yes to remove that.")?;
+        if options.json {
+            print(&(json!({ "wouldRemove": as_json(counts) }).to_string() + "\n"))?;
+        }
         return Ok(false);
     }
     write!(io::stderr(), "Remove it for good? [y/N] ")?;
@@ -96,13 +99,15 @@ fn report(removed: Result<Counts, SweepError>, options: Arguments) -> anyhow::Re
     let removed =
         removed.context("not everything was removed; what was not is still there and can be tried again")?;
     if options.json {
-        let counts: Map<String, Value> =
-            removed.iter().map(|(kind, count)| (kind.as_str().to_owned(), json!(count))).collect();
-        print(&(serde_json::to_string(&json!({ "removed": counts }))? + "\n"))?;
+        print(&(json!({ "removed": as_json(&removed) }).to_string() + "\n"))?;
     } else {
         print(&format!("Removed {}.\n", said(&removed)))?;
     }
     Ok(Exit::Success)
+}
+
+fn as_json(counts: &[(RetainedKind, u64)]) -> Map<String, Value> {
+    counts.iter().map(|(kind, count)| (kind.as_str().to_owned(), json!(count))).collect()
 }
 
 fn is_nothing(counts: &[(RetainedKind, u64)]) -> bool {
