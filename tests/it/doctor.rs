@@ -94,7 +94,7 @@ async fn a_redis_that_evicts_jobs_and_a_provider_behind_another_one_are_found() 
     assert_eq!(code, Some(1), "{report:#}");
     let models = found(&report, "model");
     assert!(models.len() == 2 && models[0].0 == "warning" && models[1].0 == "ok", "{report:#}");
-    assert!(models[0].1.contains("see LLM_MODEL") && models[1].1.contains(model.name()), "{report:#}");
+    assert!(models[0].1.contains("see LLM_MODEL") && models[1].1.contains(&model.name()), "{report:#}");
     let redis = found(&report, "redis");
     assert!(
         redis.iter().any(|(state, text)| state == "failed" && text.contains("maxmemory-policy")),
