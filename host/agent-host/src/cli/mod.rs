@@ -9,6 +9,7 @@ mod doctor;
 mod jobs;
 mod launch;
 mod mcp;
+mod progress_bar;
 mod replay;
 mod runs;
 mod serve;

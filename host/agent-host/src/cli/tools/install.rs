@@ -3,7 +3,6 @@
 //! In two steps, between which somebody can be asked: [`fetch`] has the bytes, checked against their digests; `place` puts
 //! them where they serve.
 
-mod download_progress;
 mod place;
 
 use std::path::{Path, PathBuf};
@@ -22,8 +21,8 @@ use tool_registry::{Client, Digest, Limits, Options, Reference};
 use super::component_file::{read_bounded, read_signature_beside, stem};
 use super::{Exit, json_line, print, versions};
 use crate::cli::install_tls;
+use crate::cli::progress_bar::{ProgressBar, mebibytes};
 use crate::config::{ProcessEnv, Stores, Tools};
-use download_progress::DownloadProgress;
 use place::{Pair, RealDisk, place};
 
 /// How a component begins: the preamble of WebAssembly, of the layer "component".
@@ -154,7 +153,7 @@ pub(super) fn options(config: &Tools, plain_http: bool) -> Options {
 async fn pull(reference: &Reference, options: Options) -> anyhow::Result<Fetched> {
     install_tls();
     let client = Client::new(options)?;
-    let mut progress = DownloadProgress::start();
+    let mut progress = ProgressBar::start("downloading", mebibytes);
     let pulled =
         tool_registry::pull(&client, reference, &mut |received, total| progress.show(received, total)).await;
     drop(progress);
