@@ -6,11 +6,10 @@ mod store;
 mod tail;
 
 use agent_core::ports::RunStore;
-use agent_core::runs::{moment, timeline};
-use agent_core::words::RunRecord;
+use agent_core::runs::timeline;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::tools::print;
 use super::{Exit, install_tls};
@@ -95,19 +94,11 @@ async fn show(store: &dyn RunStore, run_id: &str, as_json: bool) -> anyhow::Resu
         bail!("the store has no run {run_id:?}: it was never recorded, or is not recorded yet");
     }
     Ok(if as_json {
-        let record = record.as_ref().map(as_json).transpose()?;
+        let record = record.as_ref().map(list::record_as_json).transpose()?;
         serde_json::to_string_pretty(&json!({ "record": record, "events": events }))? + "\n"
     } else {
         timeline(&events, record.as_ref())
     })
-}
-
-/// A record for programs: as it is kept, with its times as all other JSON has them.
-fn as_json(record: &RunRecord) -> serde_json::Result<Value> {
-    let mut json = serde_json::to_value(record)?;
-    json["startedAt"] = moment(record.started_at).into();
-    json["finishedAt"] = moment(record.finished_at).into();
-    Ok(json)
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ pub(super) fn describe_cancel() -> Operation {
         .parameter(path_id::describe_run())
         .answers::<CancelledRun<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be within seconds")
         .refuses(Error::of_runs([Error::UnknownRun, Error::RunHadEnded]))
+        .once(Error::of_keys())
 }
 
 /// Begins a run that goes on without its reader.
