@@ -31,7 +31,6 @@ use super::{Exit, install_tls};
 use crate::composition;
 use crate::config::{Agent, Log, ProcessEnv, Stores, Tools};
 use crate::telemetry::{self, Destination};
-use versions::{DigestArguments, NameArguments};
 
 /// Lists tools, or calls one.
 #[derive(Debug, Args)]
@@ -170,13 +169,13 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
         Some(Command::Approve(arguments)) => {
             versions::change(&arguments.version.name, arguments.action(), json, guest_runtime).await
         }
-        Some(Command::Rollback(DigestArguments { name, digest })) => {
+        Some(Command::Rollback(versions::DigestArguments { name, digest })) => {
             versions::change(name, AdminAction::Rollback(digest.clone()), json, guest_runtime).await
         }
-        Some(Command::Enable(NameArguments { name })) => {
+        Some(Command::Enable(versions::NameArguments { name })) => {
             versions::change(name, AdminAction::Enable, json, guest_runtime).await
         }
-        Some(Command::Disable(NameArguments { name })) => {
+        Some(Command::Disable(versions::NameArguments { name })) => {
             versions::change(name, AdminAction::Disable, json, guest_runtime).await
         }
         Some(Command::Shadow(arguments)) => {
@@ -185,13 +184,13 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
         Some(Command::Canary(arguments)) => {
             versions::change(arguments.name(), arguments.action(TrialKind::Canary), json, guest_runtime).await
         }
-        Some(Command::EndTrial(NameArguments { name })) => {
+        Some(Command::EndTrial(versions::NameArguments { name })) => {
             versions::change(name, AdminAction::EndTrial, json, guest_runtime).await
         }
-        Some(Command::Promote(DigestArguments { name, digest })) => {
+        Some(Command::Promote(versions::DigestArguments { name, digest })) => {
             versions::change(name, AdminAction::Promote(digest.clone()), json, guest_runtime).await
         }
-        Some(Command::Delete(NameArguments { name })) => {
+        Some(Command::Delete(versions::NameArguments { name })) => {
             versions::change(name, AdminAction::Delete, json, guest_runtime).await
         }
         Some(Command::Sign(arguments)) => sign::run(arguments, json),
