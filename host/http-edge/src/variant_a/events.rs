@@ -56,7 +56,7 @@ pub(super) async fn follow_run(
     run_id: PathId,
 ) -> Result<Response, Error> {
     let (streams, run) = find(&edge, run_id).await?;
-    let after = server_sent_events::last_event(&headers);
+    let after = server_sent_events::last_event(&headers, streams, &run).await.map_err(unreadable)?;
     let from = after.map_or(0, |after| after.number);
     if after.is_some() && streams.has_ended_before(&run, from).await.map_err(unreadable)? {
         return Ok(StatusCode::NO_CONTENT.into_response());
