@@ -54,11 +54,16 @@ async fn each_thing_that_is_wrong_is_named_with_what_to_do_and_without_a_secret(
             .env("LLM_BASE_URL", "http://127.0.0.1:1/v1")
             .env("REDIS_URL", "redis://:hunter2@127.0.0.1:1")
             .env("DATABASE_URL", "postgres://u:hunter2@127.0.0.1:1/db")
+            .env("AGENT_INSTRUCTIONS", "nowhere.md")
     })
     .await;
     assert_eq!((code, &report["state"]), (Some(1), &json!("failed")), "{report:#}");
-    for (check, setting) in [("database", "DATABASE_URL"), ("redis", "REDIS_URL"), ("model", "LLM_BASE_URL")]
-    {
+    for (check, setting) in [
+        ("database", "DATABASE_URL"),
+        ("redis", "REDIS_URL"),
+        ("model", "LLM_BASE_URL"),
+        ("instructions", "AGENT_INSTRUCTIONS"),
+    ] {
         let found = found(&report, check);
         assert!(
             found.len() == 1 && found[0].0 == "failed" && found[0].1.contains(setting),
@@ -71,6 +76,30 @@ async fn each_thing_that_is_wrong_is_named_with_what_to_do_and_without_a_secret(
         "{report:#}"
     );
     assert!(!report.to_string().contains("hunter2"), "{report:#}");
+}
+
+/// What answers is not yet what a service starts on, and a second provider does not hide that the first one fails.
+#[tokio::test]
+async fn a_redis_that_evicts_jobs_and_a_provider_behind_another_one_are_found() {
+    let (model, redis) =
+        tokio::join!(Model::openai(), Redis::start_with(&["--maxmemory-policy", "allkeys-lru"]));
+    let (code, report) = examine(|builder| {
+        builder
+            .redis(&redis)
+            .env("LLM_API_KEY", "sk-1")
+            .env("LLM_BASE_URL", "http://127.0.0.1:1/v1")
+            .second_model(&model)
+    })
+    .await;
+    assert_eq!(code, Some(1), "{report:#}");
+    let models = found(&report, "model");
+    assert!(models.len() == 2 && models[0].0 == "warning" && models[1].0 == "ok", "{report:#}");
+    assert!(models[0].1.contains("see LLM_MODEL") && models[1].1.contains(&model.name()), "{report:#}");
+    let redis = found(&report, "redis");
+    assert!(
+        redis.iter().any(|(state, text)| state == "failed" && text.contains("maxmemory-policy")),
+        "{report:#}"
+    );
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ const SILENT: u16 = 0;
 #[derive(Debug)]
 pub struct Collector {
     address: SocketAddr,
-    state: Arc<Kept>,
+    state: Arc<CollectorState>,
     _serving: JoinSet<()>,
 }
 
@@ -56,7 +56,7 @@ pub struct Span {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CollectorState {
     status: AtomicU16,
     spans: watch::Sender<Vec<Span>>,
     requests: watch::Sender<Vec<(String, HeaderMap)>>,
@@ -67,7 +67,7 @@ impl Collector {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("any free port");
         let address = listener.local_addr().expect("a bound socket has an address");
-        let state = Arc::new(Kept {
+        let state = Arc::new(CollectorState {
             status: AtomicU16::new(200),
             spans: watch::Sender::default(),
             requests: watch::Sender::default(),
@@ -132,7 +132,12 @@ impl Span {
     }
 }
 
-async fn take(State(kept): State<Arc<Kept>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn take(
+    State(kept): State<Arc<CollectorState>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     kept.requests.send_modify(|requests| requests.push((uri.path().to_owned(), headers)));
     let status = kept.status.load(Ordering::Relaxed);
     if status == SILENT {

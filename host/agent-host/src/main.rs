@@ -22,6 +22,7 @@ const LEAST_GUEST_THREADS: usize = 2;
 #[expect(clippy::print_stderr, reason = "a command that fails says why")]
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    let json = arguments.prints_json();
     match run(arguments) {
         Ok(Exit::Success) => ExitCode::SUCCESS,
         Ok(Exit::Failure) => ExitCode::FAILURE,
@@ -29,7 +30,11 @@ fn main() -> ExitCode {
         // What did not end by itself must not get another chance to hold the process up.
         Ok(Exit::Forced) => std::process::exit(1),
         Err(error) => {
-            eprintln!("agent-host: {error:#}");
+            if json {
+                eprintln!("{}", serde_json::json!({ "error": format!("{error:#}") }));
+            } else {
+                eprintln!("agent-host: {error:#}");
+            }
             ExitCode::FAILURE
         }
     }

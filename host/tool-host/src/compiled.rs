@@ -241,6 +241,11 @@ fn digest_of(file: &File, bytes: u64) -> io::Result<[u8; DIGEST_BYTES as usize]>
     Ok(hasher.finalize().into())
 }
 
+/// Whether compiled tools can be kept in a folder, which is made if need be: it must be ours, and nobody else may write it.
+pub fn check_compile_cache(folder: &Path) -> io::Result<()> {
+    make_private(folder)
+}
+
 /// Makes the folder if need be, and refuses one that others can write.
 fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

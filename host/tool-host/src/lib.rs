@@ -74,6 +74,7 @@ use async_trait::async_trait;
 use tokio::sync::{Mutex, watch as watch_channel};
 
 pub use call_limits::Limits;
+pub use compiled::check_compile_cache;
 pub use compiler::{CompileError, CompileJob, Compiler};
 pub use component::MOST_BYTES as MOST_COMPONENT_BYTES;
 pub use config::{Config, Environment, PolicyFile};

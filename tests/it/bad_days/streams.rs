@@ -34,7 +34,10 @@ async fn resume_everywhere(stores: Stores) {
     assert_eq!(stored.len(), 6, "{stored:?}");
     let run = run_of(&stored[0]);
     for service in [&one, &other] {
-        assert_eq!(user(service).follow(&run, None).await.rest().await, stored);
+        // Without an id, and with one that the run has not.
+        for last in [None, Some("77")] {
+            assert_eq!(user(service).follow(&run, last).await.rest().await, stored);
+        }
         for (index, event) in stored.iter().enumerate() {
             let request = user(service).following(&run, event.id.as_deref());
             if index + 1 == stored.len() {

@@ -197,7 +197,9 @@ impl Sweeper {
         for ((rule, _), (kind, ids)) in self.rules.iter().zip(owned) {
             let mut count = 0;
             for step in ids.chunks(STEP as usize) {
-                count += rule.store.remove(step).await.map_err(failed(kind))?;
+                let removed = rule.store.remove(step).await.map_err(failed(kind))?;
+                self.observer.swept(kind, removed);
+                count += removed;
                 sleep(PAUSE).await;
             }
             removed.push((kind, count));

@@ -27,7 +27,7 @@ struct Entry {
 
 /// Keeps runs in memory, in pages of two, and fails on demand.
 #[derive(Default)]
-struct Kept {
+struct MemoryRetention {
     switch: Switch,
     entries: Mutex<BTreeMap<String, Entry>>,
     lock: Mutex<Option<(String, Instant)>>,
@@ -37,7 +37,7 @@ struct Kept {
     room_to_give_back: Mutex<u32>,
 }
 
-impl Kept {
+impl MemoryRetention {
     /// One that ended so many days ago.
     fn add(&self, id: &str, days: u32) {
         let entry = Entry { ended_at: now() - days * DAY, user: "u1".into(), job_id: None };
@@ -69,7 +69,7 @@ impl Kept {
 }
 
 #[async_trait]
-impl Retention for Kept {
+impl Retention for MemoryRetention {
     fn kind(&self) -> RetainedKind {
         RetainedKind::Runs
     }
@@ -161,13 +161,13 @@ impl Retention for Kept {
 
 /// What a sweeper told.
 #[derive(Default)]
-struct Told {
+struct RecordingObserver {
     removed: Mutex<u64>,
     failed: Mutex<u32>,
     oldest: Mutex<Vec<Option<SystemTime>>>,
 }
 
-impl Observer for Told {
+impl Observer for RecordingObserver {
     fn swept(&self, kind: RetainedKind, removed: u64) {
         assert_eq!(kind, RetainedKind::Runs);
         *self.removed.lock().unwrap() += removed;
@@ -182,7 +182,12 @@ impl Observer for Told {
     }
 }
 
-fn sweeper(store: &Arc<Kept>, bounds: Bounds, told: &Arc<Told>, name: &str) -> Sweeper {
+fn sweeper(
+    store: &Arc<MemoryRetention>,
+    bounds: Bounds,
+    told: &Arc<RecordingObserver>,
+    name: &str,
+) -> Sweeper {
     let rule = Rule { store: store.clone(), bounds };
     Sweeper::new(vec![rule], None, name.into(), told.clone())
 }
@@ -194,8 +199,8 @@ async fn run_for(sweeper: &Sweeper, time: Duration) {
     assert!(timeout(time, sweeper.run()).await.is_err(), "it never ends by itself");
 }
 
-fn kept_for(days: &[u32]) -> Arc<Kept> {
-    let store = Arc::new(Kept::default());
+fn kept_for(days: &[u32]) -> Arc<MemoryRetention> {
+    let store = Arc::new(MemoryRetention::default());
     for (index, days) in days.iter().enumerate() {
         store.add(&format!("run_{index}"), *days);
     }
@@ -268,7 +273,7 @@ async fn a_sweep_ends_when_somebody_else_has_taken_the_lock() {
 #[tokio::test(start_paused = true)]
 async fn the_run_of_a_job_that_waits_stays() {
     let (store, told, queue) =
-        (kept_for(&[30, 30, 30]), Arc::<Told>::default(), Arc::new(TestQueue::default()));
+        (kept_for(&[30, 30, 30]), Arc::<RecordingObserver>::default(), Arc::new(TestQueue::default()));
     let waiting = queue.add(&JobData::new("waits", "u1")).await.unwrap();
     let waiting_run = queue.job(&waiting).run_id;
     store.change("run_0", |run| run.job_id = Some(waiting.clone()));

@@ -154,6 +154,12 @@ impl RunStreams {
         Some(Following::new(Source { cached: None, ..source }, from, false))
     }
 
+    /// Whether a reader can have been given that number, of an event or of the end behind the last one.
+    pub async fn has_given(&self, run: &FoundRun, number: u64) -> Result<bool, JournalError> {
+        let Some(before) = number.checked_sub(1) else { return Ok(true) };
+        Ok(!self.kept.journal.read(&run.run_id, before).await?.is_empty())
+    }
+
     /// Whether a run has ended, and before event number `from`: then nothing is left to follow.
     pub async fn has_ended_before(&self, run: &FoundRun, from: u64) -> Result<bool, JournalError> {
         let Some(records) = &self.kept.records else { return Ok(false) };

@@ -91,6 +91,8 @@ async fn a_run_is_read_alike_from_any_event_on_any_replica_while_it_goes_on_and_
         }
         assert!(!streams.has_ended_before(&run, 3).await.unwrap());
         assert!(streams.has_ended_before(&run, 4).await.unwrap());
+        let given = [0, 1, 4, 5, 77].map(async |number| streams.has_given(&run, number).await.unwrap());
+        assert_eq!(futures::future::join_all(given).await, [true, true, true, false, false]);
     }
     assert_eq!(here.find("run_2").await.unwrap(), None);
 }

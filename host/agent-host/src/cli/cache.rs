@@ -6,6 +6,7 @@ use agent_core::ports::ResultCache as _;
 use anyhow::{Context as _, bail};
 use backends::redis::{Redis, RedisCache};
 use clap::{Args, Subcommand};
+use serde_json::json;
 
 use super::{Exit, install_tls};
 use crate::config::{KeyValue, ProcessEnv};
@@ -29,7 +30,7 @@ enum Command {
     },
 }
 
-pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: Arguments, json: bool) -> anyhow::Result<Exit> {
     let Command::Invalidate { pattern } = arguments.command;
     let url = match KeyValue::from_vars(&ProcessEnv)? {
         KeyValue::Redis(url) => url,
@@ -41,6 +42,10 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     install_tls();
     let cache = RedisCache::new(Redis::open(url.expose()).context("REDIS_URL cannot be used")?);
     let deleted = cache.delete_matching(&pattern).await?;
-    writeln!(io::stdout(), "{deleted}")?;
+    if json {
+        writeln!(io::stdout(), "{}", json!({ "deleted": deleted }))?;
+    } else {
+        writeln!(io::stdout(), "{deleted}")?;
+    }
     Ok(Exit::Success)
 }

@@ -14,8 +14,12 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut super::Arguments::command(), "agent-host", &mut script);
-    print(&String::from_utf8(script).context("the script is no text")?)?;
+    print(&script(arguments.shell)?)?;
     Ok(Exit::Success)
+}
+
+pub(super) fn script(shell: Shell) -> anyhow::Result<String> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut super::Arguments::command(), "agent-host", &mut script);
+    String::from_utf8(script).context("the script is no text")
 }

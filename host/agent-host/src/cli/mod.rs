@@ -9,6 +9,7 @@ mod doctor;
 mod jobs;
 mod launch;
 mod mcp;
+mod progress_bar;
 mod replay;
 mod runs;
 mod serve;
@@ -28,8 +29,18 @@ use tokio::runtime::Handle;
                   To see a tool answer: agent-host tools call"
 )]
 pub struct Arguments {
+    /// Print JSON; what goes wrong too, as {"error"} on the standard error
+    #[arg(long, global = true)]
+    json: bool,
     #[command(subcommand)]
     command: Command,
+}
+
+impl Arguments {
+    /// Whether a program reads what is printed.
+    pub fn prints_json(&self) -> bool {
+        self.json
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -97,26 +108,27 @@ pub fn run_alone(arguments: Arguments) -> Result<Exit, Arguments> {
     match arguments.command {
         Command::Compile(arguments) => Ok(compile::run(&arguments)),
         Command::Launch(arguments) => Ok(launch::run(arguments)),
-        command => Err(Arguments { command }),
+        command => Err(Arguments { command, ..arguments }),
     }
 }
 
 /// Carries a command out. `guest_runtime` is where guests go on that take long.
 pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
+    let json = arguments.json;
     match arguments.command {
         Command::Serve => serve::run(&crate::config::ProcessEnv, guest_runtime, |_| {}).await,
         Command::Dev => dev::run(guest_runtime).await,
         Command::Tools(arguments) => tools::run(&arguments, guest_runtime).await,
         Command::Mcp(arguments) => mcp::run(arguments, guest_runtime).await,
         Command::Chat(arguments) => chat::run(*arguments).await,
-        Command::Token(arguments) => token::run(arguments),
+        Command::Token(arguments) => token::run(arguments, json),
         Command::Runs(arguments) => runs::run(arguments).await,
         Command::Jobs(arguments) => jobs::run(arguments).await,
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments, guest_runtime).await,
         Command::Doctor(arguments) => doctor::run(&arguments, guest_runtime).await,
-        Command::Cache(arguments) => cache::run(arguments).await,
-        Command::Variables(arguments) => variables::run(&arguments),
+        Command::Cache(arguments) => cache::run(arguments, json).await,
+        Command::Variables(arguments) => variables::run(&arguments, json),
         // `run_alone` has done these.
         Command::Compile(arguments) => Ok(compile::run(&arguments)),
         Command::Launch(arguments) => Ok(launch::run(arguments)),
@@ -140,4 +152,65 @@ pub enum Exit {
     Code(u8),
     /// Requests or tasks were cut off.
     Forced,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+    use clap_complete::Shell;
+
+    use super::*;
+
+    /// The commands that do something, with the words that lead to them.
+    fn commands(command: &clap::Command, before: &str, found: &mut Vec<(String, bool)>) {
+        let name = format!("{before} {}", command.get_name());
+        if !command.is_subcommand_required_set() {
+            found.push((name.clone(), command.get_arguments().any(|argument| argument.get_id() == "json")));
+        }
+        for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+            commands(sub, &name, found);
+        }
+    }
+
+    #[test]
+    fn every_command_prints_json_when_it_is_asked_for() {
+        let mut command = Arguments::command();
+        command.build();
+        let mut found = vec![];
+        commands(&command, "", &mut found);
+        assert!(found.len() > 35, "{found:?}");
+        let without: Vec<_> = found.iter().filter(|(_, takes_json)| !takes_json).collect();
+        assert!(without.is_empty(), "{without:?}");
+    }
+
+    #[test]
+    fn json_may_stand_before_or_behind_a_command() {
+        for line in [
+            "agent-host tools --json",
+            "agent-host --json tools",
+            "agent-host tools call calculate {} --json",
+            "agent-host --json tools call calculate",
+            "agent-host tools versions --json",
+            "agent-host runs list --json",
+            "agent-host jobs cancel 1 --json",
+            "agent-host token --id u1 --json",
+        ] {
+            let arguments = Arguments::try_parse_from(line.split(' ')).unwrap();
+            assert!(arguments.prints_json(), "{line}");
+            if let Command::Tools(tools) = &arguments.command {
+                assert!(tools.prints_json(), "{line}");
+            }
+        }
+        assert!(!Arguments::try_parse_from(["agent-host", "tools", "call", "x"]).unwrap().prints_json());
+    }
+
+    #[test]
+    fn completions_know_every_command() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
+            let script = completions::script(shell).unwrap();
+            for word in ["doctor", "rollback", "token-file"] {
+                assert!(script.contains(word), "{word} for {shell}");
+            }
+        }
+    }
 }

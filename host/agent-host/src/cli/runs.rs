@@ -94,6 +94,7 @@ async fn show(store: &dyn RunStore, run_id: &str, as_json: bool) -> anyhow::Resu
         bail!("the store has no run {run_id:?}: it was never recorded, or is not recorded yet");
     }
     Ok(if as_json {
+        let record = record.as_ref().map(list::record_as_json).transpose()?;
         serde_json::to_string_pretty(&json!({ "record": record, "events": events }))? + "\n"
     } else {
         timeline(&events, record.as_ref())

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use http_edge::{Claims, Tokens};
+use serde_json::json;
 
 use super::Exit;
 use crate::config::{ProcessEnv, VariantB};
@@ -27,7 +28,7 @@ pub(crate) struct Arguments {
     ttl: Duration,
 }
 
-pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: Arguments, json: bool) -> anyhow::Result<Exit> {
     if arguments.id.is_empty() {
         bail!("--id may not be empty: the service refuses tokens of nobody");
     }
@@ -36,7 +37,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     let token = Tokens::new(secret.expose().as_bytes())
         .issue(&claims, arguments.ttl, SystemTime::now())
         .context("signing the token")?;
-    writeln!(io::stdout(), "{token}")?;
+    if json {
+        writeln!(io::stdout(), "{}", json!({ "token": token, "validSeconds": arguments.ttl.as_secs() }))?;
+    } else {
+        writeln!(io::stdout(), "{token}")?;
+    }
     Ok(Exit::Success)
 }
 

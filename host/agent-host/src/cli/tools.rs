@@ -36,8 +36,8 @@ use crate::telemetry::{self, Destination};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
-    /// Print a JSON array, schemas whole
-    #[arg(long)]
+    /// Print JSON: of the list an array, schemas whole
+    #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
     command: Option<Command>,
@@ -137,6 +137,13 @@ enum Command {
     Key(sign::KeyArguments),
 }
 
+impl Arguments {
+    #[cfg(test)]
+    pub(super) fn prints_json(&self) -> bool {
+        self.json
+    }
+}
+
 /// How the tools folder is loaded.
 struct Load {
     observer: Arc<dyn Observer>,
@@ -145,49 +152,50 @@ struct Load {
 }
 
 pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
+    let json = arguments.json;
     match &arguments.command {
-        Some(Command::New(arguments)) => new::run(arguments),
-        Some(Command::Build(arguments)) => build::run(arguments),
-        Some(Command::Dev(arguments)) => dev::run(arguments),
-        Some(Command::Call(arguments)) => call::run(arguments, guest_runtime).await,
-        Some(Command::Learn(arguments)) => learn::run(arguments, guest_runtime).await,
+        Some(Command::New(arguments)) => new::run(arguments, json),
+        Some(Command::Build(arguments)) => build::run(arguments, json),
+        Some(Command::Dev(arguments)) => dev::run(arguments, json),
+        Some(Command::Call(arguments)) => call::run(arguments, json, guest_runtime).await,
+        Some(Command::Learn(arguments)) => learn::run(arguments, json, guest_runtime).await,
         Some(Command::Inspect(arguments)) => inspect::run(arguments, guest_runtime).await,
         Some(Command::Check(arguments)) => check::run(arguments, guest_runtime).await,
         Some(Command::Test(arguments)) => test::run(arguments, guest_runtime).await,
-        Some(Command::Install(arguments)) => install::run(arguments, guest_runtime).await,
-        Some(Command::Publish(arguments)) => publish::run(arguments).await,
+        Some(Command::Install(arguments)) => install::run(arguments, json, guest_runtime).await,
+        Some(Command::Publish(arguments)) => publish::run(arguments, json).await,
         Some(Command::Versions(arguments)) => versions::show(arguments, guest_runtime).await,
         Some(Command::Diff(arguments)) => versions::diff(arguments, guest_runtime).await,
-        Some(Command::Approve(arguments)) => versions::approve(arguments, guest_runtime).await,
-        Some(Command::Rollback(arguments)) => {
-            versions::change(&arguments.name, AdminAction::Rollback(arguments.digest.clone()), guest_runtime)
-                .await
+        Some(Command::Approve(arguments)) => {
+            versions::change(&arguments.version.name, arguments.action(), json, guest_runtime).await
         }
-        Some(Command::Enable(arguments)) => {
-            versions::change(&arguments.name, AdminAction::Enable, guest_runtime).await
+        Some(Command::Rollback(versions::DigestArguments { name, digest })) => {
+            versions::change(name, AdminAction::Rollback(digest.clone()), json, guest_runtime).await
         }
-        Some(Command::Disable(arguments)) => {
-            versions::change(&arguments.name, AdminAction::Disable, guest_runtime).await
+        Some(Command::Enable(versions::NameArguments { name })) => {
+            versions::change(name, AdminAction::Enable, json, guest_runtime).await
+        }
+        Some(Command::Disable(versions::NameArguments { name })) => {
+            versions::change(name, AdminAction::Disable, json, guest_runtime).await
         }
         Some(Command::Shadow(arguments)) => {
-            versions::attempt(arguments, TrialKind::Shadow, guest_runtime).await
+            versions::change(arguments.name(), arguments.action(TrialKind::Shadow), json, guest_runtime).await
         }
         Some(Command::Canary(arguments)) => {
-            versions::attempt(arguments, TrialKind::Canary, guest_runtime).await
+            versions::change(arguments.name(), arguments.action(TrialKind::Canary), json, guest_runtime).await
         }
-        Some(Command::EndTrial(arguments)) => {
-            versions::change(&arguments.name, AdminAction::EndTrial, guest_runtime).await
+        Some(Command::EndTrial(versions::NameArguments { name })) => {
+            versions::change(name, AdminAction::EndTrial, json, guest_runtime).await
         }
-        Some(Command::Promote(arguments)) => {
-            versions::change(&arguments.name, AdminAction::Promote(arguments.digest.clone()), guest_runtime)
-                .await
+        Some(Command::Promote(versions::DigestArguments { name, digest })) => {
+            versions::change(name, AdminAction::Promote(digest.clone()), json, guest_runtime).await
         }
-        Some(Command::Delete(arguments)) => {
-            versions::change(&arguments.name, AdminAction::Delete, guest_runtime).await
+        Some(Command::Delete(versions::NameArguments { name })) => {
+            versions::change(name, AdminAction::Delete, json, guest_runtime).await
         }
-        Some(Command::Sign(arguments)) => sign::run(arguments),
-        Some(Command::Key(arguments)) => sign::make_key(arguments),
-        None => list(arguments.json, guest_runtime).await,
+        Some(Command::Sign(arguments)) => sign::run(arguments, json),
+        Some(Command::Key(arguments)) => sign::make_key(arguments, json),
+        None => list(json, guest_runtime).await,
     }
 }
 
@@ -291,6 +299,11 @@ pub(super) fn print(text: &str) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// A value as a line, for programs.
+pub(super) fn json_line(value: &serde_json::Value) -> String {
+    format!("{value}\n")
 }
 
 /// Most characters of a line of a component's text.

@@ -10,7 +10,7 @@ use crate::config::settings_reference;
 /// Lists the settings.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// How to write them
+    /// How to write them, unless as JSON
     #[arg(long, value_enum, default_value = "env")]
     format: Format,
 }
@@ -23,8 +23,9 @@ enum Format {
     Markdown,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
     let text = match arguments.format {
+        _ if json => serde_json::to_string_pretty(&settings_reference::json())? + "\n",
         Format::Env => settings_reference::env_file(),
         Format::Markdown => settings_reference::markdown(),
     };

@@ -2,40 +2,72 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::Probe;
+use agent_core::ports::{Model, Probe, StoreCheck};
 use backends::redis::{Redis, RedisProbe};
 use backends::sql::SqlProbe;
-use tokio::runtime::Handle;
+use model_client::DemoModel;
 
 use super::error::WireError;
-use super::{models, probes, stores};
-use crate::config::{Config, KeyValue};
-use crate::metrics::Metrics;
+use super::models::connect_one;
+use super::{probes, stores};
+use crate::config::{KeyValue, ModelId, Models, Stores};
 
-/// The stores and the model of a configuration. Nothing is connected yet.
-pub(crate) struct Dependencies {
-    pub(crate) stores: Vec<Arc<dyn Probe>>,
-    /// Asks the provider each time.
-    pub(crate) model: Arc<dyn Probe>,
+/// A provider of models.
+pub(crate) struct Provider {
+    /// The setting that names its model.
+    pub(crate) variable: &'static str,
+    pub(crate) model: ModelId,
+    /// Asks it each time.
+    pub(crate) probe: Arc<dyn Probe>,
 }
 
-/// What a service of this configuration depends on.
-pub(crate) async fn dependencies(config: &Config) -> Result<Dependencies, WireError> {
-    // Nobody reads them.
-    let metrics =
-        Metrics::new(config.service.environment, "", &Handle::current()).map_err(WireError::Metrics)?;
-    let models = models::connect(&config.models, &metrics)?;
-    let opened = stores::open(&config.stores).await?;
-    let mut found: Vec<Arc<dyn Probe>> = Vec::new();
-    if let Some(database) = opened.database {
-        found.push(Arc::new(SqlProbe(database)));
+/// The stores, as far as they can be set up.
+#[derive(Default)]
+pub(crate) struct StoreProbes {
+    /// Whether they answer.
+    pub(crate) probes: Vec<Arc<dyn Probe>>,
+    /// Whether their servers are set up well.
+    pub(crate) checks: Vec<Arc<dyn StoreCheck>>,
+    /// What is wrong with the others.
+    pub(crate) problems: Vec<WireError>,
+}
+
+/// The stores of a configuration, none of which is connected yet. `has_queue` says whether jobs lie in Redis, if there is one.
+pub(crate) async fn store_probes(config: &Stores, has_queue: bool) -> StoreProbes {
+    let mut found = StoreProbes::default();
+    match stores::open(config).await {
+        Ok(opened) => {
+            // silent-ok: what can be wrong is the address of Redis, which is reported below.
+            found.checks = stores::checks(config, &opened, has_queue).unwrap_or_default();
+            if let Some(database) = opened.database {
+                found.probes.push(Arc::new(SqlProbe(database)));
+            }
+            if let Some(mongo) = opened.mongo {
+                found.probes.push(Arc::new(mongo.probe()));
+            }
+        }
+        Err(error) => found.problems.push(error),
     }
-    if let Some(mongo) = opened.mongo {
-        found.push(Arc::new(mongo.probe()));
+    if let Some(KeyValue::Redis(url)) = &config.key_value {
+        match Redis::open(url.expose()) {
+            Ok(redis) => found.probes.push(Arc::new(RedisProbe(redis))),
+            Err(error) => found.problems.push(WireError::Redis(error)),
+        }
     }
-    if let Some(KeyValue::Redis(url)) = &config.stores.key_value {
-        found.push(Arc::new(RedisProbe(Redis::open(url.expose()).map_err(WireError::Redis)?)));
-    }
-    let model = Arc::new(probes::ModelProbe::new(models.checked, config.models.timeout));
-    Ok(Dependencies { stores: found, model })
+    found
+}
+
+/// The providers, each to be asked by itself: where runs fall back to the second one, it hides that the first one fails.
+pub(crate) fn providers(config: &Models) -> Result<Vec<Provider>, WireError> {
+    let second = config.second.iter().map(|second| ("ALT_LLM_MODEL", second));
+    let all = [("LLM_MODEL", &config.first)].into_iter().chain(second);
+    all.map(|(variable, access)| {
+        let model: Arc<dyn Model> = match connect_one(config, access, variable)? {
+            Some(model) => Arc::new(model),
+            None => Arc::new(DemoModel),
+        };
+        let probe = Arc::new(probes::ModelProbe::new(model, config.timeout));
+        Ok(Provider { variable, model: access.id.clone(), probe })
+    })
+    .collect()
 }

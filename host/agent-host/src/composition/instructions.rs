@@ -16,7 +16,7 @@ const MOST_BYTES: u64 = 64 << 10;
 
 /// The text of the file that `AGENT_INSTRUCTIONS` names, if it names one. A service without the instructions that it is to
 /// have does not start.
-pub(super) fn read(config: &config::Agent) -> Result<Option<Arc<str>>, WireError> {
+pub(crate) fn read(config: &config::Agent) -> Result<Option<Arc<str>>, WireError> {
     let Some(path) = &config.instructions else { return Ok(None) };
     let text = read_file(path, config.token_budget);
     text.map(|text| Some(text.into()))

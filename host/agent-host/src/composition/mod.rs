@@ -46,9 +46,10 @@ use store_checks::StoreChecks;
 use stores::Runs;
 
 pub use background::Background;
-pub(crate) use dependencies::dependencies;
+pub(crate) use dependencies::{StoreProbes, providers, store_probes};
 pub use error::WireError;
 pub use graceful_shutdown::Running;
+pub(crate) use instructions::read as read_instructions;
 pub(crate) use retention::sweeper as open_sweeper;
 pub(crate) use stores::{
     http_recordings as open_http_recordings, open as open_stores, queue as open_queue, values_in,

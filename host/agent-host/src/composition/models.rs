@@ -56,7 +56,7 @@ pub(crate) fn connect(config: &Models, metrics: &Metrics) -> Result<Connected, W
 }
 
 /// A client of a provider; none for the demo model, which has none.
-fn connect_one(
+pub(super) fn connect_one(
     config: &Models,
     access: &ModelAccess,
     variable: &'static str,

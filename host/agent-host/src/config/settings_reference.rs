@@ -4,6 +4,8 @@
 
 use std::fmt::Write as _;
 
+use serde_json::{Value, json};
+
 use super::all_settings;
 use super::setting::{DefaultValue, Need, Setting};
 use super::value_type::Kind;
@@ -23,6 +25,27 @@ pub fn markdown() -> String {
         text.push_str(&row);
     }
     text
+}
+
+/// An object per setting, for programs.
+pub fn json() -> Value {
+    let settings = all_settings::all().map(|setting| {
+        let default = match setting.default {
+            DefaultValue::Absent => None,
+            DefaultValue::Derived(words) => Some(words.to_owned()),
+            DefaultValue::Number(_) | DefaultValue::Text(_) => setting.default.text(),
+        };
+        let needed_by: &[&str] = match setting.need {
+            Need::Never => &[],
+            Need::VariantB => &["b"],
+            Need::Always => &["a", "b"],
+        };
+        json!({
+            "name": setting.name, "holds": setting.kind.to_string(), "default": default, "neededBy": needed_by,
+            "about": setting.about.trim(),
+        })
+    });
+    Value::Array(settings.collect())
 }
 
 /// Every setting as a line that sets it to its default, switched off. Those that somebody needs are empty and
@@ -104,6 +127,18 @@ mod tests {
             let sets = lines.filter(|line| line.starts_with(&format!("{}=", setting.name)));
             assert_eq!(sets.count(), 1, "{}", setting.name);
         }
+    }
+
+    #[test]
+    fn programs_read_every_setting_with_its_default() {
+        let json = json();
+        let of =
+            |name: &str| json.as_array().unwrap().iter().find(|setting| setting["name"] == name).cloned();
+        assert_eq!(json.as_array().unwrap().len(), all_settings::all().count());
+        let port = of("PORT").unwrap();
+        assert_eq!((&port["default"], &port["neededBy"]), (&json!("3000"), &json!([])));
+        assert_eq!(of("LLM_API_KEY").unwrap()["neededBy"], json!(["a", "b"]));
+        assert_eq!(of("ALT_LLM_MODEL").unwrap()["default"], Value::Null);
     }
 
     #[test]

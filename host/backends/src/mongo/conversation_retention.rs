@@ -11,6 +11,10 @@ use mongodb::{Collection, Database};
 use super::conversations::COLLECTION;
 use super::error::{QueryError, answer};
 use super::sweep_lock::SweepLock;
+use super::time_pages;
+
+/// The field that says when a turn was last appended.
+const APPENDED_AT: &str = "updated_at";
 
 /// The conversations of a document store.
 #[derive(Debug)]
@@ -86,7 +90,6 @@ impl Retention for MongoConversationRetention {
         Ok(found.first().and_then(time_of).map(DateTime::to_system_time))
     }
 
-    /// A place between two is `<time in ms>:<key>`.
     async fn ended_before(
         &self,
         before: SystemTime,
@@ -95,19 +98,9 @@ impl Retention for MongoConversationRetention {
     ) -> Result<EndedPage, RetentionError> {
         let mut wanted = self.idle().await?;
         wanted.insert("updated_at", doc! { "$lt": DateTime::from_system_time(before) });
-        if let Some((time, key)) = from.and_then(|from| from.split_once(':')) {
-            let time = DateTime::from_millis(time.parse().unwrap_or(i64::MIN));
-            let later = vec![
-                doc! { "updated_at": { "$gt": time } },
-                doc! { "updated_at": time, "_id": { "$gt": key } },
-            ];
-            wanted.insert("$or", later);
-        }
-        let found = self.find(wanted, doc! { "updated_at": 1, "_id": 1 }, 0, i64::from(most)).await?;
-        let last = found.last().filter(|_| found.len() >= most as usize);
-        let next = last.and_then(|last| {
-            Some(format!("{}:{}", time_of(last)?.timestamp_millis(), last.get_str("_id").ok()?))
-        });
+        time_pages::go_on(&mut wanted, APPENDED_AT, from);
+        let found = self.find(wanted, time_pages::order(APPENDED_AT), 0, i64::from(most)).await?;
+        let next = time_pages::next(&found, APPENDED_AT, most);
         Ok(EndedPage { items: found.iter().filter_map(item).collect(), next })
     }
 

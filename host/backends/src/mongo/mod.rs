@@ -14,6 +14,7 @@ mod probe;
 mod retention;
 mod runs;
 mod sweep_lock;
+mod time_pages;
 mod writer;
 
 use std::sync::Arc;

@@ -16,6 +16,10 @@ use tokio::sync::OnceCell;
 use super::documents::events_of;
 use super::error::{QueryError, answer};
 use super::sweep_lock::SweepLock;
+use super::time_pages;
+
+/// The field of a record that says when its run ended.
+const ENDED_AT: &str = "finished_at";
 
 /// How many runs' events are removed with one command.
 const RUNS_AT_ONCE: usize = 20;
@@ -115,7 +119,6 @@ impl Retention for MongoRetention {
         Ok(found.first().and_then(end_of).map(DateTime::to_system_time))
     }
 
-    /// A place between two records is `<end in ms>:<id>`.
     async fn ended_before(
         &self,
         before: SystemTime,
@@ -123,21 +126,9 @@ impl Retention for MongoRetention {
         most: u32,
     ) -> Result<EndedPage, RetentionError> {
         let mut wanted = doc! { "finished_at": { "$lt": DateTime::from_system_time(before) } };
-        if let Some((end, id)) = from.and_then(|from| from.split_once(':')) {
-            let end = DateTime::from_millis(end.parse().unwrap_or(i64::MIN));
-            wanted.insert(
-                "$or",
-                vec![
-                    doc! { "finished_at": { "$gt": end } },
-                    doc! { "finished_at": end, "_id": { "$gt": id } },
-                ],
-            );
-        }
-        let found = self.find(wanted, doc! { "finished_at": 1, "_id": 1 }, i64::from(most)).await?;
-        let last = found.last().filter(|_| found.len() >= most as usize);
-        let next = last.and_then(|last| {
-            Some(format!("{}:{}", end_of(last)?.timestamp_millis(), last.get_str("_id").ok()?))
-        });
+        time_pages::go_on(&mut wanted, ENDED_AT, from);
+        let found = self.find(wanted, time_pages::order(ENDED_AT), i64::from(most)).await?;
+        let next = time_pages::next(&found, ENDED_AT, most);
         Ok(EndedPage { items: found.iter().filter_map(item).collect(), next })
     }
 

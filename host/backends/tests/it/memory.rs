@@ -58,10 +58,10 @@ mod tool_versions {
     crate::contract::tool_versions::test_all!(super::open_versions);
 }
 
-struct Behind(Arc<TestToolVersions>);
+struct StoreBackdoor(Arc<TestToolVersions>);
 
 #[async_trait]
-impl BehindTheStore for Behind {
+impl BehindTheStore for StoreBackdoor {
     async fn damage(&self) {
         self.0.damage(DAMAGED);
     }
@@ -87,7 +87,7 @@ async fn open_conversations() -> crate::contract::conversations::Bench {
 
 async fn open_versions() -> crate::contract::tool_versions::Bench {
     let store = Arc::new(TestToolVersions::default());
-    let behind = Box::new(Behind(store.clone()));
+    let behind = Box::new(StoreBackdoor(store.clone()));
     crate::contract::tool_versions::Bench { peer: store.clone(), store, behind }
 }
 

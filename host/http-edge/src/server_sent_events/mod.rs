@@ -12,7 +12,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::streams::{Followed, Following, Interruption, OnDisconnect, RunEnd};
+use agent_core::ports::JournalError;
+use agent_core::streams::{Followed, Following, FoundRun, Interruption, OnDisconnect, RunEnd, RunStreams};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -72,9 +73,18 @@ pub(crate) fn on_disconnect(headers: &HeaderMap, otherwise: OnDisconnect) -> OnD
     }
 }
 
-/// The last event that the client has read, if it says so. What we have not written is nothing.
-pub(crate) fn last_event(headers: &HeaderMap) -> Option<Position> {
-    headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok()).and_then(Position::parse)
+/// The last event of a run that the client has read, if it says so. What we have not written is nothing, and neither is what
+/// we have not written of this run: its reader would wait for an event that lies behind others.
+pub(crate) async fn last_event(
+    headers: &HeaderMap,
+    streams: &RunStreams,
+    run: &FoundRun,
+) -> Result<Option<Position>, JournalError> {
+    let last = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok()).and_then(Position::parse);
+    match last {
+        Some(last) if streams.has_given(run, last.number).await? => Ok(Some(last)),
+        _ => Ok(None),
+    }
 }
 
 /// The answer to a request to cancel a run.

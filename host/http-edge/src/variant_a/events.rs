@@ -34,6 +34,7 @@ pub(super) fn describe_cancel() -> Operation {
         .parameter(path_id::describe_run())
         .answers::<CancelledRun<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be within seconds")
         .refuses(Error::of_runs([Error::UnknownRun, Error::RunHadEnded]))
+        .once(Error::of_keys())
 }
 
 /// Begins a run that goes on without its reader.
@@ -55,7 +56,7 @@ pub(super) async fn follow_run(
     run_id: PathId,
 ) -> Result<Response, Error> {
     let (streams, run) = find(&edge, run_id).await?;
-    let after = server_sent_events::last_event(&headers);
+    let after = server_sent_events::last_event(&headers, streams, &run).await.map_err(unreadable)?;
     let from = after.map_or(0, |after| after.number);
     if after.is_some() && streams.has_ended_before(&run, from).await.map_err(unreadable)? {
         return Ok(StatusCode::NO_CONTENT.into_response());

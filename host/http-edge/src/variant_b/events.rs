@@ -95,7 +95,7 @@ pub(super) async fn follow(
     Follow { streams, run, headers, location }: Follow<'_>,
 ) -> Result<Response, Error> {
     let permit = permit(edge, caller.id())?;
-    let after = server_sent_events::last_event(headers);
+    let after = server_sent_events::last_event(headers, streams, run).await.map_err(unreadable)?;
     if is_over(streams, run, after).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -115,12 +115,12 @@ pub(super) async fn follow_job(
     let job_id = check_id(job_id).ok_or(Error::UnknownJob)?;
     let job = edge.variant.jobs.read(caller.id(), &job_id, Duration::ZERO).await?.ok_or(Error::UnknownJob)?;
     let permit = permit(&edge, caller.id())?;
-    let after = server_sent_events::last_event(&headers);
     let run = FoundRun {
         run_id: job.run_id.clone(),
         user_id: Some(job.user_id.clone()),
         job_id: Some(job.id.clone()),
     };
+    let after = server_sent_events::last_event(&headers, streams, &run).await.map_err(unreadable)?;
     if job.status.has_ended() && is_over(streams, &run, after).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }

@@ -14,7 +14,10 @@ fn service(keys: &Arc<Keys>) -> Service {
 }
 
 fn from(address: &str, body: &'static str) -> Request<Body> {
-    let mut request = request("POST", "/agent/invoke", body);
+    keyed(address, request("POST", "/agent/invoke", body))
+}
+
+fn keyed(address: &str, mut request: Request<Body>) -> Request<Body> {
     let address: SocketAddr = address.parse().unwrap();
     request.extensions_mut().insert(ConnectInfo(address));
     request.headers_mut().insert("idempotency-key", "\"k\"".parse().unwrap());
@@ -34,6 +37,16 @@ async fn the_same_request_of_an_address_is_carried_out_once() {
     assert_eq!((elsewhere.status, elsewhere.header("idempotent-replayed")), (StatusCode::OK, None));
     let different = one.send(from("192.0.2.1:1", r#"{"input":"ho"}"#)).await;
     assert_eq!(different.status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
+async fn a_cancellation_is_carried_out_once_too() {
+    let service = service(&Arc::default());
+    let cancel = || keyed("192.0.2.1:1", request("POST", "/agent/runs/run_1/cancel", ""));
+    let first = service.send(cancel()).await;
+    assert_eq!((first.status, first.header("idempotent-replayed")), (StatusCode::NOT_FOUND, None));
+    let again = service.send(cancel()).await;
+    assert_eq!((again.status, again.header("idempotent-replayed")), (StatusCode::NOT_FOUND, Some("true")));
 }
 
 #[tokio::test]

@@ -13,9 +13,9 @@ use crate::provider::{Answer, ScriptedProvider};
 
 /// Collects what is told; a reset is `|`.
 #[derive(Default)]
-struct Told(Mutex<String>);
+struct RecordedDeltas(Mutex<String>);
 
-impl Deltas for Told {
+impl Deltas for RecordedDeltas {
     fn text(&self, text: &str) {
         self.0.lock().unwrap().push_str(text);
     }
@@ -25,7 +25,7 @@ impl Deltas for Told {
     }
 }
 
-impl Told {
+impl RecordedDeltas {
     fn text(&self) -> String {
         self.0.lock().unwrap().clone()
     }
@@ -70,7 +70,7 @@ async fn ask(
     protocol: Provider,
     script: impl IntoIterator<Item = Answer>,
 ) -> (Result<ModelReply, ModelError>, String, usize) {
-    let (told, provider) = (Told::default(), ScriptedProvider::start(protocol, script).await);
+    let (told, provider) = (RecordedDeltas::default(), ScriptedProvider::start(protocol, script).await);
     let request = ModelRequest { deltas: Some(&told), ..request() };
     let reply = retrying(protocol, &provider).complete(request).await;
     let asked = provider.requests();
@@ -115,7 +115,7 @@ async fn a_stream_that_stalls_is_given_up_at_the_deadline() {
     for protocol in both() {
         let (words, _) = events(protocol, &["Hel"]);
         let provider = ScriptedProvider::start(protocol, [Answer::Stalled(open_stream(&words))]).await;
-        let told = Told::default();
+        let told = RecordedDeltas::default();
         let deadline = Instant::now() + Duration::from_millis(300);
         let request = ModelRequest { deltas: Some(&told), deadline, ..request() };
         let error = retrying(protocol, &provider).complete(request).await.unwrap_err();

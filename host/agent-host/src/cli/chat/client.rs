@@ -6,7 +6,7 @@ use agent_core::runs::shown;
 use anyhow::{Context as _, bail};
 use http_body_util::BodyExt as _;
 use reqwest::header::{ACCEPT, CONTENT_LOCATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{RequestBuilder, Response, Url};
+use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use serde_json::{Value, json};
 
 /// How long the connection to a service may take.
@@ -91,6 +91,13 @@ impl Client {
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
+        }
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+            && answer.content_length() == Some(0)
+        {
+            bail!(
+                "the service answers {status}: the token of --token-file is none that it takes, or has expired"
+            );
         }
         let body = http_body_util::Limited::new(reqwest::Body::from(answer), REFUSAL_BYTES).collect().await;
         let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();

@@ -1,17 +1,17 @@
 //! `agent-host doctor`: whether a service with these settings would work here, and what to do where it would not.
 //!
 //! Every check is made, whatever the others find, and changes nothing: no table is made, no run begun, no file written but
-//! compiled components in their cache. `report` is how it is shown.
+//! compiled components in their cache. `stores` has the checks of the stores; `report` is how it is shown.
 
 mod report;
+mod stores;
 
 use std::io::ErrorKind;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::health::{Check, check_all};
-use agent_core::ports::{Probe, Toolbox as _};
+use agent_core::ports::Toolbox as _;
 use clap::Args;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
@@ -19,8 +19,8 @@ use tokio::time::timeout;
 use tool_host::NoObserver;
 
 use super::{Exit, install_tls};
-use crate::composition::{self, PROBE_LIMIT};
-use crate::config::{Config, Database, HttpUrl, ProcessEnv, Tools};
+use crate::composition;
+use crate::config::{Config, HttpUrl, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
 use report::{Finding, Report};
 
@@ -59,13 +59,16 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
 async fn examine(config: &Config, arguments: &Arguments, guest_runtime: Handle) -> Report {
     let mut findings = vec![settings(config)];
     findings.extend(config.warnings.iter().map(|warning| Finding::warning("settings", warning.clone(), "")));
-    let (address, dependencies, servers, tools) = futures::join!(
+    findings.extend(instructions(config));
+    let (address, stores, models, servers, tools) = futures::join!(
         address(config),
-        dependencies(config, arguments),
+        stores::examine(config),
+        models(config, arguments),
         servers(config),
         tools(config, guest_runtime),
     );
-    findings.extend(address.into_iter().chain(dependencies).chain(servers).chain(tools));
+    let all = address.into_iter().chain(stores).chain(models).chain(servers).chain(tools);
+    findings.extend(all.chain(compile_cache(config)));
     Report(findings)
 }
 
@@ -95,73 +98,53 @@ async fn address(config: &Config) -> Option<Finding> {
     })
 }
 
-/// The stores and the model, asked at the same time.
-async fn dependencies(config: &Config, arguments: &Arguments) -> Vec<Finding> {
-    let found = match composition::dependencies(config).await {
-        Ok(found) => found,
+/// The file that is read at the start.
+fn instructions(config: &Config) -> Option<Finding> {
+    Some(match composition::read_instructions(&config.agent).transpose()? {
+        Ok(text) => {
+            Finding::ok("instructions", format!("{} bytes stand before every conversation", text.len()))
+        }
+        Err(error) => {
+            Finding::failed("instructions", error.to_string(), "mend that file, or unset AGENT_INSTRUCTIONS")
+        }
+    })
+}
+
+/// The providers, each by itself and all at the same time.
+async fn models(config: &Config, arguments: &Arguments) -> Vec<Finding> {
+    if arguments.without_model {
+        return vec![];
+    }
+    let providers = match composition::providers(&config.models) {
+        Ok(providers) => providers,
         Err(error) => {
             let text = format!("{:#}", anyhow::Error::from(error));
-            return vec![Finding::failed("stores", text, "mend the setting that is named")];
+            return vec![Finding::failed("model", text, "mend the setting that is named")];
         }
     };
-    let mut findings = Vec::new();
-    let mut stores = found.stores;
-    if let Some(file) = sqlite_file(config).filter(|file| !file.exists()) {
-        // Asking would make it.
-        stores.retain(|store| store.name() != "database");
-        findings.push(new_database(&file));
-    }
-    let model: Vec<Arc<dyn Probe>> = if arguments.without_model { vec![] } else { vec![found.model] };
-    let (stores, model) =
-        futures::join!(check_all(&stores, PROBE_LIMIT), check_all(&model, config.models.timeout));
-    findings.extend(stores.into_iter().chain(model).map(|check| answered(check, config)));
-    findings
-}
-
-/// What a dependency said.
-fn answered(Check { name, outcome }: Check, config: &Config) -> Finding {
-    match outcome {
-        Ok(latency) if name == "llm" => {
-            Finding::ok("model", format!("{} answers, in {} ms", config.models.first.id, latency.as_millis()))
+    let probes: Vec<_> = providers.iter().map(|provider| provider.probe.clone()).collect();
+    let checks = check_all(&probes, config.models.timeout).await;
+    let is_answered = checks.iter().any(|check| check.outcome.is_ok());
+    let findings = providers.iter().zip(checks).map(|(provider, Check { outcome, .. })| {
+        let todo = match provider.variable {
+            "ALT_LLM_MODEL" => {
+                "see ALT_LLM_MODEL, ALT_LLM_API_KEY and ALT_LLM_BASE_URL, and that this machine may reach the provider; the \
+                 log above says more"
+            }
+            _ => {
+                "see LLM_MODEL, LLM_API_KEY and LLM_BASE_URL, and that this machine may reach the provider; the log above \
+                 says more"
+            }
+        };
+        let model = &provider.model;
+        match outcome {
+            Ok(latency) => Finding::ok("model", format!("{model} answers, in {} ms", latency.as_millis())),
+            // The other one answers in its place.
+            Err(error) if is_answered => Finding::warning("model", format!("{model}: {}", error.0), todo),
+            Err(error) => Finding::failed("model", format!("{model}: {}", error.0), todo),
         }
-        Ok(latency) => Finding::ok(name, format!("answers, in {:.1} ms", latency.as_secs_f64() * 1e3)),
-        Err(error) => {
-            let (name, todo) = match name {
-                "llm" => (
-                    "model",
-                    "see LLM_MODEL, LLM_API_KEY and LLM_BASE_URL, and that this machine may reach the provider; the log \
-                     above says more",
-                ),
-                "redis" => (
-                    name,
-                    "see that the server of REDIS_URL runs and lets this machine in; REDIS_URL=memory:// needs none",
-                ),
-                "mongodb" => (name, "see that the server of MONGODB_URL runs and lets this machine in"),
-                _ => (
-                    name,
-                    "see that the server of DATABASE_URL runs and lets this machine in, or that the file may be written",
-                ),
-            };
-            Finding::failed(name, error.0, todo)
-        }
-    }
-}
-
-/// The file of an embedded database.
-fn sqlite_file(config: &Config) -> Option<std::path::PathBuf> {
-    let Some(Database::Sqlite(url)) = &config.stores.database else { return None };
-    let path = url.expose().strip_prefix("sqlite:")?.trim_start_matches("//");
-    let path = path.split_once('?').map_or(path, |(path, _)| path);
-    (!path.is_empty() && path != ":memory:").then(|| path.into())
-}
-
-fn new_database(file: &Path) -> Finding {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if folder.is_dir() {
-        return Finding::ok("database", format!("{} will be made at the first start", file.display()));
-    }
-    let text = format!("{} cannot be made: there is no folder {}", file.display(), folder.display());
-    Finding::failed("database", text, "create the folder, or name another file in DATABASE_URL")
+    });
+    findings.collect()
 }
 
 /// The servers of which nothing can be asked but whether they take a connection.
@@ -252,4 +235,15 @@ async fn tools(config: &Config, guest_runtime: Handle) -> Vec<Finding> {
         Finding::warning("tools", text, "agent-host tool inspect FILE.wasm says more")
     }));
     findings
+}
+
+/// Whether a restart finds its tools compiled.
+fn compile_cache(config: &Config) -> Option<Finding> {
+    let todo = "set TOOLS_CACHE_DIR to a folder that only this user can write: without one every start compiles all tools";
+    let Some(folder) = &config.tools.cache else {
+        return Some(Finding::warning("tools", "compiled tools are kept nowhere".to_owned(), todo));
+    };
+    let error = tool_host::check_compile_cache(folder).err()?;
+    let text = format!("compiled tools cannot be kept in {}: {error}", folder.display());
+    Some(Finding::warning("tools", text, todo))
 }

@@ -69,9 +69,9 @@ impl fmt::Display for Report {
                 State::Failed => "FAILED",
             };
             // Lines that a value begins could be taken for ours.
-            writeln!(f, "{state:<8} {check:<9} {}", found.replace('\n', "\n                   "))?;
+            writeln!(f, "{state:<8} {check:<12} {}", found.replace('\n', "\n                      "))?;
             if !todo.is_empty() {
-                writeln!(f, "                   to do: {todo}")?;
+                writeln!(f, "                      to do: {todo}")?;
             }
         }
         Ok(())
@@ -93,12 +93,12 @@ mod tests {
     #[test]
     fn what_is_wrong_stands_beside_what_to_do() {
         insta::assert_snapshot!(report().to_string(), @r"
-        ok       settings  all are valid
-        warning  tools     tools has none
-                           to do: make one
-        FAILED   redis     one
-                           ok       fake
-                           to do: start it
+        ok       settings     all are valid
+        warning  tools        tools has none
+                              to do: make one
+        FAILED   redis        one
+                              ok       fake
+                              to do: start it
         ");
     }
 

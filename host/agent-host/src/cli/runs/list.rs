@@ -7,6 +7,7 @@ use agent_core::runs::{moment, shown};
 use agent_core::words::{RunOutcome, RunQuery, RunRecord};
 use anyhow::{Context as _, bail};
 use clap::Args;
+use serde_json::Value;
 
 use super::store;
 use crate::cli::Exit;
@@ -26,7 +27,7 @@ pub(super) struct Arguments {
     /// Go on after this run: the last one of the list before
     #[arg(long, value_name = "RUN_ID")]
     after: Option<String>,
-    /// Print the records as they are kept, a line of JSON each
+    /// Print the records, a line of JSON each
     #[arg(long)]
     json: bool,
 }
@@ -58,10 +59,18 @@ async fn find(runs: &dyn RunStore, arguments: &Arguments) -> anyhow::Result<Vec<
 fn lines(records: &[RunRecord]) -> anyhow::Result<String> {
     let mut text = String::new();
     for record in records {
-        text.push_str(&serde_json::to_string(record)?);
+        text.push_str(&record_as_json(record)?.to_string());
         text.push('\n');
     }
     Ok(text)
+}
+
+/// A record for programs: as it is kept, with its times as all other JSON has them.
+pub(super) fn record_as_json(record: &RunRecord) -> serde_json::Result<Value> {
+    let mut json = serde_json::to_value(record)?;
+    json["startedAt"] = moment(record.started_at).into();
+    json["finishedAt"] = moment(record.finished_at).into();
+    Ok(json)
 }
 
 fn table(records: &[RunRecord]) -> String {
@@ -142,7 +151,8 @@ mod tests {
         assert!(text.lines().nth(1).unwrap().contains("   1.500 s"), "{text}");
         let next = find(&runs, &arguments(Some("run_1"))).await.unwrap();
         assert_eq!(next.iter().map(|record| &*record.id).collect::<Vec<_>>(), ["run_3"]);
-        assert_eq!(lines(&next).unwrap().lines().count(), 1);
+        let json: Value = serde_json::from_str(&lines(&next).unwrap()).unwrap();
+        assert_eq!(json["finishedAt"], "1970-01-01T00:00:00.900Z");
         let error = find(&runs, &arguments(Some("run_9"))).await.unwrap_err();
         assert!(error.to_string().contains("no record of \"run_9\""), "{error}");
         assert_eq!(table(&[]), "No runs are recorded.\n");

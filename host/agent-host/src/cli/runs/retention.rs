@@ -1,9 +1,9 @@
 //! `agent-host runs sweep` and `agent-host runs forget`: remove what has ended, after saying how much that is.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use agent_core::observe::Unobserved;
+use agent_core::observe::Observer;
 use agent_core::ports::RetainedKind;
 use agent_core::retention::{SweepError, Sweeper};
 use anyhow::{Context as _, bail};
@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::cli::Exit;
+use crate::cli::progress_bar::ProgressBar;
 use crate::cli::tools::print;
 use crate::composition;
 use crate::config::{ProcessEnv, Retention, Stores};
@@ -29,14 +30,48 @@ pub(super) struct Arguments {
 /// How much there is of each kind.
 type Counts = Vec<(RetainedKind, u64)>;
 
+/// Shows how much of what is to go is gone.
+#[derive(Default)]
+struct Progress(Mutex<Option<Removal>>);
+
+struct Removal {
+    bar: ProgressBar,
+    removed: u64,
+    total: u64,
+}
+
+impl Progress {
+    fn begin(&self, counts: &[(RetainedKind, u64)]) {
+        let total = counts.iter().map(|(_, count)| count).sum();
+        let bar = ProgressBar::start("removing", |count| count.to_string());
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Removal { bar, removed: 0, total });
+    }
+
+    fn end(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Observer for Progress {
+    fn swept(&self, _kind: RetainedKind, removed: u64) {
+        if let Some(removal) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            removal.removed += removed;
+            removal.bar.show(removal.removed, removal.total.max(removal.removed));
+        }
+    }
+}
+
 pub(super) async fn sweep(options: Arguments) -> anyhow::Result<Exit> {
     let config = Retention::from_vars(&ProcessEnv)?;
-    let sweeper = open(config).await?;
+    let progress = Arc::new(Progress::default());
+    let sweeper = open(config, progress.clone()).await?;
     let counts = sweeper.count().await.context("what has ended cannot be counted")?;
     if !may_remove(&counts, "is older than it is to be kept", options)? {
         return Ok(Exit::Failure);
     }
+    progress.begin(&counts);
     let removed = if is_nothing(&counts) { Ok(counts) } else { sweeper.sweep_now().await };
+    progress.end();
     report(removed, options)
 }
 
@@ -45,17 +80,21 @@ pub(super) async fn forget(user_id: &str, options: Arguments) -> anyhow::Result<
         bail!("--user is empty: name a user's id, as tokens have it");
     }
     // What is older than it is to be kept is the user's as well.
-    let sweeper = open(Retention { jobs: Default::default(), runs: Default::default() }).await?;
+    let progress = Arc::new(Progress::default());
+    let unbounded = Retention { jobs: Default::default(), runs: Default::default() };
+    let sweeper = open(unbounded, progress.clone()).await?;
     let owned = sweeper.owned_by(user_id).await.context("what the user has cannot be looked for")?;
     let counts: Counts = owned.into_iter().map(|(kind, ids)| (kind, ids.len() as u64)).collect();
     if !may_remove(&counts, "is this user's", options)? {
         return Ok(Exit::Failure);
     }
+    progress.begin(&counts);
     let removed = if is_nothing(&counts) { Ok(counts) } else { sweeper.forget(user_id).await };
+    progress.end();
     report(removed, options)
 }
 
-async fn open(config: Retention) -> anyhow::Result<Sweeper> {
+async fn open(config: Retention, progress: Arc<Progress>) -> anyhow::Result<Sweeper> {
     let stores = Stores::from_vars(&ProcessEnv)?;
     if stores.database.is_none() && stores.mongodb.is_none() {
         bail!(
@@ -65,7 +104,7 @@ async fn open(config: Retention) -> anyhow::Result<Sweeper> {
     }
     let opened = composition::open_stores(&stores).await?;
     let name = format!("command line#{}", Uuid::now_v7().simple());
-    Ok(composition::open_sweeper(config, stores.key_value.as_ref(), &opened, name, Arc::new(Unobserved))?)
+    Ok(composition::open_sweeper(config, stores.key_value.as_ref(), &opened, name, progress)?)
 }
 
 /// Says on standard error what would go, and asks whether it may, unless that was said or there is nothing.
@@ -80,6 +119,9 @@ fn may_remove(counts: &[(RetainedKind, u64)], which: &str, options: Arguments) -
     }
     if !io::stdin().is_terminal() {
         writeln!(io::stderr(), "Nothing was removed: run it again with --yes to remove that.")?;
+        if options.json {
+            print(&(json!({ "wouldRemove": as_json(counts) }).to_string() + "\n"))?;
+        }
         return Ok(false);
     }
     write!(io::stderr(), "Remove it for good? [y/N] ")?;
@@ -96,13 +138,15 @@ fn report(removed: Result<Counts, SweepError>, options: Arguments) -> anyhow::Re
     let removed =
         removed.context("not everything was removed; what was not is still there and can be tried again")?;
     if options.json {
-        let counts: Map<String, Value> =
-            removed.iter().map(|(kind, count)| (kind.as_str().to_owned(), json!(count))).collect();
-        print(&(serde_json::to_string(&json!({ "removed": counts }))? + "\n"))?;
+        print(&(json!({ "removed": as_json(&removed) }).to_string() + "\n"))?;
     } else {
         print(&format!("Removed {}.\n", said(&removed)))?;
     }
     Ok(Exit::Success)
+}
+
+fn as_json(counts: &[(RetainedKind, u64)]) -> Map<String, Value> {
+    counts.iter().map(|(kind, count)| (kind.as_str().to_owned(), json!(count))).collect()
 }
 
 fn is_nothing(counts: &[(RetainedKind, u64)]) -> bool {

@@ -4,9 +4,10 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::{Value, json};
 use tool_build::{Built, Placed, Progress, Project, Surroundings};
 
-use super::{Exit, print};
+use super::{Exit, json_line, print};
 use crate::config::{EnvVars as _, ProcessEnv};
 
 /// What to build.
@@ -20,7 +21,7 @@ pub(crate) struct Arguments {
     out: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
     let project = Project::open(&arguments.folder)?;
     let built = project.build(&surroundings(), &Terminal)?;
     let file = format!("{}.wasm", built.name);
@@ -30,7 +31,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Some(out) => out.clone(),
     };
     let placed = tool_build::place(&built.bytes, &target)?;
-    print(&describe(&built, &target, placed))?;
+    print(&if json {
+        json_line(&as_json(&built, &target, placed))
+    } else {
+        describe(&built, &target, placed)
+    })?;
     Ok(Exit::Success)
 }
 
@@ -74,6 +79,14 @@ fn describe(built: &Built, target: &Path, placed: Placed) -> String {
         lines.push(("needs", needed));
     }
     lines.into_iter().map(|(name, value)| format!("{name:<10} {value}\n")).collect()
+}
+
+/// The same for programs.
+pub(super) fn as_json(built: &Built, target: &Path, placed: Placed) -> Value {
+    json!({
+        "component": target, "bytes": built.bytes.len(), "digest": built.digest, "seconds": built.took.as_secs_f64(),
+        "isChanged": placed == Placed::New, "needsGrants": built.outside.grants(),
+    })
 }
 
 /// Bytes as people read them.

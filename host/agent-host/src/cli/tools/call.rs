@@ -8,12 +8,12 @@ use agent_core::ports::{ToolFault, ToolRequest, Toolbox as _};
 use agent_core::words::{Principal, ToolCall, ToolOutcome, ToolReturn};
 use anyhow::{Context as _, bail};
 use clap::Args;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tool_host::{CallReport, Cost, Observer, SetReport};
 use tool_kit::mend;
 
-use super::{Exit, Load, load, plain, print};
+use super::{Exit, Load, json_line, load, plain, print};
 use crate::config::{Log, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
 
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     verbose: bool,
 }
 
-pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
     let object = read_arguments(&arguments.arguments)?;
     let config = Tools::from_vars(&ProcessEnv)?;
     let meter = Arc::new(Meter::default());
@@ -67,8 +67,12 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
     };
     let request = ToolRequest::outside_of_runs("command-line", &call, deadline);
     let returned = tools.call(ToolRequest { principal: &caller, ..request }).await;
-    print(&(plain(&returned.content) + "\n"))?;
     let succeeded = returned.receipt.outcome == ToolOutcome::Ok;
+    if json {
+        print(&json_line(&as_json(&returned, meter.cost())))?;
+        return Ok(if succeeded { Exit::Success } else { Exit::Failure });
+    }
+    print(&(plain(&returned.content) + "\n"))?;
     if arguments.verbose {
         io::stderr().write_all(describe(&returned, meter.cost()).as_bytes())?;
     } else if !succeeded {
@@ -107,6 +111,21 @@ fn describe(returned: &ToolReturn, cost: Option<Cost>) -> String {
         lines.extend(cost.fuel.map(|fuel| ("fuel", fuel.to_string())));
     }
     lines.into_iter().map(|(name, value)| format!("{name:<10} {value}\n")).collect()
+}
+
+/// What a model would read, what ran and what it cost, for programs.
+fn as_json(returned: &ToolReturn, cost: Option<Cost>) -> Value {
+    let receipt = &returned.receipt;
+    let cost = cost.map(|cost| {
+        json!({
+            "instantiateMs": cost.instantiate.as_secs_f64() * 1e3, "runMs": cost.run.as_secs_f64() * 1e3,
+            "peakMemoryBytes": cost.peak_memory_bytes, "fuel": cost.fuel,
+        })
+    });
+    json!({
+        "content": returned.content, "outcome": receipt.outcome.as_str(), "advice": mend::advice(receipt.outcome),
+        "component": receipt.component, "durationMs": receipt.duration_ms, "cost": cost,
+    })
 }
 
 /// Keeps what the last call cost.

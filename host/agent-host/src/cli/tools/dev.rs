@@ -14,8 +14,8 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tool_build::{Built, Placed, Progress as _, Project};
 use tool_host::signing;
 
-use super::build::{Terminal, size, surroundings};
-use super::{Exit, print, sign};
+use super::build::{Terminal, as_json, size, surroundings};
+use super::{Exit, json_line, print, sign};
 use crate::config::{ProcessEnv, Tools};
 
 /// How long to wait for more changes after the first: an editor writes aside and renames, a formatter follows.
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     key: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
     let project = Project::open(&arguments.folder)?;
     let into = match &arguments.into {
         Some(into) => into.clone(),
@@ -52,9 +52,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let key = arguments.key.as_deref().map(sign::read_or_make).transpose()?;
     if let Some(key) = &key {
-        print(&format!("signer = \"{}\"\n", key.public()))?;
+        print(&sign::describe(key, json))?;
     }
-    let swap = Swap { into: &into, key: key.as_ref() };
+    let swap = Swap { into: &into, key: key.as_ref(), json };
     let mut sources = Sources::watch(&project)?;
     let mut edited = None;
     loop {
@@ -74,6 +74,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 struct Swap<'a> {
     into: &'a Path,
     key: Option<&'a signing::Key>,
+    /// Whether a program reads what became of each build.
+    json: bool,
 }
 
 impl Swap<'_> {
@@ -89,7 +91,11 @@ impl Swap<'_> {
             written.with_context(|| format!("writing {}", file.display()))?;
         }
         let placed = tool_build::place(&built.bytes, &target)?;
-        Ok(describe(&built, &target, placed, edited))
+        Ok(if self.json {
+            json_line(&as_json(&built, &target, placed))
+        } else {
+            describe(&built, &target, placed, edited)
+        })
     }
 }
 

@@ -3,7 +3,6 @@
 //! In two steps, between which somebody can be asked: [`fetch`] has the bytes, checked against their digests; `place` puts
 //! them where they serve.
 
-mod download_progress;
 mod place;
 
 use std::path::{Path, PathBuf};
@@ -13,16 +12,17 @@ use agent_core::words::is_component_name;
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use clap::Args;
+use serde_json::json;
 use tokio::runtime::Handle;
 use tool_host::signing::{self, Standing};
 use tool_host::{MOST_COMPONENT_BYTES, PolicyFile};
 use tool_registry::{Client, Digest, Limits, Options, Reference};
 
 use super::component_file::{read_bounded, read_signature_beside, stem};
-use super::{Exit, print, versions};
+use super::{Exit, json_line, print, versions};
 use crate::cli::install_tls;
+use crate::cli::progress_bar::{ProgressBar, mebibytes};
 use crate::config::{ProcessEnv, Stores, Tools};
-use download_progress::DownloadProgress;
 use place::{Pair, RealDisk, place};
 
 /// How a component begins: the preamble of WebAssembly, of the layer "component".
@@ -56,7 +56,7 @@ pub(crate) struct Fetched {
     pub(crate) source: String,
 }
 
-pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
     let mut config = Tools::from_vars(&ProcessEnv)?;
     if let Some(folder) = &arguments.tools_dir {
         if let PolicyFile::Beside(beside) = &mut config.policy {
@@ -77,7 +77,7 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
     let standing = signing::check(&config.policy, &name, &pair.component, pair.signature.as_deref());
     let standing = standing.with_context(|| format!("{} was not installed as {name}", fetched.source))?;
     if shares {
-        return propose(&name, &pair, &fetched.source, guest_runtime).await;
+        return propose(&name, &pair, &fetched.source, json, guest_runtime).await;
     }
     place(&mut RealDisk, folder, &name, &pair)?;
     let signature = match (&standing, left_out, pair.signature.is_some()) {
@@ -86,13 +86,22 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
         (_, None, true) => "kept, and verified by nobody: the policy names no signer for it".to_owned(),
         (_, None, false) => "none".to_owned(),
     };
+    let waits = config.needs_approval && matches!(standing, Standing::Unmentioned);
+    let digest = Digest::of(&pair.component);
+    if json {
+        print(&json_line(&json!({
+            "installed": name, "folder": folder, "digest": digest.to_string(), "from": fetched.source,
+            "signature": signature, "waits": waits,
+        })))?;
+        return Ok(Exit::Success);
+    }
     print(&format!(
         "installed {name} in {}\n  digest     {}\n  from       {}\n  signature  {signature}\n",
         folder.display(),
-        Digest::of(&pair.component),
+        digest,
         fetched.source,
     ))?;
-    if config.needs_approval && matches!(standing, Standing::Unmentioned) {
+    if waits {
         print(
             "  waits      TOOLS_APPROVAL is on and there is no DATABASE_URL: it serves once the policy names its digest or signer\n",
         )?;
@@ -101,10 +110,20 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
 }
 
 /// Proposes it to all replicas.
-async fn propose(name: &str, pair: &Pair, source: &str, guest_runtime: Handle) -> anyhow::Result<Exit> {
+async fn propose(
+    name: &str,
+    pair: &Pair,
+    source: &str,
+    json: bool,
+    guest_runtime: Handle,
+) -> anyhow::Result<Exit> {
     let upload = Upload { bytes: pair.component.clone(), signature: pair.signature.clone() };
     let view = versions::propose(name, upload, source, guest_runtime).await?;
     let view = view.context("DATABASE_URL is set, and versions of tools are not kept there")?;
+    if json {
+        print(&json_line(&json!({ "proposed": name, "from": source, "component": view })))?;
+        return Ok(Exit::Success);
+    }
     print(&format!("proposed {name} to every service on DATABASE_URL\n  from       {source}\n"))?;
     print(&versions::describe(&view))?;
     Ok(Exit::Success)
@@ -134,7 +153,7 @@ pub(super) fn options(config: &Tools, plain_http: bool) -> Options {
 async fn pull(reference: &Reference, options: Options) -> anyhow::Result<Fetched> {
     install_tls();
     let client = Client::new(options)?;
-    let mut progress = DownloadProgress::start();
+    let mut progress = ProgressBar::start("downloading", mebibytes);
     let pulled =
         tool_registry::pull(&client, reference, &mut |received, total| progress.show(received, total)).await;
     drop(progress);

@@ -8,11 +8,11 @@ use agent_core::ports::{ToolRequest, Toolbox as _};
 use agent_core::words::ToolCall;
 use anyhow::{Context as _, bail};
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tool_host::{NoObserver, PolicyFile};
 
-use super::{Exit, Load, call, load, plain, print};
+use super::{Exit, Load, call, json_line, load, plain, print};
 use crate::config::{Log, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
 
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     with: Option<PathBuf>,
 }
 
-pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
     let object = call::read_arguments(&arguments.arguments)?;
     let mut config = Tools::from_vars(&ProcessEnv)?;
     // The service's own policy is not in force: what it grants would not be asked for.
@@ -46,6 +46,14 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
         let names: Vec<_> = host.list().into_iter().map(|tool| tool.tool).collect();
         bail!("there is no tool `{}` in {}: {}", arguments.tool, config.folder.display(), names.join(", "));
     };
+    let exit = if learned.is_complete { Exit::Success } else { Exit::Failure };
+    if json {
+        print(&json_line(&json!({
+            "policy": learned.lines, "isComplete": learned.is_complete, "refused": learned.refused,
+            "answer": returned.content,
+        })))?;
+        return Ok(exit);
+    }
     print(&learned.lines)?;
     let mut errors = io::stderr();
     writeln!(errors, "agent-host: the tool answered: {}", plain(&returned.content))
@@ -60,5 +68,5 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
          until nothing new is asked for"
     };
     writeln!(errors, "agent-host: {next}")?;
-    Ok(if learned.is_complete { Exit::Success } else { Exit::Failure })
+    Ok(exit)
 }

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use serde_json::json;
 use tool_build::{Example, Language, New};
 
-use super::{Exit, print};
+use super::{Exit, json_line, print};
 
 /// What to make.
 #[derive(Debug, Args)]
@@ -39,7 +40,7 @@ enum Kind {
     Http,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
     let language = match arguments.lang {
         Lang::Rust => Language::Rust,
         Lang::Python => Language::Python,
@@ -50,7 +51,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Kind::Http => Example::Http,
     };
     let folder = tool_build::create(&arguments.parent, New { name: &arguments.name, language, example })?;
-    print(&introduce(&folder, language))?;
+    print(&if json {
+        json_line(&json!({ "folder": folder, "language": language.to_string() }))
+    } else {
+        introduce(&folder, language)
+    })?;
     Ok(Exit::Success)
 }
 

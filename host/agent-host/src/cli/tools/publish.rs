@@ -6,12 +6,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bytes::Bytes;
 use clap::Args;
+use serde_json::json;
 use tokio::time::sleep;
 use tool_host::MOST_COMPONENT_BYTES;
-use tool_registry::{Client, Publication, Reference};
+use tool_registry::{Client, Publication, Pushed, Reference};
 
 use super::component_file::{read_bounded, read_signature_beside, stem};
-use super::{Exit, install, print, sign};
+use super::{Exit, install, json_line, print, sign};
 use crate::cli::install_tls;
 use crate::config::{ProcessEnv, Tools};
 
@@ -36,7 +37,7 @@ pub(crate) struct Arguments {
     plain_http: bool,
 }
 
-pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
     let config = Tools::from_vars(&ProcessEnv)?;
     let reference = Reference::parse_destination(&arguments.reference)?;
     let component = read_bounded(&arguments.file, MOST_COMPONENT_BYTES)
@@ -47,25 +48,37 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let signed_part = signed.as_ref().map(|signed| (&*signed.name, &*signed.signature));
     let publication = Publication { component, signed: signed_part };
     let pushed = pushed(&client, &reference, &publication).await?;
+    if json {
+        let signature = signed.as_ref().map(|Signed { name, by, .. }| json!({ "name": name, "signer": by }));
+        print(&json_line(&json!({
+            "reference": pushed.reference_pinned.to_string(), "component": pushed.component_digest.to_string(),
+            "signature": signature,
+        })))?;
+        return Ok(Exit::Success);
+    }
+    print(&describe(&pushed, signed.as_ref(), &reference))?;
+    Ok(Exit::Success)
+}
+
+fn describe(pushed: &Pushed, signed: Option<&Signed>, reference: &Reference) -> String {
     let mut text = format!(
         "published {}\n  component  {}\n  signature  ",
         pushed.reference_pinned, pushed.component_digest
     );
-    match &signed {
+    match signed {
         None => text.push_str("none\n"),
         Some(Signed { name, by: Some(key), .. }) => text.push_str(&format!("{key}, for the name {name}\n")),
         Some(Signed { name, by: None, .. }) => {
             text.push_str(&format!("that beside the file, for the name {name}\n"));
         }
     }
-    let other_name = signed.as_ref().filter(|signed| signed.name != reference.last_part());
+    let other_name = signed.filter(|signed| signed.name != reference.last_part());
     if let Some(Signed { name, .. }) = other_name {
         text.push_str(&format!(
             "  mind       the signature holds where it is installed with --name {name}\n"
         ));
     }
-    print(&text)?;
-    Ok(Exit::Success)
+    text
 }
 
 /// A signature, what name it is for, and the key that made it if that was now.
@@ -96,7 +109,7 @@ async fn pushed(
     client: &Client,
     reference: &Reference,
     publication: &Publication<'_>,
-) -> Result<tool_registry::Pushed, tool_registry::Error> {
+) -> Result<Pushed, tool_registry::Error> {
     let mut push = Box::pin(tool_registry::push(client, reference, publication));
     tokio::select! {
         pushed = &mut push => return pushed,

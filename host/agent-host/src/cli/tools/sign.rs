@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use serde_json::json;
 use tool_host::signing;
 
-use super::{Exit, print};
+use super::{Exit, json_line, print};
 
 /// What to sign.
 #[derive(Debug, Args)]
@@ -29,19 +30,32 @@ pub(crate) struct KeyArguments {
     file: PathBuf,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
     let key = read(&arguments.key)?;
     for component in &arguments.components {
         let signature = sign(&key, component)?;
-        print(&format!("{}\n", signature.display()))?;
+        print(&if json {
+            json_line(&json!({ "signature": signature }))
+        } else {
+            format!("{}\n", signature.display())
+        })?;
     }
-    print(&format!("signer = \"{}\"\n", key.public()))?;
+    print(&describe(&key, json))?;
     Ok(Exit::Success)
 }
 
-pub(crate) fn make_key(arguments: &KeyArguments) -> anyhow::Result<Exit> {
+/// What a policy names a key by.
+pub(super) fn describe(key: &signing::Key, json: bool) -> String {
+    if json {
+        json_line(&json!({ "signer": key.public() }))
+    } else {
+        format!("signer = \"{}\"\n", key.public())
+    }
+}
+
+pub(crate) fn make_key(arguments: &KeyArguments, json: bool) -> anyhow::Result<Exit> {
     let key = read_or_make(&arguments.file)?;
-    print(&format!("signer = \"{}\"\n", key.public()))?;
+    print(&describe(&key, json))?;
     Ok(Exit::Success)
 }
 

@@ -52,7 +52,7 @@ pub(crate) struct DiffArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArguments {
     #[command(flatten)]
-    version: DigestArguments,
+    pub(super) version: DigestArguments,
     /// Do not have it serve yet: it is to be tried first
     #[arg(long)]
     no_serve: bool,
@@ -106,6 +106,32 @@ pub(crate) struct TryArguments {
     promote: bool,
 }
 
+impl ApproveArguments {
+    pub(super) fn action(&self) -> AdminAction {
+        AdminAction::Approve { digest: self.version.digest.clone(), serve: !self.no_serve }
+    }
+}
+
+impl TryArguments {
+    pub(super) fn name(&self) -> &str {
+        &self.version.name
+    }
+
+    pub(super) fn action(&self, kind: TrialKind) -> AdminAction {
+        let thresholds = Thresholds {
+            min_calls: self.min_calls,
+            max_error_rate: self.max_error_rate,
+            max_traps: self.max_traps,
+            max_p99_ratio: self.max_p99_ratio,
+            min_agreement: self.min_agreement,
+            pass_after: self.pass_after,
+            promote: self.promote,
+        };
+        let options = TrialOptions { share: self.share, thresholds };
+        AdminAction::Try(kind, TrialRequest { digest: self.version.digest.clone(), options })
+    }
+}
+
 /// `agent-host tools versions`.
 pub(crate) async fn show(arguments: &ShowArguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
     let host = open(guest_runtime).await?;
@@ -132,39 +158,16 @@ pub(crate) async fn diff(arguments: &DiffArguments, guest_runtime: Handle) -> an
     Ok(if diff.impact == Impact::Breaking { Exit::Failure } else { Exit::Success })
 }
 
-/// `agent-host tools approve`.
-pub(crate) async fn approve(arguments: &ApproveArguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
-    let DigestArguments { name, digest } = &arguments.version;
-    let action = AdminAction::Approve { digest: digest.clone(), serve: !arguments.no_serve };
-    change(name, action, guest_runtime).await
-}
-
-/// `agent-host tools shadow` and `canary`.
-pub(crate) async fn attempt(
-    arguments: &TryArguments,
-    kind: TrialKind,
+/// Changes a component, and shows it as it is then.
+pub(crate) async fn change(
+    name: &str,
+    action: AdminAction,
+    as_json: bool,
     guest_runtime: Handle,
 ) -> anyhow::Result<Exit> {
-    let thresholds = Thresholds {
-        min_calls: arguments.min_calls,
-        max_error_rate: arguments.max_error_rate,
-        max_traps: arguments.max_traps,
-        max_p99_ratio: arguments.max_p99_ratio,
-        min_agreement: arguments.min_agreement,
-        pass_after: arguments.pass_after,
-        promote: arguments.promote,
-    };
-    let options = TrialOptions { share: arguments.share, thresholds };
-    let DigestArguments { name, digest } = &arguments.version;
-    change(name, AdminAction::Try(kind, TrialRequest { digest: digest.clone(), options }), guest_runtime)
-        .await
-}
-
-/// Changes a component, and shows it as it is then.
-pub(crate) async fn change(name: &str, action: AdminAction, guest_runtime: Handle) -> anyhow::Result<Exit> {
     let host = open(guest_runtime).await?;
     let view = host.change(name, action, OPERATOR).await.with_context(|| of(name))?;
-    print(&describe(&view))?;
+    print(&if as_json { json(&view)? } else { describe(&view) })?;
     Ok(Exit::Success)
 }
 

@@ -14,14 +14,14 @@ use tokio::sync::Notify;
 /// The keys of a service, or of two that share them.
 #[derive(Default)]
 pub(crate) struct Keys {
-    kept: Mutex<HashMap<(String, String), Kept>>,
+    kept: Mutex<HashMap<(String, String), KeyEntry>>,
     calls: AtomicUsize,
     is_broken: AtomicBool,
     loses_answers: AtomicBool,
     answered: Notify,
 }
 
-struct Kept {
+struct KeyEntry {
     request: String,
     id: String,
     /// Absent when nobody carries the request out.
@@ -55,7 +55,7 @@ impl Keys {
         self.answered.notified().await;
     }
 
-    fn change(&self, key: IdempotencyKey<'_>, owner: &str, change: impl FnOnce(&mut Kept)) -> bool {
+    fn change(&self, key: IdempotencyKey<'_>, owner: &str, change: impl FnOnce(&mut KeyEntry)) -> bool {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let mut kept = self.kept.lock().unwrap();
         let held = kept.get_mut(&name(key)).filter(|kept| kept.owner.as_deref() == Some(owner));
@@ -76,7 +76,7 @@ impl IdempotencyStore for Keys {
             return Err(IdempotencyError("the store is gone".into()));
         }
         let mut all = self.kept.lock().unwrap();
-        let kept = all.entry(name(key)).or_insert_with(|| Kept {
+        let kept = all.entry(name(key)).or_insert_with(|| KeyEntry {
             request: key.request.into(),
             id: owner.into(),
             owner: None,
@@ -84,8 +84,8 @@ impl IdempotencyStore for Keys {
         });
         Ok(match kept {
             _ if kept.request != key.request => KeyClaim::OtherRequest,
-            Kept { answer: Some(answer), .. } => KeyClaim::Answered(answer.clone()),
-            Kept { owner: Some(_), .. } => KeyClaim::InFlight,
+            KeyEntry { answer: Some(answer), .. } => KeyClaim::Answered(answer.clone()),
+            KeyEntry { owner: Some(_), .. } => KeyClaim::InFlight,
             kept => {
                 kept.owner = Some(owner.into());
                 KeyClaim::Claimed { id: kept.id.clone() }

@@ -1,5 +1,5 @@
-//! How far a download has got, on the standard error: on a terminal a bar, elsewhere one line, and nothing of what takes
-//! less than a second.
+//! How far something has got that may take long, on the standard error: on a terminal a bar, elsewhere one line, and nothing of
+//! what takes less than a second.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
@@ -13,49 +13,53 @@ const REDRAW: Duration = Duration::from_millis(100);
 /// Characters of a bar that is full.
 const WIDTH: u64 = 30;
 
-/// A download that goes on.
-pub(super) struct DownloadProgress {
+/// Something that goes on.
+pub(super) struct ProgressBar {
+    /// What is being done, such as `downloading`.
+    what: &'static str,
+    /// An amount in words.
+    amount: fn(u64) -> String,
     begun: Instant,
     is_terminal: bool,
     drawn: Option<Instant>,
 }
 
-impl DownloadProgress {
-    pub(super) fn start() -> Self {
-        Self { begun: Instant::now(), is_terminal: io::stderr().is_terminal(), drawn: None }
+impl ProgressBar {
+    pub(super) fn start(what: &'static str, amount: fn(u64) -> String) -> Self {
+        Self { what, amount, begun: Instant::now(), is_terminal: io::stderr().is_terminal(), drawn: None }
     }
 
-    /// Says how much has arrived.
-    pub(super) fn show(&mut self, received: u64, total: u64) {
-        if let Some(text) = self.text(Instant::now(), received, total) {
+    /// Says how much is done.
+    pub(super) fn show(&mut self, done: u64, total: u64) {
+        if let Some(text) = self.text(Instant::now(), done, total) {
             // silent-ok: whoever closed the standard error does not want to know.
             let _ = io::stderr().write_all(text.as_bytes());
         }
     }
 
     /// What is to be written now, if anything.
-    fn text(&mut self, now: Instant, received: u64, total: u64) -> Option<String> {
+    fn text(&mut self, now: Instant, done: u64, total: u64) -> Option<String> {
         if now.duration_since(self.begun) < WORTH_A_WORD {
             return None;
         }
         let is_due = match self.drawn {
             None => true,
-            Some(drawn) => self.is_terminal && (now.duration_since(drawn) >= REDRAW || received >= total),
+            Some(drawn) => self.is_terminal && (now.duration_since(drawn) >= REDRAW || done >= total),
         };
         if !is_due {
             return None;
         }
         self.drawn = Some(now);
         if !self.is_terminal {
-            return Some(format!("agent-host: downloading {}\n", mebibytes(total)));
+            return Some(format!("agent-host: {} {}\n", self.what, (self.amount)(total)));
         }
-        let filled = (received * WIDTH).checked_div(total).unwrap_or(WIDTH).min(WIDTH);
+        let filled = done.saturating_mul(WIDTH).checked_div(total).unwrap_or(WIDTH).min(WIDTH);
         let bar: String = (0..WIDTH).map(|at| if at < filled { '#' } else { '.' }).collect();
-        Some(format!("\r[{bar}] {} of {}", mebibytes(received), mebibytes(total)))
+        Some(format!("\r[{bar}] {} of {}", (self.amount)(done), (self.amount)(total)))
     }
 }
 
-impl Drop for DownloadProgress {
+impl Drop for ProgressBar {
     fn drop(&mut self) {
         if self.is_terminal && self.drawn.is_some() {
             // silent-ok: as above.
@@ -64,7 +68,8 @@ impl Drop for DownloadProgress {
     }
 }
 
-fn mebibytes(bytes: u64) -> String {
+/// Bytes in words.
+pub(super) fn mebibytes(bytes: u64) -> String {
     let tenths = bytes.saturating_mul(10) >> 20;
     format!("{}.{} MiB", tenths / 10, tenths % 10)
 }
@@ -77,7 +82,8 @@ mod tests {
 
     fn texts(is_terminal: bool) -> Vec<Option<String>> {
         let begun = Instant::now();
-        let mut progress = DownloadProgress { begun, is_terminal, drawn: None };
+        let mut progress =
+            ProgressBar { what: "downloading", amount: mebibytes, begun, is_terminal, drawn: None };
         let arrivals = [(900, MIB), (1_000, 2 * MIB), (1_050, 3 * MIB), (1_100, 4 * MIB), (1_110, 8 * MIB)];
         let texts = arrivals.map(|(millis, received)| {
             progress.text(begun + Duration::from_millis(millis), received, 8 * MIB)

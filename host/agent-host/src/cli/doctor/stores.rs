@@ -1,0 +1,91 @@
+//! The stores: whether they can be set up, answer, and have servers that keep what the service promises.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent_core::health::{Check, check_all};
+use agent_core::ports::{StoreCheck, StoreCheckError};
+use futures::future::join_all;
+use tokio::time::timeout;
+
+use super::report::Finding;
+use crate::composition::{self, PROBE_LIMIT, StoreProbes};
+use crate::config::{Config, Database};
+
+/// All of them, asked at the same time.
+pub(super) async fn examine(config: &Config) -> Vec<Finding> {
+    let StoreProbes { mut probes, checks, problems } =
+        composition::store_probes(&config.stores, config.variant_b.is_some()).await;
+    let mut findings: Vec<_> = problems
+        .into_iter()
+        .map(|error| {
+            let text = format!("{:#}", anyhow::Error::from(error));
+            Finding::failed("stores", text, "mend the setting that is named")
+        })
+        .collect();
+    if let Some(file) = sqlite_file(config).filter(|file| !file.exists())
+        && probes.iter().any(|probe| probe.name() == "database")
+    {
+        // Asking would make it.
+        probes.retain(|probe| probe.name() != "database");
+        findings.push(new_database(&file));
+    }
+    let (answers, warnings) =
+        futures::join!(check_all(&probes, PROBE_LIMIT), join_all(checks.iter().map(server_settings)));
+    findings.extend(answers.into_iter().map(answered));
+    findings.extend(warnings.into_iter().flatten());
+    findings
+}
+
+/// What a store said.
+fn answered(Check { name, outcome }: Check) -> Finding {
+    match outcome {
+        Ok(latency) => Finding::ok(name, format!("answers, in {:.1} ms", latency.as_secs_f64() * 1e3)),
+        Err(error) => {
+            let todo = match name {
+                "redis" => {
+                    "see that the server of REDIS_URL runs and lets this machine in; REDIS_URL=memory:// needs none"
+                }
+                "mongodb" => "see that the server of MONGODB_URL runs and lets this machine in",
+                _ => {
+                    "see that the server of DATABASE_URL runs and lets this machine in, or that the file may be written"
+                }
+            };
+            Finding::failed(name, error.0, todo)
+        }
+    }
+}
+
+/// What is wrong with the settings of a server. One that does not answer is told of by its probe.
+async fn server_settings(check: &Arc<dyn StoreCheck>) -> Vec<Finding> {
+    match timeout(PROBE_LIMIT, check.check()).await {
+        Ok(Ok(warnings)) => {
+            let finding = |text| Finding::warning(check.store(), text, "");
+            warnings
+                .into_iter()
+                .map(|warning| finding(format!("{}: {}", warning.setting, warning.problem)))
+                .collect()
+        }
+        Ok(Err(StoreCheckError::Unfit { problem })) => {
+            vec![Finding::failed(check.store(), problem, "a service does not start on it as it is")]
+        }
+        Ok(Err(StoreCheckError::Away { .. })) | Err(_) => vec![],
+    }
+}
+
+/// The file of an embedded database.
+fn sqlite_file(config: &Config) -> Option<PathBuf> {
+    let Some(Database::Sqlite(url)) = &config.stores.database else { return None };
+    let path = url.expose().strip_prefix("sqlite:")?.trim_start_matches("//");
+    let path = path.split_once('?').map_or(path, |(path, _)| path);
+    (!path.is_empty() && path != ":memory:").then(|| path.into())
+}
+
+fn new_database(file: &Path) -> Finding {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if folder.is_dir() {
+        return Finding::ok("database", format!("{} will be made at the first start", file.display()));
+    }
+    let text = format!("{} cannot be made: there is no folder {}", file.display(), folder.display());
+    Finding::failed("database", text, "create the folder, or name another file in DATABASE_URL")
+}
