@@ -123,14 +123,3 @@ fn addresses_are_checked_where_they_are_connected_to() {
     assert!(error.contains("WEBHOOK_PRIVATE_HOSTS"), "{error}");
     assert!(allowed(&[of("169.254.169.254:0")], true).is_err());
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_receiver_that_answers_too_slowly_is_given_up() {
-    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/hook", silent.local_addr().unwrap());
-    let message = WebhookMessage { id: "msg_1".into(), body: "{}".into() };
-    let begun = tokio::time::Instant::now();
-    let reply = sender("127.0.0.1").send(&url, &message).await;
-    assert_eq!(reply.outcome, Err("no answer within 20 s".into()));
-    assert!(begun.elapsed() <= TIMEOUT + Duration::from_secs(1), "{:?}", begun.elapsed());
-}
