@@ -3,6 +3,8 @@
 //!
 //! What does not belong here: how a batch is written. That is the store's.
 
+use std::sync::{Arc, PoisonError, Weak};
+
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 
 /// How large a batch may be.
@@ -52,6 +54,14 @@ pub(crate) struct Batch<W, A> {
     answers: Vec<oneshot::Sender<A>>,
 }
 
+/// A queue of writes that several have in common, who open it one after the other. It lasts as long as one of them submits
+/// to it and one has its batches; then it is made anew.
+#[derive(Debug)]
+pub(crate) struct SharedChannel<W, A>(std::sync::Mutex<Opened<W, A>>);
+
+/// Nothing, or a channel that others hold.
+type Opened<W, A> = Option<(mpsc::WeakSender<Submission<W, A>>, Weak<Batches<W, A>>)>;
+
 #[derive(Debug)]
 struct Submission<W, A> {
     write: W,
@@ -62,6 +72,29 @@ struct Submission<W, A> {
 pub(crate) fn channel<W: ByteSize, A>(bounds: Bounds) -> (Submitter<W, A>, Batches<W, A>) {
     let (sender, receiver) = mpsc::channel(bounds.waiting);
     (Submitter(sender), Batches { receiver: Mutex::new(receiver), bounds })
+}
+
+impl<W: ByteSize, A> SharedChannel<W, A> {
+    /// The queue that is open, or a new one.
+    pub(crate) fn open(&self, bounds: Bounds) -> (Submitter<W, A>, Arc<Batches<W, A>>) {
+        let mut opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let theirs =
+            opened.as_ref().and_then(|(sender, batches)| Some((sender.upgrade()?, batches.upgrade()?)));
+        if let Some((sender, batches)) = theirs {
+            return (Submitter(sender), batches);
+        }
+        let (submitter, batches) = channel(bounds);
+        let batches = Arc::new(batches);
+        *opened = Some((submitter.0.downgrade(), Arc::downgrade(&batches)));
+        (submitter, batches)
+    }
+}
+
+impl<W, A> Default for SharedChannel<W, A> {
+    /// Nobody has opened it.
+    fn default() -> Self {
+        Self(std::sync::Mutex::new(None))
+    }
 }
 
 impl<W, A> Submitter<W, A> {
@@ -167,5 +200,24 @@ mod tests {
         let next = async { batches.reader().await.next().await.unwrap().answer([()]) };
         let (answer, ()) = join(submitter.write("b".into()), next).await;
         assert_eq!(answer, Ok(()), "another writer goes on");
+    }
+    #[tokio::test]
+    async fn who_opens_a_shared_queue_writes_into_the_same_batches_until_nobody_has_it_any_more() {
+        let shared = SharedChannel::<String, ()>::default();
+        let (one, batches) = shared.open(BOUNDS);
+        let (other, same) = shared.open(BOUNDS);
+        assert!(Arc::ptr_eq(&batches, &same));
+        let both = join(one.write("a".into()), other.write("b".into()));
+        let written = async {
+            let batch = batches.reader().await.next().await.unwrap();
+            let count = batch.writes.len();
+            batch.answer([(), ()]);
+            count
+        };
+        assert_eq!(join(both, written).await, ((Ok(()), Ok(())), 2));
+        drop((one, other));
+        assert!(batches.reader().await.next().await.is_none(), "it does not keep itself open");
+        let (_again, anew) = shared.open(BOUNDS);
+        assert!(!Arc::ptr_eq(&batches, &anew));
     }
 }

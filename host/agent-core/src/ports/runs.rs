@@ -12,7 +12,8 @@ pub trait RunStore: Journal {
     async fn save(&self, record: &RunRecord) -> Result<(), JournalError>;
 
     /// Appends events to the run of a record as [`Journal::append`] does, and then writes the record. Nothing is written of
-    /// the record when the events are refused. Repeated, it comes to the same.
+    /// the record when the events are refused. Repeated, it comes to the same. The end of a run that nobody claims
+    /// ([`Epoch::UNCLAIMED`]) is written behind its answer: a store need not flush it before this returns.
     ///
     /// This implementation does one after the other; a store that commits both together does better.
     async fn append_and_save(

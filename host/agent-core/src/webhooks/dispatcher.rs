@@ -4,6 +4,7 @@
 //! else waits. A process that dies leaves its claims to the others when their lease ends.
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -82,7 +83,7 @@ impl Dispatcher {
         while !stopping.is_cancelled() {
             if deliveries.len() < AT_ONCE && Instant::now() >= next_claim {
                 let room = u32::try_from(AT_ONCE - deliveries.len()).unwrap_or(1);
-                let claimed = self.claim(&owner, room).await;
+                let claimed = beside(&mut deliveries, self.claim(&owner, room)).await;
                 next_claim = Instant::now()
                     + claimed.as_ref().map_or(PAUSE, |due| {
                         // More may be due when all that was asked for was.
@@ -184,6 +185,23 @@ impl Dispatcher {
             _ => state,
         };
         Settled { webhook, next }
+    }
+}
+
+/// Waits for `work` while the deliveries go on. A delivery that is not polled may hold what the work waits for, such as the
+/// one connection that writes to SQLite, which it was given when its turn came: both would wait until their time is over,
+/// and everybody else who writes with them.
+async fn beside<T>(
+    deliveries: &mut FuturesUnordered<impl Future<Output = ()>>,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            Some(()) = deliveries.next() => {}
+        }
     }
 }
 

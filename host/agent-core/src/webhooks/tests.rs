@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +20,8 @@ use crate::words::{JobData, Webhook, WebhookState};
 struct Outbox {
     rows: Mutex<BTreeMap<String, (Webhook, Option<Instant>)>>,
     fails: Mutex<bool>,
+    /// One write at a time, in the order in which they were asked for, as SQLite has it.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl Outbox {
@@ -50,6 +53,7 @@ impl WebhookOutbox for Outbox {
     }
 
     async fn claim_due(&self, _: &str, lease: Duration, most: u32) -> Result<Vec<Webhook>, WebhookError> {
+        let _turn = self.turn.lock().await;
         self.check()?;
         let mut rows = self.rows.lock().unwrap();
         let is_due = |due: &Option<Instant>| due.is_some_and(|due| due <= Instant::now());
@@ -63,6 +67,8 @@ impl WebhookOutbox for Outbox {
     }
 
     async fn settle(&self, _: &str, webhook: &Webhook, next: Option<Duration>) -> Result<bool, WebhookError> {
+        let _turn = self.turn.lock().await;
+        yield_now().await;
         self.check()?;
         let due = next.map(|next| Instant::now() + next);
         self.rows.lock().unwrap().insert(webhook.job_id.clone(), (webhook.clone(), due));
@@ -235,4 +241,24 @@ async fn a_job_that_was_never_added_is_given_up() {
     let webhook = bench.outbox.row("never");
     assert_eq!(webhook.state, WebhookState::Failed);
     assert_eq!(webhook.attempts[0].error.as_deref(), Some("the queue does not have the job"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn deliveries_that_wait_for_their_turn_to_write_do_not_hold_up_the_next_claim() {
+    let bench = Bench::new(&[Err("the connection was refused")]).await;
+    // More than are delivered at once, so that a claim is made while deliveries are noted.
+    let mut job_ids = vec![bench.job_id.clone()];
+    for _ in 0..50 {
+        let job_id = bench.queue.add(&JobData::new("2+2", "u1")).await.unwrap();
+        let webhook = NewWebhook { job_id: &job_id, user_id: "u1", url: "https://example.com/" };
+        bench.webhooks.put(&webhook).await.unwrap();
+        job_ids.push(job_id);
+    }
+    for _ in &job_ids {
+        bench.finish_job().await;
+    }
+    sleep(Duration::from_secs(4)).await;
+    for job_id in &job_ids {
+        assert_eq!(bench.outbox.row(job_id).attempts.len(), 1, "{job_id}");
+    }
 }

@@ -23,7 +23,6 @@ mod text_columns;
 mod time_limit;
 mod tool_versions;
 mod transaction;
-mod values;
 mod webhooks;
 
 use std::str::FromStr;
@@ -48,6 +47,7 @@ pub use sqlite::Sqlite;
 pub use tool_versions::SqlToolVersions;
 pub use webhooks::SqlWebhooks;
 
+use commit::Lane;
 use time_limit::in_time;
 
 /// The settings that name the database, for what is said about their values.
@@ -166,6 +166,14 @@ impl SqlPool {
         match self {
             Self::Postgres(pool) => pool.close().await,
             Self::Sqlite(pools) => pools.close().await,
+        }
+    }
+
+    /// The one commit lane of this database in this process.
+    fn lane(&self) -> &Lane {
+        match self {
+            Self::Postgres(pool) => pool.lane(),
+            Self::Sqlite(pools) => pools.lane(),
         }
     }
 

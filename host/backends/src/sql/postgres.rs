@@ -23,6 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
+use super::commit::Lane;
 use super::time_limit::in_time;
 
 /// Most connections of one process (interface, Limits, "Database pool").
@@ -66,6 +67,7 @@ struct Shared {
     /// The one that was used last is at the back.
     idle: Mutex<VecDeque<IdleConnection>>,
     is_closing: AtomicBool,
+    lane: Lane,
 }
 
 /// A connection on which nothing is under way.
@@ -120,7 +122,13 @@ impl Postgres {
             permits: Arc::new(Semaphore::new(MOST_CONNECTIONS as usize)),
             idle: Mutex::default(),
             is_closing: AtomicBool::new(false),
+            lane: Lane::default(),
         }))
+    }
+
+    /// The commit lane of the database in this process.
+    pub(super) fn lane(&self) -> &Lane {
+        &self.0.lane
     }
 
     /// A connection for one statement or one transaction, kept or new, within [`CONNECT_TIMEOUT`].

@@ -1,19 +1,28 @@
 //! SQLite in a file of ours. It lets one connection write at a time, so there is only one that does: writers
 //! queue up in front of it in the order they came, instead of being told that the database is locked.
+//!
+//! A future that waits for the writer or has it has to be polled until it ends. It is given the writer when its turn comes,
+//! whether it is polled or not, and whoever leaves it lie to wait for another write waits for himself.
 
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
-use sqlx::Connection as _;
-use sqlx::pool::PoolOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqliteSynchronous};
+use sqlx::pool::{PoolConnection, PoolOptions};
+use sqlx::query::QueryAs;
+use sqlx::sqlite::{
+    SqliteArguments, SqliteConnectOptions, SqliteConnection, SqlitePool, SqliteQueryResult, SqliteRow,
+    SqliteSynchronous,
+};
+use sqlx::{Connection as _, FromRow};
 use tokio::time::{Instant, sleep};
 
 use super::answer;
+use super::commit::Lane;
 
 /// Most connections of one process (interface, Limits, "Database pool").
 const MOST_CONNECTIONS: u32 = 20;
@@ -41,7 +50,12 @@ const VACUUM_SOME: &str = "PRAGMA incremental_vacuum(1000)";
 pub struct Sqlite {
     readers: SqlitePool,
     writer: SqlitePool,
+    lane: Arc<Lane>,
 }
+
+/// The writer during an exchange that begins and ends a transaction. Dropped half-way, the connection is closed, which ends
+/// the transaction.
+struct Exchange(Option<PoolConnection<sqlx::Sqlite>>);
 
 impl Sqlite {
     /// Nothing is opened yet.
@@ -70,7 +84,7 @@ impl Sqlite {
             .acquire_timeout(CONNECT_TIMEOUT)
             .test_before_acquire(false)
             .connect_lazy_with(options);
-        Self { readers, writer }
+        Self { readers, writer, lane: Arc::default() }
     }
 
     /// Connections for what changes nothing.
@@ -81,6 +95,30 @@ impl Sqlite {
     /// The one connection for what changes something.
     pub(super) fn writer(&self) -> &SqlitePool {
         &self.writer
+    }
+
+    /// The commit lane of the file in this process.
+    pub(super) fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    /// Carries out statements in one exchange with SQLite's thread and answers all their rows. Where there are several, the
+    /// first one begins a transaction and the last one commits it. The driver does not know of that transaction.
+    pub(super) async fn exchange<R>(
+        &self,
+        query: QueryAs<'_, sqlx::Sqlite, R, SqliteArguments>,
+    ) -> Result<Vec<R>, sqlx::Error>
+    where
+        R: for<'r> FromRow<'r, SqliteRow> + Send + Unpin,
+    {
+        let mut exchange = Exchange(None);
+        let writer = &mut **exchange.0.insert(self.writer.acquire().await?);
+        let answer = query.fetch_all(&mut *writer).await;
+        let is_ended = answer.is_ok() || is_rolled_back(sqlx::raw_sql("ROLLBACK").execute(writer).await);
+        if is_ended {
+            drop(exchange.0.take());
+        }
+        answer
     }
 
     /// Has readers and the writer not wait for each other. The file remembers that, so it is not asked of every
@@ -127,6 +165,14 @@ impl Sqlite {
     }
 }
 
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if let Some(connection) = &mut self.0 {
+            connection.close_on_drop();
+        }
+    }
+}
+
 /// Whether there can be a database at that path, and if not, why and what to do.
 pub(super) fn check_path(file: &Path) -> Result<(), String> {
     let folder = match file.parent() {
@@ -160,10 +206,21 @@ pub(super) fn check_path(file: &Path) -> Result<(), String> {
     }
 }
 
+/// Whether no transaction is open after a `ROLLBACK`, which is an error where there was none any more or never had been.
+fn is_rolled_back(answer: Result<SqliteQueryResult, sqlx::Error>) -> bool {
+    const SQLITE_ERROR: i32 = 1;
+    answer.map_or_else(|error| code(&error) == Some(SQLITE_ERROR), |_done| true)
+}
+
 fn is_locked(error: &sqlx::Error) -> bool {
     const SQLITE_BUSY: i32 = 5;
+    code(error) == Some(SQLITE_BUSY)
+}
+
+/// What went wrong, without what stands above the low byte: where it came up.
+fn code(error: &sqlx::Error) -> Option<i32> {
     let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
-    code.is_some_and(|code| code & 0xff == SQLITE_BUSY)
+    code.map(|code| code & 0xff)
 }
 
 #[cfg(test)]
@@ -171,7 +228,9 @@ mod tests {
     use agent_core::ports::{Epoch, Journal as _, JournalError};
     use agent_core::testing::says;
     use agent_core::words::Event;
+    use sqlx::ConnectOptions as _;
     use test_servers::Task;
+    use tokio::time::timeout;
 
     use super::*;
     use crate::sql::{SqlPool, SqlRuns};
@@ -240,5 +299,25 @@ mod tests {
         let SqlPool::Sqlite(pools) = pool else { unreachable!() };
         let check = sqlx::query_scalar::<_, String>("PRAGMA integrity_check");
         assert_eq!(check.fetch_one(pools.readers()).await.unwrap(), "ok");
+    }
+    /// Otherwise nobody could write to the file any more.
+    #[tokio::test]
+    async fn an_exchange_that_fails_or_is_dropped_half_way_leaves_no_transaction_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = SqliteConnectOptions::new().filename(folder.path().join("some.db"));
+        let pools = Sqlite::new(file.clone());
+        SqlPool::Sqlite(pools.clone()).migrate().await.unwrap();
+        let mut other = file.connect().await.unwrap();
+        let write = || sqlx::query_as("BEGIN IMMEDIATE; DELETE FROM sweeps; SELECT 1; COMMIT");
+        sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+        let dropped = timeout(Duration::from_millis(50), pools.exchange::<(i64,)>(write())).await;
+        assert!(dropped.is_err(), "it waits for the other one: {dropped:?}");
+        sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
+        assert_eq!(pools.exchange::<(i64,)>(write()).await.unwrap(), [(1,)]);
+        let failing = "BEGIN IMMEDIATE; DELETE FROM sweeps; SELECT 1 FROM nothing; COMMIT";
+        pools.exchange::<(i64,)>(sqlx::query_as(failing)).await.unwrap_err();
+        // It waits for up to 5 s, and then fails.
+        sqlx::raw_sql("BEGIN IMMEDIATE; ROLLBACK").execute(&mut other).await.unwrap();
+        assert_eq!(pools.exchange::<(i64,)>(write()).await.unwrap(), [(1,)]);
     }
 }

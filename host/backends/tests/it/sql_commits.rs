@@ -1,13 +1,18 @@
 //! Group commit: how many commits there are, and who hears what of them.
 
-use agent_core::ports::{Epoch, JobQueue as _, Journal as _, JournalError, RunStore as _};
+use std::time::UNIX_EPOCH;
+
+use agent_core::ports::{
+    AttemptEnd, Claim, Epoch, JobQueue as _, Journal as _, JournalError, QueueError, Renewal, RunStore as _,
+};
 use agent_core::testing::says;
-use agent_core::words::{Event, JobData};
+use agent_core::words::{Event, JobData, JobStatus, RunOutcome, RunRecord};
 use backends::sql::{SqlPool, SqlQueue, SqlRuns};
-use futures::FutureExt as _;
 use futures::future::join_all;
+use futures::{FutureExt as _, join};
+use serde_json::value::RawValue;
 use sqlx::{Connection as _, PgConnection};
-use test_servers::{Postgres, Task, eventually, within};
+use test_servers::{PATIENCE, Postgres, Task, eventually, within};
 
 use crate::sql::{Database, open_queue_of, open_runs_of};
 
@@ -15,7 +20,14 @@ use crate::sql::{Database, open_queue_of, open_runs_of};
 const REFUSE_IN_SQLITE: &str = "CREATE TRIGGER refuse BEFORE INSERT ON run_events \
     WHEN NEW.run_id = 'run_bad' BEGIN SELECT RAISE(ABORT, 'no'); END";
 
+/// Refuses every job of the user `u_bad`.
+const REFUSE_JOBS_IN_SQLITE: &str = "CREATE TRIGGER refuse_jobs BEFORE INSERT ON jobs \
+    WHEN NEW.user_id = 'u_bad' BEGIN SELECT RAISE(ABORT, 'no'); END";
+
 /// The same.
+const REFUSE_JOBS_IN_POSTGRES: &str = "ALTER TABLE jobs ADD CHECK (user_id <> 'u_bad')";
+
+/// The same of runs.
 const REFUSE_IN_POSTGRES: &str = "ALTER TABLE run_events ADD CHECK (run_id <> 'run_bad')";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,6 +83,154 @@ async fn one_bad_row_does_not_fail_the_others() {
         assert_eq!([&answers[0], &answers[2], &answers[3]], [&Ok(()); 3]);
         assert_eq!(runs.read("run_1", 0).await.unwrap().len(), 2);
         assert_eq!(runs.read("run_bad", 0).await.unwrap(), vec![]);
+    }
+}
+
+/// What is handed in at one moment, on a runtime of one thread, is there before anybody writes.
+#[tokio::test]
+async fn what_a_job_and_its_run_write_at_the_same_time_is_one_commit() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        let stores = Stores::open(&database).await;
+        let mut claims = Vec::new();
+        for _ in 0..2 {
+            stores.queue.add(&JobData::new("2 + 3", "u1")).await.unwrap();
+            claims.push(stores.queue.claim("worker", PATIENCE).await.unwrap().unwrap());
+        }
+        let [claim, held] = &claims[..] else { unreachable!() };
+        let before = Commits::of(&database).await;
+        let (job, completed) = (JobData::new("3 + 3", "u1"), completed());
+        let record = record(&claim.run_id);
+        let (renewed, ended, stored, other, added) = join!(
+            stores.queue.renew(held),
+            stores.queue.finish(claim, &completed),
+            stores.runs.append_and_save(claim.epoch, 0, &[Event::Cancelled], &record),
+            stores.runs.append("run_other", Epoch(1), 0, &[Event::Cancelled]),
+            stores.queue.add(&job),
+        );
+        assert_eq!((renewed, ended, stored, other), (Ok(Renewal::Held), Ok(()), Ok(()), Ok(())));
+        let id = added.unwrap();
+        before.has_one_more(&database).await;
+        assert_eq!(stores.queue.read(&claim.job_id).await.unwrap().unwrap().status, JobStatus::Completed);
+        assert_eq!(stores.queue.read(&id).await.unwrap().unwrap().status, JobStatus::Waiting);
+        assert_eq!(stores.runs.find(&claim.run_id).await.unwrap(), Some(record));
+        assert_eq!(stores.runs.read(&claim.run_id, 0).await.unwrap(), [Event::Cancelled]);
+    }
+}
+
+#[tokio::test]
+async fn what_a_run_or_a_job_is_refused_does_no_harm_to_the_other() {
+    for (database, of_run, of_job) in [
+        (Database::sqlite(), REFUSE_IN_SQLITE, REFUSE_JOBS_IN_SQLITE),
+        (Database::postgres().await, REFUSE_IN_POSTGRES, REFUSE_JOBS_IN_POSTGRES),
+    ] {
+        let stores = Stores::open(&database).await;
+        let add = async |user| stores.queue.add(&JobData::new("2 + 3", user)).await;
+        let append = async |run_id| stores.runs.append(run_id, Epoch(1), 0, &[Event::Cancelled]).await;
+        add("u1").await.unwrap();
+        let claim = stores.queue.claim("worker", PATIENCE).await.unwrap().unwrap();
+        database.execute(of_run).await;
+        database.execute(of_job).await;
+        let completed = completed();
+        let (bad_run, job, run, bad_job, ended) = join!(
+            append("run_bad"),
+            add("u2"),
+            append("run_1"),
+            add("u_bad"),
+            stores.queue.finish(&claim, &completed)
+        );
+        assert!(matches!(bad_run, Err(JournalError::Store { .. })), "{bad_run:?}");
+        assert!(matches!(bad_job, Err(QueueError::Store { .. })), "{bad_job:?}");
+        assert_eq!((run, ended), (Ok(()), Ok(())));
+        assert!(stores.queue.read(&job.unwrap()).await.unwrap().is_some());
+        assert_eq!(stores.runs.read("run_1", 0).await.unwrap(), [Event::Cancelled]);
+        assert_eq!(stores.runs.read("run_bad", 0).await.unwrap(), vec![]);
+        assert_eq!(stores.queue.depth().await.unwrap().waiting, 1, "the job of u2 alone");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_or_an_epoch_that_was_lost_does_no_harm_to_what_is_written_with_it() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        let stores = Stores::open(&database).await;
+        stores.queue.add(&JobData::new("2 + 3", "u1")).await.unwrap();
+        let claim = stores.queue.claim("worker", PATIENCE).await.unwrap().unwrap();
+        stores.runs.append("run_taken", Epoch(2), 0, &[Event::Cancelled]).await.unwrap();
+        let zombie = Claim { token: "of another claim".into(), ..claim.clone() };
+        let before = Commits::of(&database).await;
+        let (completed, taken) = (completed(), record("run_taken"));
+        let (lost, fenced, ended, stored) = join!(
+            stores.queue.renew(&zombie),
+            stores.runs.append_and_save(Epoch(1), 1, &[Event::Cancelled], &taken),
+            stores.queue.finish(&claim, &completed),
+            stores.runs.append("run_1", Epoch(1), 0, &[Event::Cancelled]),
+        );
+        assert_eq!(lost, Ok(Renewal::Lost));
+        assert_eq!(fenced, Err(JournalError::Fenced { run_id: "run_taken".into() }));
+        assert_eq!((ended, stored), (Ok(()), Ok(())));
+        before.has_one_more(&database).await;
+        assert_eq!(stores.runs.find("run_taken").await.unwrap(), None);
+        let (again, added) = join!(
+            stores.queue.finish(&claim, &completed),
+            stores.runs.append("run_1", Epoch(1), 1, &[Event::Cancelled])
+        );
+        assert_eq!(again, Err(QueueError::LeaseLost { job_id: claim.job_id.clone() }));
+        assert_eq!(added, Ok(()));
+    }
+}
+
+/// Stores of one process, which write by one lane.
+struct Stores {
+    queue: SqlQueue,
+    runs: SqlRuns,
+    _writing: [Task<()>; 2],
+}
+
+impl Stores {
+    async fn open(database: &Database) -> Self {
+        let pool = database.pool();
+        pool.migrate().await.unwrap();
+        let (runs, writing) = SqlRuns::new(pool.clone());
+        let (queue, adding) = SqlQueue::new(pool);
+        Self { queue, runs, _writing: [Task::begin(writing.run()), Task::begin(adding.run())] }
+    }
+}
+
+/// Commits so far: of SQLite all, of PostgreSQL those that a row shows.
+struct Commits(i64);
+
+impl Commits {
+    async fn of(database: &Database) -> Self {
+        Self(match database {
+            Database::Sqlite(_) => i64::try_from(commits_in_log(database)).unwrap(),
+            Database::Postgres { .. } => {
+                let rows = "SELECT COUNT(DISTINCT number) FROM (SELECT xmin::text AS number FROM jobs \
+                            UNION ALL SELECT xmin::text FROM run_events UNION ALL SELECT xmin::text FROM run_records) \
+                            AS written";
+                count(database, rows).await
+            }
+        })
+    }
+
+    /// There was one more, which wrote the row of a job anew: that does not show its last commit any more.
+    async fn has_one_more(self, database: &Database) {
+        let seen = i64::from(matches!(database, Database::Sqlite(_)));
+        assert_eq!(Self::of(database).await.0, self.0 + seen);
+    }
+}
+
+fn completed() -> AttemptEnd {
+    AttemptEnd::Completed(RawValue::from_string("1".into()).unwrap())
+}
+
+fn record(run_id: &str) -> RunRecord {
+    RunRecord {
+        id: run_id.into(),
+        request_id: "req_1".into(),
+        user_id: Some("u1".into()),
+        job_id: None,
+        started_at: UNIX_EPOCH,
+        finished_at: UNIX_EPOCH,
+        outcome: RunOutcome::Running,
     }
 }
 

@@ -1,11 +1,10 @@
 //! The queue of jobs as a table, with leases that expire: claimed, renewed by heartbeats, reclaimed when they are
 //! stalled. What may become of a job is said in `statements.rs`; each statement is one transaction, so that two workers
-//! never see a job in between.
+//! never see a job in between. What is frequent and reads nothing goes by the database's commit lane (`../commit/`).
 
 mod announcements;
 mod claim_wakeup;
 mod ended;
-mod insert;
 mod rows;
 mod statements;
 
@@ -25,9 +24,8 @@ use uuid::Uuid;
 use self::announcements::Announcements;
 use self::claim_wakeup::ClaimWakeup;
 use self::ended::EndedJobs;
-use self::insert::{NewJob, new_run_id};
 use self::rows::{ClaimRow, DepthRow, JobRow};
-use super::commit::{CommitError, Commits};
+use super::commit::{AttemptRow, CommitError, Commits, NewJob, Renewal as RenewalRow, new_run_id};
 use super::error::describe;
 use super::text_columns::escape;
 use super::{SqlPool, reading, rewriting, writing};
@@ -45,7 +43,7 @@ const BEFORE_ALL: &str = "~";
 pub struct SqlQueue {
     pool: SqlPool,
     lease: Duration,
-    commits: Commits<NewJob>,
+    commits: Commits,
     /// Wakes the workers of this process.
     claim_wakeup: Arc<ClaimWakeup>,
     /// Wakes those of others, and is woken by them.
@@ -151,7 +149,7 @@ impl JobQueue for SqlQueue {
     async fn add(&self, job: &JobData) -> Result<String, QueueError> {
         let job = NewJob::new(job, self.announcements.text());
         let id = job.id().to_owned();
-        self.commits.write(job).await.map_err(|CommitError(detail)| QueueError::Store { detail })?;
+        self.commits.write(job).await.map_err(not_committed)?;
         self.claim_wakeup.wake();
         Ok(id)
     }
@@ -259,12 +257,22 @@ impl JobQueue for SqlQueue {
     }
 
     async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError> {
-        let cancel_asked: Vec<bool> = rewriting!(&self.pool, db => {
-            let query = sqlx::query_scalar(statements::RENEW).bind(&claim.job_id).bind(&claim.token);
-            query.bind(ms(self.lease)).fetch_all(db)
-        })
-        .map_err(failed)?;
-        Ok(match cancel_asked.first() {
+        let (job_id, token, lease) = (claim.job_id.clone(), claim.token.clone(), ms(self.lease));
+        let cancel_asked = match &self.pool {
+            SqlPool::Sqlite(_) => {
+                let renewal = RenewalRow { job_id, token, lease };
+                self.commits.write(renewal).await.map_err(not_committed)?
+            }
+            // By itself, so that a heartbeat does not wait behind a commit that hangs.
+            SqlPool::Postgres(_) => {
+                let cancel_asked: Vec<bool> = rewriting!(&self.pool, db => {
+                    sqlx::query_scalar(statements::RENEW).bind(&job_id).bind(&token).bind(lease).fetch_all(db)
+                })
+                .map_err(failed)?;
+                cancel_asked.first().copied()
+            }
+        };
+        Ok(match cancel_asked {
             Some(false) => Renewal::Held,
             Some(true) => Renewal::Cancelled,
             None => Renewal::Lost,
@@ -272,26 +280,8 @@ impl JobQueue for SqlQueue {
     }
 
     async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
-        let next = Next::after(claim, end);
-        let sql = match self.pool {
-            SqlPool::Postgres(_) => statements::FINISH_IN_POSTGRES,
-            SqlPool::Sqlite(_) => statements::FINISH_IN_SQLITE,
-        };
-        let statuses: Vec<String> = rewriting!(&self.pool, db => {
-            sqlx::query_scalar(sql)
-                .bind(&claim.job_id)
-                .bind(&claim.token)
-                .bind(next.status.as_str())
-                .bind(ms(next.delay))
-                .bind(next.place)
-                .bind(next.attempts)
-                .bind(next.result)
-                .bind(next.error.map(escape))
-                .bind(&**self.announcements.text())
-                .fetch_all(db)
-        })
-        .map_err(failed)?;
-        let Some(status) = statuses.first() else {
+        let attempt = attempt_row(claim, end, self.announcements.text());
+        let Some(status) = self.commits.write(attempt).await.map_err(not_committed)? else {
             return Err(QueueError::LeaseLost { job_id: claim.job_id.clone() });
         };
         // One that was to go back and that nobody wants any more has ended.
@@ -318,41 +308,38 @@ impl JobQueue for SqlQueue {
     async fn close(&self) {}
 }
 
-/// What becomes of a job after an attempt, as [`statements::FINISH_IN_POSTGRES`] wants to know it.
-#[derive(Debug)]
-struct Next<'a> {
-    status: JobStatus,
-    delay: Duration,
-    /// Column `place`.
-    place: i64,
-    attempts: i64,
-    result: Option<&'a str>,
-    error: Option<&'a str>,
-}
-
-impl<'a> Next<'a> {
-    fn after(claim: &Claim, end: &'a AttemptEnd) -> Self {
-        let ended =
-            |status| Self { status, delay: Duration::ZERO, place: 1, attempts: 1, result: None, error: None };
-        match end {
-            AttemptEnd::Completed(result) => {
-                Self { result: Some(result.get()), ..ended(JobStatus::Completed) }
-            }
-            AttemptEnd::Failed { error, retry: true } if claim.attempts_made + 1 < ATTEMPTS => Self {
-                delay: exponential(FIRST_BACKOFF, claim.attempts_made),
-                error: Some(error),
-                ..ended(JobStatus::Waiting)
-            },
-            AttemptEnd::Failed { error, .. } => Self { error: Some(error), ..ended(JobStatus::Failed) },
-            AttemptEnd::Cancelled => ended(JobStatus::Cancelled),
-            AttemptEnd::HandedBack { delay } => Self {
-                // At once and before all others, or like one that failed and is tried again.
-                place: i64::from(!delay.is_zero()),
-                delay: *delay,
-                attempts: 0,
-                ..ended(JobStatus::Waiting)
-            },
+/// What becomes of a job after an attempt.
+fn attempt_row(claim: &Claim, end: &AttemptEnd, announcement: &Arc<str>) -> AttemptRow {
+    let ended = |status: JobStatus| AttemptRow {
+        job_id: claim.job_id.clone(),
+        token: claim.token.clone(),
+        status: status.as_str(),
+        delay: 0,
+        place: 1,
+        attempts: 1,
+        result: None,
+        error: None,
+        announcement: announcement.clone(),
+    };
+    let with_error =
+        |status, error: &str| AttemptRow { error: Some(escape(error).into_owned()), ..ended(status) };
+    match end {
+        AttemptEnd::Completed(result) => {
+            AttemptRow { result: Some(result.get().to_owned()), ..ended(JobStatus::Completed) }
         }
+        AttemptEnd::Failed { error, retry: true } if claim.attempts_made + 1 < ATTEMPTS => AttemptRow {
+            delay: ms(exponential(FIRST_BACKOFF, claim.attempts_made)),
+            ..with_error(JobStatus::Waiting, error)
+        },
+        AttemptEnd::Failed { error, .. } => with_error(JobStatus::Failed, error),
+        AttemptEnd::Cancelled => ended(JobStatus::Cancelled),
+        AttemptEnd::HandedBack { delay } => AttemptRow {
+            // At once and before all others, or like one that failed and is tried again.
+            place: i64::from(!delay.is_zero()),
+            delay: ms(*delay),
+            attempts: 0,
+            ..ended(JobStatus::Waiting)
+        },
     }
 }
 
@@ -371,4 +358,8 @@ fn ms(duration: Duration) -> i64 {
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
 fn failed(error: sqlx::Error) -> QueueError {
     QueueError::Store { detail: describe(&error) }
+}
+
+fn not_committed(CommitError(detail): CommitError) -> QueueError {
+    QueueError::Store { detail }
 }

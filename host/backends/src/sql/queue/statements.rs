@@ -4,6 +4,8 @@
 //! (then it is stalled). `place` is 0 at the front of the queue, and 1 elsewhere.
 //! A job that is `delayed` is a waiting one whose time has not come.
 //!
+//! How jobs are added and attempts end is said in `../commit/jobs.rs`.
+//!
 //! Waiting jobs and active ones have an index each, so that neither those that are held nor those that have ended are
 //! read by whoever claims one.
 
@@ -93,35 +95,10 @@ pub(super) const RECLAIM: &str = "\
     WHERE substr(worker, 1, length($1)) = $1 AND worker <> $2 AND status = 'active' \
         AND due_at <= (SELECT ms FROM clock) + $3 RETURNING id, status";
 
-/// `$1` id, `$2` token, `$3` ms.
+/// `$1` id, `$2` token, `$3` ms. On PostgreSQL; on SQLite leases are renewed by the commit lane.
 pub(super) const RENEW: &str = "\
     UPDATE jobs SET due_at = (SELECT ms FROM clock) + $3 \
     WHERE id = $1 AND token = $2 AND status = 'active' RETURNING cancel_asked";
-
-macro_rules! finish {
-    () => {
-        "UPDATE jobs SET status = CASE WHEN $3 = 'waiting' AND cancel_asked THEN 'cancelled' ELSE $3 END, \
-            finished_at = CASE WHEN $3 = 'waiting' AND NOT cancel_asked THEN NULL \
-                               ELSE (SELECT ms FROM clock) END, \
-            due_at = (SELECT ms FROM clock) + $4, place = $5, attempts_made = attempts_made + $6, \
-            result = $7, error = CASE WHEN $3 = 'completed' THEN NULL ELSE COALESCE($8, error) END, \
-            worker = NULL, token = NULL \
-        WHERE id = $1 AND token = $2 AND status = 'active'"
-    };
-}
-
-/// `$1` id, `$2` token, `$3` status it goes to, `$4` ms until it may be claimed again, `$5` place,
-/// `$6` attempts to count, `$7` result, `$8` error. A job that nobody wants any more does not go back. Answers what
-/// became of it, and nothing if it changes nothing. `$9` is not used: nobody else has to be told.
-pub(super) const FINISH_IN_SQLITE: &str = concat!(finish!(), " AND $9 IS NOT NULL RETURNING status");
-
-/// The same; `$9` announces a job that goes back.
-pub(super) const FINISH_IN_POSTGRES: &str = concat!(
-    "WITH ended AS (",
-    finish!(),
-    " RETURNING status) \
-     SELECT status, CASE WHEN status = 'waiting' THEN pg_notify('agent_host_jobs', $9) END FROM ended"
-);
 
 /// `$1` id.
 pub(super) const CANCEL: &str = "\
@@ -153,8 +130,6 @@ mod tests {
             (DEPTH, &["jobs_waiting", "jobs_active"]),
             (NEXT_DUE, &["jobs_waiting", "jobs_active"]),
             (RECLAIM, &["jobs_active"]),
-            (FINISH_IN_SQLITE, &[]),
-            (RENEW, &[]),
         ] {
             let explain = sqlx::query_as(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")));
             let plan: Vec<(i64, i64, i64, String)> = explain.fetch_all(&mut connection).await.unwrap();

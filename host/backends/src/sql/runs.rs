@@ -1,14 +1,11 @@
 //! Runs: their events and their records.
 
-mod entry;
-
 use agent_core::journal::{decode, encode};
 use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
 use agent_core::words::{Event, RunQuery, RunRecord};
 use async_trait::async_trait;
 
-use self::entry::{AppendRow, Entry, RecordRow, StoredUnderKey};
-use super::commit::{CommitError, Commits};
+use super::commit::{AppendRow, CommitError, Commits, Entry, RecordRow, StoredUnderKey};
 use super::error::describe;
 use super::text_columns::{escape, unescape};
 use super::{SqlPool, from_ms, reading, to_ms};
@@ -20,11 +17,11 @@ const LIST: &str = "\
         AND ($1 IS NULL OR user_id = $1) \
     ORDER BY finished_at DESC, run_id DESC LIMIT $4";
 
-/// Keeps runs in the database. What is written at the same time is committed together.
+/// Keeps runs in the database. What is written at the same time is committed together, with what the queue writes there.
 #[derive(Debug)]
 pub struct SqlRuns {
     pool: SqlPool,
-    commits: Commits<Entry>,
+    commits: Commits,
 }
 
 impl SqlRuns {

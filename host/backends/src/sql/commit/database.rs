@@ -1,0 +1,111 @@
+//! One commit of the lane: in one transaction of either database. What was kept out of a journal is then held against what
+//! stands there.
+
+use std::collections::HashMap;
+
+use super::batch::{Batch, Changed};
+use super::runs::{AppendRow, Entry, FoundRow, StoredUnderKey};
+use super::write::{CommitError, Together, Write, Written};
+use super::{Commit, Outcome, in_postgres, in_sqlite};
+use crate::sql::error::describe;
+use crate::sql::{SqlPool, on_postgres};
+
+impl Commit for Write {
+    type Answer = Written;
+
+    fn parts(mut writes: &[Self]) -> Vec<&[Self]> {
+        let mut parts = Vec::new();
+        while !writes.is_empty() {
+            let mut together = Together::default();
+            let count = writes.iter().take_while(|write| together.takes(*write)).count();
+            let (part, left) = writes.split_at(count);
+            parts.push(part);
+            writes = left;
+        }
+        parts
+    }
+
+    async fn commit(pool: &SqlPool, writes: &[Self]) -> Result<Vec<Outcome<Self>>, sqlx::Error> {
+        let batch = Batch::of(writes);
+        let rows = match pool {
+            SqlPool::Postgres(pool) => in_postgres::write(pool, &batch).await?,
+            SqlPool::Sqlite(pools) => in_sqlite::write(pools, &batch).await?,
+        };
+        let changed = Changed::from_iter(rows);
+        let mut outcomes: Vec<_> = writes.iter().map(|write| Ok(changed.of(write))).collect();
+        let kept_out: Vec<(usize, &Entry)> = writes
+            .iter()
+            .enumerate()
+            .filter_map(
+                |(index, write)| if let Write::Run(entry) = write { Some((index, entry)) } else { None },
+            )
+            .filter(|(_, entry)| entry.append().is_some_and(|append| !changed.has_appended(append)))
+            .collect();
+        // What was committed stays so, whatever becomes of this: it fails those only that it is about.
+        let found = find(pool, &kept_out).await.map_err(|error| CommitError(describe(&error)));
+        for (number, (index, _)) in kept_out.iter().enumerate() {
+            if let Some(outcome) = outcomes.get_mut(*index) {
+                *outcome = match &found {
+                    Ok(found) => {
+                        Ok(Written::Run(found.get(number).copied().unwrap_or(StoredUnderKey::Another)))
+                    }
+                    Err(error) => Err(error.clone()),
+                };
+            }
+        }
+        Ok(outcomes)
+    }
+}
+
+const FIND_IN_POSTGRES: &str = "\
+    SELECT a.number, e.epoch, e.event, l.epoch AS last_epoch, l.event AS last_event, \
+           (SELECT MAX(h.epoch) FROM run_events h WHERE h.run_id = a.run_id) AS highest \
+    FROM UNNEST($1::bigint[], $2::text[], $3::bigint[], $4::bigint[]) AS a (number, run_id, first, last) \
+    LEFT JOIN run_events e ON e.run_id = a.run_id AND e.sequence = a.first \
+    LEFT JOIN run_events l ON l.run_id = a.run_id AND l.sequence = a.last";
+
+/// `$1` an array of `[run, number of the first event, number of the last one]`.
+const FIND_IN_SQLITE: &str = "\
+    SELECT a.key AS number, e.epoch, e.event, l.epoch AS last_epoch, l.event AS last_event, \
+           (SELECT MAX(h.epoch) FROM run_events h WHERE h.run_id = a.value ->> 0) AS highest \
+    FROM json_each($1) AS a \
+    LEFT JOIN run_events e ON e.run_id = a.value ->> 0 AND e.sequence = a.value ->> 1 \
+    LEFT JOIN run_events l ON l.run_id = a.value ->> 0 AND l.sequence = a.value ->> 2";
+
+/// What kept each of these appends out, in one statement however many they are. Events never change, so what stands there now
+/// is what stood there at the commit.
+async fn find(pool: &SqlPool, kept_out: &[(usize, &Entry)]) -> Result<Vec<StoredUnderKey>, sqlx::Error> {
+    let appends: Vec<&AppendRow> = kept_out.iter().filter_map(|(_, entry)| entry.append()).collect();
+    if appends.is_empty() {
+        return Ok(vec![]);
+    }
+    let rows: Vec<FoundRow> = match pool {
+        SqlPool::Postgres(pool) => on_postgres!(pool, Allowed, db => {
+            sqlx::query_as(FIND_IN_POSTGRES)
+                .bind((0_i64..).take(appends.len()).collect::<Vec<_>>())
+                .bind(appends.iter().map(|append| &*append.run_id).collect::<Vec<_>>())
+                .bind(appends.iter().map(|append| append.first).collect::<Vec<_>>())
+                .bind(appends.iter().map(|append| append.last()).collect::<Vec<_>>())
+                .fetch_all(db)
+        })?,
+        SqlPool::Sqlite(pools) => {
+            let places: Vec<_> =
+                appends.iter().map(|append| (&append.run_id, append.first, append.last())).collect();
+            let places = serde_json::to_string(&places).map_err(|error| sqlx::Error::Encode(error.into()))?;
+            sqlx::query_as(FIND_IN_SQLITE).bind(places).fetch_all(pools.readers()).await?
+        }
+    };
+    let found: HashMap<i64, FoundRow> = rows.into_iter().map(|row| (row.number, row)).collect();
+    let stored: Vec<_> =
+        (0_i64..).zip(&appends).map(|(number, append)| append.compare(found.get(&number))).collect();
+    if let SqlPool::Postgres(pool) = pool {
+        // SQLite has committed them with their events.
+        let there = kept_out.iter().zip(&stored).filter(|(_, stored)| **stored == StoredUnderKey::Ours);
+        let records = there.filter_map(|((_, entry), _)| Some((entry.record()?.0, None))).collect();
+        let batch = Batch { records, is_promised: true, ..Batch::default() };
+        if !batch.records.is_empty() {
+            in_postgres::write(pool, &batch).await?;
+        }
+    }
+    Ok(stored)
+}

@@ -1,0 +1,110 @@
+//! What is written about jobs together with other writes: that they are added, that their leases are renewed, and that
+//! attempts end. What may become of a job otherwise is said in `queue/statements.rs`.
+
+use std::sync::Arc;
+
+use agent_core::trace;
+use agent_core::words::JobData;
+use uuid::Uuid;
+
+use crate::sql::text_columns::escape;
+
+/// A job that is to be inserted.
+#[derive(Debug)]
+pub(crate) struct NewJob {
+    pub(super) id: String,
+    pub(super) run_id: String,
+    pub(super) user_id: String,
+    pub(super) query: String,
+    pub(super) user_tier: Option<String>,
+    pub(super) user_role: Option<String>,
+    pub(super) conversation_id: Option<String>,
+    pub(super) traceparent: Option<String>,
+    /// What is announced with it.
+    pub(super) announcement: Arc<str>,
+}
+
+/// A lease that is to last `lease` ms from now, if the claim is still the job's.
+#[derive(Debug)]
+pub(crate) struct Renewal {
+    pub(crate) job_id: String,
+    pub(crate) token: String,
+    pub(crate) lease: i64,
+}
+
+/// The end of an attempt, if the claim is still the job's.
+#[derive(Debug)]
+pub(crate) struct AttemptRow {
+    pub(crate) job_id: String,
+    pub(crate) token: String,
+    /// Where the job goes.
+    pub(crate) status: &'static str,
+    /// In how many ms it may be claimed again.
+    pub(crate) delay: i64,
+    /// Column `place`.
+    pub(crate) place: i64,
+    /// Attempts to count.
+    pub(crate) attempts: i64,
+    pub(crate) result: Option<String>,
+    pub(crate) error: Option<String>,
+    /// What is announced when the job goes back to the queue.
+    pub(crate) announcement: Arc<str>,
+}
+
+/// The columns of [`NewJob`] in the table of jobs.
+pub(super) const NEW_JOB: &str =
+    "id, run_id, user_id, query, user_tier, user_role, conversation_id, traceparent";
+
+/// The columns of `attempt`, from which [`END_ATTEMPTS`] takes what to do.
+pub(super) const ATTEMPT: &str =
+    "job_id, job_token, next_status, delay, next_place, attempts, next_result, next_error";
+
+/// A job that nobody wants any more does not go back.
+pub(super) const END_ATTEMPTS: &str = "\
+    UPDATE jobs SET \
+        status = CASE WHEN next_status = 'waiting' AND cancel_asked THEN 'cancelled' ELSE next_status END, \
+        finished_at = CASE WHEN next_status = 'waiting' AND NOT cancel_asked THEN NULL \
+                           ELSE (SELECT ms FROM clock) END, \
+        due_at = (SELECT ms FROM clock) + delay, place = next_place, attempts_made = attempts_made + attempts, \
+        result = next_result, \
+        error = CASE WHEN next_status = 'completed' THEN NULL ELSE COALESCE(next_error, error) END, \
+        worker = NULL, token = NULL \
+    FROM attempt WHERE id = job_id AND token = job_token AND status = 'active'";
+
+impl NewJob {
+    /// Its ids are new, unless its submitter chose that of the job. Ids of jobs grow with time, which is the order of the
+    /// queue and of lists.
+    pub(crate) fn new(job: &JobData, announcement: &Arc<str>) -> Self {
+        Self {
+            id: job.id.clone().unwrap_or_else(|| Uuid::now_v7().simple().to_string()),
+            run_id: new_run_id(),
+            user_id: escape(&job.user_id).into_owned(),
+            query: escape(&job.query).into_owned(),
+            user_tier: job.tier.as_deref().map(|tier| escape(tier).into_owned()),
+            user_role: job.role.as_deref().map(|role| escape(role).into_owned()),
+            conversation_id: job.conversation_id.clone(),
+            traceparent: trace::current().map(|context| context.to_string()),
+            announcement: announcement.clone(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let claims = [&self.user_tier, &self.user_role].into_iter().flatten();
+        self.query.len() + self.user_id.len() + claims.map(String::len).sum::<usize>()
+    }
+}
+
+impl AttemptRow {
+    pub(super) fn bytes(&self) -> usize {
+        [&self.result, &self.error].into_iter().flatten().map(String::len).sum()
+    }
+}
+
+/// The id of a run that a job makes.
+pub(crate) fn new_run_id() -> String {
+    format!("run_{}", Uuid::now_v7().simple())
+}

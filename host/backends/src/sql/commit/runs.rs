@@ -1,0 +1,114 @@
+//! What is written about runs: their events and their records.
+//!
+//! The first event of an append decides about all of it. Journals have no gaps, so where the first one was free the
+//! others are. Where it was written before, in the same epoch and with the same text, so were they if the last one was.
+
+/// What is written.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    Append(AppendRow),
+    Record(RecordRow),
+    /// Both, and the record only if the events stand there.
+    End(AppendRow, RecordRow),
+}
+
+/// What stands in the database under the key of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StoredUnderKey {
+    /// What was written.
+    Ours,
+    /// What was there before.
+    Another,
+    /// Events of a later claim of the run.
+    Fenced,
+}
+
+/// Consecutive events of a run, at least one.
+#[derive(Debug)]
+pub(crate) struct AppendRow {
+    pub(crate) run_id: String,
+    pub(crate) epoch: i64,
+    /// Number of the first one.
+    pub(crate) first: i64,
+    pub(crate) events: Vec<String>,
+}
+
+#[derive(Debug, sqlx::FromRow)]
+pub(crate) struct RecordRow {
+    pub(crate) run_id: String,
+    pub(crate) request_id: String,
+    pub(crate) user_id: Option<String>,
+    pub(crate) job_id: Option<String>,
+    pub(crate) started_at: i64,
+    pub(crate) finished_at: i64,
+    pub(crate) outcome: String,
+}
+
+/// What stands where an append was to stand: its place in the list of appends, epoch and text of the event where it was to
+/// begin, the same of the event where it was to end, and the highest epoch of the run.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct FoundRow {
+    pub(super) number: i64,
+    epoch: Option<i64>,
+    event: Option<String>,
+    last_epoch: Option<i64>,
+    last_event: Option<String>,
+    highest: Option<i64>,
+}
+
+impl Entry {
+    pub(super) fn append(&self) -> Option<&AppendRow> {
+        match self {
+            Self::Append(append) | Self::End(append, _) => Some(append),
+            Self::Record(_) => None,
+        }
+    }
+
+    /// The record, and the append without which it is not written.
+    pub(super) fn record(&self) -> Option<(&RecordRow, Option<&AppendRow>)> {
+        match self {
+            Self::Record(record) => Some((record, None)),
+            Self::End(append, record) => Some((record, Some(append))),
+            Self::Append(_) => None,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Append(append) => append.bytes(),
+            Self::Record(record) => record.outcome.len(),
+            Self::End(append, record) => append.bytes() + record.outcome.len(),
+        }
+    }
+}
+
+impl AppendRow {
+    fn bytes(&self) -> usize {
+        self.events.iter().map(String::len).sum()
+    }
+
+    /// Number of the last event.
+    pub(super) fn last(&self) -> i64 {
+        self.end().saturating_sub(1)
+    }
+
+    /// Number of the event behind the last one.
+    pub(super) fn end(&self) -> i64 {
+        self.first.saturating_add(i64::try_from(self.events.len()).unwrap_or(i64::MAX))
+    }
+
+    /// What kept the append out, by what was found in its place.
+    pub(super) fn compare(&self, found: Option<&FoundRow>) -> StoredUnderKey {
+        let Some(found) = found else { return StoredUnderKey::Another };
+        let epoch = Some(self.epoch);
+        let is_first_ours = (found.epoch, found.event.as_ref()) == (epoch, self.events.first());
+        let is_last_ours = (found.last_epoch, found.last_event.as_ref()) == (epoch, self.events.last());
+        if is_first_ours && is_last_ours {
+            StoredUnderKey::Ours
+        } else if found.highest > epoch {
+            StoredUnderKey::Fenced
+        } else {
+            StoredUnderKey::Another
+        }
+    }
+}
