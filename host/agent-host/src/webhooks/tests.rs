@@ -40,18 +40,19 @@ fn a_message_is_signed_as_the_specification_has_it() {
 async fn send_to_receiver(answer: String) -> (Result<u16, String>, Duration) {
     let listening = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listening.local_addr().unwrap());
-    let receiving = tokio::spawn(async move {
+    let receiving = async {
         let (mut stream, _) = listening.accept().await.unwrap();
         let read = stream.read(&mut [0; 4096]).await.unwrap();
         stream.write_all(answer.as_bytes()).await.unwrap();
-        // Who waits for this task has the connection, and so it stays.
+        // Held until the message was answered or given up.
         (stream, read)
-    });
+    };
     let message = WebhookMessage { id: "msg_1".into(), body: "{}".into() };
-    let begun = Instant::now();
-    let reply = sender("127.0.0.1").send(&url, &message).await;
-    let taken = begun.elapsed();
-    let (_stream, read) = receiving.await.unwrap();
+    let sending = async {
+        let begun = Instant::now();
+        (sender("127.0.0.1").send(&url, &message).await, begun.elapsed())
+    };
+    let ((_stream, read), (reply, taken)) = tokio::join!(receiving, sending);
     assert!(read > 0, "it was sent the message");
     (reply.outcome, taken)
 }

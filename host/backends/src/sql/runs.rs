@@ -27,7 +27,7 @@ pub struct SqlRuns {
 impl SqlRuns {
     /// The store, and what writes for it, which has to be run beside it.
     pub fn new(pool: SqlPool) -> (Self, Writer) {
-        let (commits, writing) = Commits::new(pool.clone());
+        let (commits, writing) = Commits::new(&pool);
         (Self { pool, commits }, writing)
     }
 

@@ -98,6 +98,7 @@ pub(crate) fn run_all(
     run(tests.args(of_compiler()).args(&arguments.runner))
 }
 
+#[expect(clippy::disallowed_methods, reason = "proptest reads it from there as well")]
 fn seed_of_properties() -> OsString {
     env::var_os("PROPTEST_RNG_SEED").unwrap_or_else(|| PROPTEST_RNG_SEED.into())
 }

@@ -17,7 +17,7 @@ impl Commit for Write {
         let mut parts = Vec::new();
         while !writes.is_empty() {
             let mut together = Together::default();
-            let count = writes.iter().take_while(|write| together.takes(*write)).count();
+            let count = writes.iter().take_while(|write| together.takes(write)).count();
             let (part, left) = writes.split_at(count);
             parts.push(part);
             writes = left;

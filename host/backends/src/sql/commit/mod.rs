@@ -57,7 +57,7 @@ type Outcome<W> = Result<<W as Commit>::Answer, CommitError>;
 impl Commits {
     /// Who submits writes to the lane of that database, and the background task that commits them. It need not run more
     /// than once for a database; more of them take over when the first one breaks off.
-    pub(super) fn new(pool: SqlPool) -> (Self, Writer) {
+    pub(super) fn new(pool: &SqlPool) -> (Self, Writer) {
         let (submitter, writer) = open(pool.clone(), pool.lane());
         (Self(submitter), writer)
     }

@@ -62,7 +62,7 @@ impl SqlQueue {
 
     /// The same. While jobs of other processes cannot be listened for, `findings` says so.
     pub fn reporting(pool: SqlPool, findings: StoreFindings) -> (Self, Writer) {
-        let (commits, adding) = Commits::new(pool.clone());
+        let (commits, adding) = Commits::new(&pool);
         let claim_wakeup = Arc::new(ClaimWakeup::new());
         let ended = Arc::new(EndedJobs::default());
         let announcements =
