@@ -157,12 +157,13 @@ async fn a_failure_after_the_first_event_is_the_last_event() {
     let service = Service::variant_b().model(&model).start().await;
     let user = service.user(Token::of("u"));
     let events = user.stream("hi").await.rest().await;
-    assert_eq!(names(&events), ["0 run.started", "run.failed"]);
+    assert_eq!(names(&events), ["0 run.started", "1 run.failed"]);
     let expected = json!({ "status": 500, "body": { "error": "Internal server error" } });
     assert_eq!(events[1].data, expected);
     let run = format!("runs/{}", events[0].data["runId"].as_str().unwrap());
     let again = user.follow(&run, None).await.rest().await;
     assert_eq!(again, events, "the record says the same");
+    assert_eq!(user.send(user.following(&run, Some("1"))).await.status, 204, "nothing follows");
 }
 
 #[tokio::test]

@@ -4,13 +4,14 @@
 //! ```text
 //! LiveJournal ────┬─> LiveRuns ──broadcast──> any number of Watchers per run
 //!                 │   (append, then tell)              │
-//! driver ──words──┼────────────the reply so far────────┤   (`reply.rs`)
+//! driver ──words──┼────────────the reply so far────────┤   (`deltas.rs`, `reply.rs`)
 //! driver ─reports─┴────────────latest of each call─────┘   (`progress.rs`)
 //! ```
 //!
 //! A run that nobody watches costs one look-up per append. A watcher that does not keep up with the events is told so
 //! ([`broadcast::error::RecvError::Lagged`]) and reads the journal instead. Runs of other processes are not seen here.
 
+mod deltas;
 mod journal;
 mod progress;
 mod reply;
@@ -21,8 +22,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{broadcast, watch};
 
+pub use deltas::ReplyDeltas;
 pub use journal::LiveJournal;
-pub use reply::{NewText, ReplyDeltas};
+pub use reply::NewText;
 pub use reports::CallReports;
 
 use crate::words::{CallProgress, Event};
@@ -124,20 +126,6 @@ impl LiveRuns {
     /// Held for a few instructions, never across an await.
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Watched>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl LiveRun {
-    /// Where a reply goes while it is written, if anybody watches; `number` is the one that its event will have. The text that it
-    /// is told is the beginning of the reply's.
-    pub fn deltas(&self, number: u64) -> Option<ReplyDeltas<'_>> {
-        self.runs.is_watched(&self.run_id).then(|| ReplyDeltas::new(self, number))
-    }
-
-    fn write(&self, write: impl FnOnce(&mut ReplyText)) {
-        if let Some(watched) = self.runs.lock().get(&self.run_id) {
-            watched.reply.send_modify(write);
-        }
     }
 }
 

@@ -2,12 +2,8 @@
 //! it, all at once: who comes late reads fewer and longer pieces and misses nothing, however quickly the model writes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::watch;
-
-use super::LiveRun;
-use crate::ports::Deltas;
 
 /// What was written of the latest reply.
 #[derive(Debug, Default)]
@@ -23,7 +19,7 @@ pub(super) struct ReplyText {
 
 impl ReplyText {
     /// More text, which stands at that byte of the reply.
-    fn write(&mut self, number: u64, at: usize, text: &str) {
+    pub(super) fn write(&mut self, number: u64, at: usize, text: &str) {
         if self.number != number || self.text.is_empty() {
             let attempt = if self.number == number { self.attempt } else { 0 };
             *self = Self { number, attempt, text: String::new(), is_whole: at == 0 };
@@ -32,36 +28,9 @@ impl ReplyText {
     }
 
     /// The text so far does not count.
-    fn reset(&mut self, number: u64) {
+    pub(super) fn reset(&mut self, number: u64) {
         let attempt = if self.number == number { self.attempt.wrapping_add(1) } else { 0 };
         *self = Self { number, attempt, text: String::new(), is_whole: true };
-    }
-}
-
-/// Tells the watchers of a run what the model writes.
-#[derive(Debug)]
-pub struct ReplyDeltas<'a> {
-    run: &'a LiveRun,
-    number: u64,
-    /// How many bytes were told.
-    told: AtomicUsize,
-}
-
-impl<'a> ReplyDeltas<'a> {
-    pub(super) fn new(run: &'a LiveRun, number: u64) -> Self {
-        Self { run, number, told: AtomicUsize::new(0) }
-    }
-}
-
-impl Deltas for ReplyDeltas<'_> {
-    fn text(&self, text: &str) {
-        let at = self.told.fetch_add(text.len(), Ordering::Relaxed);
-        self.run.write(|reply| reply.write(self.number, at, text));
-    }
-
-    fn reset(&self) {
-        self.told.store(0, Ordering::Relaxed);
-        self.run.write(|reply| reply.reset(self.number));
     }
 }
 
@@ -112,7 +81,7 @@ impl ReplyReader {
     }
 
     /// What there is to take now.
-    fn take(&mut self) -> Option<NewText> {
+    pub(super) fn take(&mut self) -> Option<NewText> {
         let reply = self.reply.borrow_and_update();
         if reply.number != self.number {
             (self.number, self.attempt, self.taken, self.is_anew) = (reply.number, reply.attempt, 0, false);
@@ -140,84 +109,5 @@ impl ReplyReader {
         let is_begun = self.number == number && self.is_whole && self.taken > 0 && !self.is_anew;
         let text = if is_begun { content.get(self.taken..)? } else { "" };
         (!text.is_empty()).then(|| NewText { number, is_anew: false, text: text.into() })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::live::LiveRuns;
-
-    fn new(number: u64, is_anew: bool, text: &str) -> Option<NewText> {
-        Some(NewText { number, is_anew, text: text.into() })
-    }
-
-    #[tokio::test]
-    async fn each_reader_takes_all_that_is_new_to_it() {
-        let runs = LiveRuns::default();
-        let run = runs.run("run_1");
-        let mut early = runs.watch("run_1");
-        let deltas = run.deltas(1).unwrap();
-        (0..1_000).for_each(|_| deltas.text("ab"));
-        assert_eq!(early.reply.take(), new(1, false, &"ab".repeat(1_000)));
-        assert_eq!(early.reply.take(), None);
-        deltas.text("c");
-        let mut late = runs.watch("run_1");
-        assert_eq!(early.reply.take(), new(1, false, "c"));
-        assert_eq!(
-            late.reply.take(),
-            new(1, true, &("ab".repeat(1_000) + "c")),
-            "it may have had some before"
-        );
-        let next = run.deltas(4).unwrap();
-        next.text("d");
-        assert_eq!([early.reply.take(), late.reply.take()], [new(4, false, "d"), new(4, false, "d")]);
-    }
-
-    #[tokio::test]
-    async fn an_attempt_that_does_not_count_is_forgotten_by_those_who_have_read_of_it() {
-        let runs = LiveRuns::default();
-        let run = runs.run("run_1");
-        let [mut with, mut without] = [(); 2].map(|()| runs.watch("run_1"));
-        let deltas = run.deltas(1).unwrap();
-        deltas.text("wrong");
-        assert_eq!(with.reply.take(), new(1, false, "wrong"));
-        deltas.reset();
-        assert_eq!([with.reply.take(), without.reply.take()], [new(1, true, ""), None]);
-        deltas.text("right");
-        assert_eq!(
-            [with.reply.take(), without.reply.take()],
-            [new(1, false, "right"), new(1, false, "right")]
-        );
-    }
-
-    #[tokio::test]
-    async fn the_rest_of_a_reply_is_given_even_when_the_next_one_is_being_written() {
-        let runs = LiveRuns::default();
-        let run = runs.run("run_1");
-        let [mut behind, mut nothing] = [(); 2].map(|()| runs.watch("run_1"));
-        let deltas = run.deltas(1).unwrap();
-        deltas.text("on");
-        assert_eq!(behind.reply.take(), new(1, false, "on"));
-        deltas.text("e");
-        run.deltas(2).unwrap().text("two");
-        assert_eq!(behind.reply.rest(1, "one"), new(1, false, "e"));
-        assert_eq!(nothing.reply.rest(1, "one"), None, "the event has it");
-        assert_eq!([behind.reply.rest(2, "two"), behind.reply.rest(2, "two")], [new(2, false, "two"), None]);
-    }
-
-    #[tokio::test]
-    async fn the_end_of_a_reply_is_not_taken_for_its_beginning() {
-        let runs = LiveRuns::default();
-        let run = runs.run("run_1");
-        let first = runs.watch("run_1");
-        let deltas = run.deltas(1).unwrap();
-        deltas.text("on");
-        drop(first);
-        let mut second = runs.watch("run_1");
-        deltas.text("e");
-        assert_eq!(second.reply.take(), new(1, false, "e"));
-        run.deltas(2).unwrap().text("two");
-        assert_eq!(second.reply.rest(1, "one"), None);
     }
 }

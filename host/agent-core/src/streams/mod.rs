@@ -18,6 +18,7 @@ mod tests;
 
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +30,7 @@ use crate::layers::{Ask, Invoke, record_end};
 use crate::live::LiveRuns;
 use crate::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
 use crate::runs::Runs;
-use crate::words::{CancelOutcome, Event, Job, RunOutcome};
+use crate::words::{CancelOutcome, Event, Job, RunOutcome, RunRecord};
 use ending::{Ends, of_handle, of_job, of_record};
 use resumable_reader::Source;
 
@@ -163,9 +164,22 @@ impl RunStreams {
     /// Whether a run has ended, and before event number `from`: then nothing is left to follow.
     pub async fn has_ended_before(&self, run: &FoundRun, from: u64) -> Result<bool, JournalError> {
         let Some(records) = &self.kept.records else { return Ok(false) };
-        let record = records.find(&run.run_id).await?;
-        let has_ended = record.is_some_and(|record| matches!(record.outcome, RunOutcome::Ended { .. }));
+        let has_ended = match records.find(&run.run_id).await? {
+            Some(RunRecord { outcome: RunOutcome::Ended { .. }, .. }) => true,
+            Some(RunRecord { outcome: RunOutcome::Failed { .. }, job_id, .. }) => {
+                self.is_last_attempt(run, job_id).await
+            }
+            _ => false,
+        };
         Ok(has_ended && self.kept.journal.read(&run.run_id, from).await?.is_empty())
+    }
+
+    /// Whether no attempt follows one that has failed.
+    async fn is_last_attempt(&self, run: &FoundRun, job_id: Option<String>) -> bool {
+        let (Some(jobs), Some(job_id)) = (&self.jobs, job_id) else { return true };
+        let owner = run.user_id.as_deref().unwrap_or_default();
+        let job = jobs.read(owner, &job_id, Duration::ZERO).await;
+        matches!(job, Ok(Some(job)) if job.status.has_ended())
     }
 
     /// Cancels a run that is no job's, in whichever process it is carried. One of this process ends at once; another one's

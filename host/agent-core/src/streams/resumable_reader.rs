@@ -76,6 +76,20 @@ pub struct RunFailure {
     pub error: String,
     /// Whether a client may read [`Self::error`].
     pub is_public: bool,
+    /// Whether that is known, and not only concluded from the owner's silence: then no event can follow.
+    pub is_final: bool,
+}
+
+impl RunEnd {
+    /// Whether no event can follow.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Answer(_) | Self::NeverBegan => true,
+            // Somebody else may carry it on.
+            Self::Failed(error) => !matches!(error, InvokeError::Run(RunError::Journal(_))),
+            Self::Recorded(failure) => failure.is_final,
+        }
+    }
 }
 
 /// Why a reader is told to come again.
@@ -322,7 +336,7 @@ impl Following {
             Ending::Outcome(Err(error)) => Ok(RunEnd::Failed(error)),
             Ending::Recorded(reason) => fold.result(Some(reason), failure("its journal is not kept")).await,
             Ending::Failed { kind, error } => {
-                Ok(RunEnd::Recorded(RunFailure { kind, error, is_public: false }))
+                Ok(RunEnd::Recorded(RunFailure { kind, error, is_public: false, is_final: true }))
             }
             Ending::Job(job) => fold.end_of_job(*job).await,
             Ending::Dead => fold.result(None, failure("the process that carried it was killed")).await,
@@ -352,7 +366,12 @@ impl Fold {
             JobStatus::Cancelled => self.result(Some(StopReason::Cancelled), RunEnd::NeverBegan).await,
             JobStatus::Failed => {
                 let error = job.error.unwrap_or_default();
-                Ok(RunEnd::Recorded(RunFailure { kind: failure_kind(&error), error, is_public: true }))
+                Ok(RunEnd::Recorded(RunFailure {
+                    kind: failure_kind(&error),
+                    error,
+                    is_public: true,
+                    is_final: true,
+                }))
             }
             JobStatus::Completed | JobStatus::Waiting | JobStatus::Active | JobStatus::Delayed => {
                 let result =
@@ -377,7 +396,8 @@ impl Fold {
 }
 
 fn failure(error: &str) -> RunEnd {
-    RunEnd::Recorded(RunFailure { kind: FailureKind::Internal, error: error.to_owned(), is_public: false })
+    let (kind, error) = (FailureKind::Internal, error.to_owned());
+    RunEnd::Recorded(RunFailure { kind, error, is_public: false, is_final: false })
 }
 
 impl std::fmt::Debug for Following {

@@ -126,10 +126,10 @@ impl Frames {
         self.frame(Some(&number.to_string()), "run.ended", result);
     }
 
-    /// That there is no result.
-    pub(super) fn failed(&mut self, status: StatusCode, body: &Value) {
+    /// That there is no result, behind so many events if none can follow.
+    pub(super) fn failed(&mut self, events: Option<u64>, status: StatusCode, body: &Value) {
         let data = json!({ "status": status.as_u16(), "body": body });
-        self.frame(None, "run.failed", &data.to_string());
+        self.frame(events.map(|events| events.to_string()).as_deref(), "run.failed", &data.to_string());
     }
 
     fn numbered(&mut self, number: u64, part: u64, name: &str, data: &impl Serialize) {
@@ -300,7 +300,7 @@ mod tests {
         }
         frames.comment("heartbeat");
         frames.ended(5, r#"{"id":"run_1"}"#, None);
-        frames.failed(StatusCode::SERVICE_UNAVAILABLE, &json!({"error": "no"}));
+        frames.failed(None, StatusCode::SERVICE_UNAVAILABLE, &json!({"error": "no"}));
         insta::assert_snapshot!(String::from_utf8(frames.take().to_vec()).unwrap(), @r#"
         retry: 1000
 

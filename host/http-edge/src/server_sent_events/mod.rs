@@ -205,7 +205,8 @@ impl Streaming {
                 }
                 ShownEnd::Failed { status, body, log } => {
                     log_failure(self.following.run_id(), status, &log);
-                    self.frames.failed(status, &body);
+                    // The number of an event that may follow after all is not given away.
+                    self.frames.failed(end.is_final().then_some(*events), status, &body);
                 }
             },
             Followed::Interrupted(why) => {

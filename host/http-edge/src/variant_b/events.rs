@@ -228,7 +228,7 @@ fn show_end(edge: &RouteState<VariantB>) -> ShowEnd {
 
 /// The same status and text that the error itself would have been answered with.
 fn show_recorded(failure: &RunFailure, production: bool) -> ShownEnd {
-    let RunFailure { kind, error, is_public } = failure;
+    let RunFailure { kind, error, is_public, is_final: _ } = failure;
     let (status, text): (_, &str) = match kind {
         FailureKind::RateLimited => (StatusCode::TOO_MANY_REQUESTS, super::error::RATE_LIMITED),
         FailureKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, super::error::UNAVAILABLE),

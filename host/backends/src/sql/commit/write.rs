@@ -16,7 +16,7 @@ pub(crate) type Lane = SharedChannel<Write, Result<Written, CommitError>>;
 
 /// Why something was not written, or may not have been.
 #[derive(Debug, Clone)]
-pub(crate) struct CommitError(pub(in crate::sql) String);
+pub(crate) struct CommitError(pub(crate) String);
 
 /// What is written.
 #[derive(Debug)]
