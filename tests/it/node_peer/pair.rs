@@ -1,6 +1,8 @@
 //! agent-host and the Node deployment, side by side, each with a Redis and a model of its own.
 
-use acceptance::{Answer, Builder, Caller, Model, Peer, PeerServer, Redis, Request, Service, Token, says};
+use acceptance::{
+    Answer, Builder, Caller, Model, Peer, PeerServer, Redis, Request, Service, Token, eventually, says,
+};
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde_json::Value;
@@ -43,6 +45,11 @@ impl Pair {
         let peer = change_node(Peer::on(&node_redis).model(&node_model));
         let service = change_ours(Service::variant_b().redis(&our_redis).model(&our_model));
         let (node, ours) = tokio::join!(peer.serve(), service.start());
+        // Ours listens while a tool is compiled, and reports it.
+        eventually("all tools to serve", async || {
+            ours.get("/ready").await.json()["tools"]["preparing"].is_null().then_some(())
+        })
+        .await;
         Self { node, ours, node_redis, our_redis, node_model, our_model }
     }
 

@@ -4,6 +4,10 @@ import * as api from "./api.js";
 import { badge, block, button, facts, fill, h, number, pretty, short, took, when } from "./dom.js";
 import { duration } from "./runs.js";
 
+// How often the record of a run that has ended is looked for, and how long the pause between two looks is.
+const MOST_LOOKS = 20;
+const BETWEEN_LOOKS_MS = 250;
+
 export const title = (id) => `Run ${id}`;
 
 export function open(view) {
@@ -42,11 +46,13 @@ export function open(view) {
   const follow = async () => {
     const last = Math.max(-1, ...state.entries.keys());
     state.isLive = true;
+    let hasEnded = false;
     drawNow();
     // Every part of an entry that is here is known.
     const after = last < 0 ? null : `${last}.9999`;
     for await (const event of api.events(`${path}/events`, { signal: view.signal, after })) {
       take(state, event);
+      hasEnded ||= ["run.ended", "run.failed"].includes(event.name);
       if (event.name === "run.failed") state.failure = event.data.body?.error;
       if (event.name === "model.delta") drawNow();
       else if (event.name !== "run.ended" && event.name !== "run.failed") draw();
@@ -55,6 +61,11 @@ export function open(view) {
     state.isLive = false;
     // With the receipts in full, which only the journal has.
     await load();
+    // The record is written behind the end.
+    for (let again = 0; hasEnded && state.run?.outcome === "running" && again < MOST_LOOKS; again += 1) {
+      await new Promise((resolve) => setTimeout(resolve, BETWEEN_LOOKS_MS));
+      await load();
+    }
   };
 
   view.attempt(async () => {
