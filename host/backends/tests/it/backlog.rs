@@ -204,7 +204,8 @@ async fn a_claim_from_a_long_backlog_in_postgres_reads_a_few_rows() {
     let before = rows_read().await;
 
     let pool = database.pool();
-    let (queue, _adding) = SqlQueue::new(pool.clone());
+    let (queue, writer) = SqlQueue::new(pool.clone());
+    let writing = Task::begin(writer.run());
     for number in 1..=COUNTED {
         let claimed = claim(&queue).await;
         assert_eq!(claimed.job_id, format!("{number:032}"), "in their order");
@@ -212,6 +213,7 @@ async fn a_claim_from_a_long_backlog_in_postgres_reads_a_few_rows() {
         queue.finish(&claimed, &completed("1")).await.unwrap();
     }
     // Its processes tell what they have counted when they end.
+    drop(writing);
     pool.close().await;
     let read = eventually("PostgreSQL to tell what was read", async || {
         let read = rows_read().await - before;

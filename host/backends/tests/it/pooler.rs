@@ -74,7 +74,7 @@ async fn work(pool: &SqlPool) {
             Task::begin(async move {
                 let (queue, adding) = SqlQueue::new(pool.clone());
                 let (runs, writing) = SqlRuns::new(pool);
-                let _guard = (Task::begin(adding.run()), Task::begin(writing.run()));
+                let writers = (Task::begin(adding.run()), Task::begin(writing.run()));
                 let job = JobData::new("2 + 3", "u1");
                 for _ in 0..20 {
                     queue.add(&job).await.unwrap();
@@ -83,8 +83,10 @@ async fn work(pool: &SqlPool) {
                     assert_eq!(runs.read(&claim.run_id, 0).await.unwrap(), [Event::Cancelled]);
                     queue.finish(&claim, &AttemptEnd::Cancelled).await.unwrap();
                 }
+                // They write for all who have this pool, and go on until all have ended.
+                writers
             })
         })
         .collect();
-    join_all(processes.into_iter().map(Task::ended)).await;
+    let _writers = join_all(processes.into_iter().map(Task::ended)).await;
 }
