@@ -112,13 +112,14 @@ async fn an_answer_of_bytes_is_the_answer_that_is_written_anew() {
             Ok(JsonAnswer::Written(_))
         );
         assert_eq!(is_passed_on, fate == Fate::PassedOn, "{kept}");
-        let (passing, parsing) =
-            (Fakes::with_invoke(cached(&kept)), Fakes::with_invoke(Parsing(cached(&kept))));
         for (path, body) in [
             ("/api/agent", r#"{"query":"hi"}"#),
             ("/api/serverless", r#"{"query":"hi"}"#),
             ("/api/gateway", r#"{"query":"hi","priority":"low"}"#),
         ] {
+            // Of their own for each question: an answer that is being kept is at hand for the next one.
+            let (passing, parsing) =
+                (Fakes::with_invoke(cached(&kept)), Fakes::with_invoke(Parsing(cached(&kept))));
             let (passed, written) = (passing.post(path, body).await, parsing.post(path, body).await);
             assert_eq!((passed.status, written.status), (StatusCode::OK, StatusCode::OK), "{kept}");
             assert_eq!(passed.header("content-type"), written.header("content-type"));
