@@ -106,6 +106,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn words_of_an_attempt_that_does_not_count_are_not_gone_on_from() {
+        let runs = LiveRuns::default();
+        let run = runs.run("run_1");
+        let mut behind = runs.watch("run_1");
+        let deltas = run.deltas(1).unwrap();
+        deltas.text("wrong");
+        assert_eq!(behind.reply.take(), new(1, false, "wrong"));
+        deltas.reset();
+        deltas.text("right answer");
+        run.deltas(3).unwrap().text("two");
+        assert_eq!(behind.reply.rest(1, "right answer"), new(1, true, "right answer"));
+        assert_eq!(behind.reply.take(), new(3, false, "two"));
+    }
+
+    #[tokio::test]
     async fn the_end_of_a_reply_is_not_taken_for_its_beginning() {
         let runs = LiveRuns::default();
         let run = runs.run("run_1");

@@ -15,6 +15,8 @@ pub(super) struct ReplyText {
     text: String,
     /// Whether the beginning is there as well: nobody may have watched the run then.
     is_whole: bool,
+    /// Number and attempt of the reply that stood here before.
+    before: Option<(u64, u32)>,
 }
 
 impl ReplyText {
@@ -22,7 +24,8 @@ impl ReplyText {
     pub(super) fn write(&mut self, number: u64, at: usize, text: &str) {
         if self.number != number || self.text.is_empty() {
             let attempt = if self.number == number { self.attempt } else { 0 };
-            *self = Self { number, attempt, text: String::new(), is_whole: at == 0 };
+            let before = self.before(number);
+            *self = Self { number, attempt, text: String::new(), is_whole: at == 0, before };
         }
         self.text.push_str(text);
     }
@@ -30,7 +33,13 @@ impl ReplyText {
     /// The text so far does not count.
     pub(super) fn reset(&mut self, number: u64) {
         let attempt = if self.number == number { self.attempt.wrapping_add(1) } else { 0 };
-        *self = Self { number, attempt, text: String::new(), is_whole: true };
+        let before = self.before(number);
+        *self = Self { number, attempt, text: String::new(), is_whole: true, before };
+    }
+
+    /// What stands before the reply with that number, which is this one or the next.
+    fn before(&self, number: u64) -> Option<(u64, u32)> {
+        if self.number == number { self.before } else { Some((self.number, self.attempt)) }
     }
 }
 
@@ -63,7 +72,7 @@ impl ReplyReader {
     pub(super) fn new(sender: &watch::Sender<ReplyText>) -> Self {
         let mut reply = sender.subscribe();
         reply.mark_changed();
-        let ReplyText { number, attempt, text, is_whole } = &*sender.borrow();
+        let ReplyText { number, attempt, text, is_whole, .. } = &*sender.borrow();
         let (number, attempt, is_whole, is_anew) = (*number, *attempt, *is_whole, !text.is_empty());
         Self { reply, number, attempt, taken: 0, is_whole, is_anew }
     }
@@ -102,12 +111,20 @@ impl ReplyReader {
     /// What was not taken of the reply with that number, whose whole text is known now. Nothing of one that was not written
     /// while this watched.
     pub(super) fn rest(&mut self, number: u64, content: &str) -> Option<NewText> {
-        if self.reply.borrow().number == number {
+        let (latest, before) = {
+            let reply = self.reply.borrow();
+            (reply.number, reply.before)
+        };
+        if latest == number {
             return self.take();
         }
         // The next reply stands in its place.
-        let is_begun = self.number == number && self.is_whole && self.taken > 0 && !self.is_anew;
-        let text = if is_begun { content.get(self.taken..)? } else { "" };
+        let is_begun = self.number == number && self.taken > 0 && !self.is_anew;
+        // It was begun anew since this was asked last: what was taken is none of it.
+        if is_begun && before != Some((number, self.attempt)) {
+            return Some(NewText { number, is_anew: true, text: content.into() });
+        }
+        let text = if is_begun && self.is_whole { content.get(self.taken..)? } else { "" };
         (!text.is_empty()).then(|| NewText { number, is_anew: false, text: text.into() })
     }
 }

@@ -30,7 +30,7 @@ use crate::layers::{Ask, Invoke, record_end};
 use crate::live::LiveRuns;
 use crate::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
 use crate::runs::Runs;
-use crate::words::{CancelOutcome, Event, Job, RunOutcome, RunRecord};
+use crate::words::{CancelOutcome, Event, Job, JobStatus, RunOutcome, RunRecord};
 use ending::{Ends, of_handle, of_job, of_record};
 use resumable_reader::Source;
 
@@ -174,9 +174,28 @@ impl RunStreams {
         Ok(has_ended && self.kept.journal.read(&run.run_id, from).await?.is_empty())
     }
 
+    /// The same of the run of a job, by what the queue says of that: there is no record of a run that never began, nor of one
+    /// whose workers all died.
+    pub async fn job_has_ended_before(
+        &self,
+        job: &Job,
+        run: &FoundRun,
+        from: u64,
+    ) -> Result<bool, JournalError> {
+        match job.status {
+            JobStatus::Failed | JobStatus::Cancelled => {
+                Ok(self.kept.journal.read(&run.run_id, from).await?.is_empty())
+            }
+            // Its last events may still be on their way; its record comes with them.
+            JobStatus::Completed => self.has_ended_before(run, from).await,
+            JobStatus::Waiting | JobStatus::Active | JobStatus::Delayed => Ok(false),
+        }
+    }
+
     /// Whether no attempt follows one that has failed.
     async fn is_last_attempt(&self, run: &FoundRun, job_id: Option<String>) -> bool {
-        let (Some(jobs), Some(job_id)) = (&self.jobs, job_id) else { return true };
+        let Some(job_id) = job_id else { return true };
+        let Some(jobs) = &self.jobs else { return false };
         let owner = run.user_id.as_deref().unwrap_or_default();
         let job = jobs.read(owner, &job_id, Duration::ZERO).await;
         matches!(job, Ok(Some(job)) if job.status.has_ended())

@@ -121,7 +121,9 @@ pub(super) async fn follow_job(
         job_id: Some(job.id.clone()),
     };
     let after = server_sent_events::last_event(&headers, streams, &run).await.map_err(unreadable)?;
-    if job.status.has_ended() && is_over(streams, &run, after).await? {
+    if let Some(after) = after
+        && streams.job_has_ended_before(&job, &run, after.number).await.map_err(unreadable)?
+    {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let from = after.map_or(0, |after| after.number);

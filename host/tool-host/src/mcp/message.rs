@@ -12,7 +12,7 @@ pub(super) const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26"
 /// Most bytes of one message: an answer of a MiB, escaped.
 pub(super) const MOST_BYTES: usize = 2 << 20;
 
-/// Most messages that are read before the answer to one request.
+/// Most messages that are read before the answer to one request, beside reports that it asked for.
 const MOST_MESSAGES: u32 = 1_000;
 
 /// Most bytes of these together.
@@ -96,6 +96,8 @@ impl<'a> Exchange<'a> {
             (Some("notifications/progress"), _) => {
                 if let (Some(reports), Some(params)) = (&self.reports, message.get("params")) {
                     reports.hand_on(self.id, params);
+                    // Whoever asks for reports gets as many as there are: their bytes bound them.
+                    self.messages -= 1;
                 }
                 Ok(Next::GoOn)
             }
@@ -138,7 +140,10 @@ impl<'a> Exchange<'a> {
 
 #[cfg(test)]
 mod tests {
+    use agent_core::progress::LatestProgress;
+
     use super::*;
+    use crate::egress::Scanner;
 
     fn taken(exchange: &mut Exchange<'_>, message: &Value) -> Result<Next, McpError> {
         exchange.take_in(message.to_string().as_bytes())
@@ -180,6 +185,23 @@ mod tests {
         }
         let asked = json!({ "jsonrpc": "2.0", "id": 9, "method": "sampling/createMessage" });
         assert_eq!(taken(&mut exchange, &asked), Err(McpError::Asks("sampling/createMessage")));
+    }
+
+    #[test]
+    fn reports_that_were_asked_for_are_bounded_by_their_bytes() {
+        let (latest, sink) = LatestProgress::shared();
+        let scanner = Scanner::new([("key", "abc-12345678")]).unwrap();
+        let mut exchange = Exchange::new(1, Some(Reports { sink: &sink, scanner: &scanner }));
+        let report = |message: &str| {
+            let params = json!({ "progressToken": 1, "progress": 1, "message": message });
+            json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
+        };
+        let short = report("a");
+        assert!((0..=MOST_MESSAGES).all(|_| matches!(taken(&mut exchange, &short), Ok(Next::GoOn))));
+        assert!(latest.take().is_some());
+        let long = report(&"a".repeat(MOST_BYTES / 2));
+        let ended = (0..=8).map(|_| taken(&mut exchange, &long)).find(Result::is_err);
+        assert!(matches!(ended, Some(Err(McpError::TooMuch(_)))), "{ended:?}");
     }
 
     #[test]

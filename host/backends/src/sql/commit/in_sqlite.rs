@@ -12,6 +12,10 @@ use super::runs::AppendRow;
 use super::values::{ROWS_AT_ONCE, Statements, Value};
 use crate::sql::Sqlite;
 
+/// How many statements a text may have that stays prepared. The driver keeps a hundred texts with all their statements, each of
+/// up to 20 KB, and hardly any text of a larger batch occurs twice.
+const MOST_PREPARED: usize = 6;
+
 /// The columns of a record.
 const RECORD: &str = "run_id, request_id, user_id, job_id, started_at, finished_at, outcome";
 
@@ -26,7 +30,9 @@ const IS_FREE: &str =
 /// Writes all of it and answers what has changed.
 pub(super) async fn write(pools: &Sqlite, batch: &Batch<'_>) -> Result<Vec<ChangedRow>, sqlx::Error> {
     let statements = statements(batch);
-    let mut query = sqlx::query_as::<Driver, ChangedRow>(AssertSqlSafe(statements.text()));
+    let is_kept = statements.texts.len() <= MOST_PREPARED;
+    let mut query =
+        sqlx::query_as::<Driver, ChangedRow>(AssertSqlSafe(statements.text())).persistent(is_kept);
     for value in statements.values {
         query = match value {
             Value::Text(text) => query.bind(text),
