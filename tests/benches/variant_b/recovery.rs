@@ -53,7 +53,7 @@ pub(crate) fn measure(runtime: &Runtime) {
     println!("\nkill -9 of a process with a job in progress: seconds until the job is in progress again");
     let peer = kill_peer(runtime);
     for (queue, on_redis) in [("queue on Redis", true), ("embedded queue (SQLite)", false)] {
-        for (heir, aim) in [(Heir::Other, 10), (Heir::Restarted, 2)] {
+        for (heir, aim) in [(Heir::Other, 8), (Heir::Restarted, 2)] {
             let runs: Vec<String> = (0..RUNS)
                 .map(|_| format!("{:.2}", kill_ours(runtime, on_redis, heir).as_secs_f64()))
                 .collect();
