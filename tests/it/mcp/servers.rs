@@ -129,7 +129,7 @@ async fn tools_of_the_official_sdks_servers_are_called_like_any_other() {
         let reached = (1..=3).find(|at| report.data["message"] == format!("at {at}\\u{{1b}}[31m"));
         let reached = f64::from(reached.unwrap_or_else(|| panic!("{events:?}")));
         assert_eq!((&report.data["name"], &report.data["fraction"]), (&json!(tool), &json!(reached / 3.0)));
-        let result = &events.last().unwrap().data;
+        let result = &events.last().unwrap().data["result"];
         assert_eq!(result["toolCalls"][0]["outcome"], "ok", "{events:?}");
     }
 }

@@ -105,7 +105,7 @@ async fn a_run_that_failed_is_told_as_its_error_would_have_been_answered() {
         store.save(&record).await.unwrap();
         store.append("run_1", Epoch(0), 0, &[Event::from(says("half"))]).await.unwrap();
         let answer = fakes.get("/api/agent/runs/run_1/events").await;
-        assert_eq!(events(&answer), [("0", "model.replied"), ("", "run.failed")]);
+        assert_eq!(events(&answer), [("0", "model.replied"), ("1", "run.failed")]);
         let data = json!({ "status": status, "body": { "error": text } });
         assert!(answer.body.ends_with(&format!("data: {data}\n\n")), "{}", answer.body);
         let other = bearer("u2", request("GET", "/api/agent/runs/run_1/events", ""));
