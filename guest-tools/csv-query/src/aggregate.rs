@@ -4,17 +4,7 @@ use std::collections::BTreeSet;
 
 use rust_decimal::Decimal;
 
-use crate::query::Expression;
 use crate::value::{Key, Value, divide};
-
-/// What is asked of a group.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Aggregate {
-    pub(crate) kind: Kind,
-    /// None for `count(*)`.
-    pub(crate) argument: Option<Expression>,
-    pub(crate) is_distinct: bool,
-}
 
 /// A function of many values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

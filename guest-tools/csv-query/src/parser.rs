@@ -6,9 +6,8 @@ mod names;
 
 use agent_tool::Failure;
 
-use crate::aggregate::Aggregate;
 use crate::lexer::{Refusal, Token, read_tokens};
-use crate::query::{Expression, Query};
+use crate::query::{Aggregate, Expression, Query};
 
 /// How deep expressions may be nested.
 const DEPTH: usize = 50;

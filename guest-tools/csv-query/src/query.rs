@@ -1,6 +1,6 @@
 //! A query: what the parser makes and [`run`](crate::run) carries out. Names are resolved to columns.
 
-use crate::aggregate::Aggregate;
+use crate::aggregate::Kind;
 use crate::functions::Function;
 use crate::value::Value;
 
@@ -24,6 +24,15 @@ impl Query {
     pub(crate) fn is_grouped(&self) -> bool {
         !self.group_by.is_empty() || !self.aggregates.is_empty()
     }
+}
+
+/// What is asked of a group.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Aggregate {
+    pub(crate) kind: Kind,
+    /// None for `count(*)`.
+    pub(crate) argument: Option<Expression>,
+    pub(crate) is_distinct: bool,
 }
 
 /// A column of the answer.

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::expression::Scope;
-use crate::query::{Expression, Query};
+use crate::query::{Aggregate, Expression, Query};
 use crate::table::Table;
 use crate::value::{Key, Value};
 
@@ -113,7 +113,7 @@ fn group<'a>(query: &Query, rows: &[&'a [Value]]) -> Result<Vec<Vec<&'a [Value]>
 }
 
 fn aggregate(query: &Query, group: &[&[Value]]) -> Result<Vec<Value>, String> {
-    let of = |aggregate: &crate::aggregate::Aggregate| {
+    let of = |aggregate: &Aggregate| {
         let Some(argument) = &aggregate.argument else { return Ok(Value::Number(group.len().into())) };
         let values = group.iter().map(|row| argument.value(Scope { row, aggregates: &[] }));
         aggregate.kind.of(values.collect::<Result<_, _>>()?, aggregate.is_distinct)

@@ -10,7 +10,8 @@ use wasmtime::{Engine, Store};
 
 use crate::bindings::AnyToolPre;
 use crate::bindings::exports::agent::tool::tool::{Failure, ToolDef};
-use crate::call::{CallState, Progress};
+use crate::call::progress::Progress;
+use crate::call::state::CallState;
 use crate::error::{LoadError, detail};
 use crate::mcp::{Server, ToolList};
 use crate::typed::{self, Mismatch, TypedTool};

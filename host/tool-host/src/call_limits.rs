@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wasmtime::ResourceLimiter;
 
-use crate::call::Progress;
+use crate::call::progress::Progress;
 
 /// What one tool call may use up.
 #[derive(Debug, Clone)]

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use wasmparser::{Encoding, Parser, Payload};
 
-use crate::capability::{CapabilitySet, SERVED};
+use crate::capability::CapabilitySet;
+use crate::capability::imports::SERVED;
 use crate::error::LoadError;
 use crate::untrusted_text::printable;
 

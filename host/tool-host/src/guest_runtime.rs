@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
 use tracing::Instrument;
 
-use crate::call::Progress;
+use crate::call::progress::Progress;
 
 /// How long a guest whose caller has gone may go on, so that one that asks (`context.cancelled`) can end well.
 pub(crate) const GRACE: Duration = Duration::from_millis(50);

@@ -2,7 +2,8 @@
 //!
 //! Nothing is compiled or run. What its tools are is known when a [`ToolHost`](crate::ToolHost) has loaded it.
 
-use crate::capability::{CapabilitySet, SERVED};
+use crate::capability::CapabilitySet;
+use crate::capability::imports::SERVED;
 use crate::component::digest;
 use crate::config::PolicyFile;
 use crate::contract::{self, TOOL_INTERFACE, outer_names};

@@ -9,7 +9,7 @@ use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component as Code, InstancePre};
 
 use crate::bulkhead::Bulkhead;
-use crate::call::CallState;
+use crate::call::state::CallState;
 use crate::call_interface::CallInterface;
 use crate::capability::CapabilitySet;
 use crate::component::{self, Component};
@@ -17,7 +17,7 @@ use crate::contract;
 use crate::describe::describe;
 use crate::error::{LoadError, detail};
 use crate::folder::{Content, Folder};
-use crate::inventory::Memory;
+use crate::inventory::memory::Memory;
 use crate::mcp::{Server, ToolList};
 use crate::policy::{Identity, Want};
 use crate::rollout::Rollout;

@@ -8,13 +8,14 @@ use agent_core::ports::KeyValueStore;
 use agent_core::words::Principal;
 
 use crate::bulkhead::Slots;
-use crate::capability::{KeyValueState, OwnSpace, Owner};
+use crate::capability::key_value::{KeyValueState, OwnSpace, Owner};
 use crate::compiled::CompiledCache;
 use crate::compiler::Compilers;
 use crate::config::Config;
 use crate::egress::HttpMode;
 use crate::engine;
-use crate::grants::{Granted, Grants};
+use crate::grants::Grants;
+use crate::grants::granted::Granted;
 use crate::guest_runtime::GuestRuntime;
 use crate::host_work_pool::HostWork;
 use crate::mcp::McpServers;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use wasmtime::component::Linker;
 use wasmtime::{Engine, Store, UpdateDeadline};
 
-use crate::call::{CallState, Caller};
+use crate::call::state::{CallState, Caller};
 use crate::call_interface::Transfer;
 use crate::call_limits::Limits;
 use crate::capability::{CapabilitySet, Linkers};

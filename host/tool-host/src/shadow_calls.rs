@@ -8,7 +8,8 @@ use agent_core::ports::ToolRequest;
 use agent_core::words::ToolReturn;
 use futures::StreamExt as _;
 
-use crate::call::{self, Tool};
+use crate::call;
+use crate::call::tool::Tool;
 use crate::rollout::{ShadowCall, Side, TrialPart};
 use crate::runtime::Runtime;
 use crate::versions::canary_verdict::answer::{Answer, agree};

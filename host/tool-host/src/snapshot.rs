@@ -8,7 +8,8 @@ use agent_core::words::{Catalog, Principal, ToolReturn};
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
-use crate::call::{self, Tool};
+use crate::call;
+use crate::call::tool::Tool;
 use crate::component::Component;
 use crate::grants::as_caller;
 use crate::observer::ToolListing;

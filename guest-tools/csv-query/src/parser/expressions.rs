@@ -1,10 +1,10 @@
 //! Expressions, by how tightly their operators bind: OR, AND, NOT, comparisons, sums, products, signs.
 
 use super::{DEPTH, MOST_OPERATORS, Parser};
-use crate::aggregate::{Aggregate, Kind};
+use crate::aggregate::Kind;
 use crate::functions::Function;
 use crate::lexer::{Refusal, Token};
-use crate::query::{Expression, Item, Operator};
+use crate::query::{Aggregate, Expression, Item, Operator};
 use crate::value::Value;
 
 /// How tightly NOT and comparisons bind, after [`Operator::of_symbol`].

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::tool::Tool;
 use crate::bulkhead::Permits;
 use crate::call_limits::Limits;
-use crate::grants::Granted;
+use crate::grants::granted::Granted;
 use crate::runtime::Runtime;
 
 /// A call that was admitted, with all that the part of it needs which may move to another thread.

@@ -6,7 +6,8 @@ use agent_core::ports::DENIED;
 use agent_core::words::ToolOutcome;
 use wasmtime::{Trap, WasmBacktrace};
 
-use super::{CallState, Tool};
+use super::state::CallState;
+use super::tool::Tool;
 use crate::bindings::exports::agent::tool::tool::Failure;
 use crate::bulkhead::Busy;
 use crate::call_limits::Limits;

@@ -1,8 +1,8 @@
 //! Running the guest: a fresh store, an instance, the call, and what its end means.
 
-use super::Caller;
 use super::admitted::Admitted;
 use super::fault::Fault;
+use super::state::Caller;
 use crate::bindings::exports::agent::tool::tool::Failure;
 use crate::call_interface::{CallInterface, Returned};
 use crate::error::detail;

@@ -10,12 +10,12 @@ mod admitted;
 mod fault;
 mod guest;
 mod nested;
-mod progress;
+pub(crate) mod progress;
 mod receipt;
 mod remote;
 mod retry;
-mod state;
-mod tool;
+pub(crate) mod state;
+pub(crate) mod tool;
 mod validation;
 
 use std::sync::Arc;
@@ -26,9 +26,9 @@ use agent_core::trace;
 use agent_core::words::{ToolOutcome, ToolReturn};
 
 use crate::bulkhead::CallKind;
-use crate::capability::{Outer, ToolboxState};
+use crate::capability::toolbox::{Outer, ToolboxState};
 use crate::egress::CallKey;
-use crate::grants::Granted;
+use crate::grants::granted::Granted;
 use crate::guest_runtime::Start;
 use crate::observer::{CallReport, Cost};
 use crate::policy::Want;
@@ -37,9 +37,9 @@ use admitted::Admitted;
 use fault::Fault;
 use receipt::Attempts;
 
-pub(crate) use progress::Progress;
-pub(crate) use state::{CallState, Caller};
-pub(crate) use tool::Tool;
+use progress::Progress;
+use state::Caller;
+use tool::Tool;
 
 /// A tool whose calls take longer on the mean is begun on the guests' runtime.
 const HEAVY: Duration = Duration::from_millis(1);

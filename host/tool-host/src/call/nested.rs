@@ -4,7 +4,7 @@
 use agent_core::ports::NestedTools;
 use tokio::sync::mpsc;
 
-use crate::capability::{NestedCall, Outer};
+use crate::capability::toolbox::{NestedCall, Outer};
 
 /// The guest's end and the host's end of a call that may call tools.
 pub(super) fn open(tools: &dyn NestedTools) -> (Outer, mpsc::Receiver<NestedCall>) {

@@ -8,9 +8,11 @@ use agent_core::ports::ToolRequest;
 use agent_core::words::{Exchange, ReceiptDetail, ToolOutcome, ToolReceipt, ToolReturn};
 
 use super::fault::Fault;
-use super::{Progress, Tool, retry};
+use super::progress::Progress;
+use super::retry;
+use super::tool::Tool;
 use crate::egress::{self, CallKey};
-use crate::grants::Granted;
+use crate::grants::granted::Granted;
 use crate::policy::Want;
 use crate::pure_answers::PureCall;
 use crate::runtime::Runtime;

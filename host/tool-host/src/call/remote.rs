@@ -1,8 +1,8 @@
 //! A call of a tool that an MCP server has: the server is asked in the place of a guest.
 
-use super::Caller;
 use super::admitted::Admitted;
 use super::fault::Fault;
+use super::state::Caller;
 use crate::bindings::exports::agent::tool::tool::Failure;
 use crate::mcp::{Answer, McpError, Server, ToolList};
 

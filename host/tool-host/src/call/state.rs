@@ -10,12 +10,18 @@ use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::progress::Progress;
 use crate::call_limits::{Limiter, Limits};
-use crate::capability::{
-    ClockState, ConfigState, ContextState, HttpState, KeyValueState, LogRate, LogState, ProgressState,
-    SecretsState, ToolboxState, WasiState,
-};
+use crate::capability::clock::ClockState;
+use crate::capability::config::ConfigState;
+use crate::capability::context::ContextState;
+use crate::capability::key_value::KeyValueState;
+use crate::capability::log::{LogRate, LogState};
+use crate::capability::progress::ProgressState;
+use crate::capability::secrets::SecretsState;
+use crate::capability::toolbox::ToolboxState;
+use crate::capability::wasi::WasiState;
+use crate::capability::wasi_http::HttpState;
 use crate::egress;
-use crate::grants::Granted;
+use crate::grants::granted::Granted;
 
 /// State of one call. Made for it and thrown away after it.
 pub(crate) struct CallState {

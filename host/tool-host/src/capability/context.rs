@@ -8,7 +8,7 @@ use wasmtime::component::{HasSelf, Linker};
 
 use super::imports::Imports;
 use crate::bindings::agent::tool::context::{Host, add_to_linker};
-use crate::call::Progress;
+use crate::call::progress::Progress;
 
 pub(super) const IMPORTS: Imports = Imports::Contract("context");
 

@@ -4,19 +4,19 @@
 //! it, and tells in the state's `Drop` what the call came to. Linkers and the reader of the contract derive from [`ALL`]:
 //! what is not in the table is refused when a component is loaded.
 
-mod clock;
-mod config;
-mod context;
-mod imports;
-mod key_value;
-mod log;
+pub(crate) mod clock;
+pub(crate) mod config;
+pub(crate) mod context;
+pub(crate) mod imports;
+pub(crate) mod key_value;
+pub(crate) mod log;
 mod printed;
-mod progress;
-mod secrets;
-mod toolbox;
+pub(crate) mod progress;
+pub(crate) mod secrets;
+pub(crate) mod toolbox;
 mod types;
-mod wasi;
-mod wasi_http;
+pub(crate) mod wasi;
+pub(crate) mod wasi_http;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,21 +24,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 
-use crate::call::CallState;
+use crate::call::state::CallState;
 use crate::policy::Want;
 use imports::Imports;
-
-pub(crate) use clock::ClockState;
-pub(crate) use config::ConfigState;
-pub(crate) use context::ContextState;
-pub(crate) use imports::SERVED;
-pub(crate) use key_value::{KeyValueState, OwnSpace, Owner};
-pub(crate) use log::{LogRate, LogState};
-pub(crate) use progress::ProgressState;
-pub(crate) use secrets::SecretsState;
-pub(crate) use toolbox::{NestedCall, Outer, ToolboxState};
-pub(crate) use wasi::WasiState;
-pub(crate) use wasi_http::HttpState;
 
 /// One capability.
 struct Capability {

@@ -6,7 +6,7 @@ use wasmtime::component::{HasSelf, Linker};
 
 use super::imports::Imports;
 use crate::bindings::agent::tool::secrets::{Host, add_to_linker};
-use crate::grants::Granted;
+use crate::grants::granted::Granted;
 
 pub(super) const IMPORTS: Imports = Imports::Contract("secrets");
 

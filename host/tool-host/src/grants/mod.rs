@@ -7,7 +7,7 @@
 //! `granted.rs` has what one component is granted, as the parts of a call ask for it. What does not belong here: reading
 //! the file (`policy/`), sending requests (`egress/`), and what a guest sees of either (`capability/`).
 
-mod granted;
+pub(crate) mod granted;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,7 +33,7 @@ use crate::policy::{
     Want, secrets,
 };
 
-pub(crate) use granted::Granted;
+use granted::Granted;
 use granted::{Rules, credentials};
 
 /// Most grants that are kept: what is forgotten is made again.

@@ -15,7 +15,7 @@ mod attempts;
 mod decide;
 mod event;
 mod file_loads;
-mod memory;
+pub(crate) mod memory;
 mod missing_files;
 mod proposals;
 mod retry;
@@ -50,7 +50,7 @@ use event::{Change, Event, Version};
 use file_loads::{Ended, FileLoads};
 use state::State;
 
-pub(crate) use memory::Memory;
+use memory::Memory;
 use memory::Remembered;
 use missing_files::MissingFiles;
 

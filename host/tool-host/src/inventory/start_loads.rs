@@ -8,10 +8,11 @@ use std::time::Instant;
 use futures::FutureExt;
 use futures::future::{AbortHandle, Abortable};
 
+use super::Inventory;
 use super::attempts::{Load, Looks};
 use super::event::Change;
 use super::file_loads::{Ended, Part};
-use super::{Inventory, Memory};
+use super::memory::Memory;
 use crate::error::LoadError;
 use crate::folder::{Content, component_name};
 use crate::load::{self, Source, blocking};

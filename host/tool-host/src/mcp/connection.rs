@@ -12,7 +12,7 @@ use super::launch::Launcher;
 use super::message::{self, Exchange, VERSIONS};
 use super::progress::Reports;
 use crate::egress::Call;
-use crate::grants::Granted;
+use crate::grants::granted::Granted;
 use crate::policy::model::McpTransport;
 
 /// The method of a call: nothing else is reported on.

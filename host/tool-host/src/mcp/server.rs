@@ -16,7 +16,8 @@ use super::launch::Launcher;
 use super::tool_list;
 use crate::egress::{Call, CallKey};
 use crate::error::LoadError;
-use crate::grants::{Granted, Grants};
+use crate::grants::Grants;
+use crate::grants::granted::Granted;
 use crate::policy::Want;
 use crate::policy::model::{McpEndpoint, McpTransport};
 

@@ -1,6 +1,7 @@
 //! Compiling in a child process: what it may use up, and what of it is believed.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -107,7 +108,7 @@ fn a_compiler_has_given_up_what_it_does_not_need_before_it_reads_a_byte() {
         .args(["--memory-bytes", "1000000000", "--cpu-seconds", "7"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let proc = Path::new("/proc").join(child.id().to_string());
@@ -117,7 +118,10 @@ fn a_compiler_has_given_up_what_it_does_not_need_before_it_reads_a_byte() {
     };
     // The last limit that it sets.
     while soft(&fs::read_to_string(proc.join("limits")).unwrap(), "Max cpu time") != "7" {
-        assert!(child.try_wait().unwrap().is_none(), "it waits for its input");
+        if let Some(status) = child.try_wait().unwrap() {
+            let complaint = io::read_to_string(child.stderr.take().unwrap()).unwrap();
+            panic!("it does not wait for its input: {status}, {complaint}");
+        }
         std::thread::yield_now();
     }
     let (status, limits) =

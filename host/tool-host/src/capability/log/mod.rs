@@ -11,7 +11,7 @@ use wasmtime::component::{HasSelf, Linker};
 use super::imports::Imports;
 use crate::bindings::agent::tool::log::{Host, add_to_linker};
 use crate::call_limits::Limits;
-use crate::grants::Granted;
+use crate::grants::granted::Granted;
 use crate::untrusted_text::printable;
 
 pub(crate) use rate::LogRate;
