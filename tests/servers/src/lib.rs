@@ -35,7 +35,7 @@ mod waiting;
 pub use cluster::RedisCluster;
 pub use mongo::Mongo;
 pub use monitor::{Commands, Monitor};
-pub use pgbouncer::PgBouncer;
+pub use pgbouncer::{PgBouncer, PgBouncerProgram};
 pub use postgres::Postgres;
 pub use proxy::Proxy;
 pub use redis::Redis;

@@ -1,9 +1,12 @@
-//! PgBouncer before a PostgreSQL server: in transaction mode, on a free port.
+//! PgBouncer before a PostgreSQL server: in transaction mode, on a free port. The distribution's, or a newer one that
+//! `cargo xtask test` has built.
 
 use std::fs;
+use std::iter;
 use std::net::SocketAddr;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
@@ -22,19 +25,47 @@ pub struct PgBouncer {
     server: Server,
 }
 
-impl PgBouncer {
-    /// Whether the PgBouncer that is installed keeps the prepared statements of its clients apart.
-    pub fn knows_prepared_statements() -> bool {
-        let output = Command::new("pgbouncer").arg("--version").output().expect(INSTALL);
+/// Where `cargo xtask test` puts one that is newer than the distribution's.
+const BUILT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-servers/pgbouncer/pgbouncer");
+
+/// A version of PgBouncer that can be started.
+#[derive(Debug)]
+pub struct PgBouncerProgram {
+    path: &'static str,
+    /// Whether it keeps the prepared statements of its clients apart: since 1.21.
+    pub knows_prepared_statements: bool,
+}
+
+impl PgBouncerProgram {
+    /// The distribution's, and the newer one where there is one.
+    pub fn all() -> Vec<Self> {
+        let built = Path::new(BUILT).exists().then_some(BUILT);
+        iter::once("pgbouncer").chain(built).map(Self::at).collect()
+    }
+
+    /// One that is fit for transaction mode. Nothing, and a word about it, where there is none.
+    #[expect(clippy::print_stderr, reason = "whoever reads the tests' output should know")]
+    pub fn fit() -> Option<Self> {
+        let fit = Self::all().into_iter().find(|program| program.knows_prepared_statements);
+        if fit.is_none() {
+            eprintln!("not tested: there is no PgBouncer 1.21 or newer");
+        }
+        fit
+    }
+
+    fn at(path: &'static str) -> Self {
+        let output = Command::new(path).arg("--version").output().expect(INSTALL);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let version =
             text.lines().next().and_then(|line| line.strip_prefix("PgBouncer ")).unwrap_or_default();
         let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
-        (numbers.next(), numbers.next()) >= (Some(1), Some(21))
+        Self { path, knows_prepared_statements: (numbers.next(), numbers.next()) >= (Some(1), Some(21)) }
     }
+}
 
+impl PgBouncer {
     /// Serves all databases of that server in transaction mode, with further lines of configuration.
-    pub async fn start(postgres: &Postgres, settings: &[&str]) -> Self {
+    pub async fn start(program: &PgBouncerProgram, postgres: &Postgres, settings: &[&str]) -> Self {
         let home = tempfile::tempdir().expect("a folder for the pooler");
         let address = free_address();
         let lines = [
@@ -53,7 +84,7 @@ impl PgBouncer {
         fs::write(home.path().join("pgbouncer.ini"), text + "\n").expect("a file for its settings");
         fs::write(home.path().join("users"), "\"postgres\" \"hunter2\"\n").expect("a file for its users");
         let log = fs::File::create(home.path().join("log")).expect("a file for its log");
-        let mut command = Command::new("pgbouncer");
+        let mut command = Command::new(program.path);
         command.arg(home.path().join("pgbouncer.ini")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         if let Some(user) = other_user() {
             chown(home.path(), Some(user), Some(user)).expect("root may give its folders away");

@@ -1,5 +1,7 @@
-//! A Redis server of our own, or a Valkey server where there is one.
+//! A Redis server of our own, or a Valkey server where there is one. With `REDIS_SERVER=valkey-server` every test that wants Redis gets
+//! a Valkey.
 
+use std::env;
 use std::fs;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -14,10 +16,16 @@ use crate::command::ask;
 use crate::monitor::Monitor;
 use crate::waiting::eventually;
 
+/// The program that serves as Redis.
+#[expect(clippy::disallowed_methods, reason = "a setting of the tests, like nextest's own")]
+pub(crate) fn redis_program() -> String {
+    env::var("REDIS_SERVER").unwrap_or_else(|_unset| "redis-server".to_owned())
+}
+
 /// A server, running or stopped. Dropping it stops it for good.
 #[derive(Debug)]
 pub struct Redis {
-    program: &'static str,
+    program: String,
     home: TempDir,
     address: SocketAddr,
     options: Vec<String>,
@@ -33,7 +41,7 @@ impl Redis {
             eprintln!("not tested: there is no valkey-server in PATH");
             return None;
         }
-        Some(Self::start_program("valkey-server", &[]).await)
+        Some(Self::start_program("valkey-server".to_owned(), &[]).await)
     }
 
     /// A replica of another one, when it has all that the other has.
@@ -57,10 +65,10 @@ impl Redis {
 
     /// The same with other settings: `--name`, value.
     pub async fn start_with(options: &[&str]) -> Self {
-        Self::start_program("redis-server", options).await
+        Self::start_program(redis_program(), options).await
     }
 
-    async fn start_program(program: &'static str, options: &[&str]) -> Self {
+    async fn start_program(program: String, options: &[&str]) -> Self {
         let home = tempfile::tempdir().expect("a folder for the server");
         let options = options.iter().map(|option| (*option).to_owned()).collect();
         let mut this = Self { program, home, address: free_address(), options, server: None };
@@ -100,7 +108,7 @@ impl Redis {
     /// Serves, at the same address as ever.
     pub async fn resume(&mut self) {
         let log = fs::File::create(self.home.path().join("log")).expect("a file for the server's log");
-        let child = Command::new(self.program)
+        let child = Command::new(&self.program)
             .args(["--bind", "127.0.0.1", "--port", &self.address.port().to_string()])
             .args(["--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no"])
             .arg("--dir")

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::address::free_address;
 use crate::child::Server;
 use crate::command::ask;
-use crate::redis::Redis;
+use crate::redis::{Redis, redis_program};
 use crate::waiting::eventually;
 
 /// The name under which they know the master.
@@ -87,7 +87,7 @@ fn prepare(address: SocketAddr, master: SocketAddr) -> TempDir {
 }
 
 fn start(home: &TempDir) -> Server {
-    let child = Command::new("redis-server")
+    let child = Command::new(redis_program())
         .arg(home.path().join("sentinel.conf"))
         .arg("--sentinel")
         .stdin(Stdio::null())

@@ -1,5 +1,4 @@
-//! PostgreSQL behind PgBouncer in transaction mode. Which of the tests says something depends on the version that is
-//! installed: before 1.21 it is refused by name, from then on it is used.
+//! PostgreSQL behind PgBouncer in transaction mode: before 1.21 it is refused by name, from then on it is used.
 
 use std::time::Duration;
 
@@ -8,42 +7,44 @@ use agent_core::ports::{AttemptEnd, Epoch, JobQueue as _, Journal as _, StoreChe
 use agent_core::words::{Event, JobData};
 use backends::sql::{SqlPool, SqlQueue, SqlRuns};
 use futures::future::join_all;
-use test_servers::{PATIENCE, PgBouncer, Postgres, Task, eventually};
+use test_servers::{PATIENCE, PgBouncer, PgBouncerProgram, Postgres, Task, eventually};
 
 #[tokio::test]
 async fn a_pooler_that_mixes_up_prepared_statements_is_refused_by_name() {
     let server = Postgres::start().await;
-    let settings: &[_] =
-        if PgBouncer::knows_prepared_statements() { &["max_prepared_statements = 0"] } else { &[] };
-    let pooler = PgBouncer::start(&server, settings).await;
-    for direct in [None, Some(server.url())] {
-        let pool = SqlPool::postgres_with(&pooler.url(), direct.as_deref()).unwrap();
-        let refused = pool.check().unwrap().check().await;
-        let Err(StoreCheckError::Unfit { problem }) = refused else { panic!("{refused:?}") };
-        assert!(problem.contains("PgBouncer 1.21 or newer with max_prepared_statements"), "{problem}");
-        assert!(!problem.contains("hunter2"), "{problem}");
+    for program in PgBouncerProgram::all() {
+        let settings: &[_] =
+            if program.knows_prepared_statements { &["max_prepared_statements = 0"] } else { &[] };
+        let pooler = PgBouncer::start(&program, &server, settings).await;
+        for direct in [None, Some(server.url())] {
+            let pool = SqlPool::postgres_with(&pooler.url(), direct.as_deref()).unwrap();
+            let refused = pool.check().unwrap().check().await;
+            let Err(StoreCheckError::Unfit { problem }) = refused else { panic!("{program:?}: {refused:?}") };
+            assert!(problem.contains("PgBouncer 1.21 or newer with max_prepared_statements"), "{problem}");
+            assert!(!problem.contains("hunter2"), "{problem}");
+        }
     }
 }
 
 #[tokio::test]
 async fn a_pooler_whose_clients_have_sessions_of_their_own_is_used_like_the_server() {
     let server = Postgres::start().await;
-    let pooler = PgBouncer::start(&server, &["pool_mode = session"]).await;
-    let pool = SqlPool::postgres(&pooler.url()).unwrap();
-    let warnings = pool.check().unwrap().check().await.unwrap();
-    // It does not pass on what a session is to be like.
-    assert_eq!(warnings.iter().map(|warning| warning.setting).collect::<Vec<_>>(), ["statement_timeout"]);
-    work(&pool).await;
+    for program in PgBouncerProgram::all() {
+        let pooler = PgBouncer::start(&program, &server, &["pool_mode = session"]).await;
+        let pool = SqlPool::postgres(&pooler.url()).unwrap();
+        let warnings = pool.check().unwrap().check().await.unwrap();
+        // It does not pass on what a session is to be like.
+        assert_eq!(warnings.iter().map(|warning| warning.setting).collect::<Vec<_>>(), ["statement_timeout"]);
+        work(&pool).await;
+    }
 }
 
-/// Says nothing with an older PgBouncer: the first test does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pooler_that_keeps_prepared_statements_apart_is_used() {
-    if !PgBouncer::knows_prepared_statements() {
-        return;
-    }
+    let Some(program) = PgBouncerProgram::fit() else { return };
     let server = Postgres::start().await;
-    let pooler = PgBouncer::start(&server, &["max_prepared_statements = 200", "default_pool_size = 3"]).await;
+    let settings = ["max_prepared_statements = 200", "default_pool_size = 3"];
+    let pooler = PgBouncer::start(&program, &server, &settings).await;
     for (direct, expected) in [
         (None, &["DATABASE_DIRECT_URL", "statement_timeout"][..]),
         (Some(server.url()), &["statement_timeout"]),

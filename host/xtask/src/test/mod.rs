@@ -16,6 +16,7 @@ mod postgres;
 mod python;
 mod redis;
 mod registry;
+mod valkey;
 
 use std::env;
 use std::ffi::OsString;
@@ -32,6 +33,12 @@ use crate::run::{cargo, run, succeeds};
 /// the one before it, so that what fails was changed and not drawn. Another seed, or `PROPTEST_CASES`, looks for more.
 const PROPTEST_RNG_SEED: &str = "2026";
 
+/// Which of the tests run once more with Valkey in Redis' place: the bad days that have Redis in them, and clusters.
+const ON_VALKEY: [&str; 2] = [
+    "-E",
+    "(package(acceptance) & test(/^bad_days::.*(redis|sentinel|replica)/)) | (package(backends) & test(/^redis_cluster/))",
+];
+
 #[derive(Default, clap::Args)]
 pub(crate) struct Arguments {
     /// Handed on to the test runner, for example `-p agent-core` or a part of a test's name.
@@ -42,7 +49,8 @@ pub(crate) struct Arguments {
 /// Installs the servers, clients and checkers that the tests start, as far as they are missing.
 pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
     install_stores(repository)?;
-    pgbouncer::find_or_install()?;
+    pgbouncer::find_or_install(repository)?;
+    valkey::find_or_install(repository);
     faketime::find_or_install()?;
     registry::find_or_install()?;
     peers::find_or_install(repository)?;
@@ -95,7 +103,13 @@ pub(crate) fn run_all(
     let at_once = thread::available_parallelism().map_or(1, NonZero::get) + 1;
     let mut tests = cargo(repository, runner);
     tests.env("NEXTEST_TEST_THREADS", at_once.to_string()).env("PROPTEST_RNG_SEED", seed_of_properties());
-    run(tests.args(of_compiler()).args(&arguments.runner))
+    run(tests.args(of_compiler()).args(&arguments.runner))?;
+    if nextest && arguments.runner.is_empty() && valkey::is_there() {
+        let mut tests = cargo(repository, runner);
+        tests.env("NEXTEST_TEST_THREADS", at_once.to_string()).env("REDIS_SERVER", "valkey-server");
+        run(tests.args(of_compiler()).args(ON_VALKEY))?;
+    }
+    Ok(())
 }
 
 #[expect(clippy::disallowed_methods, reason = "proptest reads it from there as well")]

@@ -3,8 +3,10 @@
 //! connection (`ended.rs`).
 //!
 //! Whoever adds a job or hands one back announces it in the same statement (`statements.rs`). Before this process relies on
-//! that, it listens to an announcement of its own: through a pooler in transaction mode `LISTEN` succeeds, and nothing is
-//! ever heard.
+//! that, it listens to an announcement of its own.
+//!
+//! Nothing listens through a pooler in transaction mode. `LISTEN` succeeds there and belongs to a session that the next client
+//! gets: what is announced then arrives in the middle of that client's statements, which fail.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use agent_core::backoff::Backoff;
 use agent_core::health::StoreFindings;
 use agent_core::ports::StoreWarning;
 use futures::future::pending;
+use sqlx::Connection as _;
 use sqlx::pool::PoolOptions;
 use sqlx::postgres::PgListener;
 use tokio::sync::watch;
@@ -24,6 +27,7 @@ use uuid::Uuid;
 use super::claim_wakeup::ClaimWakeup;
 use super::ended::{self, EndedJobs};
 use crate::sql::error::describe;
+use crate::sql::pooler::{Pooling, find_pooling};
 use crate::sql::time_limit::in_time;
 use crate::sql::{Postgres, SqlPool, answer, on_postgres};
 
@@ -73,6 +77,8 @@ enum Deaf {
     Failed(sqlx::Error),
     /// It holds, and what was announced did not arrive.
     Unheard,
+    /// It leads to a pooler whose clients share sessions.
+    Pooled,
 }
 
 impl From<sqlx::Error> for Deaf {
@@ -143,6 +149,9 @@ impl Announcements {
     }
 
     async fn hear(&self, postgres: &Postgres, pauses: &mut Backoff) -> Result<Infallible, Deaf> {
+        if in_time(ON_ITS_WAY, find_pooling_before(postgres)).await? != Pooling::None {
+            return Err(Deaf::Pooled);
+        }
         let one = PoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
         let one = one.acquire_timeout(ON_ITS_WAY).connect_lazy_with(postgres.direct_options().clone());
         let mut listener = in_time(ON_ITS_WAY, PgListener::connect_with(&one)).await?;
@@ -181,15 +190,19 @@ impl Announcements {
             while listener.recv().await?.payload() != text {}
             Ok(())
         });
-        heard.await.unwrap_or(Err(Deaf::Unheard))
+        let heard = heard.await.unwrap_or(Err(Deaf::Unheard));
+        if matches!(heard, Err(Deaf::Unheard)) {
+            // Behind a pooler that was not found out, the session that listens goes to others.
+            in_time(ON_ITS_WAY, listener.unlisten_all()).await?;
+        }
+        heard
     }
 
     /// Says that workers poll. While the database is down that goes without saying.
     async fn report(&self, deaf: &Deaf) {
         let why = match deaf {
-            Deaf::Unheard => {
-                "what is announced does not arrive, as behind a pooler in transaction mode".to_owned()
-            }
+            Deaf::Pooled => "a pooler gives one session to several clients in turns".to_owned(),
+            Deaf::Unheard => "what is announced does not arrive".to_owned(),
             Deaf::Failed(_) if self.pool.run_trivial_query().await.is_err() => return,
             Deaf::Failed(error) => describe(error),
         };
@@ -200,6 +213,15 @@ impl Announcements {
         let warning = StoreWarning { store: "database", setting: "DATABASE_DIRECT_URL", problem };
         self.findings.set(SOURCE, Ok(vec![warning]));
     }
+}
+
+/// What stands before the server where this process would listen.
+async fn find_pooling_before(postgres: &Postgres) -> Result<Pooling, sqlx::Error> {
+    let (mut one, mut other) = (postgres.connect_directly().await?, postgres.connect_directly().await?);
+    let pooling = find_pooling(&mut one, &mut other).await?;
+    // Dropped, they would be reported as connections that broke.
+    let _ended = (one.close().await, other.close().await);
+    Ok(pooling)
 }
 
 async fn notify(postgres: &Postgres, text: &str) -> Result<(), sqlx::Error> {
