@@ -14,14 +14,25 @@ mod kills;
 mod machine;
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use kills::{Heir, Order, Report, StoreKind};
+use acceptance::agent_host;
+use kills::{Heir, OldBinary, Order, Report, StoreKind, Versions};
+use sha2::{Digest as _, Sha256};
 
 /// The command line: what is killed, and which of the plan's kills if not all.
 struct Wanted {
     order: Order,
     only: Option<usize>,
+    beside: Option<Beside>,
+}
+
+/// The binary of another version, and what the command line calls it.
+struct Beside {
+    file: PathBuf,
+    option: String,
 }
 
 fn main() -> ExitCode {
@@ -34,22 +45,38 @@ fn main() -> ExitCode {
     };
     let mut plan = kills::plan(&wanted.order);
     plan.retain(|kill| wanted.only.is_none_or(|number| kill.number == number));
+    let [ours, theirs] = [Some(&*agent_host()), wanted.beside.as_ref().map(|beside| &*beside.file)]
+        .map(|file| file.map(digest));
+    if ours == theirs {
+        println!("the old binary and the new one are the same");
+        return ExitCode::FAILURE;
+    }
+    let old = wanted.beside.as_ref().map(|beside| OldBinary::at(&beside.file));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let begun = std::time::Instant::now();
-    let report = runtime.block_on(kills::make(plan));
-    print(&wanted.order, &report);
+    let report = runtime.block_on(kills::make(plan, old.as_ref()));
+    print(&wanted, &report);
+    if let (Some(ours), Some(theirs)) = (ours, theirs) {
+        println!("SHA-256 of the old binary {theirs}, of the new one {ours}.");
+    }
     println!("Took {} s.", begun.elapsed().as_secs());
     if report.total().broken() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn print(order: &Order, report: &Report) {
+fn print(Wanted { order, beside, .. }: &Wanted, report: &Report) {
     let Order { kills, seed, stores, .. } = order;
+    let beside = beside.as_ref().map(|beside| format!(" {}", beside.option)).unwrap_or_default();
     let stores = if stores.len() == 1 { stores[0].name() } else { "all" };
-    println!("`cargo xtask chaos --kills {kills} --seed {seed} --store {stores}`");
+    println!("`cargo xtask chaos --kills {kills} --seed {seed} --store {stores}{beside}`");
     println!("{}", machine::describe());
     println!("{} kills, {} of them of a job that had not ended", report.kills(), report.that_hit());
     println!("{}", report.table());
     print!("{}", report.broken());
+}
+
+fn digest(file: &Path) -> String {
+    let bytes = fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Arguments `--name=value`, as xtask has checked them.
@@ -73,6 +100,11 @@ fn read(arguments: impl Iterator<Item = String>) -> Result<Wanted, String> {
             vec![known.ok_or_else(|| format!("there is no store {name}"))?]
         }
     };
+    let option = values.remove("--beside-option");
+    let beside = values.remove("--beside-binary").map(|file| Beside {
+        option: option.unwrap_or_else(|| format!("--beside-binary {file}")),
+        file: file.into(),
+    });
     if let Some(unknown) = values.keys().next() {
         return Err(format!("there is no {unknown}"));
     }
@@ -82,6 +114,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Result<Wanted, String> {
         seed: seed.unwrap_or(1),
         stores,
         heirs: vec![Heir::Other, Heir::Restarted],
+        versions: if beside.is_some() { Versions::BOTH_WAYS.to_vec() } else { vec![Versions::Same] },
     };
-    Ok(Wanted { order, only: only.map(count).transpose()? })
+    Ok(Wanted { order, only: only.map(count).transpose()?, beside })
 }

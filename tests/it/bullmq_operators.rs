@@ -1,5 +1,5 @@
 //! What operators do to the queue with Bull Board, which is done here with BullMQ itself: our workers and those who wait for
-//! a job take it as Node's do.
+//! a job take it as Node's do. Bull Board's own buttons are pressed in `bull_board.rs`.
 
 use acceptance::{Gate, Model, Peer, Redis, Service, Task, Token, eventually, says};
 use serde_json::json;

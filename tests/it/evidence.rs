@@ -11,18 +11,34 @@ mod endurance;
 #[path = "../chaos/kills/mod.rs"]
 mod kills;
 
-use kills::{Heir, StoreKind};
+use kills::{Heir, OldBinary, StoreKind, Versions};
 
 #[tokio::test]
 async fn a_few_kills_lose_nothing_and_each_stands_in_the_table() {
     let (stores, heirs) = (vec![StoreKind::Sqlite], vec![Heir::Restarted]);
-    let order = kills::Order { kills: 6, seed: 1, stores, heirs };
-    let report = kills::make(kills::plan(&order)).await;
+    let order = kills::Order { kills: 6, seed: 1, stores, heirs, versions: vec![Versions::Same] };
+    let report = kills::make(kills::plan(&order), None).await;
     let (table, total) = (report.table(), report.total());
     assert_eq!(total.broken(), 0, "{}\n{table}", report.broken());
     assert_eq!(report.kills(), order.kills, "{table}");
     assert!(report.that_hit() * 2 > order.kills, "they are aimed at jobs under way: {table}");
     assert!(table.lines().last().is_some_and(|line| line.starts_with("| all |  | 6 |")), "{table}");
+}
+
+/// The same binary is both versions here: only that each dies as planned, and that the other one goes on, is tested.
+#[tokio::test]
+async fn kills_beside_another_version_are_made_both_ways() {
+    let (stores, heirs) = (vec![StoreKind::Sqlite], vec![Heir::Restarted]);
+    let versions = vec![Versions::NewThenOld, Versions::OldThenNew];
+    let order = kills::Order { kills: 4, seed: 1, stores, heirs, versions };
+    let old = OldBinary::at(acceptance::agent_host());
+    let report = kills::make(kills::plan(&order), Some(&old)).await;
+    let table = report.table();
+    assert_eq!((report.kills(), report.total().broken()), (4, 0), "{}\n{table}", report.broken());
+    for row in ["| sqlite | old dies, new ends the job | 2 |", "| sqlite | new dies, old ends the job | 2 |"]
+    {
+        assert!(table.contains(row), "{row}: {table}");
+    }
 }
 
 #[tokio::test]

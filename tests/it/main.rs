@@ -9,6 +9,7 @@ mod architecture;
 mod bad_days;
 mod bad_input;
 mod bulkheads;
+mod bull_board;
 mod bullmq;
 mod bullmq_features;
 mod bullmq_operators;

@@ -73,9 +73,18 @@ impl Peer {
 
     /// Starts `server.mjs` and waits until it listens.
     pub async fn serve(&self) -> PeerServer {
-        let process = self.start("server.mjs", &[]);
-        let port =
-            process.log().entry("the port of the reference server", |line| line["port"].is_u64()).await;
+        self.listen("server.mjs").await
+    }
+
+    /// Starts Bull Board (`board.mjs`) and waits until it listens.
+    pub async fn board(&self) -> PeerServer {
+        folder("@bull-board/express");
+        self.listen("board.mjs").await
+    }
+
+    async fn listen(&self, program: &str) -> PeerServer {
+        let process = self.start(program, &[]);
+        let port = process.log().entry(&format!("the port of {program}"), |line| line["port"].is_u64()).await;
         let port = port["port"].as_u64().and_then(|port| u16::try_from(port).ok()).expect("a port");
         let address = (Ipv4Addr::LOCALHOST, port).into();
         PeerServer { process, caller: Caller::new(address), address }

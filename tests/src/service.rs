@@ -22,6 +22,7 @@ use crate::token::SECRET;
 /// A service to be started: its environment, its tools, its arguments.
 #[derive(Debug)]
 pub struct Builder {
+    program: Option<PathBuf>,
     arguments: Vec<String>,
     variables: BTreeMap<String, String>,
     components: Vec<Component>,
@@ -166,6 +167,7 @@ impl Builder {
         let tools = home.path().join("tools");
         fs::create_dir(&tools).expect("a folder for its tools");
         let this = Self {
+            program: None,
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
             variables: BTreeMap::new(),
             components: Vec::new(),
@@ -221,6 +223,13 @@ impl Builder {
     #[must_use]
     pub fn tool(mut self, component: impl Into<Component>) -> Self {
         self.components.push(component.into());
+        self
+    }
+
+    /// Another binary than the one under test.
+    #[must_use]
+    pub fn program(mut self, program: &Path) -> Self {
+        self.program = Some(program.to_owned());
         self
     }
 
@@ -287,8 +296,8 @@ impl Builder {
     /// What another program has to be told that starts it by itself.
     pub fn for_others(self) -> Startable {
         self.place_components();
-        let Self { arguments, variables, home, .. } = self;
-        Startable { program: agent_host(), arguments, variables, home }
+        let Self { program, arguments, variables, home, .. } = self;
+        Startable { program: program.unwrap_or_else(agent_host), arguments, variables, home }
     }
 
     fn place_components(&self) {
@@ -300,7 +309,7 @@ impl Builder {
 
     fn spawn(self) -> (Process, TempDir) {
         self.place_components();
-        let mut command = Command::new(agent_host());
+        let mut command = Command::new(self.program.clone().unwrap_or_else(agent_host));
         command
             .args(&self.arguments)
             // Nothing of the environment of the tests may decide what they find.

@@ -1,6 +1,11 @@
 //! `cargo xtask chaos`: kills workers with jobs under way and prints what that cost. The program is `tests/chaos/`.
 
-use std::path::Path;
+mod beside;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
 
 use crate::run::{cargo, run};
 use crate::{guests, test};
@@ -20,6 +25,12 @@ pub(crate) struct Arguments {
     /// Only the kill with this number in the plan, to look at it again.
     #[arg(long, value_name = "NUMBER")]
     only: Option<u32>,
+    /// Have an older version beside this one on the same queue, that of this revision: when one is killed the other ends the job.
+    #[arg(long, value_name = "REVISION", conflicts_with = "beside_binary")]
+    beside: Option<String>,
+    /// The same with a binary that is there.
+    #[arg(long, value_name = "FILE")]
+    beside_binary: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -45,6 +56,14 @@ pub(crate) fn print_table(repository: &Path, arguments: &Arguments) -> anyhow::R
     let mut handed_on =
         vec![format!("--kills={kills}"), format!("--seed={seed}"), format!("--store={store}")];
     handed_on.extend(arguments.only.map(|number| format!("--only={number}")));
+    if let Some(revision) = &arguments.beside {
+        let binary = beside::build(repository, revision)?;
+        handed_on.push(format!("--beside-binary={}", binary.display()));
+        handed_on.push(format!("--beside-option=--beside {revision}"));
+    } else if let Some(file) = &arguments.beside_binary {
+        let binary = fs::canonicalize(file).with_context(|| format!("finding {}", file.display()))?;
+        handed_on.push(format!("--beside-binary={}", binary.display()));
+    }
     run_program(repository, "chaos", &handed_on)
 }
 

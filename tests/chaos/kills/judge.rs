@@ -15,6 +15,8 @@ pub(crate) struct Tally {
     pub(crate) ended_twice: usize,
     /// Answers that were not what they should be.
     pub(crate) wrong: usize,
+    /// Further ids of the runs of a job: whoever goes on with it makes the run that was begun, and no other one.
+    pub(crate) other_runs: usize,
     /// Model calls made again that had no reply in the journal. One for each kill is allowed.
     pub(crate) asked_again: usize,
     /// Model calls made again although their reply was recorded, or more than once.
@@ -34,6 +36,7 @@ impl Tally {
         self.lost += other.lost;
         self.ended_twice += other.ended_twice;
         self.wrong += other.wrong;
+        self.other_runs += other.other_runs;
         self.asked_again += other.asked_again;
         self.paid_twice += other.paid_twice;
         self.called_again += other.called_again;
@@ -44,7 +47,8 @@ impl Tally {
 
     /// How often a promise was broken.
     pub(crate) fn broken(&self) -> usize {
-        self.lost + self.ended_twice + self.wrong + self.paid_twice + self.repeated + self.acted_twice
+        let ends = self.lost + self.ended_twice + self.wrong + self.other_runs;
+        ends + self.paid_twice + self.repeated + self.acted_twice
     }
 }
 
@@ -98,7 +102,7 @@ mod tests {
     use serde_json::json;
     use tokio::time::Instant;
 
-    use super::super::plan::{Heir, Moment, StepKind, StoreKind};
+    use super::super::plan::{Heir, Moment, StepKind, StoreKind, Versions};
     use super::super::scene::Asked;
     use super::*;
 
@@ -109,6 +113,7 @@ mod tests {
             number: 7,
             store: StoreKind::Redis,
             heir: Heir::Other,
+            versions: Versions::Same,
             steps: vec![StepKind::Look, StepKind::Act, StepKind::Answer],
             target: 0,
             moment: Moment::Asked,

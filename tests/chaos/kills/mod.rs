@@ -2,13 +2,16 @@
 //!
 //! - `plan.rs`: the kills of an order, from its seed alone.
 //! - `scene.rs`: the model and the server of the tools, which count what is asked of them.
-//! - `lane.rs`: makes kills one after the other on stores of its own (`stores.rs`).
+//! - `lane.rs`: makes kills one after the other on stores of its own (`stores.rs`); `kill.rs`: one of them.
+//! - `beside.rs`: the same where the process that is killed and the one that goes on are of different versions.
 //! - `place.rs`: where a kill has hit, from what queue and journal held when the worker was dead.
 //! - `judge.rs`: what came of it; `report.rs`: the table.
 //!
 //! Nothing is counted from the service's log or metrics.
 
+mod beside;
 mod judge;
+mod kill;
 mod lane;
 mod place;
 mod plan;
@@ -18,17 +21,15 @@ mod stores;
 
 use futures::future::join_all;
 
-pub(crate) use plan::{Heir, Order, StoreKind, plan};
+pub(crate) use beside::OldBinary;
+pub(crate) use plan::{Heir, Order, StoreKind, Versions, plan};
 pub(crate) use report::Report;
 
-use plan::PlannedKill;
+use plan::{LANES_PER_STORE, PlannedKill};
 use scene::Scene;
 
-/// How many kills of one store are under way at a time: most of the time is spent waiting for leases to end.
-const LANES_PER_STORE: usize = 2;
-
-/// Makes these kills.
-pub(crate) async fn make(kills: Vec<PlannedKill>) -> Report {
+/// Makes these kills, with the old binary if the plan has kills of more than one version.
+pub(crate) async fn make(kills: Vec<PlannedKill>, old: Option<&OldBinary>) -> Report {
     let scene = Scene::of(&kills).await;
     let mut lanes: Vec<Vec<PlannedKill>> = Vec::new();
     for store in StoreKind::ALL {
@@ -37,6 +38,13 @@ pub(crate) async fn make(kills: Vec<PlannedKill>) -> Report {
             lanes.push(of_store.iter().skip(lane).step_by(LANES_PER_STORE).cloned().collect());
         }
     }
-    let hits = join_all(lanes.into_iter().map(|kills| lane::run(kills, &scene))).await;
+    let scene = &scene;
+    let hits = lanes.into_iter().map(|kills| async move {
+        match old {
+            Some(old) => beside::run(kills, scene, old).await,
+            None => lane::run(kills, scene).await,
+        }
+    });
+    let hits = join_all(hits).await;
     Report::new(hits.into_iter().flatten().collect())
 }

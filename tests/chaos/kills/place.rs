@@ -189,7 +189,7 @@ mod tests {
     use serde_json::json;
     use tokio::time::Instant;
 
-    use super::super::plan::{Heir, Moment, StoreKind};
+    use super::super::plan::{Heir, Moment, StoreKind, Versions};
     use super::*;
 
     fn kill(steps: &[StepKind]) -> PlannedKill {
@@ -197,6 +197,7 @@ mod tests {
             number: 1,
             store: StoreKind::Sqlite,
             heir: Heir::Other,
+            versions: Versions::Same,
             steps: steps.to_vec(),
             target: 0,
             moment: Moment::Asked,

@@ -4,12 +4,17 @@
 //! is only that: the worker is killed a random while after the moment that was aimed at was seen from outside, and `place.rs` says
 //! from the journal where that was.
 
-use acceptance::Random;
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use acceptance::Random;
 
 /// How long the model takes for a reply, and a tool for its answer.
 pub(super) const REPLY_TIME: Duration = Duration::from_millis(30);
 pub(super) const CALL_TIME: Duration = Duration::from_millis(30);
+
+/// How many kills of one store are under way at a time: most of the time is spent waiting for leases to end.
+pub(super) const LANES_PER_STORE: usize = 2;
 
 /// Most steps with tools before and behind the one that is aimed at.
 const MOST_STEPS_BESIDE: u64 = 2;
@@ -64,6 +69,17 @@ pub(crate) enum Heir {
     Restarted,
 }
 
+/// Which versions of the service die and go on with the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Versions {
+    /// There is one only.
+    Same,
+    /// The old one dies, the new one goes on: what an upgrade is.
+    OldThenNew,
+    /// The new one dies, an old one goes on that has been running since before: what half an upgrade is.
+    NewThenOld,
+}
+
 /// One kill that is to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlannedKill {
@@ -71,6 +87,7 @@ pub(crate) struct PlannedKill {
     pub(crate) number: usize,
     pub(crate) store: StoreKind,
     pub(crate) heir: Heir,
+    pub(crate) versions: Versions,
     /// What the job does; the last step is the answer.
     pub(crate) steps: Vec<StepKind>,
     /// Which of the steps is aimed at.
@@ -87,6 +104,8 @@ pub(crate) struct Order {
     pub(crate) seed: u64,
     pub(crate) stores: Vec<StoreKind>,
     pub(crate) heirs: Vec<Heir>,
+    /// Those of the kills of a lane, over and over.
+    pub(crate) versions: Vec<Versions>,
 }
 
 type Aim = (StepKind, Moment, Heir);
@@ -94,21 +113,24 @@ type Aim = (StepKind, Moment, Heir);
 /// The kills of an order.
 pub(crate) fn plan(order: &Order) -> Vec<PlannedKill> {
     let mut random = Random::seeded(order.seed);
-    let mut decks = vec![Vec::new(); order.stores.len()];
+    let mut decks = BTreeMap::<_, Vec<Aim>>::new();
     (0..order.kills)
         .map(|number| {
-            let place = number % order.stores.len();
-            if decks[place].is_empty() {
-                decks[place] = shuffled(deck(&order.heirs), &mut random);
+            let store = order.stores[number % order.stores.len()];
+            let turn = number / order.stores.len() / LANES_PER_STORE;
+            let versions = order.versions[turn % order.versions.len()];
+            let deck = decks.entry((store, versions)).or_default();
+            if deck.is_empty() {
+                *deck = shuffled(every_aim(versions.heirs(&order.heirs)), &mut random);
             }
-            let aim = decks[place].pop().expect("a deck that was dealt anew");
-            planned(number, order.stores[place], aim, &mut random)
+            let aim = deck.pop().expect("a deck that was dealt anew");
+            planned(number, store, versions, aim, &mut random)
         })
         .collect()
 }
 
-/// Every aim once.
-fn deck(heirs: &[Heir]) -> Vec<Aim> {
+/// A deck: every aim once.
+fn every_aim(heirs: &[Heir]) -> Vec<Aim> {
     use Moment::{Accepted, Asked, Called, Replied, Returned};
     use StepKind::{Act, Answer, Look, Several};
     let of_model = [Look, Act, Several, Answer].into_iter().flat_map(|kind| [(kind, Asked), (kind, Replied)]);
@@ -125,7 +147,13 @@ fn shuffled<T>(mut cards: Vec<T>, random: &mut Random) -> Vec<T> {
     cards
 }
 
-fn planned(number: usize, store: StoreKind, (kind, moment, heir): Aim, random: &mut Random) -> PlannedKill {
+fn planned(
+    number: usize,
+    store: StoreKind,
+    versions: Versions,
+    (kind, moment, heir): Aim,
+    random: &mut Random,
+) -> PlannedKill {
     let some_steps = |most: u64, random: &mut Random| -> Vec<StepKind> {
         let kinds = [StepKind::Look, StepKind::Act, StepKind::Several];
         (0..random.below(most + 1)).map(|_| random.pick(&kinds)).collect()
@@ -138,7 +166,7 @@ fn planned(number: usize, store: StoreKind, (kind, moment, heir): Aim, random: &
     }
     steps.push(StepKind::Answer);
     let delay = Duration::from_micros(random.below(most_delay(moment)));
-    PlannedKill { number, store, heir, steps, target, moment, delay }
+    PlannedKill { number, store, heir, versions, steps, target, moment, delay }
 }
 
 /// In microseconds. Longer than the step takes, so that its end and what is written behind it are met as well.
@@ -163,6 +191,27 @@ impl StoreKind {
             Self::Redis => "redis",
             Self::Mongo => "mongo",
         }
+    }
+}
+
+impl Versions {
+    /// As often one way as the other. Whoever is old has to be started before whoever is new (`beside.rs`), so that each
+    /// [`Self::OldThenNew`] is the last kill on its stores: the first here is of a database that no new one has migrated yet.
+    pub(crate) const BOTH_WAYS: [Self; 4] =
+        [Self::OldThenNew, Self::NewThenOld, Self::NewThenOld, Self::OldThenNew];
+
+    /// As the table names them.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Same => "same version",
+            Self::OldThenNew => "old dies, new ends the job",
+            Self::NewThenOld => "new dies, old ends the job",
+        }
+    }
+
+    /// Of these, those that there can be. An old one may refuse to start on what a new one has migrated: it has to run already.
+    fn heirs(self, heirs: &[Heir]) -> &[Heir] {
+        if self == Self::NewThenOld { &[Heir::Other] } else { heirs }
     }
 }
 
@@ -203,7 +252,7 @@ mod tests {
 
     fn order(kills: usize, seed: u64) -> Order {
         let heirs = vec![Heir::Other, Heir::Restarted];
-        Order { kills, seed, stores: StoreKind::ALL.to_vec(), heirs }
+        Order { kills, seed, stores: StoreKind::ALL.to_vec(), heirs, versions: vec![Versions::Same] }
     }
 
     #[test]
@@ -216,7 +265,7 @@ mod tests {
 
     #[test]
     fn every_aim_is_taken_at_every_store_before_any_is_taken_twice() {
-        let per_store = deck(&order(0, 0).heirs).len();
+        let per_store = every_aim(&order(0, 0).heirs).len();
         let kills = plan(&order(per_store * 4, 3));
         for store in StoreKind::ALL {
             let of_store = kills.iter().filter(|kill| kill.store == store);
@@ -225,6 +274,25 @@ mod tests {
                 .collect();
             assert_eq!(aims.len(), per_store, "{store:?}: {aims:#?}");
         }
+    }
+
+    /// The lanes of a store get its kills in turn.
+    #[test]
+    fn versions_take_turns_in_each_lane_and_the_old_one_is_never_started_again() {
+        let both_ways = Order { versions: Versions::BOTH_WAYS.to_vec(), ..order(16 * 8, 5) };
+        let kills = plan(&both_ways);
+        for (store, lane) in StoreKind::ALL.into_iter().flat_map(|store| [(store, 0), (store, 1)]) {
+            let of_store = kills.iter().filter(|kill| kill.store == store);
+            let of_lane: Vec<_> = of_store.skip(lane).step_by(LANES_PER_STORE).collect();
+            assert_eq!(of_lane.len(), 16);
+            for four in of_lane.chunks(4) {
+                let versions: Vec<_> = four.iter().map(|kill| kill.versions).collect();
+                assert_eq!(versions, Versions::BOTH_WAYS);
+                assert_eq!([four[1].heir, four[2].heir], [Heir::Other; 2]);
+            }
+        }
+        let in_place = |kill: &&PlannedKill| kill.heir == Heir::Restarted;
+        assert!(kills.iter().filter(in_place).count() > 5, "upgrades at the same address are among them");
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::judge::Tally;
-use super::lane::Hit;
+use super::kill::Hit;
 use super::place::{Boundary, Work};
-use super::plan::{Heir, StoreKind};
+use super::plan::{Heir, StoreKind, Versions};
 
 /// What came of all kills.
 #[derive(Debug)]
@@ -25,10 +25,17 @@ struct Row {
     other: Vec<Duration>,
 }
 
+/// What the rows of a store differ in.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    Work(Work),
+    Versions(Versions),
+}
+
 const HEADING: &str = "\
-| store | worker was killed at | kills | of these | lost | ended twice | wrong | model asked again (allowed) | paid twice \
+| store | VARIES | kills | of these | lost | ended twice | wrong | other run | model asked again (allowed) | paid twice \
 | call repeated (allowed) | repeated though recorded | acted twice | told unknown (allowed) | after a restart | by another |
-|---|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+|---|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 ";
 
 impl Report {
@@ -54,19 +61,20 @@ impl Report {
         total
     }
 
-    /// A row for each store and kind of work, and one for everything.
+    /// A row for each store and kind of work, or each store and which version died, and one for everything.
     pub(crate) fn table(&self) -> String {
-        let mut rows: BTreeMap<(StoreKind, Work), Row> = BTreeMap::new();
+        let mut rows: BTreeMap<(StoreKind, Group), Row> = BTreeMap::new();
         let mut all = Row::default();
         for hit in &self.hits {
-            rows.entry((hit.kill.store, hit.place.work)).or_default().add(hit);
+            rows.entry((hit.kill.store, Group::of(hit))).or_default().add(hit);
             all.add(hit);
         }
-        let mut table = HEADING.to_owned();
-        for ((store, work), row) in &mut rows {
+        let several = self.hits.iter().any(|hit| hit.kill.versions != Versions::Same);
+        let mut table = HEADING.replace("VARIES", if several { "versions" } else { "worker was killed at" });
+        for ((store, group), row) in &mut rows {
             let boundaries = row.boundaries.iter().map(|(boundary, n)| format!("{} {n}", boundary.name()));
             let boundaries = boundaries.collect::<Vec<_>>().join(", ");
-            row.write(&mut table, store.name(), work.name(), &boundaries);
+            row.write(&mut table, store.name(), group.name(), &boundaries);
         }
         all.write(&mut table, "all", "", "");
         table
@@ -87,6 +95,22 @@ impl Report {
     }
 }
 
+impl Group {
+    fn of(hit: &Hit) -> Self {
+        match hit.kill.versions {
+            Versions::Same => Self::Work(hit.place.work),
+            versions => Self::Versions(versions),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Work(work) => work.name(),
+            Self::Versions(versions) => versions.name(),
+        }
+    }
+}
+
 impl Row {
     fn add(&mut self, hit: &Hit) {
         self.kills += 1;
@@ -99,13 +123,14 @@ impl Row {
         times.extend(hit.recovery);
     }
 
-    fn write(&mut self, table: &mut String, store: &str, work: &str, boundaries: &str) {
+    fn write(&mut self, table: &mut String, store: &str, group: &str, boundaries: &str) {
         let Self { kills, tally, restarted, other, .. } = self;
         let [restarted, other] = [restarted, other].map(|times| spread(times));
         let Tally {
             lost,
             ended_twice,
             wrong,
+            other_runs,
             asked_again,
             paid_twice,
             called_again,
@@ -116,7 +141,7 @@ impl Row {
         // Writing to a string cannot fail.
         let _ = writeln!(
             table,
-            "| {store} | {work} | {kills} | {boundaries} | {lost} | {ended_twice} | {wrong} | {asked_again} | \
+            "| {store} | {group} | {kills} | {boundaries} | {lost} | {ended_twice} | {wrong} | {other_runs} | {asked_again} | \
              {paid_twice} | {called_again} | {repeated} | {acted_twice} | {unknown} | {restarted} | {other} |"
         );
     }

@@ -1,12 +1,15 @@
 //! The stores of a lane, and what they hold when the service is dead: read with their own clients, past the service.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 use acceptance::{Builder, Postgres, Redis, Service};
 use futures::TryStreamExt as _;
 use mongodb::bson::{Document, doc};
 use serde_json::Value;
-use sqlx::{Connection as _, PgConnection, SqliteConnection};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 use test_servers::Mongo;
 
@@ -18,6 +21,9 @@ const QUEUE: &str = "bull:agent-tasks:";
 
 /// The service's database on a document store whose address names none.
 const MONGO_DATABASE: &str = "agent_host";
+
+/// How long a process that runs keeps others from writing to its file, at most.
+const LONGEST_WRITE: Duration = Duration::from_millis(500);
 
 /// The stores of one lane. They outlive its processes.
 pub(super) struct Stores {
@@ -78,36 +84,52 @@ impl Stores {
         }
     }
 
-    /// The journals of all runs that were begun for that query; there should be one at most.
-    pub(super) async fn journals(&self, query: &str) -> Vec<Vec<Value>> {
+    /// The journals of all runs that were begun for that query, by the runs' ids; there should be one at most.
+    pub(super) async fn journals(&self, query: &str) -> BTreeMap<String, Vec<Value>> {
         let texts = match &self.mongo {
             Some(mongo) => journals_on_mongo(mongo, query).await,
             None => self.database().await.journals(query).await,
         };
         let parsed = |text: &String| serde_json::from_str(text).expect("events are JSON");
-        texts.iter().map(|events| events.iter().map(parsed).collect()).collect()
+        texts.into_iter().map(|(run, events)| (run, events.iter().map(parsed).collect())).collect()
     }
 
-    /// How many ends of a job are written down: records of runs, and events of the queue where it has any. The larger number.
-    pub(super) async fn ends(&self, job: &str) -> usize {
-        let records = match &self.mongo {
-            Some(mongo) => {
-                let records = documents(mongo, "run_records", doc! { "job_id": job }).await;
-                records.len()
-            }
-            None => {
-                let sql = "SELECT run_id FROM run_records WHERE job_id = $1";
-                self.database().await.texts(sql, job).await.len()
-            }
+    /// The ids of the runs that have a record and are of that job.
+    pub(super) async fn records(&self, job: &str) -> Vec<String> {
+        let Some(mongo) = &self.mongo else {
+            let sql = "SELECT run_id FROM run_records WHERE job_id = $1";
+            return self.database().await.texts(sql, job).await;
         };
-        records.max(self.redis.as_ref().map_or(0, |redis| ends_on_redis(redis, job)))
+        let records = documents(mongo, "run_records", doc! { "job_id": job }).await;
+        let id = |record: &Document| record.get_str("_id").expect("the key of a record").to_owned();
+        records.iter().map(id).collect()
+    }
+
+    /// How often the queue has announced the end of a job, if it announces any.
+    pub(super) fn ends_announced(&self, job: &str) -> usize {
+        self.redis.as_ref().map_or(0, |redis| ends_on_redis(redis, job))
+    }
+
+    /// Whether nobody holds a transaction open.
+    pub(super) async fn can_be_written(&self) -> bool {
+        if let Some(postgres) = &self.postgres {
+            let mut connection = connect_to(postgres).await;
+            let sql = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'";
+            let open = sqlx::query_scalar::<_, i64>(sql).fetch_one(&mut connection).await;
+            return open.expect("an answer of PostgreSQL") == 0;
+        }
+        let options = SqliteConnectOptions::new()
+            .filename(self.folder.path().join("agent.db"))
+            .busy_timeout(LONGEST_WRITE);
+        let mut connection = options.connect().await.expect("a file that can be read");
+        let begun = connection.begin_with("BEGIN IMMEDIATE").await;
+        begun.is_ok()
     }
 
     /// The file is read as a copy: opening it would do the work of whoever opens it next.
     async fn database(&self) -> Database {
         if let Some(postgres) = &self.postgres {
-            let connection = PgConnection::connect(&postgres.url()).await;
-            return Database::Postgres(connection.expect("a connection to PostgreSQL"));
+            return Database::Postgres(connect_to(postgres).await);
         }
         let copy = tempfile::tempdir().expect("a folder for the copy");
         for name in ["agent.db", "agent.db-wal"] {
@@ -134,15 +156,20 @@ impl Database {
         found.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    async fn journals(&mut self, query: &str) -> Vec<Vec<String>> {
+    async fn journals(&mut self, query: &str) -> Vec<(String, Vec<String>)> {
         let runs = "SELECT run_id FROM run_events WHERE sequence = 0 AND event LIKE '%' || $1 || '%'";
         let mut journals = Vec::new();
         for run in self.texts(runs, query).await {
             let events = "SELECT event FROM run_events WHERE run_id = $1 ORDER BY sequence";
-            journals.push(self.texts(events, &run).await);
+            let events = self.texts(events, &run).await;
+            journals.push((run, events));
         }
         journals
     }
+}
+
+async fn connect_to(postgres: &Postgres) -> PgConnection {
+    PgConnection::connect(&postgres.url()).await.expect("a connection to PostgreSQL")
 }
 
 fn job_on_redis(redis: &Redis, id: &str) -> JobState {
@@ -187,7 +214,7 @@ fn connect(redis: &Redis) -> redis::Connection {
     client.get_connection().expect("a connection to Redis")
 }
 
-async fn journals_on_mongo(mongo: &Mongo, query: &str) -> Vec<Vec<String>> {
+async fn journals_on_mongo(mongo: &Mongo, query: &str) -> Vec<(String, Vec<String>)> {
     let event = |document: &Document| document.get_str("event").expect("an event is text").to_owned();
     let firsts = documents(mongo, "run_events", doc! { "_id.sequence": 0_i64 }).await;
     let mut journals = Vec::new();
@@ -196,7 +223,7 @@ async fn journals_on_mongo(mongo: &Mongo, query: &str) -> Vec<Vec<String>> {
         let run = id.get_str("run").expect("a run's id is text");
         let mut events = documents(mongo, "run_events", doc! { "_id.run": run }).await;
         events.sort_by_key(|event| event.get_document("_id").ok().and_then(|id| id.get_i64("sequence").ok()));
-        journals.push(events.iter().map(event).collect());
+        journals.push((run.to_owned(), events.iter().map(event).collect()));
     }
     journals
 }

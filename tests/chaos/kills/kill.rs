@@ -1,0 +1,162 @@
+//! One kill: a job is begun, its worker dies, another process ends the job, and what came of it is judged.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use acceptance::{Service, Signal, Token, User};
+use serde_json::Value;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::judge::{Tally, judge};
+use super::place::{JobState, Place, Recorded};
+use super::plan::{PlannedKill, Versions};
+use super::scene::Scene;
+use super::stores::Stores;
+
+/// How long a job may take from the kill to its end before it counts as lost. Ten times what is promised.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// How long a store's server may still carry out what the dead process had sent.
+pub(super) const SETTLING: Duration = Duration::from_millis(50);
+
+/// What came of a kill.
+#[derive(Debug)]
+pub(crate) struct Hit {
+    pub(crate) kill: PlannedKill,
+    pub(crate) place: Place,
+    pub(crate) tally: Tally,
+    /// From the kill until something was asked on the job's behalf again, or until it had ended if nothing was to be asked. None
+    /// for a job that was lost or had ended.
+    pub(crate) recovery: Option<Duration>,
+}
+
+/// A job whose worker is dead, and what was recorded by then.
+pub(super) struct Orphan {
+    kill: PlannedKill,
+    user: String,
+    job: String,
+    killed: Instant,
+    recorded: Recorded,
+    place: Place,
+    runs: BTreeSet<String>,
+}
+
+/// A job that was accepted, and its end as whoever submitted it has seen that.
+pub(super) struct Submitted {
+    user: String,
+    job: String,
+    end: Option<Value>,
+    /// Ids of its runs, whoever has written or said them.
+    runs: BTreeSet<String>,
+    hit: Hit,
+}
+
+/// Has a job begun and kills its worker.
+pub(super) async fn strike(
+    kill: PlannedKill,
+    scene: &Scene,
+    stores: &Stores,
+    mut service: Service,
+) -> Orphan {
+    let user = format!("user-{}", kill.number);
+    let job = of_user(&service, &user).job_for(&kill.query()).await;
+    scene.reaches(&kill).await;
+    pass(kill.delay).await;
+    service.signal(Signal::KILL);
+    let killed = Instant::now();
+    service.ended().await;
+    sleep(SETTLING).await;
+    let seen = scene.seen(kill.number).until(killed);
+    let journals = stores.journals(&kill.query()).await;
+    let events = journals.values().next().map_or(&[][..], Vec::as_slice);
+    let recorded = Recorded::read(stores.job(&job).await, events);
+    let place = Place::find(&kill, &recorded, &seen);
+    let runs = journals.keys().cloned().collect();
+    Orphan { kill, user, job, killed, recorded, place, runs }
+}
+
+/// Waits until a service has ended the job. What is asked from `begun` on is asked by whoever goes on with it.
+pub(super) async fn follow(orphan: Orphan, scene: &Scene, service: &Service, begun: Instant) -> Submitted {
+    let Orphan { kill, user, job, killed, recorded, place, mut runs } = orphan;
+    let end = end_of(&of_user(service, &user), &job).await;
+    let ended = Instant::now();
+    let seen = scene.seen(kill.number);
+    let tally = judge(&kill, &recorded, &seen, end.as_ref());
+    let resumed = seen.first_after(begun).unwrap_or(ended);
+    let is_recovery = tally.lost == 0 && recorded.job != JobState::Ended;
+    let recovery = is_recovery.then(|| resumed.duration_since(killed));
+    runs.extend(end.as_ref().and_then(run_of));
+    Submitted { user, job, end, runs, hit: Hit { kill, place, tally, recovery } }
+}
+
+/// Looks at all jobs once more at the very end, when nothing can happen to any of them any more.
+pub(super) async fn settle(mut submitted: Vec<Submitted>, service: Service, stores: &Stores) -> Vec<Hit> {
+    for one in &mut submitted {
+        let again = of_user(&service, &one.user).job(&one.job).await;
+        if let Some(end) = &one.end {
+            let again = again.json();
+            one.hit.tally.ended_twice += usize::from(!is_same_end(end, &again, one.hit.kill.versions));
+            one.runs.extend(run_of(&again));
+        }
+    }
+    service.stop().await;
+    for one in &mut submitted {
+        let journals = stores.journals(&one.hit.kill.query()).await;
+        let records = stores.records(&one.job).await;
+        let ends = stores.ends_announced(&one.job).max(records.len()).max(journals.len());
+        one.runs.extend(journals.into_keys().chain(records));
+        one.hit.tally.ended_twice += ends.saturating_sub(1);
+        one.hit.tally.other_runs += one.runs.len().saturating_sub(1);
+    }
+    submitted.into_iter().map(|one| one.hit).collect()
+}
+
+/// The run that has ended a job, as whoever has ended it says.
+fn run_of(job: &Value) -> Option<String> {
+    job["result"]["id"].as_str().map(str::to_owned)
+}
+
+/// Another version may show the same end with other fields.
+fn is_same_end(end: &Value, again: &Value, versions: Versions) -> bool {
+    let essence = |job: &Value| [&job["status"], &job["result"]["output"]].map(Value::clone);
+    match versions {
+        Versions::Same => end == again,
+        Versions::OldThenNew | Versions::NewThenOld => essence(end) == essence(again),
+    }
+}
+
+fn of_user(service: &Service, user: &str) -> User {
+    service.user(Token::of(user).premium())
+}
+
+/// The clock of the runtime has milliseconds; the rest is waited for in turns.
+async fn pass(delay: Duration) {
+    const TICK: Duration = Duration::from_millis(2);
+    let until = Instant::now() + delay;
+    if delay > TICK {
+        sleep_until(until - TICK).await;
+    }
+    while Instant::now() < until {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The job when it has ended; none when it does not within the time, or is not known.
+async fn end_of(user: &User, job: &str) -> Option<Value> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        let answer = user.job(&format!("{job}?wait=20")).await;
+        if answer.status == 404 {
+            return None;
+        }
+        let job = answer.json();
+        if ["completed", "failed", "cancelled"].iter().any(|end| job["status"] == *end) {
+            return Some(job);
+        }
+        if answer.status != 200 {
+            // The stores are there, so this passes; asking on and on would not help.
+            sleep(SETTLING).await;
+        }
+    }
+    None
+}
