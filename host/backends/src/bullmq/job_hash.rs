@@ -49,10 +49,17 @@ pub(super) fn read_job(id: &str, (state, fields): StoredJob) -> Option<Job> {
     let [data, created, started, finished, result, error, attempts, runs] =
         <[Option<String>; FIELDS.len()]>::try_from(fields).ok()?;
     let time = |field: Option<String>| field.and_then(|text| text.parse().ok()).map(from_millis);
-    let (added, ended) = (created.as_deref().unwrap_or("0"), runs.as_deref().unwrap_or("0"));
+    let runs = number(runs.as_deref());
+    // With its end the number went up: what it ended with is the run before the one that a retry would begin.
+    let ended = if matches!(status, JobStatus::Completed | JobStatus::Failed) {
+        runs.saturating_sub(1)
+    } else {
+        runs
+    };
+    let added = created.as_deref().unwrap_or("0");
     Some(Job {
         id: id.to_owned(),
-        run_id: run_id(id, added, ended, data.as_deref().unwrap_or_default()),
+        run_id: run_id(id, added, &ended.to_string(), data.as_deref().unwrap_or_default()),
         user_id: data.as_deref().map(read_user).unwrap_or_default(),
         status,
         result: result.filter(|_| status == JobStatus::Completed).and_then(|result| read_result(&result)),

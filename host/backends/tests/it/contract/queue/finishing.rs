@@ -57,6 +57,7 @@ pub(crate) async fn a_job_that_failed_for_good_can_be_tried_again(bench: &Bench)
     let first = claim_next(&*bench.queue, "worker").await;
     assert_eq!(bench.peer.retry(&id).await, Ok(RetryOutcome::NotFailed), "it is worked on");
     bench.queue.finish(&first, &failed("it makes no sense", false)).await.unwrap();
+    assert_eq!(read(bench, &id).await.run_id, first.run_id, "it names the run that ended");
     assert_eq!(bench.peer.retry(&id).await, Ok(RetryOutcome::Done));
     let job = read(bench, &id).await;
     assert_eq!((job.status, job.attempts_made, job.finished_at), (JobStatus::Waiting, 1, None));
@@ -66,7 +67,8 @@ pub(crate) async fn a_job_that_failed_for_good_can_be_tried_again(bench: &Bench)
     assert!(second.epoch > first.epoch);
     bench.queue.finish(&second, &completed("1")).await.unwrap();
     assert_eq!(bench.queue.retry(&id).await, Ok(RetryOutcome::NotFailed));
-    assert_eq!(read(bench, &id).await.status, JobStatus::Completed);
+    let job = read(bench, &id).await;
+    assert_eq!((job.status, job.run_id), (JobStatus::Completed, second.run_id));
     assert_nothing_to_claim(bench).await;
 }
 
