@@ -114,6 +114,31 @@ async fn a_job_that_kills_every_worker_fails_in_the_end() {
     }
 }
 
+/// However many jobs wait, and end with others.
+#[tokio::test]
+async fn a_stalled_job_or_one_that_killed_enough_is_not_passed_over_by_claims_with_an_end() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        let (queue, _adding) = open_queue_of(&database).await;
+        let mut ids = Vec::new();
+        for query in ["stalled", "held", "poison", "last"] {
+            ids.push(queue.add(&job(query)).await.unwrap());
+        }
+        let died = queue.claim("doomed", PATIENCE).await.unwrap().unwrap();
+        let held = queue.claim("worker", PATIENCE).await.unwrap().unwrap();
+        assert_eq!([&died.job_id, &held.job_id], [&ids[0], &ids[1]]);
+        database.execute("UPDATE jobs SET due_at = 0 WHERE query = 'stalled'").await;
+        database.execute("UPDATE jobs SET losses = 20 WHERE query = 'poison'").await;
+        assert_eq!(queue.finish_and_claim(&held, &completed(), "worker").await, Ok(None));
+        assert_eq!(queue.read(&ids[1]).await.unwrap().unwrap().status, JobStatus::Completed);
+        let stalled = queue.claim("worker", Duration::ZERO).await.unwrap().unwrap();
+        assert_eq!((&stalled.job_id, stalled.earlier.lost), (&ids[0], 1));
+        assert_eq!(queue.finish_and_claim(&stalled, &completed(), "worker").await, Ok(None), "it is poison");
+        let last = queue.claim("worker", Duration::ZERO).await.unwrap().unwrap();
+        assert_eq!(last.job_id, ids[3]);
+        assert_eq!(queue.read(&ids[2]).await.unwrap().unwrap().status, JobStatus::Failed);
+    }
+}
+
 #[tokio::test]
 async fn an_unwanted_job_of_a_dead_worker_is_not_begun_again() {
     for database in [Database::sqlite(), Database::postgres().await] {

@@ -330,8 +330,12 @@ mod tests {
             let plan: Vec<(i64, i64, i64, String)> = explain.fetch_all(&mut connection).await.unwrap();
             let steps: Vec<_> = plan.into_iter().map(|(_, _, _, step)| step).collect();
             let tables = ["jobs", "e", "s", "run_records"].map(|table| format!("SCAN {table}"));
+            // What waits and what is held have an index each, which is read from its beginning.
+            let is_partial =
+                |step: &String| step.contains("INDEX jobs_waiting") || step.contains("INDEX jobs_active");
             let whole = |step: &&String| {
                 tables.iter().any(|scan| *step == scan || step.starts_with(&format!("{scan} ")))
+                    && !is_partial(step)
             };
             assert_eq!(steps.iter().find(whole), None, "{sql}");
         }
