@@ -10,6 +10,7 @@ use agent_core::ports::{
 use agent_core::words::{CancelOutcome, Event, JobData, JobStatus};
 use backends::sql::{SqlPool, SqlQueue};
 use futures::future::join_all;
+use futures::{FutureExt as _, join};
 use serde_json::value::RawValue;
 use test_servers::{PATIENCE, Postgres, Task, eventually};
 use tokio::time::Instant;
@@ -112,6 +113,32 @@ async fn a_job_that_kills_every_worker_fails_in_the_end() {
         assert!(job.error.is_some_and(|error| error.contains("died")));
         assert!(job.finished_at.is_some());
     }
+}
+
+/// In SQLite they are one statement. Whoever makes it may be dropped.
+#[tokio::test]
+async fn reads_at_the_same_time_are_each_answered_with_their_own_job() {
+    let (queue, _adding) = open_queue_of(&Database::sqlite()).await;
+    let mut ids = Vec::new();
+    for number in 0..300 {
+        ids.push(queue.add(&job(&number.to_string())).await.unwrap());
+    }
+    ids.extend(["none".to_owned(), ids[0].clone(), "\0".to_owned()]);
+    let mut dropped = Box::pin(queue.read(&ids[0]));
+    assert!(dropped.as_mut().now_or_never().is_none());
+    let mut reads = Box::pin(join_all(ids.iter().map(|id| queue.read(id))));
+    assert!(reads.as_mut().now_or_never().is_none());
+    drop(dropped);
+    let read = reads.await.into_iter().map(|job| job.unwrap().map(|job| job.id));
+    let there = ids.iter().map(|id| (id.len() > 4).then(|| id.clone()));
+    assert_eq!(read.collect::<Vec<_>>(), there.collect::<Vec<_>>());
+    // Nothing that was committed before is missed.
+    let (first, second) = join!(queue.read(&ids[0]), async {
+        assert_eq!(queue.cancel(&ids[1]).await.unwrap(), CancelOutcome::Done);
+        queue.read(&ids[1]).await
+    });
+    assert_eq!(first.unwrap().unwrap().status, JobStatus::Waiting);
+    assert_eq!(second.unwrap().unwrap().status, JobStatus::Cancelled);
 }
 
 /// However many jobs wait, and end with others.

@@ -6,6 +6,7 @@ mod announcements;
 mod claim_wakeup;
 mod ended;
 mod next_claim;
+mod reads;
 mod rows;
 mod statements;
 
@@ -26,6 +27,7 @@ use self::announcements::Announcements;
 use self::claim_wakeup::ClaimWakeup;
 use self::ended::EndedJobs;
 use self::next_claim::next_claim;
+use self::reads::JobReads;
 use self::rows::{DepthRow, JobRow, into_claim};
 use super::commit::{
     AttemptRow, ClaimRow, CommitError, Commits, MOST_LOSSES, NewJob, Renewal as RenewalRow, new_run_id,
@@ -50,6 +52,8 @@ pub struct SqlQueue {
     announcements: Arc<Announcements>,
     /// Tells others which jobs end here, and is told.
     ended: Arc<EndedJobs>,
+    /// Those of SQLite.
+    reads: JobReads,
     /// Whether the journals of its jobs lie in this database as well.
     has_journals: bool,
 }
@@ -78,7 +82,18 @@ impl SqlQueue {
                 }
             }
         });
-        (Self { pool, lease: LEASE, commits, claim_wakeup, announcements, ended, has_journals: true }, writer)
+        let reads = JobReads::default();
+        let queue = Self {
+            pool,
+            lease: LEASE,
+            commits,
+            claim_wakeup,
+            announcements,
+            ended,
+            reads,
+            has_journals: true,
+        };
+        (queue, writer)
     }
 
     /// The same queue with leases of another length; every process that uses it has to have the same.
@@ -178,10 +193,13 @@ impl JobQueue for SqlQueue {
     }
 
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
-        let row: Option<JobRow> = reading!(&self.pool, db => {
-            sqlx::query_as(statements::READ).bind(escape(job_id)).fetch_optional(db)
-        })
-        .map_err(failed)?;
+        let row: Option<JobRow> = match &self.pool {
+            SqlPool::Sqlite(pools) => self.reads.read(pools, &escape(job_id)).await?,
+            SqlPool::Postgres(_) => reading!(&self.pool, db => {
+                sqlx::query_as(statements::READ).bind(escape(job_id)).fetch_optional(db)
+            })
+            .map_err(failed)?,
+        };
         row.map(JobRow::into_job).transpose()
     }
 

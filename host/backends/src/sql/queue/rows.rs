@@ -13,7 +13,7 @@ use crate::sql::commit::ClaimRow;
 use crate::sql::from_ms;
 use crate::sql::text_columns::unescape;
 
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx::FromRow)]
 pub(super) struct JobRow {
     pub(super) id: String,
     run_id: String,
