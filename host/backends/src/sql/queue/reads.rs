@@ -71,7 +71,7 @@ impl JobReads {
             waiting.drain(..count).collect::<Vec<_>>()
         };
         readers.retain(|reader| !reader.answer.is_closed());
-        let rows = match &*readers {
+        let rows: Result<Vec<JobRow>, sqlx::Error> = match &*readers {
             [] => return,
             [one] => {
                 answer(sqlx::query_as(statements::READ).bind(&one.job_id).fetch_all(pools.readers())).await
@@ -87,7 +87,7 @@ impl JobReads {
             }
         };
         let rows: Result<HashMap<_, _>, _> = rows
-            .map(|rows: Vec<JobRow>| rows.into_iter().map(|row| (row.id.clone(), row)).collect())
+            .map(|rows| rows.into_iter().map(|row| (row.id.clone(), row)).collect())
             .map_err(|error| QueueError::Store { detail: describe(&error) });
         for Reader { job_id, answer } in readers {
             let row = rows.as_ref().map(|rows: &HashMap<String, JobRow>| rows.get(&job_id).cloned());
