@@ -37,11 +37,22 @@ prepare() {
     } | psql -q -d "$database" -v ON_ERROR_STOP=1
 }
 
+position() { psql -qtA -d postgres -c "SELECT pg_current_wal_lsn() - '0/0'::pg_lsn"; }
+
+# Ticks of all sessions that have ended: the postmaster has waited for them.
+ticks() { if [ -n "${POSTMASTER:-}" ]; then awk '{ print $16 + $17 }' "/proc/$POSTMASTER/stat"; else echo 0; fi; }
+
 measure() { # variant, part, synchronous_commit
     script=today
     case $1 in narrow*) script=narrow ;; esac
+    wal=$(position) cpu=$(ticks)
     PGOPTIONS="-c synchronous_commit=$3" pgbench -n -M prepared -c "$CLIENTS" -j 2 -T "$SECONDS_EACH" \
-        -f "$scripts/$script$2.sql" "ready_table_$1" | sed -n "s/^tps = \([0-9]*\).*/$1 ${2:-_once} synchronous_commit=$3 \1 jobs\/s/p"
+        -f "$scripts/$script$2.sql" "ready_table_$1" >"$scripts/said"
+    sleep 0.3
+    awk -v what="$1 ${2:-_once} synchronous_commit=$3" -v wal=$(($(position) - wal)) -v cpu=$(($(ticks) - cpu)) -v hertz="$(getconf CLK_TCK)" '
+        /^number of transactions actually/ { jobs = $NF }
+        /^tps/ { printf "%s %d jobs/s, %d bytes of log and %d us of the sessions a job\n", what, $3, wal / jobs, cpu * 1e6 / hertz / jobs }
+    ' "$scripts/said"
 }
 
 for variant in $VARIANTS; do prepare "$variant"; done
