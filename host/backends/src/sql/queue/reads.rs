@@ -5,6 +5,8 @@
 //!
 //! Whoever comes first asks for all that wait then, and answers them; who comes meanwhile waits for the next statement. So it
 //! begins after everybody whom it answers has come, and sees what was committed before.
+//!
+//! A read that was begun has to be polled until it ends or dropped, because its turn comes whether it is polled or not.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
