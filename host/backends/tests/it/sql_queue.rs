@@ -119,10 +119,9 @@ async fn a_job_that_kills_every_worker_fails_in_the_end() {
 #[tokio::test]
 async fn reads_at_the_same_time_are_each_answered_with_their_own_job() {
     let (queue, _adding) = open_queue_of(&Database::sqlite()).await;
-    let mut ids = Vec::new();
-    for number in 0..300 {
-        ids.push(queue.add(&job(&number.to_string())).await.unwrap());
-    }
+    let jobs: Vec<_> = (0..300).map(|number| job(&number.to_string())).collect();
+    let added = join_all(jobs.iter().map(|job| queue.add(job))).await;
+    let mut ids: Vec<_> = added.into_iter().map(Result::unwrap).collect();
     ids.extend(["none".to_owned(), ids[0].clone(), "\0".to_owned()]);
     let mut dropped = Box::pin(queue.read(&ids[0]));
     assert!(dropped.as_mut().now_or_never().is_none());
