@@ -118,6 +118,71 @@ async fn what_a_job_and_its_run_write_at_the_same_time_is_one_commit() {
 }
 
 #[tokio::test]
+async fn ends_and_the_claims_of_the_next_jobs_are_one_commit_and_no_claim_writes_in_vain() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        let stores = Stores::open(&database).await;
+        let mut claims = Vec::new();
+        for number in 0..5 {
+            stores.queue.add(&JobData::new("2 + 3", "u1")).await.unwrap();
+            if number < 3 {
+                claims.push(stores.queue.claim("worker", PATIENCE).await.unwrap().unwrap());
+            }
+        }
+        let before = Commits::of(&database).await;
+        let completed = completed();
+        let end = |claim| stores.queue.finish_and_claim(claim, &completed, "worker");
+        let answers = join!(end(&claims[0]), end(&claims[1]), end(&claims[2]));
+        let claimed = [answers.0, answers.1, answers.2].into_iter().filter_map(Result::unwrap);
+        assert_eq!(claimed.count(), 2, "as many as there were");
+        match &database {
+            Database::Sqlite(_) => before.has_one_more(&database).await,
+            Database::Postgres { .. } => {
+                let commits = count(&database, "SELECT COUNT(DISTINCT xmin::text) FROM jobs").await;
+                assert_eq!(commits, 1, "which wrote all five");
+            }
+        }
+        let before = Commits::of(&database).await;
+        assert_eq!(stores.queue.claim("worker", std::time::Duration::ZERO).await.unwrap(), None);
+        assert_eq!(Commits::of(&database).await.0, before.0);
+    }
+}
+
+/// Its caller was not told: it is gone, or the connection was.
+#[tokio::test]
+async fn a_job_that_was_claimed_for_nobody_is_given_when_the_end_is_told_again() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        let stores = Stores::open(&database).await;
+        for _ in 0..3 {
+            stores.queue.add(&JobData::new("2 + 3", "u1")).await.unwrap();
+        }
+        let first = stores.queue.claim("worker", PATIENCE).await.unwrap().unwrap();
+        let completed = completed();
+        let end = || stores.queue.finish_and_claim(&first, &completed, "worker");
+        assert!(end().now_or_never().is_none(), "it has been handed in");
+        eventually("it to be committed", async || {
+            let depth = stores.queue.depth().await.unwrap();
+            ((depth.active, depth.waiting) == (1, 1)).then_some(())
+        })
+        .await;
+        assert_eq!(stores.queue.read(&first.job_id).await.unwrap().unwrap().status, JobStatus::Completed);
+        database.execute("UPDATE jobs SET due_at = due_at - 5000 WHERE status = 'active'").await;
+        let next = end().await.unwrap().expect("the job that was claimed with it");
+        assert_eq!((stores.queue.depth().await.unwrap().waiting, next.epoch), (1, Epoch(1)));
+        // Its lease counts from now.
+        let left = "SELECT COUNT(*) FROM jobs, clock WHERE status = 'active' AND due_at > ms + 3000";
+        if let Database::Postgres { .. } = &database {
+            assert_eq!(count(&database, left).await, 1);
+        }
+        // By a worker that has told of another end, nothing is found.
+        let failed = AttemptEnd::Failed { error: "no".into(), retry: false };
+        let lost = QueueError::LeaseLost { job_id: first.job_id.clone() };
+        assert_eq!(stores.queue.finish_and_claim(&first, &failed, "worker").await, Err(lost.clone()));
+        stores.queue.finish(&next, &completed).await.unwrap();
+        assert_eq!(end().await, Err(lost), "its claim has ended too");
+    }
+}
+
+#[tokio::test]
 async fn what_a_run_or_a_job_is_refused_does_no_harm_to_the_other() {
     for (database, of_run, of_job) in [
         (Database::sqlite(), REFUSE_IN_SQLITE, REFUSE_JOBS_IN_SQLITE),

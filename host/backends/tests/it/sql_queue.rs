@@ -10,6 +10,7 @@ use agent_core::ports::{
 use agent_core::words::{CancelOutcome, Event, JobData, JobStatus};
 use backends::sql::{SqlPool, SqlQueue};
 use futures::future::join_all;
+use futures::{FutureExt as _, join};
 use serde_json::value::RawValue;
 use test_servers::{PATIENCE, Postgres, Task, eventually};
 use tokio::time::Instant;
@@ -111,6 +112,56 @@ async fn a_job_that_kills_every_worker_fails_in_the_end() {
         assert_eq!((job.status, job.attempts_made), (JobStatus::Failed, 0));
         assert!(job.error.is_some_and(|error| error.contains("died")));
         assert!(job.finished_at.is_some());
+    }
+}
+
+/// In SQLite they are one statement. Whoever makes it may be dropped.
+#[tokio::test]
+async fn reads_at_the_same_time_are_each_answered_with_their_own_job() {
+    let (queue, _adding) = open_queue_of(&Database::sqlite()).await;
+    let jobs: Vec<_> = (0..300).map(|number| job(&number.to_string())).collect();
+    let added = join_all(jobs.iter().map(|job| queue.add(job))).await;
+    let mut ids: Vec<_> = added.into_iter().map(Result::unwrap).collect();
+    ids.extend(["none".to_owned(), ids[0].clone(), "\0".to_owned()]);
+    let mut dropped = Box::pin(queue.read(&ids[0]));
+    assert!(dropped.as_mut().now_or_never().is_none());
+    let mut reads = Box::pin(join_all(ids.iter().map(|id| queue.read(id))));
+    assert!(reads.as_mut().now_or_never().is_none());
+    drop(dropped);
+    let read = reads.await.into_iter().map(|job| job.unwrap().map(|job| job.id));
+    let there = ids.iter().map(|id| (id.len() > 4).then(|| id.clone()));
+    assert_eq!(read.collect::<Vec<_>>(), there.collect::<Vec<_>>());
+    // Nothing that was committed before is missed.
+    let (first, second) = join!(queue.read(&ids[0]), async {
+        assert_eq!(queue.cancel(&ids[1]).await.unwrap(), CancelOutcome::Done);
+        queue.read(&ids[1]).await
+    });
+    assert_eq!(first.unwrap().unwrap().status, JobStatus::Waiting);
+    assert_eq!(second.unwrap().unwrap().status, JobStatus::Cancelled);
+}
+
+/// However many jobs wait, and end with others.
+#[tokio::test]
+async fn a_stalled_job_or_one_that_killed_enough_is_not_passed_over_by_claims_with_an_end() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        let (queue, _adding) = open_queue_of(&database).await;
+        let mut ids = Vec::new();
+        for query in ["stalled", "held", "poison", "last"] {
+            ids.push(queue.add(&job(query)).await.unwrap());
+        }
+        let died = queue.claim("doomed", PATIENCE).await.unwrap().unwrap();
+        let held = queue.claim("worker", PATIENCE).await.unwrap().unwrap();
+        assert_eq!([&died.job_id, &held.job_id], [&ids[0], &ids[1]]);
+        database.execute("UPDATE jobs SET due_at = 0 WHERE query = 'stalled'").await;
+        database.execute("UPDATE jobs SET losses = 20 WHERE query = 'poison'").await;
+        assert_eq!(queue.finish_and_claim(&held, &completed(), "worker").await, Ok(None));
+        assert_eq!(queue.read(&ids[1]).await.unwrap().unwrap().status, JobStatus::Completed);
+        let stalled = queue.claim("worker", Duration::ZERO).await.unwrap().unwrap();
+        assert_eq!((&stalled.job_id, stalled.earlier.lost), (&ids[0], 1));
+        assert_eq!(queue.finish_and_claim(&stalled, &completed(), "worker").await, Ok(None), "it is poison");
+        let last = queue.claim("worker", Duration::ZERO).await.unwrap().unwrap();
+        assert_eq!(last.job_id, ids[3]);
+        assert_eq!(queue.read(&ids[2]).await.unwrap().unwrap().status, JobStatus::Failed);
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::jobs::{AttemptRow, NewJob, Renewal};
+use super::claims::{CLAIMED, ClaimRow, NextClaim};
+use super::jobs::{AttemptRow, EndedRow, NewJob, Renewal};
 use super::runs::{AppendRow, RecordRow, StoredUnderKey};
 use super::write::{Write, Written};
 
@@ -40,6 +41,8 @@ pub(super) struct Changed {
     appended: HashSet<(String, i64)>,
     renewed: HashMap<String, bool>,
     ended: HashMap<String, String>,
+    /// By their tokens.
+    claimed: HashMap<String, ClaimRow>,
 }
 
 impl<'a> Batch<'a> {
@@ -58,6 +61,11 @@ impl<'a> Batch<'a> {
         }
         batch
     }
+
+    /// The attempts with whose ends a job is claimed.
+    pub(super) fn claims(&self) -> Vec<(&'a AttemptRow, &'a NextClaim)> {
+        self.attempts.iter().filter_map(|attempt| Some((*attempt, attempt.next.as_ref()?))).collect()
+    }
 }
 
 impl FromIterator<ChangedRow> for Changed {
@@ -74,6 +82,9 @@ impl FromIterator<ChangedRow> for Changed {
                 (ENDED, Some(job_id), _, Some(status)) => {
                     changed.ended.insert(job_id, status);
                 }
+                (CLAIMED, Some(token), _, Some(job)) => {
+                    changed.claimed.extend(ClaimRow::parse(&job).map(|job| (token, job)));
+                }
                 // What PostgreSQL was told beside it.
                 _ => {}
             }
@@ -87,12 +98,22 @@ impl Changed {
         self.appended.contains(&(append.run_id.clone(), append.first))
     }
 
+    /// The job that was claimed.
+    pub(super) fn claimed(&self, next: &NextClaim) -> Option<ClaimRow> {
+        self.claimed.get(&next.token).cloned()
+    }
+
+    fn ended(&self, attempt: &AttemptRow) -> Option<EndedRow> {
+        let status = self.ended.get(&attempt.job_id)?.clone();
+        Some(EndedRow { status, next: attempt.next.as_ref().and_then(|next| self.claimed(next)) })
+    }
+
     /// What became of a write, an append that was kept out apart.
     pub(super) fn of(&self, write: &Write) -> Written {
         match write {
             Write::Add(_) => Written::Added,
             Write::Renew(renewal) => Written::Renewed(self.renewed.get(&renewal.job_id).copied()),
-            Write::End(attempt) => Written::Ended(self.ended.get(&attempt.job_id).cloned()),
+            Write::End(attempt) => Written::Ended(self.ended(attempt)),
             Write::Run(_) => Written::Run(StoredUnderKey::Ours),
         }
     }

@@ -3,7 +3,11 @@
 
 use std::collections::HashMap;
 
-use super::batch::{Batch, Changed};
+use sqlx::AssertSqlSafe;
+
+use super::batch::{Batch, Changed, ChangedRow};
+use super::claims::{self, NextClaim};
+use super::jobs::{AttemptRow, EndedRow};
 use super::runs::{AppendRow, Entry, FoundRow, StoredUnderKey};
 use super::write::{CommitError, Together, Write, Written};
 use super::{Commit, Outcome, in_postgres, in_sqlite};
@@ -33,6 +37,7 @@ impl Commit for Write {
         };
         let changed = Changed::from_iter(rows);
         let mut outcomes: Vec<_> = writes.iter().map(|write| Ok(changed.of(write))).collect();
+        find_claims(pool, writes, &mut outcomes).await;
         let kept_out: Vec<(usize, &Entry)> = writes
             .iter()
             .enumerate()
@@ -55,6 +60,58 @@ impl Commit for Write {
         }
         Ok(outcomes)
     }
+}
+
+/// Ends with a claim that were handed in before, or committed without an answer, took effect then. The jobs that were claimed
+/// with them are found by the tokens of those claims, and their leases begin anew. One that claimed nothing, or whose next
+/// job somebody else has by now, is told that it lost its lease, like an end without a claim.
+async fn find_claims(pool: &SqlPool, writes: &[Write], outcomes: &mut [Outcome<Write>]) {
+    let refused: Vec<(usize, &AttemptRow, &NextClaim)> = writes
+        .iter()
+        .zip(&*outcomes)
+        .enumerate()
+        .filter_map(|(index, pair)| match pair {
+            (Write::End(attempt), Ok(Written::Ended(None))) => Some((index, attempt, attempt.next.as_ref()?)),
+            _ => None,
+        })
+        .collect();
+    let Some((_, _, first)) = refused.first() else { return };
+    let tokens = refused.iter().map(|(_, _, next)| &*next.token).collect();
+    let found = renew_claims(pool, tokens, first.lease).await;
+    for (index, attempt, next) in refused {
+        let Some(outcome) = outcomes.get_mut(index) else { continue };
+        match &found {
+            Ok(found) => {
+                let ended = |next| EndedRow { status: attempt.status.to_owned(), next: Some(next) };
+                *outcome = Ok(Written::Ended(found.claimed(next).map(ended)));
+            }
+            Err(error) => *outcome = Err(CommitError(describe(error))),
+        }
+    }
+}
+
+async fn renew_claims(pool: &SqlPool, tokens: Vec<&str>, lease: i64) -> Result<Changed, sqlx::Error> {
+    let rows: Vec<ChangedRow> = match pool {
+        SqlPool::Postgres(pool) => {
+            let answer = claims::answer("json_build_object");
+            let sql = format!(
+                "WITH claimed AS ({} RETURNING {answer}::text AS text) \
+                 SELECT kind::bigint, id, NULL::bigint AS number, text FROM claimed",
+                claims::RENEW_IN_POSTGRES
+            );
+            on_postgres!(pool, Allowed, db => {
+                sqlx::query_as(AssertSqlSafe(sql.as_str())).bind(tokens.clone()).bind(lease).fetch_all(db)
+            })?
+        }
+        SqlPool::Sqlite(pools) => {
+            let answer = claims::answer("json_object");
+            let sql = format!("{} RETURNING {answer} AS text", claims::RENEW_IN_SQLITE);
+            let tokens = serde_json::to_string(&tokens).map_err(|error| sqlx::Error::Encode(error.into()))?;
+            let query = sqlx::query_as(AssertSqlSafe(sql)).bind(tokens).bind(lease);
+            query.fetch_all(pools.writer()).await?
+        }
+    };
+    Ok(Changed::from_iter(rows))
 }
 
 const FIND_IN_POSTGRES: &str = "\

@@ -4,6 +4,7 @@
 use sqlx::{AssertSqlSafe, Postgres as Driver};
 
 use super::batch::{APPENDED, Batch, ChangedRow, ENDED};
+use super::claims;
 use super::jobs::{ATTEMPT, END_ATTEMPTS, NEW_JOB};
 use crate::sql::{Postgres, on_postgres};
 
@@ -58,6 +59,7 @@ fn parts<'a>(batch: &Batch<'a>) -> Parts<'a> {
     }
     if !batch.attempts.is_empty() {
         end_attempts(&mut parts, batch);
+        claim(&mut parts, batch);
     }
     announce(&mut parts, batch);
     if !batch.appends.is_empty() {
@@ -103,6 +105,29 @@ fn end_attempts<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
     parts.expressions.push(format!("attempt ({ATTEMPT}) AS (SELECT * FROM {rows} AS attempt)"));
     parts.expressions.push(format!("ended AS ({END_ATTEMPTS} RETURNING id, status)"));
     parts.answer(format!("SELECT {ENDED}::bigint, id, NULL, status FROM ended"));
+}
+
+/// Claims for those whose ends take effect: the claims of this statement are no others' for as long as the ends are not.
+fn claim<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
+    let claims = batch.claims();
+    if claims.is_empty() {
+        return;
+    }
+    let rows = parts.unnest([
+        texts(&claims, |(attempt, _)| &attempt.job_id),
+        texts(&claims, |(_, next)| &next.worker),
+        texts(&claims, |(_, next)| &next.token),
+        numbers(&claims, |(_, next)| next.lease),
+    ]);
+    parts.expressions.push(format!(
+        "claimant AS MATERIALIZED ( \
+             SELECT next_worker, next_token, lease, ROW_NUMBER() OVER () AS number \
+             FROM {rows} AS wanted (job_id, next_worker, next_token, lease) JOIN ended ON ended.id = job_id)"
+    ));
+    parts.expressions.push(claims::next_jobs("FOR UPDATE SKIP LOCKED"));
+    let (update, answer) = (claims::claim_next(), claims::answer("json_build_object"));
+    parts.expressions.push(format!("claimed AS ({update} RETURNING {answer}::text AS text)"));
+    parts.answer("SELECT kind::bigint, id, NULL, text FROM claimed".into());
 }
 
 /// Jobs that wait now are announced, once for all of them.

@@ -7,6 +7,7 @@ use agent_core::trace;
 use agent_core::words::JobData;
 use uuid::Uuid;
 
+use super::claims::{ClaimRow, NextClaim};
 use crate::sql::text_columns::escape;
 
 /// A job that is to be inserted.
@@ -49,6 +50,17 @@ pub(crate) struct AttemptRow {
     pub(crate) error: Option<String>,
     /// What is announced when the job goes back to the queue.
     pub(crate) announcement: Arc<str>,
+    /// Who wants the next job with it.
+    pub(crate) next: Option<NextClaim>,
+}
+
+/// What an end came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EndedRow {
+    /// Where the job is.
+    pub(crate) status: String,
+    /// The job that was claimed with it.
+    pub(crate) next: Option<ClaimRow>,
 }
 
 /// The columns of [`NewJob`] in the table of jobs.

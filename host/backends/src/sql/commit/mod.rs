@@ -8,6 +8,7 @@
 //! statement of PostgreSQL's (`in_postgres.rs`).
 
 mod batch;
+mod claims;
 mod database;
 mod in_postgres;
 mod in_sqlite;
@@ -18,6 +19,7 @@ mod write;
 
 use std::sync::Arc;
 
+pub(super) use claims::{ClaimRow, MOST_LOSSES, NextClaim};
 pub(super) use jobs::{AttemptRow, NewJob, Renewal, new_run_id};
 pub(super) use runs::{AppendRow, Entry, RecordRow, StoredUnderKey};
 pub(super) use write::{CommitError, Lane};

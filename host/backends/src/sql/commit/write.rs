@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use agent_core::ports::Epoch;
 
-use super::jobs::{AttemptRow, NewJob, Renewal};
+use super::jobs::{AttemptRow, EndedRow, NewJob, Renewal};
 use super::runs::{Entry, StoredUnderKey};
 use crate::group_commit::{ByteSize, SharedChannel};
 
@@ -35,8 +35,8 @@ pub(crate) enum Written {
     Added,
     /// Whether somebody asked to cancel the job; nothing when the claim is not the job's any more.
     Renewed(Option<bool>),
-    /// The status of the job; nothing when the claim is not the job's any more.
-    Ended(Option<String>),
+    /// What the end came to; nothing when the claim is not the job's any more.
+    Ended(Option<EndedRow>),
     /// What stands where the events were to stand.
     Run(StoredUnderKey),
 }
@@ -84,6 +84,10 @@ impl<'a> Together<'a> {
         match write {
             Write::Add(_) => true,
             Write::Renew(renewal) => is_of_claim(&mut self.renewed, &renewal.job_id, &renewal.token),
+            // Handed in again, the end finds the next job that was claimed the first time.
+            Write::End(attempt) if attempt.next.is_some() => {
+                self.ended.insert(&attempt.job_id, &attempt.token).is_none()
+            }
             Write::End(attempt) => is_of_claim(&mut self.ended, &attempt.job_id, &attempt.token),
             Write::Run(entry) => {
                 let Some(append) = entry.append() else { return true };
@@ -137,10 +141,10 @@ impl From<AttemptRow> for Write {
 }
 
 impl Member for AttemptRow {
-    type Answer = Option<String>;
+    type Answer = Option<EndedRow>;
 
-    fn answer(written: Written) -> Option<Option<String>> {
-        if let Written::Ended(status) = written { Some(status) } else { None }
+    fn answer(written: Written) -> Option<Option<EndedRow>> {
+        if let Written::Ended(ended) = written { Some(ended) } else { None }
     }
 }
 
@@ -162,6 +166,7 @@ impl Member for Entry {
 mod tests {
     use std::sync::Arc;
 
+    use super::super::claims::NextClaim;
     use super::super::runs::AppendRow;
     use super::*;
 
@@ -171,6 +176,15 @@ mod tests {
     }
 
     fn end(job_id: &str, token: &str) -> Write {
+        attempt(job_id, token, None).into()
+    }
+
+    fn end_and_claim(job_id: &str, token: &str) -> Write {
+        let next = NextClaim { worker: "w".into(), token: format!("after {token}"), lease: 1 };
+        attempt(job_id, token, Some(next)).into()
+    }
+
+    fn attempt(job_id: &str, token: &str, next: Option<NextClaim>) -> AttemptRow {
         let announcement: Arc<str> = "".into();
         AttemptRow {
             job_id: job_id.into(),
@@ -182,8 +196,8 @@ mod tests {
             result: None,
             error: None,
             announcement,
+            next,
         }
-        .into()
     }
 
     fn renew(job_id: &str, token: &str) -> Write {
@@ -201,6 +215,9 @@ mod tests {
             ([end("j1", "a"), end("j2", "a")], true),
             ([end("j1", "a"), end("j1", "a")], true),
             ([end("j1", "a"), end("j1", "b")], false),
+            ([end_and_claim("j1", "a"), end_and_claim("j2", "b")], true),
+            ([end_and_claim("j1", "a"), end_and_claim("j1", "a")], false),
+            ([end("j1", "a"), end_and_claim("j1", "a")], false),
             ([renew("j1", "a"), end("j1", "a")], true),
             ([renew("j1", "a"), renew("j1", "b")], false),
         ] {

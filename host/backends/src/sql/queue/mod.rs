@@ -5,6 +5,8 @@
 mod announcements;
 mod claim_wakeup;
 mod ended;
+mod next_claim;
+mod reads;
 mod rows;
 mod statements;
 
@@ -24,16 +26,16 @@ use uuid::Uuid;
 use self::announcements::Announcements;
 use self::claim_wakeup::ClaimWakeup;
 use self::ended::EndedJobs;
-use self::rows::{ClaimRow, DepthRow, JobRow};
-use super::commit::{AttemptRow, CommitError, Commits, NewJob, Renewal as RenewalRow, new_run_id};
+use self::next_claim::next_claim;
+use self::reads::JobReads;
+use self::rows::{DepthRow, JobRow, into_claim};
+use super::commit::{
+    AttemptRow, ClaimRow, CommitError, Commits, MOST_LOSSES, NewJob, Renewal as RenewalRow, new_run_id,
+};
 use super::error::describe;
 use super::text_columns::escape;
 use super::{SqlPool, reading, rewriting, writing};
 use crate::Writer;
-
-/// How many workers may die of a job. One that kills its process would otherwise do so for ever; jobs that
-/// are merely unlucky, on a machine that keeps being restarted, are not meant.
-const MOST_LOSSES: i64 = 20;
 
 /// Greater than every id.
 const BEFORE_ALL: &str = "~";
@@ -50,6 +52,8 @@ pub struct SqlQueue {
     announcements: Arc<Announcements>,
     /// Tells others which jobs end here, and is told.
     ended: Arc<EndedJobs>,
+    /// Those of SQLite.
+    reads: JobReads,
     /// Whether the journals of its jobs lie in this database as well.
     has_journals: bool,
 }
@@ -78,7 +82,18 @@ impl SqlQueue {
                 }
             }
         });
-        (Self { pool, lease: LEASE, commits, claim_wakeup, announcements, ended, has_journals: true }, writer)
+        let reads = JobReads::default();
+        let queue = Self {
+            pool,
+            lease: LEASE,
+            commits,
+            claim_wakeup,
+            announcements,
+            ended,
+            reads,
+            has_journals: true,
+        };
+        (queue, writer)
     }
 
     /// The same queue with leases of another length; every process that uses it has to have the same.
@@ -100,12 +115,35 @@ impl SqlQueue {
             let leased_at = Instant::now();
             let Some(row) = self.claim_next(worker, &token).await.map_err(failed)? else { return Ok(None) };
             if row.status == JobStatus::Active.as_str() {
-                let mut claim = row.into_claim(token, leased_at);
-                claim.earlier.are_none &= self.has_journals;
-                return Ok(Some(claim));
+                return Ok(Some(self.claimed(row, token, leased_at)));
             }
             self.has_ended_unseen(&row.id);
         }
+    }
+
+    fn claimed(&self, row: ClaimRow, token: String, leased_at: Instant) -> Claim {
+        let mut claim = into_claim(row, token, leased_at);
+        claim.earlier.are_none &= self.has_journals;
+        claim
+    }
+
+    /// Ends an attempt by the commit lane, and gives the job that was claimed with it.
+    async fn end(&self, claim: &Claim, attempt: AttemptRow) -> Result<Option<Claim>, QueueError> {
+        let token = attempt.next.as_ref().map(|next| next.token.clone());
+        let leased_at = Instant::now();
+        let Some(ended) = self.commits.write(attempt).await.map_err(not_committed)? else {
+            return Err(QueueError::LeaseLost { job_id: claim.job_id.clone() });
+        };
+        // One that was to go back and that nobody wants any more has ended.
+        if ended.status == JobStatus::Waiting.as_str() {
+            self.claim_wakeup.wake();
+        } else {
+            self.has_ended(&claim.job_id);
+        }
+        let Some((row, token)) = ended.next.zip(token) else { return Ok(None) };
+        // There may be more.
+        self.claim_wakeup.wake();
+        Ok(Some(self.claimed(row, token, leased_at)))
     }
 
     /// Tells other processes. Those on one SQLite file poll.
@@ -155,10 +193,13 @@ impl JobQueue for SqlQueue {
     }
 
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
-        let row: Option<JobRow> = reading!(&self.pool, db => {
-            sqlx::query_as(statements::READ).bind(escape(job_id)).fetch_optional(db)
-        })
-        .map_err(failed)?;
+        let row: Option<JobRow> = match &self.pool {
+            SqlPool::Sqlite(pools) => self.reads.read(pools, &escape(job_id)).await?,
+            SqlPool::Postgres(_) => reading!(&self.pool, db => {
+                sqlx::query_as(statements::READ).bind(escape(job_id)).fetch_optional(db)
+            })
+            .map_err(failed)?,
+        };
         row.map(JobRow::into_job).transpose()
     }
 
@@ -280,17 +321,22 @@ impl JobQueue for SqlQueue {
     }
 
     async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
-        let attempt = attempt_row(claim, end, self.announcements.text());
-        let Some(status) = self.commits.write(attempt).await.map_err(not_committed)? else {
-            return Err(QueueError::LeaseLost { job_id: claim.job_id.clone() });
-        };
-        // One that was to go back and that nobody wants any more has ended.
-        if status == JobStatus::Waiting.as_str() {
-            self.claim_wakeup.wake();
-        } else {
-            self.has_ended(&claim.job_id);
+        self.end(claim, attempt_row(claim, end, self.announcements.text())).await.map(drop)
+    }
+
+    /// In one commit, which it has in common with the ends and claims of other workers at the same time.
+    async fn finish_and_claim(
+        &self,
+        claim: &Claim,
+        end: &AttemptEnd,
+        worker: &str,
+    ) -> Result<Option<Claim>, QueueError> {
+        let mut attempt = attempt_row(claim, end, self.announcements.text());
+        // Whoever hands a job back is not to be given another one, or the same.
+        if !matches!(end, AttemptEnd::HandedBack { .. }) {
+            attempt.next = Some(next_claim(&attempt, escape(worker).into_owned(), ms(self.lease)));
         }
-        Ok(())
+        self.end(claim, attempt).await
     }
 
     /// Told by the other processes on PostgreSQL. Those on one SQLite file would have to look as often as whoever waits does.
@@ -320,6 +366,7 @@ fn attempt_row(claim: &Claim, end: &AttemptEnd, announcement: &Arc<str>) -> Atte
         result: None,
         error: None,
         announcement: announcement.clone(),
+        next: None,
     };
     let with_error =
         |status, error: &str| AttemptRow { error: Some(escape(error).into_owned()), ..ended(status) };

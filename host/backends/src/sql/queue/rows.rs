@@ -9,10 +9,11 @@ use agent_core::words::{Depth, Job, JobData, JobStatus};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use crate::sql::commit::ClaimRow;
 use crate::sql::from_ms;
 use crate::sql::text_columns::unescape;
 
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx::FromRow)]
 pub(super) struct JobRow {
     pub(super) id: String,
     run_id: String,
@@ -24,23 +25,6 @@ pub(super) struct JobRow {
     created_at: i64,
     started_at: Option<i64>,
     finished_at: Option<i64>,
-}
-
-#[derive(Debug, sqlx::FromRow)]
-pub(super) struct ClaimRow {
-    pub(super) id: String,
-    run_id: String,
-    user_id: String,
-    query: String,
-    user_tier: Option<String>,
-    user_role: Option<String>,
-    conversation_id: Option<String>,
-    pub(super) status: String,
-    attempts_made: i64,
-    created_at: i64,
-    traceparent: Option<String>,
-    claims: i64,
-    losses: i64,
 }
 
 #[derive(Debug, sqlx::FromRow)]
@@ -69,31 +53,30 @@ impl JobRow {
     }
 }
 
-impl ClaimRow {
-    pub(super) fn into_claim(self, token: String, leased_at: Instant) -> Claim {
-        Claim {
-            job_id: self.id,
-            token,
-            epoch: Epoch(self.claims.unsigned_abs()),
-            earlier: EarlierClaims {
-                are_none: self.claims == 1,
-                lost: u32::try_from(self.losses).unwrap_or(u32::MAX),
-            },
-            run_id: self.run_id,
-            data: Ok(JobData {
-                query: unescape(self.query),
-                user_id: unescape(self.user_id),
-                tier: self.user_tier.map(unescape),
-                role: self.user_role.map(unescape),
-                conversation_id: self.conversation_id,
-                id: None,
-            }),
-            attempts_made: u32::try_from(self.attempts_made).unwrap_or(u32::MAX),
-            created_at: from_ms(self.created_at),
-            trace: self.traceparent.as_deref().and_then(TraceContext::parse),
-            leased_at,
-            notes: Arc::default(),
-        }
+/// What a worker is given of a job that it claimed.
+pub(super) fn into_claim(row: ClaimRow, token: String, leased_at: Instant) -> Claim {
+    Claim {
+        job_id: row.id,
+        token,
+        epoch: Epoch(row.claims.unsigned_abs()),
+        earlier: EarlierClaims {
+            are_none: row.claims == 1,
+            lost: u32::try_from(row.losses).unwrap_or(u32::MAX),
+        },
+        run_id: row.run_id,
+        data: Ok(JobData {
+            query: unescape(row.query),
+            user_id: unescape(row.user_id),
+            tier: row.user_tier.map(unescape),
+            role: row.user_role.map(unescape),
+            conversation_id: row.conversation_id,
+            id: None,
+        }),
+        attempts_made: u32::try_from(row.attempts_made).unwrap_or(u32::MAX),
+        created_at: from_ms(row.created_at),
+        trace: row.traceparent.as_deref().and_then(TraceContext::parse),
+        leased_at,
+        notes: Arc::default(),
     }
 }
 

@@ -21,6 +21,10 @@ macro_rules! job_columns {
 /// `$1` id.
 pub(super) const READ: &str = concat!("SELECT ", job_columns!(), " FROM jobs WHERE id = $1");
 
+/// `$1` ids as a JSON array.
+pub(super) const READ_SEVERAL_IN_SQLITE: &str =
+    concat!("SELECT ", job_columns!(), " FROM jobs WHERE id IN (SELECT value FROM json_each($1))");
+
 /// `$1` user, `$2` id before which the page begins, `$3` status or null, `$4` most rows.
 pub(super) const LIST: &str = concat!(
     "SELECT * FROM (SELECT ",
@@ -130,6 +134,7 @@ mod tests {
             (DEPTH, &["jobs_waiting", "jobs_active"]),
             (NEXT_DUE, &["jobs_waiting", "jobs_active"]),
             (RECLAIM, &["jobs_active"]),
+            (READ_SEVERAL_IN_SQLITE, &["sqlite_autoindex_jobs_1"]),
         ] {
             let explain = sqlx::query_as(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")));
             let plan: Vec<(i64, i64, i64, String)> = explain.fetch_all(&mut connection).await.unwrap();

@@ -1,10 +1,12 @@
 //! How attempts end, and what comes after them.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF};
-use agent_core::ports::{AttemptEnd, QueueError, Renewal};
+use agent_core::ports::{AttemptEnd, Claim, QueueError, Renewal};
 use agent_core::words::{JobStatus, RetryOutcome};
+use futures::future::join_all;
 
 use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, failed, read, status};
 
@@ -121,4 +123,97 @@ pub(crate) async fn an_attempt_ends_once(bench: &Bench) {
     assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Lost);
     assert_eq!(status(bench, &id).await, JobStatus::Completed);
     assert_eq!(read(bench, &id).await.result.expect("a result").get(), "1");
+}
+
+/// The end of an attempt, and the next job: claimed with it, or by itself where the queue says nothing of one.
+async fn finish_and_claim(bench: &Bench, claim: &Claim, end: &AttemptEnd) -> Claim {
+    match bench.queue.finish_and_claim(claim, end, "worker").await.unwrap() {
+        Some(next) => next,
+        None => claim_next(&*bench.queue, "worker").await,
+    }
+}
+
+pub(crate) async fn the_end_of_an_attempt_may_claim_the_next_job(bench: &Bench) {
+    let ids = [add(bench, "1").await, add(bench, "2").await, add(bench, "3").await];
+    let first = claim_next(&*bench.queue, "worker").await;
+    let before = tokio::time::Instant::now();
+    let second = finish_and_claim(bench, &first, &completed("1")).await;
+    assert_eq!((&second.job_id, second.attempts_made, second.earlier.lost), (&ids[1], 0, 0));
+    assert!(second.epoch.0 >= 1 && second.token != first.token && second.leased_at >= before);
+    assert_eq!(second.data.as_ref().map(|data| &*data.query), Ok("2"));
+    let job = read(bench, &ids[0]).await;
+    assert_eq!((job.status, job.attempts_made), (JobStatus::Completed, 1));
+    assert_eq!(job.result.expect("a result").get(), "1");
+    let job = read(bench, &ids[1]).await;
+    assert_eq!(
+        (job.status, job.run_id, job.created_at),
+        (JobStatus::Active, second.run_id.clone(), second.created_at)
+    );
+    assert!(job.started_at.is_some());
+    assert_eq!(bench.queue.renew(&second).await.unwrap(), Renewal::Held);
+    let third = finish_and_claim(bench, &second, &failed("it makes no sense", false)).await;
+    assert_eq!(third.job_id, ids[2]);
+    assert_eq!(status(bench, &ids[1]).await, JobStatus::Failed);
+    assert_eq!(bench.queue.finish_and_claim(&third, &completed("3"), "worker").await, Ok(None));
+    assert_eq!(status(bench, &ids[2]).await, JobStatus::Completed);
+    assert_nothing_to_claim(bench).await;
+}
+
+pub(crate) async fn an_end_that_is_refused_claims_nothing(bench: &Bench) {
+    let (first, second) = (add(bench, "first").await, add(bench, "second").await);
+    let claim = claim_next(&*bench.queue, "worker").await;
+    let stranger = Claim { token: "00000000000000000000000000000000".into(), ..claim.clone() };
+    let lost = QueueError::LeaseLost { job_id: first.clone() };
+    assert_eq!(bench.queue.finish_and_claim(&stranger, &completed("2"), "worker").await, Err(lost.clone()));
+    assert_eq!(status(bench, &first).await, JobStatus::Active);
+    bench.queue.finish(&claim, &completed("1")).await.unwrap();
+    for end in [completed("2"), failed("no", false)] {
+        assert_eq!(bench.queue.finish_and_claim(&claim, &end, "worker").await, Err(lost.clone()), "{end:?}");
+    }
+    assert_eq!(read(bench, &first).await.result.expect("a result").get(), "1");
+    assert_eq!(status(bench, &second).await, JobStatus::Waiting);
+    assert_eq!(claim_next(&*bench.peer, "another").await.job_id, second);
+}
+
+/// By a worker that had no answer in time.
+pub(crate) async fn an_end_that_is_told_again_claims_one_job(bench: &Bench) {
+    let ids = [add(bench, "1").await, add(bench, "2").await, add(bench, "3").await];
+    let first = claim_next(&*bench.queue, "worker").await;
+    let next = bench.queue.finish_and_claim(&first, &completed("1"), "worker").await.unwrap();
+    let again = bench.queue.finish_and_claim(&first, &completed("1"), "worker").await;
+    if let Some(next) = &next {
+        let again = again.unwrap().expect("the job that was claimed the first time");
+        assert_eq!((&again.job_id, &again.token, again.epoch), (&next.job_id, &next.token, next.epoch));
+        assert!(again.leased_at >= next.leased_at);
+    }
+    assert_eq!(bench.queue.depth().await.unwrap().active, u64::from(next.is_some()));
+    assert_eq!(status(bench, &ids[0]).await, JobStatus::Completed);
+    assert_eq!(status(bench, &ids[2]).await, JobStatus::Waiting);
+}
+
+pub(crate) async fn attempts_that_end_at_once_claim_different_jobs(bench: &Bench) {
+    const WORKERS: usize = 6;
+    const LEFT: usize = 4;
+    let mut left: HashSet<_> = HashSet::new();
+    for number in 0..WORKERS + LEFT {
+        left.insert(add(bench, &number.to_string()).await);
+    }
+    let mut claims = Vec::new();
+    for _ in 0..WORKERS {
+        claims.push(claim_next(&*bench.queue, "worker").await);
+    }
+    let end = completed("1");
+    let ended = claims.iter().map(|claim| bench.queue.finish_and_claim(claim, &end, "worker"));
+    let mut next: Vec<_> = join_all(ended).await.into_iter().filter_map(Result::unwrap).collect();
+    while next.len() < LEFT {
+        next.push(claim_next(&*bench.queue, "worker").await);
+    }
+    assert_nothing_to_claim(bench).await;
+    let claimed: HashSet<_> = claims.iter().chain(&next).map(|claim| claim.job_id.clone()).collect();
+    assert_eq!(claimed, left, "each by one");
+    let tokens: HashSet<_> = next.iter().map(|claim| &claim.token).collect();
+    assert_eq!(tokens.len(), LEFT);
+    for claim in &next {
+        assert_eq!(bench.queue.renew(claim).await.unwrap(), Renewal::Held);
+    }
 }
