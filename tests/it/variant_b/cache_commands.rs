@@ -49,11 +49,10 @@ async fn come_to(monitor: &mut Monitor, count: usize) -> Vec<Asked> {
 }
 
 /// A service with Redis behind a proxy, whose scripts are loaded.
-async fn start(redis: &Redis, proxy: &Proxy, model: &Model) -> Service {
+async fn start(proxy: &Proxy, model: &Model) -> Service {
     let service = Service::variant_b().model(model).env("REDIS_URL", format!("redis://{}", proxy.address()));
     let service = service.start().await;
     assert_eq!(service.user(Token::of("warm")).jobs("").await.status, 200);
-    assert!(redis.ask(&["KEYS", "rl:*"]).await.contains("rl:"), "windows are counted there");
     service
 }
 
@@ -61,7 +60,7 @@ async fn start(redis: &Redis, proxy: &Proxy, model: &Model) -> Service {
 async fn a_miss_asks_redis_once_before_the_provider_and_stores_behind_the_answer() {
     let (redis, model) = (Redis::start().await, Model::openai().await);
     let proxy = Proxy::before(redis.address()).await;
-    let service = start(&redis, &proxy, &model).await;
+    let service = start(&proxy, &model).await;
     let user = service.user(Token::of("u"));
     let mut monitor = redis.monitor().await;
 
@@ -81,15 +80,15 @@ async fn a_miss_asks_redis_once_before_the_provider_and_stores_behind_the_answer
 async fn a_hit_asks_redis_once_and_what_it_asks_is_sent_at_once() {
     let (redis, model) = (Redis::start().await, Model::openai().await);
     let mut proxy = Proxy::before(redis.address()).await;
-    let service = start(&redis, &proxy, &model).await;
+    let service = start(&proxy, &model).await;
     let user = service.user(Token::of("u"));
     let mut monitor = redis.monitor().await;
     model.says("hello").says("hello again");
 
     assert_eq!(user.result_of("hi").await["cached"], false);
     assert_eq!(come_to(&mut monitor, 3).await, [Asked::Windows, Asked::Look, Asked::Store]);
-    // Nothing of it is kept in the process once Redis has it.
-    eventually("a hit", async || (user.result_of("hi").await["cached"] == true).then_some(())).await;
+    // Until Redis has said that it has the result, it may be found in the process.
+    assert_eq!(user.result_of("hi").await["cached"], true);
     since(&mut monitor).await;
     assert_eq!(user.result_of("hi").await["cached"], true);
     assert_eq!(since(&mut monitor).await, [Asked::Windows, Asked::Look]);
