@@ -17,7 +17,10 @@ const SOMETIMES: [(&str, &str); 11] = [
     ("agent_queue_delayed_jobs", "with a queue: in DATABASE_URL or on REDIS_URL"),
     ("agent_queue_oldest_waiting_seconds", "with a queue: in DATABASE_URL or on REDIS_URL"),
     ("agent_queue_waiting_jobs", "with a queue: in DATABASE_URL or on REDIS_URL"),
-    ("agent_retention_last_sweep_timestamp_seconds", "with a store and a bound on how long things stay there"),
+    (
+        "agent_retention_last_sweep_timestamp_seconds",
+        "with a store and a bound on how long things stay there",
+    ),
     ("agent_tool_component_faults", "while a component does not load"),
     ("agent_trace_spans_dropped_total", "with TRACING_API_KEY"),
     ("agent_trace_spans_exported_total", "with TRACING_API_KEY"),
