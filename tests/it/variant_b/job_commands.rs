@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use acceptance::{Gate, Model, Redis, Service, Token, says};
+use acceptance::{Gate, Model, Redis, Service, Task, Token, says};
 
 /// A whole job: its submission, its run and one look at its result.
 const MOST_FOR_A_JOB: usize = 8;
@@ -36,7 +36,7 @@ async fn is_completed(service: &Service, id: &str) {
 enum Look {
     /// When it has ended.
     Afterwards,
-    /// Held back until it has ended.
+    /// Held back until it has ended, from when it is worked on.
     Waiting,
 }
 
@@ -50,15 +50,22 @@ async fn check_lone_jobs(look: Look) {
         // Each user may ask a few times only.
         let user = service.user(Token::of(format!("u{number}")));
         monitor.commands().await;
+        let gate = model.holds(says("done"));
         let id = user.job_for("work").await;
-        let path = match look {
+        model.was_asked(number + 1).await;
+        let job = match look {
             Look::Afterwards => {
+                gate.open();
                 is_completed(&service, &id).await;
-                id.clone()
+                user.job(&id).await.json()
             }
-            Look::Waiting => format!("{id}?wait=60"),
+            Look::Waiting => {
+                let path = format!("{id}?wait=60");
+                let waiting = Task::begin(async move { user.job(&path).await.json() });
+                gate.open();
+                waiting.ended().await
+            }
         };
-        let job = user.job(&path).await.json();
         assert_eq!(job["status"], "completed", "{job:#}");
         let commands = monitor.commands().await.of_clients;
         println!("job {id}: {} commands: {commands:?}", commands.len());

@@ -16,7 +16,7 @@ pub(super) struct JobSignals(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     entries: Mutex<Entries>,
-    /// Somebody began to wait for what another process may do, where nobody did.
+    /// Somebody waits for what another process may do.
     first_follower: Notify,
 }
 
@@ -26,8 +26,15 @@ struct Entries {
     is_followed: bool,
     running: HashMap<String, Attempt>,
     watched: HashMap<String, watch::Sender<()>>,
-    /// How many of the callers that wait want the queue to be followed.
-    followers: usize,
+    /// How many callers want the queue to be followed for a job.
+    followers: HashMap<String, usize>,
+}
+
+impl Entries {
+    /// Not for a job that is worked on here meanwhile: whoever waits for it looks again when the attempt has ended.
+    fn is_wanted(&self) -> bool {
+        self.followers.keys().any(|job_id| !self.running.contains_key(job_id))
+    }
 }
 
 /// An attempt at a job, under way in this process.
@@ -107,7 +114,7 @@ impl JobSignals {
 
     /// Whether somebody wants the queue to be followed.
     pub(super) fn is_wanted(&self) -> bool {
-        self.lock().followers > 0
+        self.lock().is_wanted()
     }
 
     /// Says whether from now on [`Self::notify`] is called for every job that ends.
@@ -146,9 +153,9 @@ impl Watcher {
     /// Wants the queue to be followed from now on, because another process may end the job.
     pub(super) fn follow(&mut self) {
         if !std::mem::replace(&mut self.is_follower, true) {
-            self.signals.lock().followers += 1;
-            self.signals.0.first_follower.notify_one();
+            *self.signals.lock().followers.entry(self.job_id.clone()).or_default() += 1;
         }
+        self.signals.0.first_follower.notify_one();
     }
 
     /// Waits until something about the job has changed since the last time, or since it is watched.
@@ -161,7 +168,14 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         let mut entries = self.signals.lock();
-        entries.followers -= usize::from(self.is_follower);
+        if self.is_follower
+            && let Some(followers) = entries.followers.get_mut(&self.job_id)
+        {
+            *followers -= 1;
+            if *followers == 0 {
+                entries.followers.remove(&self.job_id);
+            }
+        }
         // This one is still subscribed.
         if entries.watched.get(&self.job_id).is_some_and(|sender| sender.receiver_count() <= 1) {
             entries.watched.remove(&self.job_id);
@@ -220,7 +234,12 @@ mod tests {
         assert!(signals.wanted().now_or_never().is_some());
         drop(first);
         assert!(signals.is_wanted());
-        drop(second);
+        // For as long as the job is worked on here it need not be.
+        let running = signals.begin("2", "u");
         assert!(!signals.is_wanted());
+        drop(running);
+        assert!(signals.is_wanted());
+        drop(second);
+        assert!(!signals.is_wanted() && signals.lock().followers.is_empty());
     }
 }
