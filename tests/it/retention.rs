@@ -90,6 +90,7 @@ async fn old_ended_jobs_and_runs_go_once_unended_ones_stay_and_the_dropped_are_a
     }
     for service in [&one, &other] {
         assert!(value(service, "agent_retention_failed_sweeps_total", "runs").await < 0.5);
+        assert!(value(service, "agent_retention_last_sweep_timestamp_seconds", "runs").await > 1.5e9);
     }
 }
 

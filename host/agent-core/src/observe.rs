@@ -27,6 +27,10 @@ pub trait Observer: Send + Sync {
     /// A sweep removed so many.
     fn swept(&self, _kind: RetainedKind, _removed: u64) {}
 
+    /// Nothing is overdue to be removed at the moment: a sweep has just come to its end, or this process has just begun to look
+    /// whether one is due.
+    fn nothing_overdue(&self, _kind: RetainedKind) {}
+
     /// A sweep failed.
     fn sweep_failed(&self, _kind: RetainedKind) {}
 

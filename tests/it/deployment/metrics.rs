@@ -10,13 +10,17 @@ use super::{manifest, string, text};
 
 /// Those that a service of Variant A without stores, traces, a second provider and faults does not have, and when they
 /// are there.
-const SOMETIMES: [(&str, &str); 10] = [
+const SOMETIMES: [(&str, &str); 11] = [
     ("agent_job_attempt_duration_seconds_bucket", "once an attempt at a job has ended"),
     ("agent_model_circuit_state", "with ALT_LLM_MODEL"),
     ("agent_queue_active_jobs", "with a queue: in DATABASE_URL or on REDIS_URL"),
     ("agent_queue_delayed_jobs", "with a queue: in DATABASE_URL or on REDIS_URL"),
     ("agent_queue_oldest_waiting_seconds", "with a queue: in DATABASE_URL or on REDIS_URL"),
     ("agent_queue_waiting_jobs", "with a queue: in DATABASE_URL or on REDIS_URL"),
+    (
+        "agent_retention_last_sweep_timestamp_seconds",
+        "with a store and a bound on how long things stay there",
+    ),
     ("agent_tool_component_faults", "while a component does not load"),
     ("agent_trace_spans_dropped_total", "with TRACING_API_KEY"),
     ("agent_trace_spans_exported_total", "with TRACING_API_KEY"),

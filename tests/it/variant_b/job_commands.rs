@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use acceptance::{Gate, Model, Redis, Service, Token, says};
+use acceptance::{Gate, Model, Redis, Service, Task, Token, says};
 
 /// A whole job: its submission, its run and one look at its result.
 const MOST_FOR_A_JOB: usize = 8;
@@ -31,9 +31,17 @@ async fn is_completed(service: &Service, id: &str) {
     service.log().entry("the job to be completed", completed).await;
 }
 
+/// How whoever submitted a job looks at its result.
+#[derive(Debug, Clone, Copy)]
+enum Look {
+    /// When it has ended.
+    Afterwards,
+    /// Held back until it has ended, from when it is worked on.
+    Waiting,
+}
+
 /// A busy machine lets a second pass now and then, which costs a look for stalled jobs: so the median of the counts.
-#[tokio::test]
-async fn a_lone_job_costs_redis_at_most_eight_commands() {
+async fn check_lone_jobs(look: Look) {
     let (redis, model) = (Redis::start().await, Model::openai().await);
     let service = service(&redis, &model).await;
     let mut monitor = redis.monitor().await;
@@ -42,9 +50,22 @@ async fn a_lone_job_costs_redis_at_most_eight_commands() {
         // Each user may ask a few times only.
         let user = service.user(Token::of(format!("u{number}")));
         monitor.commands().await;
+        let gate = model.holds(says("done"));
         let id = user.job_for("work").await;
-        is_completed(&service, &id).await;
-        let job = user.job(&id).await.json();
+        model.was_asked(number + 1).await;
+        let job = match look {
+            Look::Afterwards => {
+                gate.open();
+                is_completed(&service, &id).await;
+                user.job(&id).await.json()
+            }
+            Look::Waiting => {
+                let path = format!("{id}?wait=60");
+                let waiting = Task::begin(async move { user.job(&path).await.json() });
+                gate.open();
+                waiting.ended().await
+            }
+        };
         assert_eq!(job["status"], "completed", "{job:#}");
         let commands = monitor.commands().await.of_clients;
         println!("job {id}: {} commands: {commands:?}", commands.len());
@@ -55,7 +76,17 @@ async fn a_lone_job_costs_redis_at_most_eight_commands() {
     }
     counts.sort_unstable();
     let median = counts[JOBS / 2];
-    assert!(median <= MOST_FOR_A_JOB, "{median} commands in the median of {counts:?}");
+    assert!(median <= MOST_FOR_A_JOB, "{median} commands in the median of {counts:?}, {look:?}");
+}
+
+#[tokio::test]
+async fn a_lone_job_costs_redis_at_most_eight_commands() {
+    check_lone_jobs(Look::Afterwards).await;
+}
+
+#[tokio::test]
+async fn a_lone_job_that_somebody_waits_for_costs_redis_at_most_eight_commands() {
+    check_lone_jobs(Look::Waiting).await;
 }
 
 #[tokio::test]

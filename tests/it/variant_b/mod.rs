@@ -2,6 +2,7 @@
 //! How it compares with the Node deployment stands in `node_peer/`, how it shares a queue in `bullmq.rs`.
 
 mod cache;
+mod cache_commands;
 mod cache_stores;
 mod failures;
 mod gateway;

@@ -15,12 +15,14 @@ pub struct Monitor {
     fences: u32,
 }
 
-/// The names of commands, in their order.
+/// Commands, in their order.
 #[derive(Debug, Default)]
 pub struct Commands {
-    /// What clients sent.
+    /// The names of what clients sent.
     pub of_clients: Vec<String>,
-    /// What their scripts did.
+    /// The same with all that stands behind the names, each word in quotes.
+    pub of_clients_in_full: Vec<String>,
+    /// The names of what their scripts did.
     pub of_scripts: Vec<String>,
 }
 
@@ -50,8 +52,12 @@ impl Monitor {
             // `+1700000000.123456 [0 127.0.0.1:50000] "GET" "key"`, and `[0 lua]` for what a script does.
             let (head, words) = line.split_once("] ").expect("a line of MONITOR");
             let name = words.split('"').nth(1).unwrap_or_default().to_uppercase();
-            let is_script = head.ends_with(" lua");
-            if is_script { &mut commands.of_scripts } else { &mut commands.of_clients }.push(name);
+            if head.ends_with(" lua") {
+                commands.of_scripts.push(name);
+            } else {
+                commands.of_clients.push(name);
+                commands.of_clients_in_full.push(words.to_owned());
+            }
         }
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! What does not belong here: the wake-ups of this process' own workers, which need no queue (`wakeups.rs`).
 
+use std::time::Duration;
+
+use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
 use super::{Jobs, LAST_POLL};
@@ -9,18 +12,24 @@ use crate::backoff::Backoff;
 use crate::outage::Outage;
 use crate::ports::ChangedJobs;
 
+/// How long somebody has to wait before the queue is followed for it. Most callers ask again about a job that is just ending:
+/// following it would cost more than their one look. Shorter than [`FIRST_POLL`](super::FIRST_POLL), by which they look
+/// until then.
+const WORTH_FOLLOWING: Duration = Duration::from_millis(20);
+
 impl Jobs {
-    /// Follows the queue for as long as somebody waits for a job; ends when this queue cannot be followed. Called once for
+    /// Follows the queue for as long as somebody waits for a job that is not worked on here; ends when this queue cannot be followed. Called once for
     /// all callers of the process. While it does not run or the queue fails, callers poll.
     pub async fn follow_changes(&self) {
         let (mut pause, outage) = (Backoff::new(LAST_POLL, LAST_POLL * 10), Outage::default());
         let mut cursor: Option<String> = None;
         loop {
-            if !self.signals.is_watched() {
+            while !self.signals.is_wanted() {
                 // What happens until somebody waits again is of no use to anybody.
                 cursor = None;
                 self.signals.follow(false);
-                self.signals.watched().await;
+                self.signals.wanted().await;
+                sleep(WORTH_FOLLOWING).await;
             }
             match self.queue.changes(cursor.as_deref()).await {
                 Ok(None) => return,
@@ -46,7 +55,7 @@ impl Jobs {
                     } else {
                         debug!(%error, "the queue does not say which jobs end");
                     }
-                    tokio::time::sleep(pause.next()).await;
+                    sleep(pause.next()).await;
                 }
             }
         }

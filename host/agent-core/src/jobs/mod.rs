@@ -22,7 +22,7 @@ pub use cancelled::CancelledRuns;
 pub(crate) use retry_or_fail::failure_kind;
 pub use worker::{Worker, WorkerContext};
 
-use self::wakeups::JobSignals;
+use self::wakeups::{JobSignals, Watcher};
 use crate::backoff::Backoff;
 use crate::live::LiveRuns;
 use crate::ports::{JobQueue, QueueError, RunStore};
@@ -38,6 +38,11 @@ const LAST_POLL: Duration = Duration::from_millis(500);
 
 /// How often it is polled while the queue does say so. Not everything that removes a job says so.
 const RARE_POLL: Duration = Duration::from_secs(20);
+
+/// How long a caller who begins to wait for a job that is worked on here is held back before it looks at the job for the first
+/// time: most have ended by then, and one look is enough. No longer, so that a store which fails at the end of a long wait
+/// does not leave it without an answer.
+const LOOK_WITHIN: Duration = Duration::from_secs(1);
 
 /// What callers do with jobs. A user sees and touches their own jobs only. Clones share the wake-ups of this process.
 #[derive(Clone)]
@@ -95,7 +100,12 @@ impl Jobs {
     pub async fn read(&self, user_id: &str, job_id: &str, wait: Duration) -> Result<Option<Job>, QueueError> {
         let until = Instant::now() + wait;
         // Watched before it is read, so that nothing happens in between.
-        let watcher = (!wait.is_zero()).then(|| self.signals.subscribe(job_id));
+        let mut watcher = (!wait.is_zero()).then(|| self.signals.subscribe(job_id));
+        if let Some(watcher) = &mut watcher
+            && self.signals.is_at_work(job_id, user_id)
+        {
+            self.wait_here(watcher, until.min(Instant::now() + LOOK_WITHIN)).await;
+        }
         let Some(mut job) = self.queue.read(job_id).await?.filter(|job| job.user_id == user_id) else {
             return self.read_dropped(user_id, job_id).await;
         };
@@ -103,7 +113,12 @@ impl Jobs {
         let mut polls = Backoff::new(FIRST_POLL, LAST_POLL);
         let mut is_known = true;
         while !job.status.has_ended() {
-            let rarely = self.signals.is_followed() && is_known;
+            // Its end wakes those who wait without the queue.
+            let is_here = self.signals.is_at_work(job_id, user_id);
+            if !is_here {
+                watcher.follow();
+            }
+            let rarely = (is_here || self.signals.is_followed()) && is_known;
             tokio::select! {
                 biased;
                 () = sleep_until(until) => break,
@@ -126,6 +141,16 @@ impl Jobs {
             }
         }
         Ok(Some(job))
+    }
+
+    /// Waits until the attempt that is under way here has ended, but no longer than until then.
+    async fn wait_here(&self, watcher: &mut Watcher, until: Instant) {
+        tokio::select! {
+            biased;
+            () = sleep_until(until) => {}
+            () = self.stopping.cancelled() => {}
+            () = watcher.changed() => {}
+        }
     }
 
     /// Some of a user's jobs, the newest first.

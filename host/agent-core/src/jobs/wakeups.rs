@@ -1,4 +1,7 @@
 //! Wake-ups within the process: which jobs it works on, and which callers wait for one of them to end.
+//!
+//! A caller who waits for a job that is worked on here needs nothing from the queue until it is woken ([`JobSignals::is_at_work`]);
+//! the queue is followed for the others ([`Watcher::follow`]).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,19 +16,35 @@ pub(super) struct JobSignals(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     entries: Mutex<Entries>,
-    /// Somebody began to wait where nobody did.
-    first_watcher: Notify,
+    /// Somebody waits for what another process may do.
+    first_follower: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Entries {
     /// Whether [`JobSignals::notify`] is called for every job that ends, also for those that other processes work on.
     is_followed: bool,
-    running: HashMap<String, CancellationToken>,
+    running: HashMap<String, Attempt>,
     watched: HashMap<String, watch::Sender<()>>,
+    /// How many callers want the queue to be followed for a job.
+    followers: HashMap<String, usize>,
 }
 
-/// A job that is being worked on here, until this is dropped.
+impl Entries {
+    /// Not for a job that is worked on here meanwhile: whoever waits for it looks again when the attempt has ended.
+    fn is_wanted(&self) -> bool {
+        self.followers.keys().any(|job_id| !self.running.contains_key(job_id))
+    }
+}
+
+/// An attempt at a job, under way in this process.
+#[derive(Debug)]
+struct Attempt {
+    user_id: String,
+    cancel: CancellationToken,
+}
+
+/// A job that is being worked on here, until this is dropped: its end is told to the queue, and not yet to those who wait.
 #[derive(Debug)]
 pub(super) struct Running {
     signals: JobSignals,
@@ -39,32 +58,37 @@ pub(super) struct Watcher {
     signals: JobSignals,
     job_id: String,
     attempts: watch::Receiver<()>,
+    is_follower: bool,
 }
 
 impl JobSignals {
-    /// An attempt at a job begins.
-    pub(super) fn begin(&self, job_id: &str) -> Running {
+    /// An attempt at a job of that user begins. Once what this returns is dropped, [`Self::notify`] has to be called.
+    pub(super) fn begin(&self, job_id: &str, user_id: &str) -> Running {
         let cancel = CancellationToken::new();
-        self.lock().running.insert(job_id.to_owned(), cancel.clone());
+        let attempt = Attempt { user_id: user_id.to_owned(), cancel: cancel.clone() };
+        self.lock().running.insert(job_id.to_owned(), attempt);
         Running { signals: self.clone(), job_id: job_id.to_owned(), cancel }
+    }
+
+    /// Whether an attempt at a job of that user is under way here. Whoever watched the job before asking is woken when it has
+    /// ended.
+    pub(super) fn is_at_work(&self, job_id: &str, user_id: &str) -> bool {
+        self.lock().running.get(job_id).is_some_and(|attempt| attempt.user_id == user_id)
     }
 
     /// Stops the attempt at a job, if there is one here.
     pub(super) fn cancel(&self, job_id: &str) {
-        if let Some(cancel) = self.lock().running.get(job_id) {
-            cancel.cancel();
+        if let Some(attempt) = self.lock().running.get(job_id) {
+            attempt.cancel.cancel();
         }
     }
 
     /// Watches a job from now on.
     pub(super) fn subscribe(&self, job_id: &str) -> Watcher {
         let mut entries = self.lock();
-        if entries.watched.is_empty() {
-            self.0.first_watcher.notify_one();
-        }
         let sender = entries.watched.entry(job_id.to_owned()).or_insert_with(|| watch::channel(()).0);
         let attempts = sender.subscribe();
-        Watcher { signals: self.clone(), job_id: job_id.to_owned(), attempts }
+        Watcher { signals: self.clone(), job_id: job_id.to_owned(), attempts, is_follower: false }
     }
 
     /// Something about a job has changed in the queue.
@@ -81,15 +105,16 @@ impl JobSignals {
         }
     }
 
-    /// Waits until somebody waits for a job.
-    pub(super) async fn watched(&self) {
-        while !self.is_watched() {
-            self.0.first_watcher.notified().await;
+    /// Waits until somebody wants the queue to be followed.
+    pub(super) async fn wanted(&self) {
+        while !self.is_wanted() {
+            self.0.first_follower.notified().await;
         }
     }
 
-    pub(super) fn is_watched(&self) -> bool {
-        !self.lock().watched.is_empty()
+    /// Whether somebody wants the queue to be followed.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.lock().is_wanted()
     }
 
     /// Says whether from now on [`Self::notify`] is called for every job that ends.
@@ -118,13 +143,21 @@ impl Drop for Running {
     fn drop(&mut self) {
         let mut entries = self.signals.lock();
         // When the lease was lost, another slot of this process may have begun the next attempt.
-        if entries.running.get(&self.job_id) == Some(&self.cancel) {
+        if entries.running.get(&self.job_id).is_some_and(|attempt| attempt.cancel == self.cancel) {
             entries.running.remove(&self.job_id);
         }
     }
 }
 
 impl Watcher {
+    /// Wants the queue to be followed from now on, because another process may end the job.
+    pub(super) fn follow(&mut self) {
+        if !std::mem::replace(&mut self.is_follower, true) {
+            *self.signals.lock().followers.entry(self.job_id.clone()).or_default() += 1;
+        }
+        self.signals.0.first_follower.notify_one();
+    }
+
     /// Waits until something about the job has changed since the last time, or since it is watched.
     pub(super) async fn changed(&mut self) {
         // The sender stays as long as it is watched.
@@ -135,6 +168,14 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         let mut entries = self.signals.lock();
+        if self.is_follower
+            && let Some(followers) = entries.followers.get_mut(&self.job_id)
+        {
+            *followers -= 1;
+            if *followers == 0 {
+                entries.followers.remove(&self.job_id);
+            }
+        }
         // This one is still subscribed.
         if entries.watched.get(&self.job_id).is_some_and(|sender| sender.receiver_count() <= 1) {
             entries.watched.remove(&self.job_id);
@@ -151,7 +192,8 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_left_on_the_board_when_everybody_is_gone() {
         let signals = JobSignals::default();
-        let (running, first, second) = (signals.begin("1"), signals.subscribe("1"), signals.subscribe("1"));
+        let (running, first, second) =
+            (signals.begin("1", "u"), signals.subscribe("1"), signals.subscribe("1"));
         drop(first);
         assert_eq!(signals.lock().watched.len(), 1);
         drop((running, second));
@@ -172,9 +214,32 @@ mod tests {
     #[tokio::test]
     async fn the_end_of_an_old_attempt_leaves_the_new_one_on_the_board() {
         let signals = JobSignals::default();
-        let (old, new) = (signals.begin("1"), signals.begin("1"));
+        let (old, new) = (signals.begin("1", "u"), signals.begin("1", "u"));
         drop(old);
+        assert!(
+            signals.is_at_work("1", "u") && !signals.is_at_work("1", "v") && !signals.is_at_work("2", "u")
+        );
         signals.cancel("1");
         assert!(new.cancelled().now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn the_queue_is_followed_for_as_long_as_somebody_wants_it() {
+        let signals = JobSignals::default();
+        let (mut first, mut second) = (signals.subscribe("1"), signals.subscribe("2"));
+        assert!(signals.wanted().now_or_never().is_none());
+        first.follow();
+        first.follow();
+        second.follow();
+        assert!(signals.wanted().now_or_never().is_some());
+        drop(first);
+        assert!(signals.is_wanted());
+        // For as long as the job is worked on here it need not be.
+        let running = signals.begin("2", "u");
+        assert!(!signals.is_wanted());
+        drop(running);
+        assert!(signals.is_wanted());
+        drop(second);
+        assert!(!signals.is_wanted() && signals.lock().followers.is_empty());
     }
 }

@@ -16,7 +16,7 @@ use super::Jobs;
 use super::provider_outage::{ClaimPermit, MOST_HAND_BACKS, ProviderOutage, delay};
 use super::retry_or_fail::{Disposition, End, Provider};
 use super::spans;
-use super::wakeups::JobSignals;
+use super::wakeups::{JobSignals, Running};
 use crate::agent_loop::{attempts_without_progress, hand_backs_without_progress};
 use crate::backoff::Backoff;
 use crate::circuit_breaker::SharedCircuit;
@@ -194,8 +194,10 @@ impl Worker {
     /// Makes one attempt at a job.
     async fn attempt(&self, claim: &Claim, permit: ClaimPermit, stopping: &CancellationToken) -> Attempted {
         let began = Instant::now();
+        let user_id = claim.data.as_ref().map_or("", |data| &data.user_id);
+        let running = self.signals.begin(&claim.job_id, user_id);
         let end = match &claim.data {
-            Ok(data) => self.run(claim, data, stopping).await,
+            Ok(data) => self.run(claim, data, &running, stopping).await,
             Err(problem) => End::Unreadable(problem.clone()),
         };
         let mut disposition = end.disposition();
@@ -225,6 +227,8 @@ impl Worker {
                 None => disposition.outcome = AttemptOutcome::Lost,
             }
         }
+        // Whoever begins to wait from now on looks at the job, and those who wait are woken.
+        drop(running);
         self.signals.notify(&claim.job_id);
         spans::processed(disposition.outcome);
         report(claim, &end, &disposition);
@@ -233,8 +237,13 @@ impl Worker {
     }
 
     /// Drives the run. When this returns, nothing of it goes on.
-    async fn run(&self, claim: &Claim, data: &JobData, stopping: &CancellationToken) -> End {
-        let running = self.signals.begin(&claim.job_id);
+    async fn run(
+        &self,
+        claim: &Claim,
+        data: &JobData,
+        running: &Running,
+        stopping: &CancellationToken,
+    ) -> End {
         let cancel = CancellationToken::new();
         // A run that panics must not take the worker with it.
         let run = AssertUnwindSafe(self.invoke(claim, data, stopping, &cancel)).catch_unwind();

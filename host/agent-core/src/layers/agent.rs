@@ -10,11 +10,15 @@ use super::chosen_tools::{self, restricted};
 use super::{Answer, Ask, Invoke, InvokeError, client_functions};
 use crate::agent_loop::kept_history;
 use crate::loop_driver::{Driver, RunError, gen_ai};
-use crate::ports::{Journal, Model, ToolSet, Toolbox};
+use crate::ports::{EarlierClaims, Journal, JournalError, Model, ToolSet, Toolbox};
 use crate::words::{Catalog, Event, Limits, Options, Task};
 
 /// How long a run may take when nobody set a deadline: long enough to be none.
 const NO_DEADLINE: Duration = Duration::from_hours(24);
+
+/// How often the run of a job is taken up again, under one claim, because its journal has an event that was not there when it
+/// was read: the last one of a worker that was replaced, or what stands behind a gap.
+const MOST_TAKEN_UP_AGAIN: usize = 3;
 
 /// Runs the agent, with the tools that its caller may use and chose. The run of a job goes on where its journal ends.
 pub struct Agent {
@@ -32,7 +36,30 @@ pub struct Agent {
 
 #[async_trait]
 impl Invoke for Agent {
+    /// A worker whose lease has ended drops this. Until then it is the job's only one, and an event that is in its way came from
+    /// a worker before it: it goes on behind that. Once it has written an event of its own, earlier ones are fenced off.
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+        if ask.job_id.is_none() {
+            return self.run(ask).await;
+        }
+        let mut ask = ask;
+        for _ in 0..MOST_TAKEN_UP_AGAIN {
+            let again = ask.clone();
+            match self.run(ask).await {
+                Err(InvokeError::Run(RunError::Journal(error @ JournalError::Conflict { .. }))) => {
+                    info!(run_id = again.run_id, %error, "the run is taken up again behind what another worker wrote");
+                    ask = Ask { earlier: EarlierClaims { are_none: false, ..again.earlier }, ..again };
+                }
+                ended => return ended,
+            }
+        }
+        self.run(ask).await
+    }
+}
+
+impl Agent {
+    /// Drives a run from its beginning, or from where its journal ends.
+    async fn run(&self, ask: Ask) -> Result<Answer, InvokeError> {
         // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it; nor for a job that
         // nobody can have begun.
         let journaled = match &ask.job_id {
@@ -89,9 +116,7 @@ impl Invoke for Agent {
         gen_ai::agent_ended(&span, &ended);
         Ok(Answer { result: Arc::new(ended?), cached: None })
     }
-}
 
-impl Agent {
     /// The options with as much of the history as the token budget has room for.
     fn keep_history(&self, options: Options, input: &str, catalog: &Catalog) -> Options {
         let asked = options.history.len();

@@ -33,7 +33,7 @@
 //!
 //! Whoever begins a run after an earlier claim writes the start before the model is asked. A worker that was only slow is
 //! refused from then on: its events have a lower epoch. If its events were there first, the later one is refused instead,
-//! leaves the job, and whoever claims it next finds them. So of all starts of a run one at most can be missing in the
+//! reads them and goes on behind them (`layers/agent.rs`). So of all starts of a run one at most can be missing in the
 //! journal, that of the first claim. A lost claim counts as that one (`Started` and `TakenUp` are written together), and a
 //! job that kills its workers has failed after the third, whenever they die.
 

@@ -110,6 +110,9 @@ impl Sweeper {
     /// Sweeps whenever that is due. Never ends by itself and may be dropped anywhere. A store that fails is tried again a
     /// minute later.
     pub async fn run(&self) {
+        for (rule, _) in self.rules.iter().filter(|(rule, _)| rule.bounds.are_set()) {
+            self.observer.nothing_overdue(rule.store.kind());
+        }
         loop {
             for (rule, outage) in &self.rules {
                 let kind = rule.store.kind();
@@ -139,8 +142,13 @@ impl Sweeper {
         let kind = rule.store.kind();
         if rule.bounds.are_set() {
             match self.sweep(rule, SweepTime::WhenDue).await {
-                Ok(0) | Err(SweepError::Taken(_)) => {}
-                Ok(removed) => info!(what = kind.as_str(), removed, "what had ended long ago was removed"),
+                Ok(removed) => {
+                    self.observer.nothing_overdue(kind);
+                    if removed > 0 {
+                        info!(what = kind.as_str(), removed, "what had ended long ago was removed");
+                    }
+                }
+                Err(SweepError::Taken(_)) => {}
                 Err(error) => return Err(error),
             }
         }

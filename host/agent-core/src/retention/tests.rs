@@ -164,6 +164,7 @@ impl Retention for MemoryRetention {
 struct RecordingObserver {
     removed: Mutex<u64>,
     failed: Mutex<u32>,
+    up_to_date: Mutex<u32>,
     oldest: Mutex<Vec<Option<SystemTime>>>,
 }
 
@@ -171,6 +172,10 @@ impl Observer for RecordingObserver {
     fn swept(&self, kind: RetainedKind, removed: u64) {
         assert_eq!(kind, RetainedKind::Runs);
         *self.removed.lock().unwrap() += removed;
+    }
+
+    fn nothing_overdue(&self, _kind: RetainedKind) {
+        *self.up_to_date.lock().unwrap() += 1;
     }
 
     fn sweep_failed(&self, _kind: RetainedKind) {
@@ -239,6 +244,8 @@ async fn of_many_replicas_one_sweeps_and_the_next_time_is_an_hour_later() {
     let all = futures::future::join_all(replicas.iter().map(|replica| run_for(replica, INTERVAL / 2)));
     all.await;
     assert_eq!((*store.sweeps.lock().unwrap(), store.ids().len()), (1, 0));
+    // Each when it begins, and whoever has swept.
+    assert_eq!(*told.up_to_date.lock().unwrap(), 3 + 1);
     store.add("run_9", 9);
     run_for(&replicas[1], INTERVAL).await;
     assert_eq!((*store.sweeps.lock().unwrap(), store.ids().len()), (2, 0));
@@ -251,6 +258,7 @@ async fn a_store_that_fails_is_a_failed_sweep_and_is_swept_once_it_works() {
     let sweeper = sweeper(&store, A_WEEK, &told, "one");
     run_for(&sweeper, LOOK * 3 - LOOK / 2).await;
     assert_eq!((*told.failed.lock().unwrap(), store.ids().len()), (3, 1));
+    assert_eq!(*told.up_to_date.lock().unwrap(), 1, "when it began");
     store.switch.fail(false);
     run_for(&sweeper, LOOK).await;
     assert_eq!((*told.failed.lock().unwrap(), store.ids().len()), (3, 0));

@@ -11,6 +11,7 @@ use prometheus::{GaugeVec, IntCounterVec, Opts, Registry};
 pub struct RetentionMetrics {
     removed: IntCounterVec,
     failed: IntCounterVec,
+    last: GaugeVec,
     oldest: GaugeVec,
 }
 
@@ -21,6 +22,11 @@ impl RetentionMetrics {
             "agent_retention_oldest_timestamp_seconds",
             "When the oldest of what has ended and is kept ended (seconds since 1970); 0 when nothing is kept",
         );
+        let last = Opts::new(
+            "agent_retention_last_sweep_timestamp_seconds",
+            "When a sweep of this process last came to its end, before the first one when the process began to look whether \
+             one is due (seconds since 1970)",
+        );
         let this = Self {
             removed: counters(
                 "agent_retention_removed_total",
@@ -30,6 +36,7 @@ impl RetentionMetrics {
                 "agent_retention_failed_sweeps_total",
                 "Sweeps of this process that a store failed",
             )?,
+            last: GaugeVec::new(last, &["what"])?,
             oldest: GaugeVec::new(oldest, &["what"])?,
         };
         // A series that begins at zero shows its first increase.
@@ -39,6 +46,7 @@ impl RetentionMetrics {
         }
         registry.register(Box::new(this.removed.clone()))?;
         registry.register(Box::new(this.failed.clone()))?;
+        registry.register(Box::new(this.last.clone()))?;
         registry.register(Box::new(this.oldest.clone()))?;
         Ok(this)
     }
@@ -47,6 +55,11 @@ impl RetentionMetrics {
 impl Observer for RetentionMetrics {
     fn swept(&self, kind: RetainedKind, removed: u64) {
         self.removed.with_label_values(&[kind.as_str()]).inc_by(removed);
+    }
+
+    fn nothing_overdue(&self, kind: RetainedKind) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.last.with_label_values(&[kind.as_str()]).set(now.as_secs_f64());
     }
 
     fn sweep_failed(&self, kind: RetainedKind) {

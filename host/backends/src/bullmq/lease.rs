@@ -59,6 +59,14 @@ impl Store {
 
     /// Puts jobs back that predecessors of this worker held and stopped renewing.
     pub(super) async fn reclaim_from_predecessors(&self, worker: &str) -> Result<u64, QueueError> {
-        self.run(&self.own.reclaim_stalled(worker)).await
+        let (mut reclaimed, mut up_to) = (0, None);
+        loop {
+            let (some, left): (u64, u64) = self.run(&self.own.reclaim_stalled(worker, up_to)).await?;
+            reclaimed += some;
+            if left == 0 {
+                return Ok(reclaimed);
+            }
+            up_to = Some(left);
+        }
     }
 }

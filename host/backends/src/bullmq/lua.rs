@@ -13,6 +13,10 @@ macro_rules! official {
 }
 pub(super) use official;
 
+/// How many active jobs one script looks at to find stalled ones: a script that takes long keeps everybody else waiting. A
+/// thousand take about a millisecond, and are what 200 processes work on at once.
+pub(super) const MOST_LOOKED_AT: usize = 1000;
+
 const RECLAIM_STALLED: &str = include_str!("scripts/reclaim_stalled.lua");
 const CLAIM: &str = include_str!("scripts/claim.lua");
 

@@ -9,6 +9,7 @@
 //! | `agent-host:agent-tasks:cancelled:<job>` | what was known of a job that is cancelled |
 //! | `agent-host:agent-tasks:{added,claim,end}:…` | that a script was carried out, so that sending it once more adds, claims or ends nothing |
 //! | `agent-host:agent-tasks:checked` | held by the process that looks for stalled jobs |
+//! | `agent-host:agent-tasks:unchecked` | how many of many active jobs, counted from the oldest, the next look is to go through |
 //! | `agent-host:agent-tasks:highest-id` | ids go on from here when BullMQ's counter was obliterated |
 //! | `agent-host:agent-tasks:sweeper`, `…:swept` | who removes old jobs now, and that it is not yet time to do so again |
 //!
@@ -24,8 +25,25 @@
 //! A job costs three commands: one adds and lists it, one claims it, one ends it and claims the next. With several shards no
 //! end claims the next one, so that no shard has to wait for the backlog of another. What BullMQ's scripts
 //! do not do in the same step stands in ours around them (`lua.rs`, `scripts/`). Nothing searches the lists of waiting and
-//! active jobs but a job's own end, as BullMQ's scripts do, its cancellation, and one process a second that looks for stalled
-//! jobs. Whoever waits for a job is woken by BullMQ's stream of events (`events.rs`).
+//! active jobs but a job's own end, as BullMQ's scripts do, and its cancellation. Whoever waits for a job is woken by BullMQ's
+//! stream of events (`events.rs`).
+//!
+//! Stalled jobs are looked for by one process a second, and by one that starts, which may have had a predecessor. A look goes
+//! through the active jobs in parts of a thousand (`lua::MOST_LOOKED_AT`), so that no script takes long; from a thousand
+//! on there is a look for each part a second. It does not go by a set of leases of our own: the list is as long as workers
+//! are busy, so such a set would be written at each claim, renewal and end to spare reading as much once a second, and it
+//! would not know the jobs that Node workers and releases before this one hold. Those are found here like ours.
+//!
+//! BullMQ's own scripts change BullMQ's keys, but for this, for which it has no script that fits:
+//!
+//! | what ours change | when | script |
+//! |---|---|---|
+//! | `id` is set to the highest id ever given | the queue was obliterated | `add.lua` |
+//! | `marker` loses its entry | the last job was claimed | `claim.lua` |
+//! | `active` → `wait` or `prioritized`; the lock and the entry in `stalled` go; `marker` and `events` say so | its lease expired, or its worker was started anew | `reclaim_stalled.lua` |
+//! | a lock is set anew, the entry in `stalled` goes | it expired and nobody took the job | `renew.lua` |
+//! | a job leaves `wait`, `paused`, `delayed`, `prioritized`, `waiting-children` or `active`, with its lock and its entry in `stalled` | it is cancelled; BullMQ's script removes its hash | `cancel.lua` |
+//! | fields of a job's hash that are ours | it is added, claimed, reclaimed or cancelled | all of these but `renew.lua` |
 //!
 //! What BullMQ's own worker does around a job, and what becomes of it here. Each row is tested beside Node's worker, or
 //! against the official port:

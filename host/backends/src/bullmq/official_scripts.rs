@@ -228,6 +228,7 @@ impl OfficialScripts {
         script.arg(self.keys.key_prefix()).arg(now).arg(pack(&options)?);
         script.arg(next.token).arg(lease).arg(self.own.prefix()).arg(CLAIMS);
         script.arg(if next.looks_for_stalled { "1" } else { "0" }).arg(millis(ELECTED_FOR));
+        script.arg(lua::MOST_LOOKED_AT);
         Ok(())
     }
 

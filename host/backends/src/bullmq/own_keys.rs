@@ -46,7 +46,8 @@ impl OwnKeys {
         self.named("end", token)
     }
 
-    /// Held by the process that looks for stalled jobs at the moment.
+    /// Held by the process that looks for stalled jobs at the moment. How many of them are left for the next one is noted
+    /// beside it, as `unchecked`.
     pub(super) fn election(&self) -> String {
         format!("{}checked", self.0)
     }

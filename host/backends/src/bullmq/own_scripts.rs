@@ -83,9 +83,10 @@ impl OwnScripts {
         cancel
     }
 
-    /// Puts the jobs of a worker's dead predecessors back to the queue. Answers their number. Those whose lease has
-    /// expired are put back by whoever claims.
-    pub(super) fn reclaim_stalled(&self, worker: &str) -> ScriptInvocation<'_> {
+    /// Puts jobs of a worker's dead predecessors back to the queue: of so many active jobs, counted from the oldest, or of all
+    /// the youngest that one script looks at. Answers how many were put back, and how many older ones are still to be looked
+    /// at. Jobs whose lease has expired are put back by whoever claims.
+    pub(super) fn reclaim_stalled(&self, worker: &str, up_to: Option<u64>) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut reclaim_stalled = self.reclaim_stalled.prepare_invoke();
         for key in [keys.active(), keys.wait(), keys.prioritized(), keys.stalled(), keys.meta()] {
@@ -94,6 +95,9 @@ impl OwnScripts {
         reclaim_stalled.key(keys.marker()).key(keys.events());
         reclaim_stalled.arg(keys.key_prefix()).arg(worker).arg(address_of(worker));
         reclaim_stalled.arg(millis(self.lease - stalled_after(self.lease)));
+        reclaim_stalled
+            .arg(up_to.map_or_else(String::new, |up_to| up_to.to_string()))
+            .arg(lua::MOST_LOOKED_AT);
         reclaim_stalled
     }
 

@@ -18,7 +18,7 @@ use super::sentinel::{Sentinels, replicas};
 use super::server::{Manner, Server, Way};
 
 /// How long an answer may take. The caller serves a request and can do without: results are computed again, hits are
-/// counted in the process.
+/// counted in the process. Shorter than these callers wait.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A Redis. Clones share their connections.

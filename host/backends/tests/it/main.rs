@@ -5,6 +5,7 @@
 mod backlog;
 mod bullmq;
 mod bullmq_commands;
+mod bullmq_stalled;
 mod contract;
 mod memory;
 mod mongo;

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::observe::Unobserved;
 use agent_core::ports::JobQueue as _;
 use agent_core::ports::{Probe as _, RateWindows as _, ResultCache as _, Window, WindowKind};
+use agent_core::rates::FallbackRates;
 use agent_core::words::JobData;
 use backends::bullmq::BullQueue;
-use backends::memory::MemoryCache;
+use backends::memory::{MemoryCache, MemoryWindows};
 use backends::redis::{Redis, RedisCache, RedisIdempotency, RedisProbe, RedisWindows};
 use proptest::test_runner::{Config, TestRunner};
 use test_servers::eventually;
@@ -110,6 +112,21 @@ async fn a_frozen_redis_is_waited_for_once_and_not_by_everybody() {
     assert_eq!(cache.get("agent:1").await.unwrap_err().0, "Redis did not answer a moment ago");
     server.thaw();
     eventually("the windows to work", async || windows.hit(&[WINDOW]).await.ok()).await;
+}
+
+/// What a request waits for a store at most must not drop its query before the connection has learned of the silence.
+#[tokio::test]
+async fn a_request_that_is_held_up_by_a_silent_redis_opens_the_circuit_for_the_next() {
+    let server = test_servers::Redis::start().await;
+    let redis = Redis::open(&server.url()).unwrap();
+    let shared = Arc::new(RedisWindows::new(redis.clone()));
+    let rates = FallbackRates::new(shared, Arc::new(MemoryWindows::new()), Arc::new(Unobserved));
+    let cache = RedisCache::new(redis);
+    rates.hit(&[WINDOW]).await.unwrap();
+    server.freeze();
+    assert_eq!(rates.hit(&[WINDOW]).await.unwrap()[0].count, 1, "counted in the process");
+    assert_eq!(cache.get("agent:1").await.unwrap_err().0, "Redis did not answer a moment ago");
+    server.thaw();
 }
 
 #[tokio::test]

@@ -223,6 +223,64 @@ async fn a_worker_that_was_replaced_before_it_wrote_anything_writes_nothing_any_
     assert_eq!(runs.events("run_job_1"), begun);
 }
 
+/// A store in which the last event of a worker that was replaced lands after its successor has read the journal.
+struct Late {
+    runs: Arc<TestRuns>,
+    event: Mutex<Option<Event>>,
+}
+
+#[async_trait::async_trait]
+impl Journal for Late {
+    async fn append(
+        &self,
+        run_id: &str,
+        epoch: Epoch,
+        first: u64,
+        events: &[Event],
+    ) -> Result<(), JournalError> {
+        let late = self.event.lock().unwrap().take();
+        if let Some(event) = late {
+            self.runs.append(run_id, Epoch(epoch.0 - 1), first, &[event]).await?;
+        }
+        self.runs.append(run_id, epoch, first, events).await
+    }
+
+    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+        self.runs.read(run_id, from).await
+    }
+}
+
+/// It holds the lease, so it does not leave the job to somebody who would have to wait for that to end.
+#[tokio::test(start_paused = true)]
+async fn a_successor_goes_on_behind_the_last_event_of_whom_it_replaced() {
+    // What the worker before had been told when it was replaced.
+    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+    let whole = bench_on(&queue, &runs, agent(&runs, &Arc::new(ScriptedModel::new(script()))));
+    let job_id = whole.submit().await;
+    whole.work_while(whole.ended(&job_id)).await;
+    let reply = runs.events("run_job_1").remove(1);
+    assert!(matches!(reply, Event::ModelReplied { .. }), "{reply:?}");
+
+    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+    let unused = Arc::new(ScriptedModel::new([]));
+    let silent = Agent { model: Arc::new(Silent::default()), ..agent(&runs, &unused) };
+    let replaced = bench_on(&queue, &runs, silent);
+    let job_id = replaced.submit().await;
+    assert!(tokio::time::timeout(SECOND, replaced.worker.work(CancellationToken::new())).await.is_err());
+    tokio::time::sleep(LEASE).await;
+
+    let model = Arc::new(ScriptedModel::new(script().into_iter().skip(1)));
+    let journal = Arc::new(Late { runs: runs.clone(), event: Mutex::new(Some(reply)) });
+    let successor = bench_on(&queue, &runs, Agent { journal, ..agent(&runs, &model) });
+    let start = Instant::now();
+    let job = successor.work_while(successor.ended(&job_id)).await;
+    assert_eq!((job.status, job.attempts_made), (JobStatus::Completed, 1));
+    assert_eq!((model.asked().len(), successor.noted()), (2, vec![AttemptOutcome::Completed]));
+    assert!(start.elapsed() < SECOND, "{:?}", start.elapsed());
+    let by = |event: &&Event| matches!(event, Event::TakenUp { .. });
+    assert_eq!(runs.events("run_job_1").iter().filter(by).count(), 1);
+}
+
 /// An agent whose runs take as long as a test wants, and stop when they are told to.
 struct Polite(Agent, Duration);
 

@@ -1,22 +1,28 @@
 -- Claims the next job with BullMQ's own script (`move_to_active`) and numbers the claim. Before that, whoever is elected
--- puts jobs back whose lease has expired (`reclaim_stalled`).
+-- puts jobs back whose lease has expired (`reclaim_stalled`): of many active jobs a part, and the next one sooner, so that all
+-- have been looked at in the time that nobody else is elected for.
 --
 -- KEYS     those of BullMQ's script: wait, active, prioritized, events, stalled, limiter, delayed, paused, meta, pc, marker;
 --          the election
 -- ARGV     those of BullMQ's script: its prefix of a job's key, now (ms), options; token, lease (ms), our prefix of keys,
---          the field of a job that counts its claims, whether to stand for election (1), how long nobody else is elected (ms)
+--          the field of a job that counts its claims, whether to stand for election (1), how long nobody else is elected
+--          (ms), how many active jobs are looked at by who is elected
 -- Returns  {how many jobs were put back, {the job, its id, the number of the claim, the request to cancel it or false,
 --          how many more jobs wait or are delayed}}; without a job the second is BullMQ's answer
 --
 -- The number is not BullMQ's: those of attempts begin anew when somebody retries the job.
 local wait, active, prioritized, events, stalled = unpack(KEYS, 1, 5)
 local delayed, meta, marker, election = KEYS[7], KEYS[9], KEYS[11], KEYS[12]
-local prefix, token, lease, own, claims, stands, elected_for = ARGV[1], unpack(ARGV, 4)
-local note = own .. 'claim:' .. token
+local prefix, token, lease, own, claims, stands, elected_for, most = ARGV[1], unpack(ARGV, 4)
+local note, unchecked = own .. 'claim:' .. token, own .. 'unchecked'
 
 local reclaimed = 0
 if stands == '1' and redis.call('SET', election, '1', 'NX', 'PX', elected_for) then
-  reclaimed = reclaim_stalled({active, wait, prioritized, stalled, meta, marker, events}, {prefix, '', '', '0'})
+  local length, from, left = redis.call('LLEN', active), redis.call('GET', unchecked)
+  reclaimed, left = unpack(reclaim_stalled({active, wait, prioritized, stalled, meta, marker, events},
+    {prefix, '', '', '0', from or '', most}))
+  if left > 0 then redis.call('SET', unchecked, left, 'PX', lease) elseif from then redis.call('DEL', unchecked) end
+  if length > tonumber(most) then redis.call('PEXPIRE', election, math.ceil(elected_for * most / length)) end
 end
 
 local function claimed(id, hash, number)

@@ -2,8 +2,12 @@
 --
 -- KEYS     active, wait, prioritized, stalled, meta, marker, events
 -- ARGV     BullMQ's prefix of a job's key, the worker that asks for what its predecessors held (empty: all whose
---          lease has expired), its address, milliseconds that a lease has left when it was renewed in time
--- Returns  how many jobs
+--          lease has expired), its address, milliseconds that a lease has left when it was renewed in time; how many of the
+--          active jobs are to be looked at, counted from the oldest (empty: all), how many of these by this call at most
+-- Returns  {how many jobs were put back, how many are still to be looked at, counted from the oldest}
+--
+-- A call looks at the youngest of those that are to be looked at, so that jobs which end meanwhile hide no others from the next
+-- call: jobs enter the list at its young end, and one that leaves it moves others towards the old end, where the look is going.
 --
 -- Each job notes for its run (agentHostRuns is how many of them have ended) that a claim of it was lost.
 --
@@ -12,7 +16,7 @@
 -- stalled, which would let a Node worker fail them: how often a job may be claimed again is not the queue's
 -- business.
 local active, wait, prioritized, stalled, meta, marker, events = unpack(KEYS)
-local prefix, worker, address, in_time = unpack(ARGV)
+local prefix, worker, address, in_time, up_to, most = unpack(ARGV)
 local owner = worker .. ':'
 
 local function begins(text, with)
@@ -31,11 +35,16 @@ local function is_paused_or_full()
   return paused or (concurrency and redis.call('LLEN', active) >= tonumber(concurrency))
 end
 
+local length = redis.call('LLEN', active)
+up_to = math.min(tonumber(up_to) or length, length)
+local left = math.max(up_to - tonumber(most), 0)
+local looked_at = up_to > 0 and redis.call('LRANGE', active, -up_to, -left - 1) or {}
+
 local number = 0
-for _, id in ipairs(redis.call('LRANGE', active, 0, -1)) do
+for _, id in ipairs(looked_at) do
   local job = prefix .. id
   if is_stalled(job .. ':lock') then
-    redis.call('LREM', active, 1, id)
+    redis.call('LREM', active, -1, id)
     redis.call('DEL', job .. ':lock')
     redis.call('SREM', stalled, id)
     if redis.call('EXISTS', job) == 1 then
@@ -54,4 +63,4 @@ for _, id in ipairs(redis.call('LRANGE', active, 0, -1)) do
     end
   end
 end
-return number
+return {number, left}
