@@ -47,6 +47,9 @@ const TURN: Duration = Duration::from_millis(300);
 /// Turns of each row that count, after one that does not.
 const TURNS: usize = 12;
 
+/// How many rows further each turn begins.
+const STRIDE: usize = 5;
+
 /// How long system calls are counted.
 const COUNTED: Duration = Duration::from_millis(700);
 
@@ -123,8 +126,10 @@ fn measure(rows: &mut [Row<'_>]) {
         row.asking.prepare();
     }
     for turn in 0..=TURNS {
-        for row in &mut *rows {
-            row.measure(TURN, turn > 0);
+        // Each time another row is the first one, so that none always follows the load of many connections.
+        for index in 0..rows.len() {
+            let row = (index + turn * STRIDE) % rows.len();
+            rows[row].measure(TURN, turn > 0);
         }
     }
     let home = tempfile::tempdir().unwrap();

@@ -4,7 +4,7 @@
 //! piece of the standard library counts for whoever called it. Where several prefixes fit a name, the longest one does.
 
 /// A part of the service, or of the kernel on its behalf.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Area {
     Network,
     Scheduling,

@@ -26,7 +26,7 @@ pub(crate) struct Profile {
 impl Profile {
     /// Of the samples that were taken while the service spent `processor` on so many answers.
     pub(crate) fn of(name: &'static str, chains: &[Vec<Frame>], processor: Duration, answers: usize) -> Self {
-        let (mut areas, mut symbols) = (HashMap::new(), HashMap::<&str, usize>::new());
+        let (mut areas, mut symbols) = (HashMap::<Area, usize>::new(), HashMap::<&str, usize>::new());
         for chain in chains {
             *areas.entry(area_of(chain)).or_default() += 1;
             if let Some(innermost) = chain.first() {
