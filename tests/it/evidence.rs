@@ -3,6 +3,10 @@
 
 use std::time::Duration;
 
+// Benches have no tests of their own.
+#[path = "../benches/profile/areas.rs"]
+#[allow(dead_code, reason = "only its tests are run here")]
+mod areas;
 #[path = "../scale/costs/mod.rs"]
 #[allow(dead_code, reason = "only the cost of one unit is counted here")]
 mod costs;
@@ -10,6 +14,9 @@ mod costs;
 mod endurance;
 #[path = "../chaos/kills/mod.rs"]
 mod kills;
+#[path = "../benches/lone/syscalls.rs"]
+#[allow(dead_code, reason = "only its tests are run here")]
+mod syscalls;
 
 use kills::{Heir, OldBinary, StoreKind, Versions};
 

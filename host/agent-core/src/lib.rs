@@ -18,6 +18,7 @@
 //! - [`rates`]: rate windows that go on counting when their store fails.
 //! - [`retention`]: removes what has ended and is older than it is to be kept.
 //! - [`jobs`]: what callers do with jobs, and the worker that works them off.
+//! - [`shared_future`]: a future that several wait for, and that runs once.
 //! - [`secret`]: a text that cannot be printed by accident.
 //! - [`observe`]: what the core tells whoever counts.
 //! - [`trace`]: which trace a request, a job and each step belong to; `gen_ai`: the spans of a run.
@@ -47,6 +48,7 @@ pub mod rates;
 pub mod retention;
 pub mod runs;
 pub mod secret;
+pub mod shared_future;
 pub mod streams;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

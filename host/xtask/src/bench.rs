@@ -10,12 +10,14 @@ use anyhow::Context as _;
 use crate::guests;
 use crate::run::{cargo, run};
 
-const BENCHES: [&str; 5] = ["call", "author", "http", "streams", "variant_b"];
+/// `profile` is the last one: where there is no perf it fails.
+const BENCHES: [&str; 7] = ["call", "author", "http", "streams", "variant_b", "lone", "profile"];
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Only the numbers of this bench: `call` (a tool call), `author` (an edit under `tool dev`), `http` (the whole service),
-    /// `streams` (runs that are streamed, the OpenAI front, HTTP/2) or `variant_b` (the whole service beside the Node deployment).
+    /// `streams` (runs that are streamed, the OpenAI front, HTTP/2), `variant_b` (the whole service beside the Node deployment),
+    /// `lone` (where the time of a request goes that is alone) or `profile` (what the processor time is spent on, with perf).
     only: Option<String>,
     /// Another binary of agent-host, such as that of the release before, to be measured beside this one in `http`.
     #[arg(long, value_name = "FILE")]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -24,6 +24,12 @@ use crate::words::{Event, RunOutcome, RunRecord};
 
 /// Runs that are written at once, so that a store which groups its commits has something to group.
 const AT_ONCE: usize = 64;
+
+/// How long runs of requests gather after some were taken, before the flusher takes more. A store commits what it is given at
+/// once together: without this, requests that come one after the other pay for a commit each, which costs more than the
+/// request (`cargo xtask bench lone`). The first run after a pause is taken at once. Nobody waits for these runs, and those
+/// who read them are answered from here.
+const GATHER: Duration = Duration::from_millis(5);
 
 /// How long a store may fail before a run is given up, and how long one call of it may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -84,6 +90,10 @@ struct PendingJournals {
     /// Those that the flusher has taken and not finished.
     writing: usize,
     bytes: usize,
+    /// The flusher lets runs gather and need not hear of each.
+    gathers: bool,
+    /// How many wait until everything is written.
+    awaited: usize,
 }
 
 /// A run under way.
@@ -139,10 +149,18 @@ impl WriteBehind {
             self.0.lose(&run);
             return;
         }
+        // What a job's attempt ended with is not kept waiting.
+        let is_urgent = run.record.job_id.is_some() || held.awaited > 0;
         held.unwritten.insert(run.record.id.clone(), run.clone());
         held.ended.push_back(run);
+        if is_urgent || held.ended.len() >= AT_ONCE {
+            held.gathers = false;
+        }
+        let wakes = !held.gathers;
         drop(held);
-        self.0.arrived.notify_one();
+        if wakes {
+            self.0.arrived.notify_one();
+        }
     }
 
     /// Takes the last events of a job's run, whose others are in the store, to be written with its record. False when there is
@@ -172,6 +190,7 @@ impl WriteBehind {
     /// Resolves when every run that has ended was written or given up: where the process is frozen behind an answer,
     /// the answer waits for it. Dropping it changes nothing.
     pub async fn written(&self) {
+        let _awaited = Awaited::begin(&self.0);
         loop {
             let mut done = pin!(self.0.done.notified());
             // From here on nothing that is done is missed.
@@ -281,18 +300,24 @@ impl Flusher {
 
     async fn write_all(&self, stopping: &CancellationToken) {
         let mut writing = FuturesUnordered::new();
+        let mut gathered = Instant::now();
         loop {
-            while writing.len() < AT_ONCE
-                && let Some(run) = self.0.take()
-            {
-                writing.push(self.write(run));
+            let is_stopping = stopping.is_cancelled();
+            if is_stopping || Instant::now() >= gathered || !self.0.lock().gathers {
+                let taken = self.0.take(AT_ONCE - writing.len(), !is_stopping);
+                if !taken.is_empty() {
+                    gathered = Instant::now() + GATHER;
+                }
+                writing.extend(taken.into_iter().map(|run| self.write(run)));
             }
-            if writing.is_empty() && stopping.is_cancelled() {
+            if writing.is_empty() && is_stopping {
                 return;
             }
+            let gathers = self.0.lock().gathers;
             tokio::select! {
                 Some(()) = writing.next() => {}
                 () = self.0.arrived.notified(), if writing.len() < AT_ONCE => {}
+                () = sleep_until(gathered), if gathers => {}
                 () = stopping.cancelled(), if writing.is_empty() => {}
             }
         }
@@ -361,6 +386,26 @@ impl Flusher {
     }
 }
 
+/// Somebody waits until everything is written: until this is dropped, nothing gathers.
+struct Awaited<'a>(&'a Queue);
+
+impl<'a> Awaited<'a> {
+    fn begin(queue: &'a Queue) -> Self {
+        let mut held = queue.lock();
+        held.awaited += 1;
+        held.gathers = false;
+        drop(held);
+        queue.arrived.notify_one();
+        Self(queue)
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        self.0.lock().awaited -= 1;
+    }
+}
+
 /// A run that the flusher has taken. Dropped before it is written, as by a panic, it counts as lost and as no more.
 struct Writing<'a> {
     queue: &'a Queue,
@@ -389,11 +434,14 @@ impl Queue {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self) -> Option<Arc<EndedRun>> {
+    /// Takes as many runs as that. Where they were all, later ones gather if they may.
+    fn take(&self, most: usize, may_gather: bool) -> Vec<Arc<EndedRun>> {
         let mut held = self.lock();
-        let run = held.ended.pop_front()?;
-        held.writing += 1;
-        Some(run)
+        let count = most.min(held.ended.len());
+        let taken: Vec<_> = held.ended.drain(..count).collect();
+        held.writing += count;
+        held.gathers = may_gather && count > 0 && held.ended.is_empty() && held.awaited == 0;
+        taken
     }
 
     /// Counts a run whose record is given up, unless it was counted when its journal was.

@@ -2,20 +2,18 @@
 
 use std::fmt;
 
-use async_trait::async_trait;
-use futures::FutureExt as _;
-use futures::future::{BoxFuture, Shared};
-
 use super::{Answer, Ask, Invoke, InvokeError};
+use crate::shared_future::SharedFuture;
+use async_trait::async_trait;
 
 /// A check of the rate limits that is under way. Clones are the same check: it is made once, whoever waits for it.
 #[derive(Clone)]
-pub struct RateCheck(Shared<BoxFuture<'static, bool>>);
+pub struct RateCheck(SharedFuture<bool>);
 
 impl RateCheck {
     /// A check that says whether the caller is within its limits.
     pub fn new(check: impl Future<Output = bool> + Send + 'static) -> Self {
-        Self(check.boxed().shared())
+        Self(SharedFuture::new(check))
     }
 
     /// Waits until it is known whether the caller is within its limits.
@@ -56,6 +54,8 @@ impl<I: Invoke> Invoke for RateChecked<I> {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
+
     use super::*;
     use crate::testing::ScriptedInvoke;
 

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use futures::FutureExt;
-use futures::future::{BoxFuture, Shared};
+use futures::future::BoxFuture;
+
+use crate::shared_future::SharedFuture;
 
 /// The executions under way, by key. Each is polled by those that wait for it, the leader that began it and the
 /// followers that joined: it goes on as long as one of them waits, and is dropped with the last.
@@ -23,7 +25,7 @@ struct Registry<T: Clone> {
 struct Flight<T: Clone> {
     number: u64,
     waiters: usize,
-    work: Shared<BoxFuture<'static, T>>,
+    work: SharedFuture<T>,
 }
 
 impl<T: Clone> Default for SingleFlight<T> {
@@ -48,7 +50,7 @@ impl<T: Clone> SingleFlight<T> {
         } else {
             // An execution that has ended may still be listed, because a waiter has not read it yet. A later caller must
             // not get its answer: it was asked for before that caller came.
-            let work = begin(seed).shared();
+            let work = SharedFuture::boxed(begin(seed));
             registry.begun += 1;
             let number = registry.begun;
             registry.flights.insert(key.to_owned(), Flight { number, waiters: 1, work: work.clone() });
@@ -69,7 +71,7 @@ pub(super) struct Waiter<T: Clone> {
     registry: Arc<Mutex<Registry<T>>>,
     key: String,
     number: u64,
-    work: Shared<BoxFuture<'static, T>>,
+    work: SharedFuture<T>,
 }
 
 impl<T: Clone> Future for Waiter<T> {

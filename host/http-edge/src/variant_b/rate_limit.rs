@@ -13,6 +13,7 @@ use std::time::SystemTime;
 
 use agent_core::layers::RateCheck;
 use agent_core::ports::{Hits, RateWindows, Window, WindowKind};
+use agent_core::shared_future::SharedFuture;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -73,7 +74,7 @@ pub(super) async fn limit(
             (status, answer)
         }
         Counting::Beside => {
-            let count = count.boxed().shared();
+            let count = SharedFuture::new(count);
             let passes = count.clone().map(|status| status.check().is_ok());
             request.extensions_mut().insert(RateCheck::new(passes));
             answer_beside(count, next.run(request)).await

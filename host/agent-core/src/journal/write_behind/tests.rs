@@ -267,3 +267,51 @@ async fn a_failed_attempt_that_is_recorded_late_does_not_replace_the_end_of_its_
         assert_eq!(lost.0.load(Ordering::SeqCst), 0);
     }
 }
+
+/// Requests that come one after the other share a commit; what a job or a waiting function ends with does not wait for others.
+#[tokio::test(start_paused = true)]
+async fn runs_of_requests_gather_behind_those_that_were_taken_unless_somebody_waits() {
+    let Bench { store, behind, drain, .. } = bench(Backlog::default());
+    let written = |count: usize| {
+        let store = store.clone();
+        async move {
+            let began = Instant::now();
+            while store.records().len() < count {
+                sleep(Duration::from_millis(1)).await;
+            }
+            began.elapsed()
+        }
+    };
+    let of_job = |id: &str| RunRecord { job_id: Some("1".into()), ..record(id) };
+    let requests = async {
+        behind.end(record("first"));
+        assert!(written(1).await < GATHER, "the first one is taken at once");
+        behind.end(record("second"));
+        behind.end(record("third"));
+        let (took, records) = (written(2).await, store.records().len());
+        assert!(took + Duration::from_millis(2) >= GATHER && records == 3, "{took:?}, {records}");
+        sleep(GATHER * 2).await;
+        behind.end(record("after a pause"));
+        assert!(written(4).await < GATHER, "nothing gathers any more");
+        behind.end(record("with a job"));
+        behind.end(of_job("of a job"));
+        assert!(written(6).await <= Duration::from_millis(1), "a job ends the gathering");
+        behind.end(record("awaited"));
+        let began = Instant::now();
+        behind.written().await;
+        assert_eq!((began.elapsed(), store.records().len()), (Duration::ZERO, 7));
+        behind.end(record("begins another"));
+        assert!(written(8).await < GATHER);
+        for number in 0..AT_ONCE {
+            behind.end(record(&number.to_string()));
+        }
+        assert!(
+            written(8 + AT_ONCE).await <= Duration::from_millis(1),
+            "there are as many as are written at once"
+        );
+    };
+    tokio::select! {
+        () = drain.run(CancellationToken::new()) => panic!("the drain was not told to stop"),
+        () = requests => {}
+    }
+}

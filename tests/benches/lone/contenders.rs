@@ -1,0 +1,117 @@
+//! The release binary as it is deployed, and the same without one part of it at a time, as its settings allow.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::callers::Callers;
+use crate::deployments::{self, Server};
+use crate::measuring::process::Running;
+
+/// The windows of the rate limits, so wide that nobody meets them.
+const ENDLESS: &str = "1000000000";
+
+/// Where files lie in memory, so that a flush costs nothing.
+const IN_MEMORY: &str = "/dev/shm";
+
+/// How long a service may take to listen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Everything: windows and cache on Redis, records in SQLite on disk, a line in the log for each request.
+pub(crate) const WHOLE: &str = "everything";
+
+/// A running service.
+pub(crate) struct Deployment {
+    pub(crate) name: &'static str,
+    pub(crate) server: Server,
+    pub(crate) callers: Callers,
+    _home: TempDir,
+}
+
+/// What a deployment has, as little or as much as is asked for.
+#[derive(Clone, Copy)]
+struct Parts<'a> {
+    redis_url: &'a str,
+    in_memory: bool,
+    logs: bool,
+    one_thread: bool,
+}
+
+/// Variant B with everything, and once without each part. Says which cannot be had here.
+pub(crate) fn start_all(provider: SocketAddr, redis_url: &str) -> Vec<Deployment> {
+    let whole = Parts { redis_url, in_memory: false, logs: true, one_thread: false };
+    let has_memory = Path::new(IN_MEMORY).is_dir();
+    let mut wanted = vec![
+        (WHOLE, whole),
+        ("without Redis", Parts { redis_url: "memory://", ..whole }),
+        ("without the log", Parts { logs: false, ..whole }),
+        ("with one worker thread of tokio", Parts { one_thread: true, ..whole }),
+    ];
+    if has_memory {
+        let bare = Parts { redis_url: "memory://", in_memory: true, logs: false, ..whole };
+        wanted.push(("with SQLite's file in memory", Parts { in_memory: true, ..whole }));
+        wanted.push(("without Redis, flushes and the log", bare));
+        wanted.push(("the same with one worker thread", Parts { one_thread: true, ..bare }));
+    } else {
+        println!("there is no {IN_MEMORY}: what a flush costs is not measured");
+    }
+    wanted.into_iter().map(|(name, parts)| variant_b(name, provider, parts)).collect()
+}
+
+fn variant_b(name: &'static str, provider: SocketAddr, parts: Parts<'_>) -> Deployment {
+    let home = if parts.in_memory { tempfile::tempdir_in(IN_MEMORY) } else { tempfile::tempdir() };
+    let home = home.unwrap();
+    let mut command = deployments::host(provider, parts.redis_url, home.path());
+    if parts.one_thread {
+        // tokio reads it.
+        command.env("TOKIO_WORKER_THREADS", "1");
+    }
+    start(name, command, home, parts.logs)
+}
+
+/// `/agent/invoke`, which knows no users, windows or cache: with a store of runs, or with none, where records and journals
+/// are dropped. So the difference between both is what the store of runs costs.
+pub(crate) fn variant_a(name: &'static str, provider: SocketAddr, has_store: bool) -> Deployment {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = deployments::host(provider, "memory://", home.path());
+    command.env("SERVICE_VARIANT", "a");
+    for unused in ["JWT_SECRET", "REDIS_URL"] {
+        command.env_remove(unused);
+    }
+    if !has_store {
+        command.env_remove("DATABASE_URL");
+    }
+    start(name, command, home, true)
+}
+
+/// Variant B for jobs: on Redis, or in SQLite on disk.
+pub(crate) fn with_queue(name: &'static str, provider: SocketAddr, redis_url: &str) -> Deployment {
+    let parts = Parts { redis_url, in_memory: false, logs: true, one_thread: false };
+    variant_b(name, provider, parts)
+}
+
+fn start(name: &'static str, mut command: Command, home: TempDir, logs: bool) -> Deployment {
+    for window in ["RATE_LIMIT_IP", "RATE_LIMIT_USER", "RATE_LIMIT_PREMIUM"] {
+        command.env(window, ENDLESS);
+    }
+    let server = if logs { deployments::serve(&mut command) } else { serve_silently(&mut command) };
+    Deployment { name, server, callers: Callers::new(), _home: home }
+}
+
+/// A service whose log does not say where it listens.
+fn serve_silently(command: &mut Command) -> Server {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    command.env("LOG_LEVEL", "error").env("PORT", address.port().to_string());
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+    let running = Running(child.expect("what is measured can be started"));
+    let until = Instant::now() + PATIENCE;
+    while TcpStream::connect(address).is_err() {
+        assert!(Instant::now() < until, "it never listens");
+        thread::yield_now();
+    }
+    Server { running, address }
+}

@@ -1,0 +1,107 @@
+//! What the service does with its processor time, by samples of the release binary under load: hits, misses and jobs, at 32
+//! connections and at one. Shares are of the service's own time; what the provider, Redis and the load take is not in them.
+#![allow(
+    missing_docs,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a benchmark"
+)]
+
+mod areas;
+#[path = "../lone/asking.rs"]
+#[allow(dead_code, reason = "only Variant B is asked here")]
+mod asking;
+#[path = "../variant_b/callers.rs"]
+mod callers;
+#[path = "../lone/contenders.rs"]
+#[allow(dead_code, reason = "nothing is taken away here")]
+mod contenders;
+#[path = "../variant_b/deployments.rs"]
+#[allow(dead_code, reason = "nobody is compared with the peer here")]
+mod deployments;
+#[path = "../variant_b/events.rs"]
+mod events;
+#[path = "../measuring/mod.rs"]
+#[allow(dead_code, reason = "nothing is said of memory and latency here")]
+mod measuring;
+mod perf;
+mod report;
+#[path = "../lone/spent.rs"]
+#[allow(dead_code, reason = "only processor time is asked for here")]
+mod spent;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use asking::{Asking, Kind};
+use contenders::Deployment;
+use events::Events;
+use measuring::{machine, provider};
+use perf::Recording;
+use report::Profile;
+use spent::Reading;
+use tokio::runtime::Runtime;
+
+/// How long each kind is asked before samples are taken, and while they are.
+const WARMING: Duration = Duration::from_secs(1);
+const TURN: Duration = Duration::from_secs(5);
+
+const MANY: usize = 32;
+
+fn main() -> ExitCode {
+    println!("machine: {}", machine::describe());
+    println!("{} s of each, sampled by perf", TURN.as_secs());
+    let home = tempfile::tempdir().unwrap();
+    match profile_all(home.path()) {
+        Ok(profiles) => {
+            report::print(&profiles);
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            eprintln!("bench profile: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn profile_all(home: &Path) -> Result<Vec<Profile>, String> {
+    let runtime = Runtime::new().unwrap();
+    let provider = provider::start();
+    let redis = deployments::start_redis(&runtime);
+    let on_redis = contenders::with_queue("Redis", provider, &redis.url());
+    let embedded = contenders::with_queue("SQLite", provider, "memory://");
+    let events = Events::of(&redis);
+    let wanted = [
+        ("hit, 32 connections", &on_redis, Kind::Hit, MANY),
+        ("miss, 32 connections", &on_redis, Kind::Miss, MANY),
+        ("job on Redis, 32 under way", &on_redis, Kind::JobOnRedis(&events), MANY),
+        ("embedded job, 32 under way", &embedded, Kind::EmbeddedJob, MANY),
+        ("hit, one connection", &on_redis, Kind::Hit, 1),
+        ("miss, one connection", &on_redis, Kind::Miss, 1),
+    ];
+    let one = |(name, deployment, kind, connections)| profile(name, deployment, kind, connections, home);
+    wanted.into_iter().map(one).collect()
+}
+
+fn profile(
+    name: &'static str,
+    deployment: &Deployment,
+    kind: Kind<'_>,
+    connections: usize,
+    home: &Path,
+) -> Result<Profile, String> {
+    let (server, process) = (&deployment.server, deployment.server.running.0.id());
+    let asking = Asking::new(server.address, kind, &deployment.callers);
+    asking.prepare();
+    asking.run(connections, WARMING);
+    let recording = Recording::begin(process, home.join("samples"))?;
+    let before = Reading::of(process);
+    let turn = asking.run(connections, TURN);
+    let spent = Reading::of(process).since(&before);
+    let chains = recording.end()?;
+    assert_eq!(turn.failures, 0, "{name}: an answer was not as expected");
+    Ok(Profile::of(name, &chains, spent.processor(), turn.times.len()))
+}
