@@ -48,6 +48,9 @@ const SMALL: i64 = 16 << 20;
 /// Most rows that are taken out of a large default partition. More than digests come to by chance.
 const MOST_TAKEN_OUT: i64 = 100_000;
 
+/// Taken on a session of one's own, so that one makes months at a time: the constraint of the other would look left behind.
+const LOCK: i64 = 0x6168_6d6f_6e74_6873;
+
 /// How long making months may take where large tables are read. What breaks off changes nothing.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -69,7 +72,7 @@ struct MissingMonth {
 }
 
 /// Makes the months that are missing, as far as that can be done now; the next one who tries makes the others. Any number of
-/// processes may do so at once. A failure is logged and harms nobody.
+/// processes may do so at once: one does, and the others go on. A failure is logged and harms nobody.
 pub(in crate::sql) async fn make_months_ahead(pool: &Postgres, large: LargeTables) {
     let patience = match large {
         LargeTables::Read => PATIENCE,
@@ -77,15 +80,18 @@ pub(in crate::sql) async fn make_months_ahead(pool: &Postgres, large: LargeTable
     };
     let made = in_time(patience, async {
         let mut connection = pool.connect_directly().await?;
-        for table in TABLES {
-            make_missing(&mut connection, table, large).await?;
+        let lock = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(LOCK);
+        if lock.fetch_one(&mut connection).await? {
+            for table in TABLES {
+                make_missing(&mut connection, table, large).await?;
+            }
         }
         connection.close().await
     });
     match Box::pin(made).await {
         Ok(()) => {}
         Err(error) if is_locked(&error) => {
-            tracing::info!("partitions of coming months wait: somebody holds the tables of runs, or makes them");
+            tracing::info!("partitions of coming months wait: somebody holds the tables of runs");
         }
         Err(error) => {
             tracing::warn!(%error, "partitions of coming months were not made; runs go to the default partition");
@@ -99,8 +105,7 @@ async fn make_missing(
     large: LargeTables,
 ) -> Result<(), sqlx::Error> {
     drop_constraints(connection, table).await?;
-    let missing: Vec<MissingMonth> =
-        sqlx::query_as(MISSING).bind(table).fetch_all(&mut *connection).await?;
+    let missing: Vec<MissingMonth> = sqlx::query_as(MISSING).bind(table).fetch_all(&mut *connection).await?;
     for month in missing {
         if !make_at_once(connection, table, &month).await?
             && large == LargeTables::Read
@@ -232,7 +237,8 @@ async fn attach(
     MissingMonth { name, first, next, .. }: &MissingMonth,
 ) -> Result<(), sqlx::Error> {
     let range = format!("FROM ('{first}') TO ('{next}')");
-    execute(transaction, format!("ALTER TABLE {table} ATTACH PARTITION {table}_{name} FOR VALUES {range}")).await
+    execute(transaction, format!("ALTER TABLE {table} ATTACH PARTITION {table}_{name} FOR VALUES {range}"))
+        .await
 }
 
 /// Drops constraints that were left behind, which would refuse the runs of their month once it begins.
@@ -243,7 +249,8 @@ async fn drop_constraints(connection: &mut PgConnection, table: &'static str) ->
     }
     let mut transaction = begin(connection, table).await?;
     for constraint in find().fetch_all(&mut *transaction).await? {
-        execute(&mut transaction, format!("ALTER TABLE {table}_rest DROP CONSTRAINT \"{constraint}\"")).await?;
+        execute(&mut transaction, format!("ALTER TABLE {table}_rest DROP CONSTRAINT \"{constraint}\""))
+            .await?;
     }
     transaction.commit().await
 }
