@@ -85,6 +85,8 @@ pub(in crate::sql) async fn make_months_ahead(pool: &Postgres, large: LargeTable
             for table in TABLES {
                 make_missing(&mut connection, table, large).await?;
             }
+            // The end of the session frees it too, but a little after it was closed.
+            sqlx::query("SELECT pg_advisory_unlock($1)").bind(LOCK).execute(&mut connection).await?;
         }
         connection.close().await
     });
