@@ -269,6 +269,20 @@ async fn make_january(bench: &mut Bench) {
     }
 }
 
+/// Somebody reads when the month is to be dropped for the first time. Says how many runs went with it.
+async fn drop_while_it_is_read(bench: &Bench, retention: &SqlRetention, before: SystemTime) -> u64 {
+    let looked = retention.drop_partitions(before, None).await.unwrap();
+    let mut reader = PgConnection::connect(&bench.database.url()).await.unwrap();
+    sqlx::raw_sql("BEGIN; SELECT FROM run_events").execute(&mut reader).await.unwrap();
+    let locked = retention.drop_partitions(before, looked.next.as_deref()).await.unwrap();
+    assert_eq!((locked.removed, locked.next.is_some()), (0, true), "somebody reads it");
+    reader.close().await.unwrap();
+    let dropped = retention.drop_partitions(before, locked.next.as_deref()).await.unwrap();
+    let end = retention.drop_partitions(before, dropped.next.as_deref()).await.unwrap();
+    assert_eq!(end, DropStep::default());
+    dropped.removed
+}
+
 #[tokio::test]
 async fn a_month_that_is_over_is_dropped_and_what_has_not_ended_stays() {
     let mut bench = Bench::empty().await;
@@ -302,16 +316,7 @@ async fn a_month_that_is_over_is_dropped_and_what_has_not_ended_stays() {
     // The month is over a day after its end.
     let too_early = UNIX_EPOCH + Duration::from_millis(JANUARY) + MONTH;
     assert_eq!(retention.drop_partitions(too_early, None).await.unwrap(), DropStep::default());
-    let looked = retention.drop_partitions(before, None).await.unwrap();
-    let mut reader = PgConnection::connect(&bench.database.url()).await.unwrap();
-    sqlx::raw_sql("BEGIN; SELECT FROM run_events").execute(&mut reader).await.unwrap();
-    let locked = retention.drop_partitions(before, looked.next.as_deref()).await.unwrap();
-    assert_eq!((locked.removed, locked.next.is_some()), (0, true), "somebody reads it");
-    reader.close().await.unwrap();
-    let dropped = retention.drop_partitions(before, locked.next.as_deref()).await.unwrap();
-    assert_eq!(dropped.removed, 2);
-    let end = retention.drop_partitions(before, dropped.next.as_deref()).await.unwrap();
-    assert_eq!(end, DropStep::default());
+    assert_eq!(drop_while_it_is_read(&bench, &retention, before).await, 2);
 
     for table in ["run_events", "run_records"] {
         assert_eq!(bench.partitions(table).await.len(), 4, "the month is gone");
