@@ -4,7 +4,8 @@
 --
 -- The tables so far become the DEFAULT partitions: no row is read or copied, and their indexes are attached and not built anew. They
 -- keep all that was there before, take ids without a time (runs of jobs on Redis have digests), and whatever no month was made for.
--- Columns keep their collation: ids are lower-case hexadecimal behind one prefix, which collations order alike.
+-- Columns keep their collation: ids are lower-case hexadecimal behind one prefix, which collations order alike. (One of ICU's that orders numbers by
+-- their value does not: there no month can be made, and all stays in the DEFAULT partition.)
 
 -- Whoever waits for such a lock keeps all others waiting behind it, so it is not waited for long, and the service tries again. A little
 -- longer than deadlock_timeout, after which PostgreSQL ends an automatic vacuum that is in the way. Everybody locks these tables in this order.
