@@ -33,7 +33,7 @@ pub use model::{Deltas, Model, ModelError, ModelRequest, ToolChoice};
 pub use probe::{Probe, ProbeError};
 pub use queue::{AttemptEnd, ChangedJobs, Claim, EarlierClaims, JobChanges, JobQueue, QueueError, Renewal};
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
-pub use retention::{EndedItem, EndedPage, RetainedKind, Retention, RetentionError, SweepTime};
+pub use retention::{DropStep, EndedItem, EndedPage, RetainedKind, Retention, RetentionError, SweepTime};
 pub use runs::RunStore;
 pub use spawn::Spawn;
 pub use store_check::{StoreCheck, StoreCheckError, StoreWarning};

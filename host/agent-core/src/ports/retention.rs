@@ -65,6 +65,15 @@ pub struct EndedPage {
     pub next: Option<String>,
 }
 
+/// What became of a step of [`Retention::drop_partitions`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DropStep {
+    /// How many things went.
+    pub removed: u64,
+    /// Where the next step goes on; absent when this was the last one.
+    pub next: Option<String>,
+}
+
 /// Which sweeps a process may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepTime {
@@ -104,6 +113,17 @@ pub trait Retention: Send + Sync {
     /// From when on at least `count` things ended, those that end last first; absent when there are fewer. `count` is at
     /// least 1.
     async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError>;
+
+    /// Makes the partitions that will be needed, and drops those in which all ended before `before`: one step, from [`DropStep::next`] of
+    /// the step before on. What stays then is found by [`Self::ended_before`]. Only where the store has partitions, and only under its lock. The first
+    /// step may take minutes, when partitions are made of a large store.
+    async fn drop_partitions(
+        &self,
+        _before: SystemTime,
+        _from: Option<&str>,
+    ) -> Result<DropStep, RetentionError> {
+        Ok(DropStep::default())
+    }
 
     /// What ended before `before`, about oldest first: up to `most`, from [`EndedPage::next`] of the page before on.
     async fn ended_before(

@@ -1,8 +1,8 @@
 //! Retention: what has ended is removed after so many days, or when there are more than so many newer ones.
 //!
 //! [`Sweeper::run`] is the one task of a process that does so. Of all replicas one sweeps a store at a time, under a lock of
-//! that store, about once an hour; it removes in small steps with pauses, so that others are not kept waiting. What has not
-//! ended is never removed: a run without a record, a job that waits, nor the run of a job that waits for another attempt.
+//! that store, about once an hour; it removes in small steps with pauses, so that others are not kept waiting, but for partitions, which
+//! are dropped as a whole. What has not ended is never removed: a run without a record, a job that waits, nor the run of a job that waits for another attempt.
 //! [`Sweeper::sweep_now`] and [`Sweeper::forget`] are for the command line.
 //!
 //! What does not belong here: what has ended, which a store knows ([`crate::ports::Retention`]).
@@ -234,7 +234,7 @@ impl Sweeper {
     async fn remove_ended(&self, rule: &Rule) -> Result<u64, SweepError> {
         let (store, kind) = (&rule.store, rule.store.kind());
         let Some(before) = cutoff(rule).await? else { return Ok(0) };
-        let mut removed = 0;
+        let mut removed = self.drop_partitions(store, before).await?;
         let mut pages = Pages::new(store, Selection::EndedBefore(before));
         while let Some(ids) = self.next_ids(&mut pages).await? {
             if !ids.is_empty() {
@@ -248,6 +248,26 @@ impl Sweeper {
             self.rest(store).await?;
         }
         Ok(removed)
+    }
+
+    /// First, so that as little as possible is left to remove one by one.
+    async fn drop_partitions(
+        &self,
+        store: &Arc<dyn Retention>,
+        before: SystemTime,
+    ) -> Result<u64, SweepError> {
+        let kind = store.kind();
+        let (mut from, mut removed) = (None::<String>, 0);
+        loop {
+            let step = store.drop_partitions(before, from.as_deref()).await.map_err(failed(kind))?;
+            if step.removed > 0 {
+                self.observer.swept(kind, step.removed);
+                removed += step.removed;
+            }
+            let Some(next) = step.next else { return Ok(removed) };
+            from = Some(next);
+            self.rest(store).await?;
+        }
     }
 
     /// Leaves the store to others for a moment, and keeps the lock.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::time::{Instant, timeout};
 
 use super::*;
-use crate::ports::{AttemptEnd, QueueError};
+use crate::ports::{AttemptEnd, DropStep, QueueError};
 use crate::testing::{Switch, TestQueue};
 use crate::words::JobData;
 
@@ -35,6 +35,8 @@ struct MemoryRetention {
     sweeps: Mutex<u32>,
     steps: Mutex<Vec<usize>>,
     room_to_give_back: Mutex<u32>,
+    /// How much is in each partition that may be dropped.
+    partitions: Mutex<Vec<u64>>,
 }
 
 impl MemoryRetention {
@@ -118,6 +120,21 @@ impl Retention for MemoryRetention {
         let mut ends: Vec<_> = self.entries.lock().unwrap().values().map(|entry| entry.ended_at).collect();
         ends.sort_unstable();
         Ok(ends.into_iter().rev().nth(usize::try_from(count).unwrap() - 1))
+    }
+
+    /// One partition a step.
+    async fn drop_partitions(
+        &self,
+        _before: SystemTime,
+        from: Option<&str>,
+    ) -> Result<DropStep, RetentionError> {
+        self.check().await?;
+        let mut partitions = self.partitions.lock().unwrap();
+        let step: usize = from.map_or(0, |from| from.parse().unwrap());
+        assert!(step == 0 || step == 2 - partitions.len(), "it goes on where it was");
+        let Some(removed) = partitions.pop() else { return Ok(DropStep::default()) };
+        let next = (!partitions.is_empty()).then(|| (2 - partitions.len()).to_string());
+        Ok(DropStep { removed, next })
     }
 
     async fn ended_before(
@@ -317,6 +334,15 @@ async fn forgetting_a_user_removes_what_is_theirs_however_new() {
     assert_eq!(sweeper.forget("u1").await.unwrap(), [(RetainedKind::Runs, 2)]);
     assert_eq!(store.ids(), ["run_1"]);
     assert_eq!(sweeper.forget("nobody").await.unwrap(), [(RetainedKind::Runs, 0)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn partitions_go_before_the_rest_and_are_counted() {
+    let (store, told) = (kept_for(&[9]), Arc::default());
+    *store.partitions.lock().unwrap() = vec![200, 3000];
+    let sweeper = sweeper(&store, A_WEEK, &told, "one");
+    assert_eq!(sweeper.sweep_now().await.unwrap(), [(RetainedKind::Runs, 3201)]);
+    assert!(store.partitions.lock().unwrap().is_empty() && store.ids().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,7 +24,10 @@ pub(crate) fn sweeper(
     let mut rules = Vec::new();
     let mut add = |store: Arc<dyn Retention>, bounds: Bounds| rules.push(Rule { store, bounds });
     let mut queue: Option<Arc<dyn JobQueue>> = None;
-    let sql = |pool: &SqlPool, kind| Arc::new(SqlRetention::new(pool.clone(), kind));
+    let sql = |pool: &SqlPool, kind| {
+        let bounds = if kind == RetainedKind::Runs { config.runs } else { Bounds::default() };
+        Arc::new(SqlRetention::new(pool.clone(), kind).with_bounds(bounds))
+    };
     // Jobs first: the run of a job stays until its job has ended.
     if let Some(KeyValue::Redis(url)) = key_value {
         let redis = Redis::open(url.expose()).map_err(WireError::Redis)?;

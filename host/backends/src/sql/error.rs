@@ -39,6 +39,12 @@ pub(super) fn is_about_a_write(error: &sqlx::Error) -> bool {
     }
 }
 
+/// Whether a table could not be locked because of others who hold it, or who wait for what we hold. On PostgreSQL.
+pub(super) fn is_locked(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| matches!(&*code, "55P03" | "40P01"))
+}
+
 fn describe_refusal(error: &dyn DatabaseError) -> String {
     let code = error.code().unwrap_or_else(|| "unknown".into());
     let meaning = if error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() {
@@ -80,6 +86,7 @@ fn meaning_in_postgres(code: &str) -> Option<&'static str> {
         "42P01" => UNPREPARED,
         "53100" => "the disk is full",
         "53300" => "the database has too many connections",
+        "55P03" => "a table could not be locked in time, because something else has been using it for long",
         "57014" => "the statement took longer than the database lets it",
         "57P01" | "57P02" | "57P03" => "the database is shutting down or starting",
         _ => return None,

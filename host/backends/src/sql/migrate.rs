@@ -4,10 +4,11 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Connection as _, SqlSafeStr as _};
 
 use super::error::describe;
+use super::retention::partitions::{LargeTables, make_months_ahead};
 use super::{Postgres, SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 13] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 14] = [
     (
         1,
         "runs and jobs",
@@ -86,6 +87,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 13] = [
         include_str!("../../migrations/postgres/0014_traces_of_webhooks.sql"),
         include_str!("../../migrations/sqlite/0014_traces_of_webhooks.sql"),
     ),
+    (
+        15,
+        "partitions of runs",
+        include_str!("../../migrations/postgres/0015_partitions_of_runs.sql"),
+        include_str!("../../migrations/sqlite/0015_partitions_of_runs.sql"),
+    ),
 ];
 
 /// Why the tables could not be made.
@@ -133,7 +140,8 @@ impl SqlPool {
 }
 
 /// On a connection of its own, to the server itself. All in one transaction, whose lock ends with it: the migrator's own
-/// lock belongs to a session, and behind a pooler nobody knows whose that is.
+/// lock belongs to a session, and behind a pooler nobody knows whose that is. Partitions of the coming months, which no migration can
+/// name, are made after it.
 async fn migrate_postgres(pool: &Postgres) -> Result<(), MigrateError> {
     let mut connection = pool.connect_directly().await?;
     let mut transaction = connection.begin().await?;
@@ -146,7 +154,9 @@ async fn migrate_postgres(pool: &Postgres) -> Result<(), MigrateError> {
         .run_direct(None, &mut *transaction, false)
         .await?;
     transaction.commit().await?;
-    Ok(connection.close().await?)
+    connection.close().await?;
+    make_months_ahead(pool, LargeTables::Leave).await;
+    Ok(())
 }
 
 /// The lock that the migrator itself takes, by which programs of earlier releases wait for this one.

@@ -20,6 +20,7 @@ mod sql_clock;
 mod sql_commits;
 mod sql_connections;
 mod sql_key_values;
+mod sql_partitions;
 mod sql_queue;
 mod sql_retention;
 mod sql_setup;

@@ -1,20 +1,26 @@
 //! Removing what has ended from the database: jobs (`jobs.rs`), runs (`runs.rs`), kept conversations (`conversations.rs`) and the audit trail of tool versions
 //! (`tool_audit.rs`), under a lock that is a row (`lock.rs`).
 //!
-//! Each finds what has ended along an index, in steps, and removes a step in one transaction.
+//! Each finds what has ended along an index, in steps, and removes a step in one transaction. On PostgreSQL runs lie in partitions by month
+//! (`partitions.rs`), which are dropped as a whole (`months.rs`).
 
 mod conversations;
 mod ids;
 mod jobs;
 mod lock;
+mod months;
+pub(super) mod partitions;
+mod recordings;
 mod runs;
 mod tool_audit;
 
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{EndedPage, RetainedKind, Retention, RetentionError, SweepTime};
+use agent_core::ports::{DropStep, EndedPage, RetainedKind, Retention, RetentionError, SweepTime};
+use agent_core::retention::Bounds;
 use async_trait::async_trait;
 
+use self::partitions::{LargeTables, make_months_ahead};
 use super::error::describe;
 use super::{SqlPool, from_ms, reading};
 
@@ -23,12 +29,34 @@ use super::{SqlPool, from_ms, reading};
 pub struct SqlRetention {
     pool: SqlPool,
     kind: RetainedKind,
+    bounds: Bounds,
 }
 
 impl SqlRetention {
     /// What the database has of that kind. Its tables are made by `SqlPool::migrate`.
     pub fn new(pool: SqlPool, kind: RetainedKind) -> Self {
-        Self { pool, kind }
+        Self { pool, kind, bounds: Bounds::default() }
+    }
+
+    /// By these bounds: on PostgreSQL runs that are kept for 28 days or longer, whatever their number, stay until their month is over, and go
+    /// with it.
+    pub fn with_bounds(self, bounds: Bounds) -> Self {
+        Self { bounds, ..self }
+    }
+
+    async fn ended_runs(
+        &self,
+        before: SystemTime,
+        from: Option<&str>,
+        most: u32,
+    ) -> Result<EndedPage, sqlx::Error> {
+        let over = match &self.pool {
+            SqlPool::Postgres(pool) if months::are_dropped_whole(self.bounds) => {
+                Some(months::over(pool, before).await?)
+            }
+            _ => None,
+        };
+        runs::ended_before(&self.pool, before, from, most, over.as_deref()).await
     }
 }
 
@@ -72,6 +100,22 @@ impl Retention for SqlRetention {
         Ok(ended.map_err(failed)?.map(from_ms))
     }
 
+    async fn drop_partitions(
+        &self,
+        before: SystemTime,
+        from: Option<&str>,
+    ) -> Result<DropStep, RetentionError> {
+        match (&self.pool, self.kind) {
+            (SqlPool::Postgres(pool), RetainedKind::Runs) => {
+                if from.is_none() {
+                    make_months_ahead(pool, LargeTables::Read).await;
+                }
+                months::drop_step(pool, before, from).await.map_err(failed)
+            }
+            _ => Ok(DropStep::default()),
+        }
+    }
+
     async fn ended_before(
         &self,
         before: SystemTime,
@@ -80,7 +124,7 @@ impl Retention for SqlRetention {
     ) -> Result<EndedPage, RetentionError> {
         let page = match self.kind {
             RetainedKind::Jobs => jobs::ended_before(&self.pool, before, from, most).await,
-            RetainedKind::Runs => runs::ended_before(&self.pool, before, from, most).await,
+            RetainedKind::Runs => self.ended_runs(before, from, most).await,
             RetainedKind::Conversations => conversations::idle_since(&self.pool, before, from, most).await,
             RetainedKind::ToolAudit => tool_audit::written_before(&self.pool, before, from, most).await,
         };

@@ -2,26 +2,31 @@
 //! over HTTP.
 //!
 //! Ids of runs do not grow with time everywhere (those of jobs on Redis are digests), so the way goes along the index of when
-//! runs ended.
+//! runs ended. Months of runs that are dropped as a whole are in `months.rs`.
 
 use std::time::SystemTime;
 
 use agent_core::ports::{EndedItem, EndedPage};
 use futures::TryFutureExt as _;
 
+use sqlx::AssertSqlSafe;
+
 use super::ids::{as_json, of_dialect, with_ids};
+use super::months::Month;
+use super::recordings;
 use crate::sql::text_columns::{escape, unescape};
 use crate::sql::transaction::{SqlTransaction, in_transaction};
-use crate::sql::{SqlPool, answer, reading, to_ms, writing};
+use crate::sql::{SqlPool, answer, reading, to_ms};
 
 /// How many records are looked through for one page of a user's.
 const LOOKED_THROUGH: usize = 10_000;
 
-/// `$1` ended before, `$2` and `$3` end and id of the last one of the page before, `$4` most rows.
-const ENDED_BEFORE: &str = "\
-    SELECT run_id, job_id, finished_at FROM run_records \
-    WHERE finished_at < $1 AND finished_at >= $2 AND (finished_at > $2 OR run_id > $3) \
-    ORDER BY finished_at, run_id LIMIT $4";
+/// The records of which tables are looked through. `$1` ended before, `$2` and `$3` end and id of the last one of the page before, `$4` most rows.
+const ENDED_BEFORE: [&str; 2] = [
+    "SELECT run_id, job_id, finished_at FROM ",
+    " WHERE finished_at < $1 AND finished_at >= $2 AND (finished_at > $2 OR run_id > $3) \
+     ORDER BY finished_at, run_id LIMIT $4",
+];
 
 /// `$1` after which id, `$2` user, `$3` most rows. A run whose owner lives has not ended: its record is a heartbeat of the
 /// last minute.
@@ -43,17 +48,20 @@ const RECORDED: [&str; 2] = with_ids!("SELECT DISTINCT run_id FROM http_recordin
 
 const OLDEST: &str = "SELECT finished_at FROM run_records ORDER BY finished_at LIMIT 1";
 
-/// A place between two ids is `<end in ms>:<id>`.
+/// A place between two ids is `<end in ms>:<id>`. `over` has the months that are over, when the runs of others wait for the end of theirs.
 pub(super) async fn ended_before(
     pool: &SqlPool,
     before: SystemTime,
     from: Option<&str>,
     most: u32,
+    over: Option<&[Month]>,
 ) -> Result<EndedPage, sqlx::Error> {
+    let [select, condition] = ENDED_BEFORE;
+    let sql = format!("{select}{}{condition}", over.map_or_else(|| "run_records".into(), records_of));
     let (end, id) = from.and_then(|from| from.split_once(':')).unwrap_or_default();
     let end = end.parse().unwrap_or(i64::MIN);
     let rows: Vec<(String, Option<String>, i64)> = reading!(pool, db => {
-        let query = sqlx::query_as(ENDED_BEFORE).bind(to_ms(before)).bind(end).bind(escape(id));
+        let query = sqlx::query_as(AssertSqlSafe(sql.as_str())).bind(to_ms(before)).bind(end).bind(escape(id));
         query.bind(i64::from(most)).fetch_all(db)
     })?;
     let rows: Vec<_> =
@@ -62,6 +70,13 @@ pub(super) async fn ended_before(
     let next = rows.last().filter(|_| is_full).map(|(id, _, end)| format!("{end}:{id}"));
     let items = rows.into_iter().map(|(id, job_id, _)| EndedItem { id, job_id }).collect();
     Ok(EndedPage { items, next })
+}
+
+/// The records of these months, and those of no month. Their own indexes give them in order.
+fn records_of(months: &[Month]) -> String {
+    let tables = months.iter().map(Month::records).chain(["run_records_rest".into()]);
+    let records = tables.map(|table| format!("SELECT run_id, job_id, finished_at FROM {table}"));
+    format!("({}) AS records", records.collect::<Vec<_>>().join(" UNION ALL "))
 }
 
 /// Erasing a user is rare, and an index for it would cost every run something: all records are looked through.
@@ -107,12 +122,7 @@ pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> Result<u64, sqlx::
 async fn remove_recordings(pool: &SqlPool, ids: &str) -> Result<(), sqlx::Error> {
     let recorded = of_dialect(pool, RECORDED);
     let recorded: Vec<String> = reading!(pool, db => sqlx::query_scalar(recorded).bind(ids).fetch_all(db))?;
-    for id in recorded {
-        writing!(pool, db => {
-            sqlx::query("DELETE FROM http_recordings WHERE run_id = $1").bind(&id).execute(db).map_ok(drop)
-        })?;
-    }
-    Ok(())
+    recordings::remove_of(pool, &recorded).await
 }
 
 pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> Result<Option<i64>, sqlx::Error> {

@@ -1,0 +1,2 @@
+-- SQLite has no partitions. Its tables stay as they are.
+SELECT 1;

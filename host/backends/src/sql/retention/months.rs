@@ -1,0 +1,260 @@
+//! Months of runs that are over: dropped as whole tables, which costs next to nothing however many runs there were. On PostgreSQL alone.
+//!
+//! A month is over a day after its end lies behind the bound, so that runs which began at its end have ended before the bound too.
+//! Then it is looked through in steps: for runs without a record, which have not ended, and for recordings, which lie in another table. Runs that have to stay
+//! (those, runs that ended after the bound, and runs of jobs that have not ended) go to the default partition, and the month is dropped, in one
+//! transaction. Where too many have to stay, or the tables cannot be locked, its ended runs are removed row by row instead (`runs.rs`).
+//!
+//! Until a month is over its runs stay, since removing them one by one is the work that dropping it saves: see [`are_dropped_whole`].
+
+use std::time::{Duration, SystemTime};
+
+use agent_core::ports::DropStep;
+use agent_core::retention::Bounds;
+use serde::{Deserialize, Serialize};
+use sqlx::{AssertSqlSafe, PgConnection};
+
+use super::partitions::{LIMIT_LOCKS, TABLES};
+use super::recordings;
+use crate::sql::error::is_locked;
+use crate::sql::{Postgres, SqlPool, answer, on_postgres, to_ms};
+
+/// Runs that are kept for so long may stay for up to a month longer, so that they go with their month.
+const LEAST_AGE: Duration = Duration::from_secs(28 * 24 * 3600);
+
+/// How many runs are looked through in one step.
+const STEP: i64 = 10_000;
+
+/// Most runs of a month that are moved to the default partition, so that it can be dropped.
+const MOST_MOVED: usize = 1000;
+
+/// How often the tables' locks are tried for.
+const TRIES: u32 = 3;
+
+/// `$1` the bound. The end of each month stands in its name; what else is called like that, nobody knows.
+const OVER: &str = "\
+    SELECT name, \
+           'run_' || lpad(to_hex((extract(epoch FROM month) * 1000)::bigint), 12, '0') AS first, \
+           'run_' || lpad(to_hex((extract(epoch FROM month + interval '1 month') * 1000)::bigint), 12, '0') AS next, \
+           to_regclass('run_events_' || name) IS NOT NULL AS has_events \
+    FROM (SELECT right(c.relname, 7) AS name, \
+                 CASE WHEN c.relname ~ '^run_records_[0-9]{4}_(0[1-9]|1[0-2])$' \
+                      THEN to_date(right(c.relname, 7), 'YYYY_MM')::timestamp END AS month \
+          FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid \
+          WHERE i.inhparent = 'run_records'::regclass) AS months \
+    WHERE extract(epoch FROM month + interval '1 month 1 day') * 1000 <= $1 ORDER BY name";
+
+/// `$1` and `$2` ids between which runs lie whose jobs have not ended. Few jobs are open, and each of these states has an index of them.
+const OF_OPEN_JOBS: &str = "\
+    SELECT run_id FROM jobs WHERE status = 'waiting' AND run_id >= $1 AND run_id < $2 \
+    UNION ALL SELECT run_id FROM jobs WHERE status = 'active' AND run_id >= $1 AND run_id < $2";
+
+/// A month that is over: the first id of it, and of the one after it.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct Month {
+    name: String,
+    first: String,
+    next: String,
+    has_events: bool,
+}
+
+/// Where the next step goes on.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+struct Place {
+    /// The month that is done with; the one after it is at work.
+    done: String,
+    /// The last id that was looked at in that one.
+    after: String,
+    /// Its records so far.
+    runs: u64,
+    /// Its runs without a record.
+    unended: Vec<String>,
+    is_looked_through: bool,
+    tries: u32,
+}
+
+/// What a look at some runs found.
+#[derive(Debug, sqlx::FromRow)]
+struct Look {
+    runs: i64,
+    /// The last id; absent when these were the last ones.
+    last: Option<String>,
+    unended: Vec<String>,
+}
+
+impl Month {
+    pub(super) fn records(&self) -> String {
+        format!("run_records_{}", self.name)
+    }
+
+    fn of(&self, table: &str) -> String {
+        format!("{table}_{}", self.name)
+    }
+}
+
+/// Whether runs wait for the end of their month. A number of runs to keep is kept row by row.
+pub(super) fn are_dropped_whole(bounds: Bounds) -> bool {
+    bounds.count.is_none() && bounds.age.is_some_and(|age| age >= LEAST_AGE)
+}
+
+/// The months that are over, oldest first.
+pub(super) async fn over(pool: &Postgres, before: SystemTime) -> Result<Vec<Month>, sqlx::Error> {
+    answer(async {
+        on_postgres!(pool, Allowed, db => sqlx::query_as(OVER).bind(to_ms(before)).fetch_all(db))
+    })
+    .await
+}
+
+/// Looks through some runs of the first month that is over and not done with, or drops it.
+pub(super) async fn drop_step(
+    pool: &Postgres,
+    before: SystemTime,
+    from: Option<&str>,
+) -> Result<DropStep, sqlx::Error> {
+    let place: Place = from.and_then(|from| serde_json::from_str(from).ok()).unwrap_or_default();
+    let months = over(pool, before).await?;
+    let month = months.into_iter().find(|month| month.has_events && month.name > place.done);
+    let Some(month) = month else { return Ok(DropStep::default()) };
+    let done = Place { done: month.name.clone(), ..Place::default() };
+    if !place.is_looked_through {
+        return Ok(go_on(0, &look_through(pool, before, &month, place).await?.unwrap_or(done)));
+    }
+    match answer(Box::pin(drop_month(pool, before, &month, &place.unended))).await {
+        Ok(Some(moved)) => {
+            let removed = place.runs.saturating_sub(moved);
+            tracing::info!(month = month.name, removed, kept = moved, "a month of runs was dropped");
+            Ok(go_on(removed, &done))
+        }
+        Ok(None) => Ok(go_on(0, &done)),
+        Err(error) if is_locked(&error) && place.tries < TRIES => {
+            Ok(go_on(0, &Place { tries: place.tries + 1, ..place }))
+        }
+        Err(error) if is_locked(&error) => {
+            tracing::info!(month = month.name, "somebody holds the tables of runs: a month goes row by row");
+            Ok(go_on(0, &done))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn go_on(removed: u64, place: &Place) -> DropStep {
+    DropStep { removed, next: serde_json::to_string(place).ok() }
+}
+
+/// Where to go on; nothing when too many runs have to stay.
+async fn look_through(
+    pool: &Postgres,
+    before: SystemTime,
+    month: &Month,
+    mut place: Place,
+) -> Result<Option<Place>, sqlx::Error> {
+    let [events, records] = TABLES.map(|table| month.of(table));
+    let sql = format!(
+        "WITH page AS MATERIALIZED ( \
+             SELECT run_id FROM {records} WHERE run_id > $1 ORDER BY run_id LIMIT {STEP}), \
+         bound AS MATERIALIZED ( \
+             SELECT count(*) AS runs, CASE WHEN count(*) = {STEP} THEN max(run_id) END AS last FROM page) \
+         SELECT runs, last, ARRAY( \
+             SELECT e.run_id FROM {events} e \
+             WHERE e.run_id > $1 AND e.run_id <= COALESCE(last, $2) AND e.sequence = 0 \
+               AND NOT EXISTS (SELECT 1 FROM {records} r WHERE r.run_id = e.run_id) \
+             LIMIT {MOST_MOVED} + 1) AS unended \
+         FROM bound"
+    );
+    let look: Look = answer(async {
+        on_postgres!(pool, Allowed, db => {
+            let query = sqlx::query_as(AssertSqlSafe(sql.as_str())).bind(&place.after).bind(&month.next);
+            query.fetch_one(db)
+        })
+    })
+    .await?;
+    place.unended.extend(look.unended);
+    // One more than may be moved says that there are too many.
+    if place.unended.len() > MOST_MOVED {
+        return Ok(None);
+    }
+    remove_recordings(pool, before, month, (&place.after, look.last.as_deref())).await?;
+    place.runs += look.runs.unsigned_abs();
+    place.is_looked_through = look.last.is_none();
+    place.after = look.last.unwrap_or_default();
+    Ok(Some(place))
+}
+
+/// Those of runs that are about to go, whether with their month or row by row.
+async fn remove_recordings(
+    pool: &Postgres,
+    before: SystemTime,
+    month: &Month,
+    (after, last): (&str, Option<&str>),
+) -> Result<(), sqlx::Error> {
+    let sql = format!(
+        "SELECT DISTINCT h.run_id FROM http_recordings h JOIN {} r ON r.run_id = h.run_id \
+         WHERE h.run_id > $3 AND h.run_id <= $4 AND h.run_id < $2 AND r.finished_at < $5 \
+           AND h.run_id NOT IN ({OF_OPEN_JOBS})",
+        month.records()
+    );
+    let recorded: Vec<String> = answer(async {
+        on_postgres!(pool, Allowed, db => {
+            let query = sqlx::query_scalar(AssertSqlSafe(sql.as_str())).bind(&month.first).bind(&month.next);
+            query.bind(after).bind(last.unwrap_or(&month.next)).bind(to_ms(before)).fetch_all(db)
+        })
+    })
+    .await?;
+    recordings::remove_of(&SqlPool::Postgres(pool.clone()), &recorded).await
+}
+
+/// Drops the month and says how many of its records it has moved; nothing when too many runs have to stay.
+async fn drop_month(
+    pool: &Postgres,
+    before: SystemTime,
+    month: &Month,
+    unended: &[String],
+) -> Result<Option<u64>, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    let db = transaction.connection();
+    sqlx::raw_sql(LIMIT_LOCKS).execute(&mut *db).await?;
+    for table in TABLES {
+        // In the order in which everybody locks them. Whoever is in a partition holds its table too.
+        execute(db, format!("LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE")).await?;
+    }
+    let staying = runs_that_stay(db, before, month, unended).await?;
+    if staying.len() > MOST_MOVED {
+        transaction.end("ROLLBACK").await?;
+        return Ok(None);
+    }
+    let mut moved = 0;
+    for table in TABLES {
+        let partition = month.of(table);
+        execute(db, format!("ALTER TABLE {table} DETACH PARTITION {partition}")).await?;
+        let sql = AssertSqlSafe(format!(
+            "INSERT INTO {table}_rest SELECT * FROM {partition} WHERE run_id = ANY($1)"
+        ));
+        let inserted = sqlx::query(sql).bind(&staying).execute(&mut *db).await?;
+        // Of the records, which are the last one of the tables.
+        moved = inserted.rows_affected();
+        execute(db, format!("DROP TABLE {partition}")).await?;
+    }
+    transaction.end("COMMIT").await?;
+    Ok(Some(moved))
+}
+
+/// The runs of a month that have to stay, with those that were found before.
+async fn runs_that_stay(
+    db: &mut PgConnection,
+    before: SystemTime,
+    month: &Month,
+    unended: &[String],
+) -> Result<Vec<String>, sqlx::Error> {
+    let sql = format!(
+        "SELECT run_id FROM {} WHERE finished_at >= $3 UNION {OF_OPEN_JOBS} UNION SELECT UNNEST($4::text[]) \
+         LIMIT {MOST_MOVED} + 1",
+        month.records()
+    );
+    let query = sqlx::query_scalar(AssertSqlSafe(sql)).bind(&month.first).bind(&month.next);
+    query.bind(to_ms(before)).bind(unended).fetch_all(db).await
+}
+
+/// Statements about tables take no parameters. What stands in them are names of months, which [`OVER`] has looked at.
+async fn execute(db: &mut PgConnection, sql: String) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(db).await.map(drop)
+}
