@@ -126,7 +126,7 @@ pub(super) async fn drop_step(
             Ok(go_on(removed, &done))
         }
         Ok(None) => Ok(go_on(0, &done)),
-        Err(error) if is_locked(&error) && place.tries < TRIES => {
+        Err(error) if is_locked(&error) && place.tries + 1 < TRIES => {
             Ok(go_on(0, &Place { tries: place.tries + 1, ..place }))
         }
         Err(error) if is_locked(&error) => {
