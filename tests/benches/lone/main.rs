@@ -11,6 +11,12 @@
     clippy::expect_used,
     reason = "a benchmark"
 )]
+// cargo sets `test` for programs without its harness as well: their unit tests are compiled, and called in `it` only.
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "unit tests without a harness, and modules that other benches share"
+)]
 
 mod asking;
 #[path = "../variant_b/callers.rs"]

@@ -68,7 +68,6 @@ async fn check_lone_jobs(look: Look) {
         };
         assert_eq!(job["status"], "completed", "{job:#}");
         let commands = monitor.commands().await.of_clients;
-        println!("job {id}: {} commands: {commands:?}", commands.len());
         // The first one loads the scripts.
         if number > 0 {
             counts.push(commands.len());

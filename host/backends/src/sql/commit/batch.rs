@@ -99,8 +99,8 @@ impl Changed {
     }
 
     /// The job that was claimed.
-    pub(super) fn claimed(&self, next: &NextClaim) -> Option<ClaimRow> {
-        self.claimed.get(&next.token).cloned()
+    pub(super) fn claimed(&self, next: &NextClaim) -> Option<Box<ClaimRow>> {
+        self.claimed.get(&next.token).cloned().map(Box::new)
     }
 
     fn ended(&self, attempt: &AttemptRow) -> Option<EndedRow> {

@@ -60,7 +60,7 @@ pub(crate) struct EndedRow {
     /// Where the job is.
     pub(crate) status: String,
     /// The job that was claimed with it.
-    pub(crate) next: Option<ClaimRow>,
+    pub(crate) next: Option<Box<ClaimRow>>,
 }
 
 /// The columns of [`NewJob`] in the table of jobs.

@@ -143,7 +143,7 @@ impl SqlQueue {
         let Some((row, token)) = ended.next.zip(token) else { return Ok(None) };
         // There may be more.
         self.claim_wakeup.wake();
-        Ok(Some(self.claimed(row, token, leased_at)))
+        Ok(Some(self.claimed(*row, token, leased_at)))
     }
 
     /// Tells other processes. Those on one SQLite file poll.
