@@ -12,6 +12,7 @@
     reason = "a benchmark"
 )]
 
+#[allow(dead_code, reason = "what the embedded queue does is in the profile")]
 mod asking;
 #[path = "../variant_b/callers.rs"]
 mod callers;
