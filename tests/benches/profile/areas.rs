@@ -97,7 +97,7 @@ const PROCESS: &[(Area, &str)] = &[
     (
         Area::Allocator,
         "mi_ _mi_ malloc calloc realloc cfree __libc_malloc __libc_free __GI___libc_malloc \
-         __GI___libc_free free@ _int_malloc _int_free __rust_alloc __rust_dealloc __rust_realloc \
+         __GI___libc_free free@ _int_malloc _int_free unlink_chunk sysmalloc __rust_alloc __rust_dealloc __rust_realloc \
          __rustc::__rust mimalloc alloc::raw_vec alloc::alloc",
     ),
     (Area::Copies, "__memmove __memcpy __memset __memcmp memmove memcpy memset memcmp bcmp"),
@@ -141,10 +141,10 @@ pub(crate) fn area_of(chain: &[Frame]) -> Area {
     let in_kernel = innermost.is_kernel();
     let table = if in_kernel { KERNEL } else { PROCESS };
     let known = chain.iter().take_while(|frame| frame.is_kernel() == in_kernel);
-    let known = known.filter_map(|frame| find(table, bare_name(&frame.symbol)));
+    let mut known = known.filter_map(|frame| find(table, bare_name(&frame.symbol)));
     // In the binary only C has names without modules: beside the allocator, which is known, that is SQLite.
     let is_c = || innermost.is_ours() && !innermost.symbol.contains("::") && innermost.symbol != "[unknown]";
-    match known.into_iter().next() {
+    match known.next() {
         Some(area) => area,
         None if in_kernel => Area::OtherKernel,
         None if is_c() => Area::Sql,
@@ -175,14 +175,16 @@ fn bare_name(symbol: &str) -> &str {
         "core::option::Option<",
         "core::result::Result<",
         "core::pin::Pin<",
-        "T as ",
-        "F as ",
     ];
     let mut name = symbol;
     while let Some(rest) = WRAPPERS.iter().find_map(|wrapper| name.strip_prefix(wrapper)) {
         name = rest;
     }
-    name
+    // Of a type without a path, such as a parameter, the trait says more.
+    match name.split_once(" as ") {
+        Some((of_type, of_trait)) if !of_type.contains("::") => of_trait,
+        _ => name,
+    }
 }
 
 impl Frame {
@@ -265,6 +267,8 @@ mod tests {
             ("agent_host::telemetry::json_lines::JsonLines<W>::write", Area::Log),
             ("agent_host::serve::connection::serve", Area::Ours),
             ("<T as agent_core::layers::Invoke>::invoke", Area::Ours),
+            ("<alloc::sync::Arc<I> as agent_core::layers::Invoke>::invoke::{{closure}}", Area::Ours),
+            ("<u32 as itoa::Unsigned>::fmt", Area::Json),
             ("sqlx_sqlite::connection::worker::ConnectionWorker", Area::Sql),
         ] {
             assert_eq!(area(symbol), expected, "{symbol}");
