@@ -103,7 +103,7 @@ const PROCESS: &[(Area, &str)] = &[
     (Area::Copies, "__memmove __memcpy __memset __memcmp memmove memcpy memset memcmp bcmp"),
     (
         Area::Crypto,
-        "ring:: ring_core sha2:: sha1:: hmac:: rustls tokio_rustls webpki jsonwebtoken core::hash \
+        "ring:: ring_core sha2:: sha1:: hmac:: rustls tokio_rustls webpki jsonwebtoken std::hash core::hash \
          ahash foldhash siphasher twox_hash blake3 gcm_ sha256_ sha512_ ChaCha20 chacha getrandom \
          rand:: rand_core rand_chacha uuid:: base64 fastrand aes_ x25519 p256",
     ),
