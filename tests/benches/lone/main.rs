@@ -18,6 +18,7 @@
     reason = "unit tests without a harness, and modules that other benches share"
 )]
 
+#[allow(dead_code, reason = "what the embedded queue does is in the profile")]
 mod asking;
 #[path = "../variant_b/callers.rs"]
 mod callers;

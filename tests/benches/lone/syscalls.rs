@@ -109,6 +109,7 @@ fn parse(summary: &str) -> Vec<(String, u64)> {
 }
 
 #[cfg(test)]
+#[allow(dead_code, unused_imports, reason = "a bench runs no tests; `it/evidence.rs` does")]
 mod tests {
     use super::*;
 
