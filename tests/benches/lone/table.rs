@@ -101,7 +101,7 @@ pub(crate) fn print(rows: &mut [Row<'_>]) {
     }
 }
 
-/// What each part is worth: `whole` less the deployment that has everything but that part.
+/// What each part is worth: the deployment that has everything but that part, less `whole`.
 pub(crate) fn print_worth(rows: &mut [Row<'_>], whole: &str) {
     println!("\n| what is taken away | asked | p50 µs | processor time µs | waits | preemptions |");
     println!("|---|---|--:|--:|--:|--:|");

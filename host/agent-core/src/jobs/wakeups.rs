@@ -62,7 +62,7 @@ pub(super) struct Watcher {
 }
 
 impl JobSignals {
-    /// An attempt at a job of that user begins. Once what this returns is dropped, [`Self::notify`] has to be called.
+    /// An attempt at a job of that user begins. Dropping what this returns ends it and wakes those who wait for the job.
     pub(super) fn begin(&self, job_id: &str, user_id: &str) -> Running {
         let cancel = CancellationToken::new();
         let attempt = Attempt { user_id: user_id.to_owned(), cancel: cancel.clone() };
@@ -145,6 +145,10 @@ impl Drop for Running {
         // When the lease was lost, another slot of this process may have begun the next attempt.
         if entries.running.get(&self.job_id).is_some_and(|attempt| attempt.cancel == self.cancel) {
             entries.running.remove(&self.job_id);
+        }
+        // Also when the attempt panicked: those who wait rely on it and look at the job every 20 s only.
+        if let Some(sender) = entries.watched.get(&self.job_id) {
+            let _ = sender.send(());
         }
     }
 }
@@ -237,8 +241,10 @@ mod tests {
         // For as long as the job is worked on here it need not be.
         let running = signals.begin("2", "u");
         assert!(!signals.is_wanted());
+        assert!(second.changed().now_or_never().is_none());
         drop(running);
         assert!(signals.is_wanted());
+        assert!(second.changed().now_or_never().is_some(), "its end wakes");
         drop(second);
         assert!(!signals.is_wanted() && signals.lock().followers.is_empty());
     }

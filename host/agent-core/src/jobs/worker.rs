@@ -229,7 +229,6 @@ impl Worker {
         }
         // Whoever begins to wait from now on looks at the job, and those who wait are woken.
         drop(running);
-        self.signals.notify(&claim.job_id);
         spans::processed(disposition.outcome);
         report(claim, &end, &disposition);
         self.context.observer.attempt_ended(disposition.outcome, began.elapsed());

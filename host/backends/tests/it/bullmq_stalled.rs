@@ -8,13 +8,16 @@ use redis::Pipeline;
 use redis::aio::MultiplexedConnection;
 use test_servers::Redis;
 
-use crate::bullmq::{LEASE, connect, data, start};
+use crate::bullmq::{connect, data, start};
 
 const ACTIVE: &str = "bull:agent-tasks:active";
 const ELECTION: &str = "agent-host:agent-tasks:checked";
 
 /// How many active jobs one script may look at.
 const MOST_LOOKED_AT: usize = 1000;
+
+/// Longer than the test takes on a busy machine: what was claimed must not be stalled again meanwhile.
+const LONG_LEASE: Duration = Duration::from_secs(60);
 
 /// How many jobs are held between two stalled ones.
 const HELD: usize = 1200;
@@ -52,7 +55,7 @@ async fn abandon(queue: &BullQueue, redis: &mut MultiplexedConnection) -> String
 /// What another process that claims is given: it looks for stalled jobs when it does so for the first time, if nobody else was
 /// elected to. Says of how many jobs it looked at the lock.
 async fn claim_of_another(server: &Redis, redis: &mut MultiplexedConnection) -> (Option<String>, usize) {
-    let peer = BullQueue::open_with_lease(&server.url(), LEASE).unwrap();
+    let peer = BullQueue::open_with_lease(&server.url(), LONG_LEASE).unwrap();
     all(redis, redis::pipe().del(ELECTION).ignore()).await;
     let mut monitor = server.monitor().await;
     let claim = peer.claim("peer", Duration::ZERO).await.unwrap();
@@ -76,7 +79,8 @@ async fn of_many_active_jobs_each_look_takes_a_part_and_none_is_missed() {
         // Three are of other keys than locks of active jobs.
         assert!(looks <= MOST_LOOKED_AT + 3, "{looks}");
         let elected_for: i64 = redis::cmd("PTTL").arg(ELECTION).query_async(&mut redis).await.unwrap();
-        assert!(elected_for <= 900 * 1000 / 2400, "the next part is looked at sooner: {elected_for}");
+        // With at least 1,800 jobs in the list.
+        assert!(elected_for <= 900 * 1000 / 1800, "the next part is looked at sooner: {elected_for}");
         let unchecked = "agent-host:agent-tasks:unchecked";
         let left: Option<usize> = redis::cmd("GET").arg(unchecked).query_async(&mut redis).await.unwrap();
         assert_eq!(left.is_some(), is_more, "{left:?}");

@@ -258,6 +258,47 @@ async fn months_are_made_from_a_large_table_without_those_that_have_begun() {
     }
 }
 
+/// Waits until so many wait for a lock in this database.
+async fn until_waiting(bench: &mut Bench, count: &str) {
+    let sql = "SELECT count(*)::text FROM pg_locks \
+               WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    while bench.text(sql.into()).await.unwrap() != count {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// By the plan that it was given before, it would look for the fence in the default partition, which the run has left.
+#[tokio::test]
+async fn who_waits_while_a_month_is_made_is_still_fenced() {
+    let mut bench = Bench::of_the_release_before().await;
+    bench.execute(include_str!("../../migrations/postgres/0015_partitions_of_runs.sql").into()).await;
+    let id = id_at(ms(SystemTime::now()), 1);
+    let insert = "INSERT INTO run_events (run_id, sequence, writer, epoch, event)";
+    bench.execute(format!("{insert} VALUES ('{id}', 0, '', 5, '{{}}')")).await;
+    let [mut holder, mut replaced] = [
+        PgConnection::connect(&bench.database.url()).await.unwrap(),
+        PgConnection::connect(&bench.database.url()).await.unwrap(),
+    ];
+    sqlx::raw_sql("BEGIN; SELECT FROM run_events_rest").execute(&mut holder).await.unwrap();
+    let retention = bench.retention();
+    let append = format!(
+        "{insert} SELECT run_id, 1, '', 1, '{{}}' FROM UNNEST($1::text[]) AS a (run_id) \
+         WHERE NOT EXISTS (SELECT 1 FROM run_events e WHERE e.run_id = a.run_id AND e.epoch > 1)"
+    );
+    let appending = async {
+        until_waiting(&mut bench, "1").await;
+        let append = sqlx::query(AssertSqlSafe(append)).bind(vec![id.clone()]).execute(&mut replaced);
+        let release = async {
+            until_waiting(&mut bench, "2").await;
+            holder.close().await.unwrap();
+        };
+        futures::join!(append, release).0.unwrap().rows_affected()
+    };
+    let (made, appended) = futures::join!(retention.drop_partitions(UNIX_EPOCH + DAY, None), appending);
+    assert_eq!((made.unwrap(), appended), (DropStep::default(), 0));
+    assert_eq!(bench.place(&id).await.unwrap(), bench.months("run_events").await[0]);
+}
+
 /// A month that is long over, which nobody makes.
 async fn make_january(bench: &mut Bench) {
     for table in ["run_events", "run_records"] {

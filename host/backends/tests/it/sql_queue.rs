@@ -118,7 +118,8 @@ async fn a_job_that_kills_every_worker_fails_in_the_end() {
 /// In SQLite they are one statement. Whoever makes it may be dropped.
 #[tokio::test]
 async fn reads_at_the_same_time_are_each_answered_with_their_own_job() {
-    let (queue, _adding) = open_queue_of(&Database::sqlite()).await;
+    let database = Database::sqlite();
+    let (queue, _adding) = open_queue_of(&database).await;
     let jobs: Vec<_> = (0..300).map(|number| job(&number.to_string())).collect();
     let added = join_all(jobs.iter().map(|job| queue.add(job))).await;
     let mut ids: Vec<_> = added.into_iter().map(Result::unwrap).collect();

@@ -24,7 +24,9 @@ pub(super) fn install(packages: &[&str], who: &str, what: &str) -> anyhow::Resul
 pub(super) fn install_from_backports(packages: &[&str], folder: &Path) -> anyhow::Result<()> {
     ensure!(may_install(), "only root may install it, with apt-get");
     let archive = Archive::of_this_machine()?;
-    let list = archive.write_list("deb", &format!("{}-backports", archive.release), folder)?;
+    // Ours takes the place of /etc/apt/sources.list, which may be where the release itself stands: what is needed with them.
+    let releases = [&*archive.release, &format!("{}-backports", archive.release)];
+    let list = archive.write_list("deb", &releases, folder)?;
     let ours = [option("Dir::Etc::sourcelist", &list), "-oAPT::Get::List-Cleanup=0".to_owned()];
     eprintln!("xtask: installing {} with apt-get, from backports", packages.join(" "));
     apt(&ours, &["update"])?;
@@ -36,7 +38,7 @@ pub(super) fn install_from_backports(packages: &[&str], folder: &Path) -> anyhow
 pub(super) fn download_source(package: &str, release: &str, folder: &Path) -> anyhow::Result<PathBuf> {
     let lists = folder.join("lists");
     fs::create_dir_all(lists.join("partial")).context("making a folder for apt's lists")?;
-    let list = Archive::of_this_machine()?.write_list("deb-src", release, folder)?;
+    let list = Archive::of_this_machine()?.write_list("deb-src", &[release], folder)?;
     let ours = [
         option("Dir::Etc::sourcelist", &list),
         option("Dir::Etc::sourceparts", Path::new("/dev/null")),
@@ -58,6 +60,16 @@ struct Archive {
 
 impl Archive {
     fn of_this_machine() -> anyhow::Result<Self> {
+        if let Some(archive) = Self::in_lists()? {
+            return Ok(archive);
+        }
+        // Images come without apt's lists.
+        apt(&[], &["update"])?;
+        Self::in_lists()?.context("apt-get knows no archive of Debian")
+    }
+
+    /// As apt's lists have it, if they were downloaded.
+    fn in_lists() -> anyhow::Result<Option<Self>> {
         let which = ["Created-By: Packages", "Origin: Debian", "Component: main"];
         let output = Command::new("apt-get")
             .args(["indextargets", "--format", "$(REPO_URI) $(CODENAME)"])
@@ -67,18 +79,16 @@ impl Archive {
         let text = String::from_utf8_lossy(&output.stdout);
         // Updates and backports have a word more.
         let mut pairs = text.lines().filter_map(|line| line.split_once(' '));
-        let (address, release) = pairs
-            .find(|(_, release)| !release.contains('-'))
-            .context("apt-get knows no archive of Debian")?;
-        Ok(Self { address: address.to_owned(), release: release.to_owned() })
+        let main = pairs.find(|(_, release)| !release.contains('-'));
+        Ok(main.map(|(address, release)| Self { address: address.to_owned(), release: release.to_owned() }))
     }
 
-    /// Writes a list of sources with one line.
-    fn write_list(&self, kind: &str, release: &str, folder: &Path) -> anyhow::Result<PathBuf> {
+    /// Writes a list of sources, a line for each release.
+    fn write_list(&self, kind: &str, releases: &[&str], folder: &Path) -> anyhow::Result<PathBuf> {
         fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-        let list = folder.join(format!("{release}.list"));
-        fs::write(&list, format!("{kind} {} {release} main\n", self.address))
-            .with_context(|| format!("writing {}", list.display()))?;
+        let list = folder.join("sources.list");
+        let lines = releases.iter().map(|release| format!("{kind} {} {release} main\n", self.address));
+        fs::write(&list, lines.collect::<String>()).with_context(|| format!("writing {}", list.display()))?;
         Ok(list)
     }
 }

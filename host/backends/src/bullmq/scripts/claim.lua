@@ -21,7 +21,8 @@ if stands == '1' and redis.call('SET', election, '1', 'NX', 'PX', elected_for) t
   local length, from, left = redis.call('LLEN', active), redis.call('GET', unchecked)
   reclaimed, left = unpack(reclaim_stalled({active, wait, prioritized, stalled, meta, marker, events},
     {prefix, '', '', '0', from or '', most}))
-  if left > 0 then redis.call('SET', unchecked, left, 'PX', lease) elseif from then redis.call('DEL', unchecked) end
+  -- Kept for much longer than looks are apart: begun anew at the youngest each time, they would never come to the oldest.
+  if left > 0 then redis.call('SET', unchecked, left, 'PX', lease * 100) elseif from then redis.call('DEL', unchecked) end
   if length > tonumber(most) then redis.call('PEXPIRE', election, math.ceil(elected_for * most / length)) end
 end
 

@@ -40,27 +40,34 @@ up_to = math.min(tonumber(up_to) or length, length)
 local left = math.max(up_to - tonumber(most), 0)
 local looked_at = up_to > 0 and redis.call('LRANGE', active, -up_to, -left - 1) or {}
 
+-- Marked first and removed at once: to search a long list for each of them would take long. No job's id is empty.
+local found = {}
+for i, id in ipairs(looked_at) do
+  if is_stalled(prefix .. id .. ':lock') then
+    redis.call('LSET', active, i - 1 - up_to, '')
+    found[#found + 1] = id
+  end
+end
+if #found > 0 then redis.call('LREM', active, 0, '') end
+
 local number = 0
-for _, id in ipairs(looked_at) do
+for _, id in ipairs(found) do
   local job = prefix .. id
-  if is_stalled(job .. ':lock') then
-    redis.call('LREM', active, -1, id)
-    redis.call('DEL', job .. ':lock')
-    redis.call('SREM', stalled, id)
-    if redis.call('EXISTS', job) == 1 then
-      redis.call('HINCRBY', job, 'agentHostLost:' .. (redis.call('HGET', job, 'agentHostRuns') or '0'), 1)
-      local priority = tonumber(redis.call('HGET', job, 'priority')) or 0
-      if priority > 0 then
-        -- Before all others of its priority.
-        redis.call('ZADD', prioritized, priority * 0x100000000, id)
-      else
-        redis.call('RPUSH', wait, id)
-      end
-      if not is_paused_or_full() then redis.call('ZADD', marker, 0, '0') end
-      redis.call('XADD', events, '*', 'event', 'waiting', 'jobId', id, 'prev', 'active')
-      if worker == '' then redis.call('XADD', events, '*', 'event', 'stalled', 'jobId', id) end
-      number = number + 1
+  redis.call('DEL', job .. ':lock')
+  redis.call('SREM', stalled, id)
+  if redis.call('EXISTS', job) == 1 then
+    redis.call('HINCRBY', job, 'agentHostLost:' .. (redis.call('HGET', job, 'agentHostRuns') or '0'), 1)
+    local priority = tonumber(redis.call('HGET', job, 'priority')) or 0
+    if priority > 0 then
+      -- Before all others of its priority.
+      redis.call('ZADD', prioritized, priority * 0x100000000, id)
+    else
+      redis.call('RPUSH', wait, id)
     end
+    if not is_paused_or_full() then redis.call('ZADD', marker, 0, '0') end
+    redis.call('XADD', events, '*', 'event', 'waiting', 'jobId', id, 'prev', 'active')
+    if worker == '' then redis.call('XADD', events, '*', 'event', 'stalled', 'jobId', id) end
+    number = number + 1
   end
 end
 return {number, left}

@@ -29,7 +29,7 @@ use super::ended::{self, EndedJobs};
 use crate::sql::error::describe;
 use crate::sql::pooler::{Pooling, find_pooling};
 use crate::sql::time_limit::in_time;
-use crate::sql::{Postgres, SqlPool, answer, on_postgres};
+use crate::sql::{ANSWER_TIMEOUT, Postgres, SqlPool, answer, on_postgres};
 
 /// Where jobs are announced, in each database by itself.
 pub(super) const CHANNEL: &str = "agent_host_jobs";
@@ -149,7 +149,8 @@ impl Announcements {
     }
 
     async fn hear(&self, postgres: &Postgres, pauses: &mut Backoff) -> Result<Infallible, Deaf> {
-        if in_time(ON_ITS_WAY, find_pooling_before(postgres)).await? != Pooling::None {
+        // Some forty round trips.
+        if in_time(ANSWER_TIMEOUT, find_pooling_before(postgres)).await? != Pooling::None {
             return Err(Deaf::Pooled);
         }
         let one = PoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);

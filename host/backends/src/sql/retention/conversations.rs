@@ -26,7 +26,7 @@ const NTH_NEWEST: &str = "SELECT updated_at FROM conversations \
     WHERE leased_until <= (SELECT ms FROM clock) ORDER BY updated_at DESC LIMIT 1 OFFSET $1";
 
 const REMOVE: [&str; 2] =
-    with_ids!("DELETE FROM conversations WHERE leased_until <= (SELECT ms FROM clock) AND key IN", "");
+    with_ids!("DELETE FROM conversations WHERE leased_until <= (SELECT ms FROM clock) AND key", "");
 
 const OLDEST: &str = "SELECT updated_at FROM conversations \
     WHERE leased_until <= (SELECT ms FROM clock) ORDER BY updated_at LIMIT 1";

@@ -6,8 +6,8 @@ use crate::sql::SqlPool;
 macro_rules! with_ids {
     ($before:literal, $($after:tt)*) => {
         [
-            concat!($before, " (SELECT jsonb_array_elements_text($1::jsonb)) ", $($after)*),
-            concat!($before, " (SELECT value FROM json_each($1)) ", $($after)*),
+            concat!($before, " = ANY(ARRAY(SELECT jsonb_array_elements_text($1::jsonb))) ", $($after)*),
+            concat!($before, " IN (SELECT value FROM json_each($1)) ", $($after)*),
         ]
     };
 }

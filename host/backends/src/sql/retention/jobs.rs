@@ -31,7 +31,7 @@ const ENDED_OF: &str =
 const NTH_NEWEST: &str =
     concat!("SELECT created_at FROM jobs WHERE ", has_ended!(), " ORDER BY id DESC LIMIT 1 OFFSET $1");
 
-const REMOVE: [&str; 2] = with_ids!("DELETE FROM jobs WHERE id IN", "AND ", has_ended!());
+const REMOVE: [&str; 2] = with_ids!("DELETE FROM jobs WHERE id", "AND ", has_ended!());
 
 const OLDEST: &str = concat!("SELECT finished_at FROM jobs WHERE ", has_ended!(), " ORDER BY id LIMIT 1");
 

@@ -3,10 +3,11 @@
 //! A month is over a day after its end lies behind the bound, so that runs which began at its end have ended before the bound too.
 //! Then it is looked through in steps: for runs without a record, which have not ended, and for recordings, which lie in another table. Runs that have to stay
 //! (those, runs that ended after the bound, and runs of jobs that have not ended) go to the default partition, and the month is dropped, in one
-//! transaction. Where too many have to stay, or the tables cannot be locked, its ended runs are removed row by row instead (`runs.rs`).
+//! transaction. Where too many have to stay, or too much, or the tables cannot be locked, its ended runs are removed row by row instead (`runs.rs`).
 //!
 //! Until a month is over its runs stay, since removing them one by one is the work that dropping it saves: see [`are_dropped_whole`].
 
+use std::io::ErrorKind;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::DropStep;
@@ -16,17 +17,20 @@ use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::partitions::{LIMIT_LOCKS, TABLES};
 use super::recordings;
-use crate::sql::error::is_locked;
+use crate::sql::error::{describe, is_locked};
 use crate::sql::{Postgres, SqlPool, answer, on_postgres, to_ms};
 
 /// Runs that are kept for so long may stay for up to a month longer, so that they go with their month.
 const LEAST_AGE: Duration = Duration::from_secs(28 * 24 * 3600);
 
-/// How many runs are looked through in one step.
-const STEP: i64 = 10_000;
+/// How many runs are looked through in one step. Their recordings are removed one by one, with a flush each, well within the lease of the sweep.
+const STEP: i64 = 2000;
 
 /// Most runs of a month that are moved to the default partition, so that it can be dropped.
 const MOST_MOVED: usize = 1000;
+
+/// How long the server works on a statement while it keeps everybody out: less than writers wait for an answer.
+const LIMIT_WORK: &str = "SET LOCAL statement_timeout = '3s'";
 
 /// How often the tables' locks are tried for.
 const TRIES: u32 = 3;
@@ -129,11 +133,22 @@ pub(super) async fn drop_step(
         Err(error) if is_locked(&error) && place.tries + 1 < TRIES => {
             Ok(go_on(0, &Place { tries: place.tries + 1, ..place }))
         }
-        Err(error) if is_locked(&error) => {
-            tracing::info!(month = month.name, "somebody holds the tables of runs: a month goes row by row");
+        // Whatever keeps a month from being dropped is no reason to remove nothing else.
+        Err(error) if is_refused(&error) => {
+            let why = describe(&error);
+            tracing::warn!(month = month.name, why, "a month of runs cannot be dropped and goes row by row");
             Ok(go_on(0, &done))
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Whether the database says no: the tables are held, belong to somebody else, or hold too much that has to stay.
+fn is_refused(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Database(_) => true,
+        sqlx::Error::Io(error) => error.kind() == ErrorKind::TimedOut,
+        _ => false,
     }
 }
 
@@ -217,6 +232,8 @@ async fn drop_month(
         // In the order in which everybody locks them. Whoever is in a partition holds its table too.
         execute(db, format!("LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE")).await?;
     }
+    // From here on everybody waits for each of these.
+    sqlx::raw_sql(LIMIT_WORK).execute(&mut *db).await?;
     let staying = runs_that_stay(db, before, month, unended).await?;
     if staying.len() > MOST_MOVED {
         transaction.end("ROLLBACK").await?;

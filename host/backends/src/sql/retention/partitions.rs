@@ -11,6 +11,10 @@
 //! added first that says so and is validated while others write; with it nothing has to be read under the lock. From when it is added until the month
 //! is there, the constraint refuses new ids of that range, so this way is for months that begin a day from now or later: until then only
 //! a digest is refused, by a failure that writers try again after.
+//!
+//! Whichever way, the table itself is locked and not the default partition alone. A statement that was planned before the month was there, and
+//! waited for the default partition, would go on by its plan: it would look for the rows where they are no more, see an empty journal or
+//! no fence, and have an insert refused.
 
 use std::time::Duration;
 
@@ -27,6 +31,9 @@ pub(super) const TABLES: [&str; 2] = ["run_events", "run_records"];
 /// second (`deadlock_timeout`) after which PostgreSQL ends an automatic vacuum that is in the way.
 pub(super) const LIMIT_LOCKS: &str = "SET LOCAL lock_timeout = '2s'";
 
+/// How long the server works on a statement while it keeps everybody out. It would not notice that nobody waits for the answer any more.
+const LIMIT_WORK: &str = "SET LOCAL statement_timeout = '4s'";
+
 /// `$1` table. The months that are to be there and are not: this one and the next two.
 const MISSING: &str = "\
     SELECT to_char(month, 'YYYY_MM') AS name, \
@@ -42,7 +49,8 @@ const LEFT_BEHIND: &str = "\
     SELECT conname::text FROM pg_constraint \
     WHERE conrelid = to_regclass($1 || '_rest') AND conname LIKE $1 || '\\_rest\\_without\\_%'";
 
-/// Up to how many bytes a default partition is read under a lock, which takes some hundredths of a second.
+/// Up to how many bytes a default partition is read and taken out of under a lock, which takes some tenths of a second. With what is stored
+/// out of line (TOAST), which is copied too.
 const SMALL: i64 = 16 << 20;
 
 /// Most rows that are taken out of a large default partition. More than digests come to by chance.
@@ -129,12 +137,14 @@ async fn make_at_once(
     if is_there(&mut transaction, table, month).await? {
         return Ok(true);
     }
-    let size = AssertSqlSafe(format!("SELECT pg_relation_size('{table}_rest')"));
+    let size = AssertSqlSafe(format!("SELECT pg_table_size('{table}_rest')"));
     let size: i64 = sqlx::query_scalar(size).fetch_one(&mut *transaction).await?;
     if size > SMALL {
         return Ok(false);
     }
-    execute(&mut transaction, format!("LOCK TABLE {table}_rest IN ACCESS EXCLUSIVE MODE")).await?;
+    execute(&mut transaction, LIMIT_WORK.into()).await?;
+    let lock = format!("LOCK TABLE ONLY {table}, ONLY {table}_rest IN ACCESS EXCLUSIVE MODE");
+    execute(&mut transaction, lock).await?;
     take_out(&mut transaction, table, month).await?;
     attach(&mut transaction, table, month).await?;
     transaction.commit().await?;
@@ -169,7 +179,7 @@ async fn make_from_large(
     made.map(|()| true)
 }
 
-/// Readers find the rows in their old place until the commit, and in the new one after it.
+/// Statements find the rows in their old place until the table is locked, and in the new one once it is free again.
 async fn make_validated(
     connection: &mut PgConnection,
     table: &'static str,
@@ -179,6 +189,7 @@ async fn make_validated(
     let mut transaction = begin(connection, table).await?;
     take_out(&mut transaction, table, month).await?;
     execute(&mut transaction, format!("ALTER TABLE {table}_rest VALIDATE CONSTRAINT {constraint}")).await?;
+    execute(&mut transaction, format!("LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE")).await?;
     attach(&mut transaction, table, month).await?;
     execute(&mut transaction, format!("ALTER TABLE {table}_rest DROP CONSTRAINT {constraint}")).await?;
     transaction.commit().await

@@ -40,11 +40,11 @@ const NTH_NEWEST: &str = "SELECT finished_at FROM run_records ORDER BY finished_
 
 /// Those of runs that have ended only.
 const REMOVE_EVENTS: [&str; 2] =
-    with_ids!("DELETE FROM run_events WHERE run_id IN (SELECT run_id FROM run_records WHERE run_id IN", ")");
+    with_ids!("DELETE FROM run_events WHERE run_id IN (SELECT run_id FROM run_records WHERE run_id", ")");
 
-const REMOVE_RECORDS: [&str; 2] = with_ids!("DELETE FROM run_records WHERE run_id IN", "");
+const REMOVE_RECORDS: [&str; 2] = with_ids!("DELETE FROM run_records WHERE run_id", "");
 
-const RECORDED: [&str; 2] = with_ids!("SELECT DISTINCT run_id FROM http_recordings WHERE run_id IN", "");
+const RECORDED: [&str; 2] = with_ids!("SELECT DISTINCT run_id FROM http_recordings WHERE run_id", "");
 
 const OLDEST: &str = "SELECT finished_at FROM run_records ORDER BY finished_at LIMIT 1";
 

@@ -17,7 +17,7 @@ const NTH_NEWEST: &str = "SELECT line FROM tool_audit ORDER BY revision DESC LIM
 
 /// The range `$2` to `$3` is what the primary key finds; the list is what is meant.
 const REMOVE: [&str; 2] =
-    with_ids!("DELETE FROM tool_audit WHERE revision BETWEEN $2 AND $3 AND CAST(revision AS TEXT) IN", "");
+    with_ids!("DELETE FROM tool_audit WHERE revision BETWEEN $2 AND $3 AND CAST(revision AS TEXT)", "");
 
 /// When a line was written, whatever else it says.
 #[derive(Deserialize)]
