@@ -1,5 +1,6 @@
 //! Where cargo and `cargo xtask guests` have put what the tests start and load.
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,9 +10,13 @@ pub fn repository() -> PathBuf {
     root.canonicalize().expect("the repository that this was built in")
 }
 
-/// The binary under test: beside the folder that this test's own program is in. cargo knows no dependency
-/// of one package's tests on another package's binary, so it has to be built first.
+/// The binary under test: beside the folder that this test's own program is in, or what `BENCH_BINARY` names. cargo knows no
+/// dependency of one package's tests on another package's binary, so it has to be built first.
+#[expect(clippy::disallowed_methods, reason = "a setting of the benches, like BENCH_BASELINE")]
 pub fn agent_host() -> PathBuf {
+    if let Some(named) = env::var_os("BENCH_BINARY") {
+        return named.into();
+    }
     let binary = profile_folder().join("agent-host");
     assert!(
         binary.is_file(),
@@ -36,7 +41,7 @@ pub(crate) fn shared_compile_cache() -> PathBuf {
 
 /// `target/debug` or its like.
 fn profile_folder() -> PathBuf {
-    let test = std::env::current_exe().expect("the path of this test's program");
+    let test = env::current_exe().expect("the path of this test's program");
     let folder = test.parent().expect("a program is in a folder");
     // `target/debug/deps` for tests.
     let folder =

@@ -22,6 +22,9 @@ pub(crate) struct Arguments {
     /// Another binary of agent-host, such as that of the release before, to be measured beside this one in `http`.
     #[arg(long, value_name = "FILE")]
     baseline: Option<std::path::PathBuf>,
+    /// Measure the binary as it is shipped, optimized across crates: that takes the compiler half an hour more.
+    #[arg(long)]
+    shipped: bool,
 }
 
 /// Builds for release and runs the benches.
@@ -38,9 +41,15 @@ pub(crate) fn print_numbers(repository: &Path, arguments: &Arguments) -> anyhow:
     let benches = BENCHES.into_iter().flat_map(|bench| ["--bench", bench]);
     let build = ["build", "--release", "--workspace", "--bins"].into_iter().chain(benches);
     run(&mut cargo(repository, build))?;
+    if arguments.shipped {
+        run(&mut cargo(repository, ["build", "--profile", "shipped", "--package", "agent-host", "--bins"]))?;
+    }
     for bench in BENCHES {
         if wants(bench) {
             let mut command = cargo(repository, ["bench", "--workspace", "--quiet", "--bench", bench]);
+            if arguments.shipped {
+                command.env("BENCH_BINARY", repository.join("target/shipped/agent-host"));
+            }
             if let Some(baseline) = &arguments.baseline {
                 command.env("BENCH_BASELINE", fs::canonicalize(baseline).context("finding the baseline")?);
             }

@@ -10,7 +10,7 @@ use crate::run::{cargo, run};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Build for release: slower to build, as fast as in production.
+    /// Build for release: slower to build, nearly as fast as what is shipped.
     #[arg(long)]
     release: bool,
 }

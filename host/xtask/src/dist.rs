@@ -13,24 +13,24 @@ use crate::guests;
 use crate::run::{cargo, run};
 use symbols::Split;
 
-/// Builds the tools into `target/tools` and the binary into `target/release`, takes its debug information out into a
+/// Builds the tools into `target/tools` and the binary into `target/shipped`, takes its debug information out into a
 /// file beside it, says how large everything is, and puts what is released into a folder below `target/dist`.
 pub(crate) fn build(repository: &Path) -> anyhow::Result<()> {
     guests::build(repository, &guests::Arguments::default())?;
-    run(&mut cargo(repository, ["build", "--release", "--locked"]))?;
-    let binary = repository.join("target/release/agent-host");
+    run(&mut cargo(repository, ["build", "--profile", "shipped", "--locked"]))?;
+    let binary = repository.join("target/shipped/agent-host");
     let whole = size_of(&binary)?;
     match symbols::split(&binary)? {
         Split::Into(debug) => {
-            println!("dist: {:>7.1} MiB  target/release/agent-host (was {whole:.1})", size_of(&binary)?);
+            println!("dist: {:>7.1} MiB  target/shipped/agent-host (was {whole:.1})", size_of(&binary)?);
             println!(
-                "dist: {:>7.1} MiB  target/release/agent-host.debug: names and lines for backtraces, when it lies beside \
+                "dist: {:>7.1} MiB  target/shipped/agent-host.debug: names and lines for backtraces, when it lies beside \
                  the binary",
                 size_of(&debug)?
             );
         }
         Split::NoObjcopy => println!(
-            "dist: {whole:>7.1} MiB  target/release/agent-host, most of it symbols: there is no objcopy here to \
+            "dist: {whole:>7.1} MiB  target/shipped/agent-host, most of it symbols: there is no objcopy here to \
              take it out (Debian: apt-get install binutils)"
         ),
     }

@@ -33,7 +33,7 @@ enum Command {
     Test(test::Arguments),
     /// Build the tools of guest-tools/ into target/tools and target/tools-misbehaving.
     Guests(guests::Arguments),
-    /// Build what is shipped: the tools into target/tools, the binary into target/release, and both with a bill of
+    /// Build what is shipped: the tools into target/tools, the binary into target/shipped, and both with a bill of
     /// materials and checksums into target/dist.
     Dist,
     /// Build for release and print the numbers: cost of a tool call, latency, throughput, memory, start-up.

@@ -11,7 +11,7 @@ use super::judge::{Tally, judge};
 use super::place::{JobState, Place, Recorded};
 use super::plan::{PlannedKill, Versions};
 use super::scene::Scene;
-use super::stores::Stores;
+use super::stores::{Opened, Stores};
 
 /// How long a job may take from the kill to its end before it counts as lost. Ten times what is promised.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -67,9 +67,10 @@ pub(super) async fn strike(
     service.ended().await;
     sleep(SETTLING).await;
     let seen = scene.seen(kill.number).until(killed);
-    let journals = stores.journals(&kill.query()).await;
+    let opened = if kill.versions == Versions::NewThenOld { Opened::ByAnother } else { Opened::ByNobody };
+    let journals = stores.journals(&kill.query(), opened).await;
     let events = journals.values().next().map_or(&[][..], Vec::as_slice);
-    let recorded = Recorded::read(stores.job(&job).await, events);
+    let recorded = Recorded::read(stores.job(&job, opened).await, events);
     let place = Place::find(&kill, &recorded, &seen);
     let runs = journals.keys().cloned().collect();
     Orphan { kill, user, job, killed, recorded, place, runs }
@@ -101,7 +102,7 @@ pub(super) async fn settle(mut submitted: Vec<Submitted>, service: Service, stor
     }
     service.stop().await;
     for one in &mut submitted {
-        let journals = stores.journals(&one.hit.kill.query()).await;
+        let journals = stores.journals(&one.hit.kill.query(), Opened::ByNobody).await;
         let records = stores.records(&one.job).await;
         let ends = stores.ends_announced(&one.job).max(records.len()).max(journals.len());
         one.runs.extend(journals.into_keys().chain(records));

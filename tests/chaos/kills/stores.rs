@@ -33,9 +33,16 @@ pub(super) struct Stores {
     folder: TempDir,
 }
 
+/// Whether a living process has the SQLite file open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opened {
+    ByNobody,
+    ByAnother,
+}
+
 /// The SQL database, as a reader sees it.
 enum Database {
-    Sqlite { connection: SqliteConnection, _copy: TempDir },
+    Sqlite { connection: SqliteConnection, _copy: Option<TempDir> },
     Postgres(PgConnection),
 }
 
@@ -71,11 +78,11 @@ impl Stores {
     }
 
     /// What the queue says of a job.
-    pub(super) async fn job(&self, id: &str) -> JobState {
+    pub(super) async fn job(&self, id: &str, opened: Opened) -> JobState {
         if let Some(redis) = &self.redis {
             return job_on_redis(redis, id);
         }
-        let status = self.database().await.texts("SELECT status FROM jobs WHERE id = $1", id).await;
+        let status = self.database(opened).await.texts("SELECT status FROM jobs WHERE id = $1", id).await;
         match status.first().map(String::as_str) {
             None => JobState::Missing,
             Some("waiting") => JobState::Waiting,
@@ -85,10 +92,10 @@ impl Stores {
     }
 
     /// The journals of all runs that were begun for that query, by the runs' ids; there should be one at most.
-    pub(super) async fn journals(&self, query: &str) -> BTreeMap<String, Vec<Value>> {
+    pub(super) async fn journals(&self, query: &str, opened: Opened) -> BTreeMap<String, Vec<Value>> {
         let texts = match &self.mongo {
             Some(mongo) => journals_on_mongo(mongo, query).await,
-            None => self.database().await.journals(query).await,
+            None => self.database(opened).await.journals(query).await,
         };
         let parsed = |text: &String| serde_json::from_str(text).expect("events are JSON");
         texts.into_iter().map(|(run, events)| (run, events.iter().map(parsed).collect())).collect()
@@ -98,7 +105,7 @@ impl Stores {
     pub(super) async fn records(&self, job: &str) -> Vec<String> {
         let Some(mongo) = &self.mongo else {
             let sql = "SELECT run_id FROM run_records WHERE job_id = $1";
-            return self.database().await.texts(sql, job).await;
+            return self.database(Opened::ByNobody).await.texts(sql, job).await;
         };
         let records = documents(mongo, "run_records", doc! { "job_id": job }).await;
         let id = |record: &Document| record.get_str("_id").expect("the key of a record").to_owned();
@@ -126,10 +133,17 @@ impl Stores {
         begun.is_ok()
     }
 
-    /// The file is read as a copy: opening it would do the work of whoever opens it next.
-    async fn database(&self) -> Database {
+    /// A file that nobody has open is read as a copy: opening it would do the work of the next process that does, which finds commits
+    /// in the write-ahead log that the dead one was not told of. A process that has the file open does not find these, so then it is
+    /// read in its place.
+    async fn database(&self, opened: Opened) -> Database {
         if let Some(postgres) = &self.postgres {
             return Database::Postgres(connect_to(postgres).await);
+        }
+        if opened == Opened::ByAnother {
+            let options = SqliteConnectOptions::new().filename(self.folder.path().join("agent.db"));
+            let connection = options.connect().await.expect("a file that can be read");
+            return Database::Sqlite { connection, _copy: None };
         }
         let copy = tempfile::tempdir().expect("a folder for the copy");
         for name in ["agent.db", "agent.db-wal"] {
@@ -140,7 +154,7 @@ impl Stores {
         }
         let url = format!("sqlite://{}", copy.path().join("agent.db").display());
         let connection = SqliteConnection::connect(&url).await.expect("a copy that can be read");
-        Database::Sqlite { connection, _copy: copy }
+        Database::Sqlite { connection, _copy: Some(copy) }
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn write(repository: &Path, version: &str) -> anyhow::Result<PathBuf>
     }
     fs::create_dir_all(&folder)?;
     for name in ["agent-host", "agent-host.debug"] {
-        let built = repository.join("target/release").join(name);
+        let built = repository.join("target/shipped").join(name);
         // Without objcopy there is no debug file.
         if built.exists() {
             copy(&built, &folder.join(name))?;
