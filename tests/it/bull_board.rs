@@ -25,6 +25,7 @@ async fn the_buttons_of_bull_board_do_to_the_queue_what_they_say() {
     let service = Service::variant_b().redis(&redis).model(&model).start().await;
     let board = Peer::on(&redis).board().await;
     let desk = Desk { _redis: redis, model, service, board };
+    desk.sees_the_worker().await;
     desk.pauses_and_resumes().await;
     desk.retries().await;
     desk.adds_and_promotes().await;
@@ -34,6 +35,11 @@ async fn the_buttons_of_bull_board_do_to_the_queue_what_they_say() {
 }
 
 impl Desk {
+    async fn sees_the_worker(&self) {
+        let works = async || self.queue().await["hasWorkers"] == true;
+        eventually("the service to be seen as a worker", async || works().await.then_some(())).await;
+    }
+
     async fn pauses_and_resumes(&self) {
         self.press("pause").await;
         let id = self.user().job_for("paused").await;

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use agent_core::ports::QueueError;
 use agent_core::ports::queue::QUEUE;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bullmq::QueueKeys;
 use redis::{FromRedisValue, ScriptInvocation};
 use tokio::time::Instant;
@@ -34,7 +36,7 @@ const CLOCKS_APART: Duration = Duration::from_secs(10);
 pub(super) struct Store {
     pub(super) shard: Shard,
     pub(super) redis: Redis,
-    /// On this connection a command may block until there is a job.
+    /// On this connection a command may block until there is a job. It has the name of a BullMQ worker.
     pub(super) waiting: Redis,
     pub(super) keys: QueueKeys,
     pub(super) own_keys: OwnKeys,
@@ -61,7 +63,7 @@ impl Store {
         Self {
             shard,
             redis: redis.another(ANSWER_TIMEOUT),
-            waiting: redis.another(ANSWER_TIMEOUT),
+            waiting: redis.another_named(ANSWER_TIMEOUT, &worker_name(prefix.as_deref())),
             events: redis.another(ANSWER_TIMEOUT),
             looked_for_stalled: Mutex::default(),
             connected: Mutex::default(),
@@ -113,6 +115,11 @@ impl Store {
         let run = |mut redis| async move { script.invoke_async(&mut redis).await };
         self.redis.query(run).await.map_err(store_error)
     }
+}
+
+/// The name under which BullMQ's workers connect: by it Bull Board and `Queue.getWorkers` see that somebody works on the queue.
+fn worker_name(prefix: Option<&str>) -> String {
+    format!("{}:{}", prefix.unwrap_or("bull"), BASE64_STANDARD.encode(QUEUE))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]

@@ -74,6 +74,18 @@ impl Redis {
         }
     }
 
+    /// Other connections like [`Self::another`] that the servers list under that name (`CLIENT LIST`), where they let
+    /// clients have one.
+    pub(crate) fn another_named(&self, answer_timeout: Duration, name: &str) -> Self {
+        let name = Some(name.into());
+        match &self.0 {
+            Target::Server(server) => Self::server(server.another(answer_timeout).named(name)),
+            Target::Slot(cluster, slot) => {
+                Self(Target::Slot(Arc::new(cluster.another(answer_timeout).named(name)), *slot))
+            }
+        }
+    }
+
     /// The servers that share the keys, each by itself.
     pub(crate) async fn masters(&self) -> Result<Vec<Self>, QueryError> {
         match &self.0 {

@@ -47,6 +47,8 @@ pub(super) struct Server {
     answer_timeout: Duration,
     connection: Mutex<Connection>,
     circuit: CircuitBreaker,
+    /// What the server lists the connection under.
+    name: Option<Arc<str>>,
 }
 
 #[derive(Default)]
@@ -69,7 +71,12 @@ enum Tries {
 impl Server {
     /// Nothing is connected yet: a Redis that is down at start-up is a matter of health, not of configuration.
     pub(super) fn new(way: Way, answer_timeout: Duration, circuit: CircuitBreaker) -> Self {
-        Self { way, answer_timeout, connection: Mutex::default(), circuit }
+        Self { way, answer_timeout, connection: Mutex::default(), circuit, name: None }
+    }
+
+    /// The same, with a connection that the server lists under that name.
+    pub(super) fn named(self, name: Option<Arc<str>>) -> Self {
+        Self { name, ..self }
     }
 
     /// Another connection the same way, with another limit for an answer. A probe that finds the server there closes the
@@ -185,7 +192,7 @@ impl Server {
         if let Some(connecting) = &connection.connecting {
             return (connecting.clone(), connection.number, connecting.peek().is_none());
         }
-        let connecting = connect(self.way.clone()).boxed().shared();
+        let connecting = connect(self.way.clone(), self.name.clone()).boxed().shared();
         connection.number += 1;
         connection.connecting = Some(connecting.clone());
         (connecting, connection.number, true)
@@ -208,12 +215,25 @@ async fn ping(mut redis: MultiplexedConnection) -> RedisResult<()> {
     redis::cmd("PING").query_async(&mut redis).await
 }
 
-async fn connect(way: Way) -> Result<MultiplexedConnection, QueryError> {
-    match way {
+async fn connect(way: Way, name: Option<Arc<str>>) -> Result<MultiplexedConnection, QueryError> {
+    let connected = match way {
         Way::To(client) => open(&client, CONNECT_TIMEOUT).await,
         Way::ByName(sentinels) => {
             let connected = timeout(CONNECT_TIMEOUT, sentinels.connect()).await;
             connected.unwrap_or(Err(QueryError::Timeout(CONNECT_TIMEOUT)))
         }
+    };
+    let mut connection = connected?;
+    if let Some(name) = name {
+        let mut set_name = redis::cmd("CLIENT");
+        set_name.arg("SETNAME").arg(&*name);
+        let named = set_name.query_async::<()>(&mut connection);
+        match timeout(CONNECT_TIMEOUT, named).await {
+            Ok(Ok(())) => {}
+            // Some managed servers and access lists do not allow it, and the connection serves without a name.
+            Ok(Err(error)) => tracing::debug!(%error, "a connection to Redis has no name"),
+            Err(_elapsed) => return Err(QueryError::Timeout(CONNECT_TIMEOUT)),
+        }
     }
+    Ok(connection)
 }

@@ -10,6 +10,7 @@ use backends::bullmq::BullQueue;
 use futures::future::join_all;
 use redis::aio::MultiplexedConnection;
 use test_servers::{PATIENCE, Proxy, Redis, Task, eventually};
+use tokio::time::{Instant, sleep};
 
 use crate::bullmq::{LEASE, completed, connect, data, official, start, status};
 
@@ -186,6 +187,38 @@ async fn a_claim_that_is_sent_twice_leases_one_job() {
     assert_eq!((&claimed.job_id, claimed.epoch), (&ids[0], Epoch(1)));
     assert_eq!(length(&mut redis, "active").await, 1);
     queue.finish(&claimed, &completed("1")).await.unwrap();
+}
+
+/// The lease runs in Redis while the answer is under way: a worker that counted from the answer would take the job for its own
+/// when another one already has it.
+#[tokio::test]
+async fn a_lease_is_counted_from_before_it_was_asked_for_however_late_the_answer_comes() {
+    let (server, mut proxy, queue) = start_behind_a_proxy().await;
+    let redis = connect(&server).await;
+    queue.add(&data("first")).await.unwrap();
+    queue.add(&data("second")).await.unwrap();
+    let mut given: Option<Claim> = None;
+    for waiting in [1, 0] {
+        proxy.stall_answers();
+        let asking = Task::begin({
+            let (queue, given) = (queue.clone(), given.take());
+            async move {
+                let Some(given) = given else { return claim(&queue).await };
+                let next = queue.finish_and_claim(&given, &completed("1"), "worker").await.unwrap();
+                next.expect("a job that follows")
+            }
+        });
+        eventually("Redis to have leased it", async || {
+            (length(&mut redis.clone(), "wait").await == waiting).then_some(())
+        })
+        .await;
+        let leased = Instant::now();
+        sleep(LEASE / 4).await;
+        proxy.pass().await;
+        let claimed = asking.ended().await;
+        assert!(claimed.leased_at <= leased, "{:?} after it was leased", claimed.leased_at - leased);
+        given = Some(claimed);
+    }
 }
 
 #[tokio::test]

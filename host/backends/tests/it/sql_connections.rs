@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_core::ports::key_value::{KeyValueStore as _, Space};
 use agent_core::ports::{Epoch, JobQueue as _, Journal as _, Renewal};
-use agent_core::words::{Event, JobData};
+use agent_core::words::{Event, JobData, JobStatus};
 use backends::sql::{SqlKeyValues, SqlPool, SqlQueue, SqlRuns};
 use futures::FutureExt as _;
 use futures::future::join_all;
@@ -14,6 +14,7 @@ use sqlx::{Connection as _, PgConnection};
 use test_servers::{PATIENCE, Postgres, Proxy, Task, eventually};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep};
 
 use crate::sql::{Database, open_queue_of, open_runs_of};
 
@@ -169,6 +170,37 @@ async fn a_network_that_swallows_everything_is_waited_for_once() {
     assert!(queue.read(&id).await.unwrap().is_some());
     drop(server);
     tokio::time::timeout(Duration::from_secs(30), queue.read(&id)).await.unwrap().unwrap_err();
+}
+
+/// The lease runs in the database while the answer is under way: a worker that counted from the answer would take the job for its
+/// own when another one already has it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_counted_from_before_it_was_asked_for_however_late_the_answer_comes() {
+    let server = Postgres::start().await;
+    let mut proxy = Proxy::before(server.address()).await;
+    let url = server.url().replace(&server.address().to_string(), &proxy.address().to_string());
+    let pool = SqlPool::postgres(&url).unwrap();
+    pool.migrate().await.unwrap();
+    let (queue, adding) = SqlQueue::new(pool);
+    let (peer, _) = SqlQueue::new(SqlPool::postgres(&server.url()).unwrap());
+    let (queue, _adding) = (Arc::new(queue), Task::begin(adding.run()));
+    queue.add(&JobData::new("2 + 3", "u1")).await.unwrap();
+    let id = queue.add(&JobData::new("3 + 4", "u1")).await.unwrap();
+    // The first one prepares the statement, which waits for an answer of its own.
+    assert!(queue.claim("worker", Duration::ZERO).await.unwrap().is_some());
+    proxy.stall_answers();
+    let claiming = queue.clone();
+    let claiming = Task::begin(async move { claiming.claim("worker", Duration::ZERO).await });
+    eventually("the job to be leased", async || {
+        let job = peer.read(&id).await.unwrap()?;
+        (job.status == JobStatus::Active).then_some(())
+    })
+    .await;
+    let leased = Instant::now();
+    sleep(Duration::from_millis(300)).await;
+    proxy.pass().await;
+    let claim = claiming.ended().await.unwrap().expect("a job");
+    assert!(claim.leased_at <= leased, "{:?} after it was leased", claim.leased_at - leased);
 }
 
 /// With nothing else to find the job by: a look has just been made, and the next one would be in a second.

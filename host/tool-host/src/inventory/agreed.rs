@@ -111,6 +111,7 @@ impl Inventory {
             Some((format!("{name}.wasm"), Looks::Kept(digest)))
         });
         let active = active.chain(self.undecided(&records)).collect();
+        self.keep_faults_of_folder(&records);
         self.compare(active);
         self.approve_waiting(&records);
         self.follow_trials(&records);
@@ -130,6 +131,22 @@ impl Inventory {
         let mut files = looks_of(listing);
         files.retain(|file, _| !is_recorded(file) && serves(file));
         files.into_iter().collect()
+    }
+
+    /// Keeps what was found wrong with files while the folder decided, until they have been proposed: for as long as a
+    /// proposal takes, a broken file would otherwise look mended in the readiness report and in the metrics.
+    fn keep_faults_of_folder(&mut self, records: &Records) {
+        let Some(agreement) = &mut self.agreement else { return };
+        let Some(listing) = &agreement.listing else { return };
+        for (file, state) in self.state.files().filter(|(file, _)| listing.files.contains_key(*file)) {
+            let is_recorded = component_name(file).is_some_and(|name| records.components.contains_key(name));
+            // That the store had not answered yet is so no longer.
+            let error = state.error().filter(|error| !matches!(***error, LoadError::NotAgreed));
+            if let Some(error) = error.filter(|_| !is_recorded) {
+                let proposal = agreement.proposals.entry(file.clone()).or_default();
+                proposal.error.get_or_insert_with(|| error.clone());
+            }
+        }
     }
 
     /// Begins to load the versions that are to be tried, and ends the trials that are over.

@@ -94,8 +94,8 @@ impl FileState {
     }
 
     /// Why the newest version cannot serve.
-    pub(crate) fn error(&self) -> Option<&LoadError> {
-        self.newest.as_ref()?.as_ref().err().map(|error| &**error)
+    pub(crate) fn error(&self) -> Option<&Arc<LoadError>> {
+        self.newest.as_ref()?.as_ref().err()
     }
 
     /// Whether that digest is of a version which may be needed.

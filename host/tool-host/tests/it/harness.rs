@@ -26,6 +26,8 @@ pub(crate) struct Host {
 pub(crate) struct Seen {
     calls: Mutex<Vec<(String, ToolOutcome, Cost)>>,
     pub(crate) swaps: Mutex<Vec<Vec<String>>>,
+    /// The files with faults, after each change.
+    pub(crate) faults: Mutex<Vec<Vec<String>>>,
 }
 
 impl Observer for Seen {
@@ -34,6 +36,7 @@ impl Observer for Seen {
     }
 
     fn set_changed(&self, change: &SetReport<'_>) {
+        self.faults.lock().unwrap().push(change.faults.iter().map(|fault| fault.file.clone()).collect());
         if change.swapped {
             self.swaps.lock().unwrap().push(change.tools.iter().map(|tool| tool.tool.clone()).collect());
         }

@@ -192,6 +192,22 @@ async fn what_the_folder_serves_goes_on_while_the_store_answers_for_the_first_ti
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_broken_file_stays_a_fault_while_the_store_answers_for_the_first_time() {
+    let fleet = Fleet::new(false);
+    fleet.store.switch.fail(true);
+    let one = fleet.replica(&[("broken.wasm", b"\0asm"), ("greet.wasm", &answering("1"))]).await;
+    assert_eq!(*one.host.seen.faults.lock().unwrap(), [["broken.wasm"]]);
+    fleet.store.switch.fail(false);
+    one.until_known("greet").await;
+    // Every file is proposed again when the folder changes, so the broken one has been by then.
+    std::fs::write(one.host.tools.path().join("later.wasm"), named("later")).unwrap();
+    one.until(|host| host.names().len() == 2).await;
+    assert!(one.host.seen.faults.lock().unwrap().iter().all(|files| files == &["broken.wasm"]));
+    std::fs::remove_file(one.host.tools.path().join("broken.wasm")).unwrap();
+    one.until(|host| host.faults().is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_store_the_policy_is_the_approval() {
     let component = answering("1");
     let digest = |host: &Host| host.faults()[0].split('"').nth(1).unwrap().to_owned();

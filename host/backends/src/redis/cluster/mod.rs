@@ -43,6 +43,8 @@ pub(super) struct Cluster {
     shared: Arc<Shared>,
     answer_timeout: Duration,
     nodes: Mutex<HashMap<Host, Arc<Server>>>,
+    /// What the nodes list the connections under.
+    name: Option<Arc<str>>,
 }
 
 /// What all connections to a cluster share.
@@ -71,12 +73,17 @@ impl Cluster {
             asked: tokio::sync::Mutex::default(),
             circuits: Mutex::default(),
         };
-        Self { shared: Arc::new(shared), answer_timeout, nodes: Mutex::default() }
+        Self { shared: Arc::new(shared), answer_timeout, nodes: Mutex::default(), name: None }
     }
 
     /// Other connections to the same nodes, with another limit for an answer.
     pub(super) fn another(&self, answer_timeout: Duration) -> Self {
-        Self { shared: self.shared.clone(), answer_timeout, nodes: Mutex::default() }
+        Self { shared: self.shared.clone(), answer_timeout, nodes: Mutex::default(), name: None }
+    }
+
+    /// The same, with connections that the nodes list under that name.
+    pub(super) fn named(self, name: Option<Arc<str>>) -> Self {
+        Self { name, ..self }
     }
 
     /// Sends a query to the node that has the slot, and after it if the slot has moved.
@@ -183,7 +190,8 @@ impl Cluster {
         nodes.retain(|known, _| all.contains(known));
         let client = self.shared.client(host)?;
         let circuit = self.shared.circuit(host, &all);
-        let node = Arc::new(Server::new(Way::To(Box::new(client)), self.answer_timeout, circuit));
+        let node = Server::new(Way::To(Box::new(client)), self.answer_timeout, circuit);
+        let node = Arc::new(node.named(self.name.clone()));
         nodes.insert(host.clone(), node.clone());
         Ok(node)
     }
