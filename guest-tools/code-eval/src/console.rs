@@ -2,15 +2,13 @@
 
 use std::cell::RefCell;
 
-use boa_engine::builtins::promise::PromiseState;
 use boa_engine::object::ObjectInitializer;
-use boa_engine::object::builtins::JsPromise;
-use boa_engine::{Context, JsObject, JsResult, JsString, JsValue, NativeFunction, js_string};
+use boa_engine::{Context, JsResult, JsString, JsValue, NativeFunction, js_string};
 
-use crate::engine::nothing;
-use crate::json;
-use crate::realm;
-use crate::report;
+use crate::globals;
+use crate::rejections::Rejections;
+use crate::show;
+use crate::text::cut;
 
 /// Most lines.
 pub(crate) const MOST_LINES: usize = 100;
@@ -26,8 +24,6 @@ const METHODS: [&str; 5] = ["log", "info", "warn", "error", "debug"];
 #[derive(Default)]
 pub(crate) struct Console {
     lines: RefCell<Lines>,
-    /// Promises that were rejected and that nobody has looked at yet.
-    rejected: RefCell<Vec<JsObject>>,
 }
 
 #[derive(Default)]
@@ -46,40 +42,21 @@ impl Console {
             console.function(NativeFunction::from_fn_ptr(write_line), JsString::from(method), 0);
         }
         let console = console.build();
-        realm::define_global(js_string!("console"), console, context)
+        globals::define(js_string!("console"), console, context)
     }
 
     /// What was written, and what there is to say of it.
     pub(crate) fn take(context: &mut Context) -> Vec<String> {
         let Some(console) = context.remove_data::<Self>() else { return Vec::new() };
-        for promise in console.rejected.take() {
-            if let Ok(PromiseState::Rejected(reason)) =
-                JsPromise::from_object(promise).map(|promise| promise.state())
-            {
-                let reason = report::describe_thrown(&reason, context);
-                console.lines.borrow_mut().add(&format!("a promise that nothing awaited failed: {reason}"));
-            }
+        for reason in Rejections::take(context) {
+            let reason = show::thrown(&reason, context);
+            console.lines.borrow_mut().add(&format!("a promise that nothing awaited failed: {reason}"));
         }
         let Lines { mut kept, dropped, .. } = console.lines.take();
         if dropped > 0 {
             kept.push(format!("({dropped} more lines were left out)"));
         }
         kept
-    }
-
-    pub(crate) fn add_rejected(promise: JsObject, context: &Context) {
-        if let Some(console) = context.get_data::<Self>() {
-            let mut rejected = console.rejected.borrow_mut();
-            if rejected.len() < MOST_LINES {
-                rejected.push(promise);
-            }
-        }
-    }
-
-    pub(crate) fn remove_rejected(promise: &JsObject, context: &Context) {
-        if let Some(console) = context.get_data::<Self>() {
-            console.rejected.borrow_mut().retain(|other| !JsObject::equals(other, promise));
-        }
     }
 }
 
@@ -95,11 +72,6 @@ impl Lines {
     }
 }
 
-/// The beginning of a text, cut between characters.
-pub(crate) fn cut(text: &str, most_bytes: usize) -> &str {
-    text.get(..text.floor_char_boundary(most_bytes)).unwrap_or(text)
-}
-
 /// Writes the arguments as one line: strings as they are, everything else as JSON.
 fn write_line(_: &JsValue, arguments: &[JsValue], context: &mut Context) -> JsResult<JsValue> {
     let mut line = String::new();
@@ -109,7 +81,7 @@ fn write_line(_: &JsValue, arguments: &[JsValue], context: &mut Context) -> JsRe
         }
         match value.as_string() {
             Some(text) => line.push_str(&text.to_std_string_lossy()),
-            None => line.push_str(&json::show(value, MOST_LINE_BYTES, context)),
+            None => line.push_str(&show::value(value, MOST_LINE_BYTES, context)),
         }
         if line.len() > MOST_LINE_BYTES {
             break;
@@ -118,5 +90,5 @@ fn write_line(_: &JsValue, arguments: &[JsValue], context: &mut Context) -> JsRe
     if let Some(console) = context.get_data::<Console>() {
         console.lines.borrow_mut().add(&line);
     }
-    nothing()
+    Ok(JsValue::undefined())
 }

@@ -9,23 +9,22 @@ use std::rc::Rc;
 use agent_tool::Failure;
 use boa_engine::builtins::promise::PromiseState;
 use boa_engine::object::builtins::JsPromise;
-use boa_engine::{Context, JsError, JsResult, JsValue, Script, Source};
+use boa_engine::{Context, JsError, JsValue, Script, Source};
 use serde_json::value::RawValue;
 
 use crate::Answer;
 use crate::console::Console;
 use crate::json::{self, Refusal};
 use crate::realm;
-use crate::report;
-use crate::script;
+use crate::rejections::Rejections;
+use crate::report::{self, Problem};
+use crate::script::{self, SCRIPT};
+use crate::syntax;
 use crate::toolbox::Tools;
 use crate::tools::Calls;
 
 /// The longest answer, in bytes of JSON: it is a model that has to read it.
 const MOST_RESULT_BYTES: usize = 128 << 10;
-
-/// What the script's code is called in traces of its errors.
-pub(crate) const SCRIPT: &str = "script";
 
 /// Says that the script answered nothing, for which a missing `return` is the usual reason.
 const NOTHING: &str = "the script has no value: end it with an expression or `return`";
@@ -36,29 +35,12 @@ pub(crate) fn run(code: &str, tools: Rc<dyn Tools>) -> Result<Answer, Failure> {
     let text = script::wrap(code, context.interner_mut())?;
     let source = Source::from_bytes(&text).with_path(Path::new(SCRIPT));
     let script =
-        Script::parse(source, None, &mut context).map_err(|error| report::wrapped_syntax_error(&error))?;
+        Script::parse(source, None, &mut context).map_err(|error| syntax::failure_of_wrapped(&error))?;
     let (result, is_nothing) =
         evaluate(&script, &mut context).map_err(|problem| report::failure(problem, &mut context))?;
     let log = Console::take(&mut context);
     let hint = (is_nothing && log.is_empty()).then_some(NOTHING);
     Ok(Answer { result, log, hint })
-}
-
-/// Why a script that runs has no answer.
-#[derive(Debug)]
-pub(crate) enum Problem {
-    /// It threw, or was stopped.
-    Thrown(JsError),
-    /// It waits for what never comes.
-    NeverSettles,
-    /// Its value is no JSON.
-    Unanswerable(Refusal),
-}
-
-impl From<JsError> for Problem {
-    fn from(error: JsError) -> Self {
-        Self::Thrown(error)
-    }
 }
 
 /// The script's value as JSON, and whether it is none.
@@ -85,14 +67,9 @@ fn settle(value: &JsValue, context: &mut Context) -> Result<JsValue, Problem> {
     match promise.state() {
         PromiseState::Fulfilled(value) => Ok(value),
         PromiseState::Rejected(reason) => {
-            Console::remove_rejected(&promise.into(), context);
+            Rejections::remove(&promise.into(), context);
             Err(Problem::Thrown(JsError::from_opaque(reason)))
         }
         PromiseState::Pending => Err(Problem::NeverSettles),
     }
-}
-
-/// For functions that can be called with nothing to say.
-pub(crate) fn nothing() -> JsResult<JsValue> {
-    Ok(JsValue::undefined())
 }

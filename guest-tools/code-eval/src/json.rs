@@ -14,8 +14,9 @@ use boa_engine::{
 };
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
-use crate::console::{Console, cut};
-use crate::report;
+use crate::errors;
+use crate::rejections::Rejections;
+use crate::text::cut;
 
 /// Most arrays and objects within one another: what readers of JSON, `serde_json` first, take.
 pub(crate) const MOST_DEPTH: usize = 100;
@@ -122,24 +123,22 @@ impl Refusal {
 
 /// Writes a value as JSON. What is nothing is null.
 pub(crate) fn write(value: &JsValue, most_bytes: usize, context: &mut Context) -> Result<String, Refusal> {
-    let mut writer = Writer { text: String::new(), most_bytes, path: Vec::new() };
-    if !writer.write(value, "", context)? {
-        writer.push("null")?;
+    match write_some(value, most_bytes, context) {
+        (text, Ok(true)) => Ok(text),
+        (_, Ok(false)) => Ok("null".to_owned()),
+        (_, Err(refusal)) => Err(refusal),
     }
-    Ok(writer.text)
 }
 
-/// Shows a value to somebody: as JSON as far as that goes.
-pub(crate) fn show(value: &JsValue, most_bytes: usize, context: &mut Context) -> String {
+/// Writes as much of a value as fits, and says whether that was all: false is for what is left out.
+pub(crate) fn write_some(
+    value: &JsValue,
+    most_bytes: usize,
+    context: &mut Context,
+) -> (String, Result<bool, Refusal>) {
     let mut writer = Writer { text: String::new(), most_bytes, path: Vec::new() };
-    match writer.write(value, "", context) {
-        Ok(true) => writer.text,
-        Ok(false) if value.is_undefined() => "undefined".to_owned(),
-        Ok(false) => format!("[{}]", value.type_of()),
-        Err(Refusal::TooLong(_)) => writer.text + "…",
-        Err(Refusal::Invalid(reason)) => format!("[no JSON: {reason}]"),
-        Err(Refusal::Thrown(error)) => format!("[no JSON: {}]", report::describe_error(&error, context)),
-    }
+    let written = writer.write(value, "", context);
+    (writer.text, written)
 }
 
 struct Writer {
@@ -203,7 +202,7 @@ impl Writer {
 
     fn write_object(&mut self, object: &JsObject, key: &str, context: &mut Context) -> Result<bool, Refusal> {
         if object.is::<ErrorData>() {
-            let text = report::describe_thrown(&object.clone().into(), context);
+            let text = errors::describe_object(object, context);
             self.push_text(&text)?;
             return Ok(true);
         }
@@ -229,7 +228,7 @@ impl Writer {
             return match promise.state() {
                 PromiseState::Fulfilled(value) => self.write(&value, key, context),
                 PromiseState::Rejected(reason) => {
-                    Console::remove_rejected(object, context);
+                    Rejections::remove(object, context);
                     Err(Refusal::Thrown(JsError::from_opaque(reason)))
                 }
                 PromiseState::Pending => Err(Refusal::Invalid(

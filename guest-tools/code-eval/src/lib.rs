@@ -3,7 +3,8 @@
 //!
 //! The language is JavaScript as boa runs it. `script` reads the code and finds what its answer is; `engine` runs it;
 //! `tools` is the object of that name in the script, in front of the host's `toolbox`; `console` is the other one; `json`
-//! brings values in and out; `realm` sets what scripts see of the world; `report` turns what goes wrong into words.
+//! brings values in and out, and `show` puts them as somebody reads them; `realm` sets what scripts see of the world;
+//! `report` says why there is no answer, with the words that `syntax` and `errors` have for what is wrong.
 //!
 //! What the description leaves out, because each word of it is paid for in every model call:
 //!
@@ -20,12 +21,19 @@
 
 mod console;
 mod engine;
+mod errors;
+mod globals;
 mod json;
+mod limits;
 mod realm;
+mod rejections;
 mod report;
 mod script;
+mod show;
+mod syntax;
 #[cfg(test)]
 mod tests;
+mod text;
 mod toolbox;
 mod tools;
 

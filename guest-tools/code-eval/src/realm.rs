@@ -12,23 +12,15 @@ use boa_engine::job::{Job, JobExecutor, PromiseJob};
 use boa_engine::module::IdleModuleLoader;
 use boa_engine::object::JsObject;
 use boa_engine::object::builtins::JsFunction;
-use boa_engine::property::Attribute;
 use boa_engine::{Context, JsArgs, JsResult, JsString, JsValue, NativeFunction, js_string};
 
 use crate::console::Console;
+use crate::globals;
 use crate::json;
+use crate::limits::{MOST_BUFFER_BYTES, MOST_NESTED_CALLS, MOST_STACKED_VALUES};
+use crate::rejections::Rejections;
 use crate::toolbox::Tools;
 use crate::tools::Calls;
-
-/// Most calls within one another, those that go through functions of the language such as `map` included. Each of these
-/// takes up to some kilobytes of the guest's stack, of which there is one megabyte.
-pub(crate) const MOST_NESTED_CALLS: usize = 256;
-
-/// Most values that wait on the engine's own stack: what `f(...values)` can spread.
-const MOST_STACKED_VALUES: usize = 128 << 10;
-
-/// Largest `ArrayBuffer`, in bytes.
-const MOST_BUFFER_BYTES: u64 = 16 << 20;
 
 /// Globals that need threads or a clock that waits.
 const REMOVED: [&str; 2] = ["Atomics", "SharedArrayBuffer"];
@@ -50,18 +42,10 @@ pub(crate) fn build(tools: Rc<dyn Tools>) -> JsResult<Context> {
     }
     replace_random(&mut context)?;
     replace_json_parse(&mut context)?;
+    Rejections::install(&mut context);
     Console::install(&mut context)?;
     Calls::install(tools, &mut context)?;
     Ok(context)
-}
-
-/// Makes a global that is not listed among an object's keys.
-pub(crate) fn define_global(name: JsString, value: JsObject, context: &mut Context) -> JsResult<()> {
-    context.register_global_property(name, value, Attribute::WRITABLE | Attribute::CONFIGURABLE)
-}
-
-fn global(name: JsString, context: &mut Context) -> JsResult<JsObject> {
-    context.global_object().get(name, context)?.to_object(context)
 }
 
 /// The state of `Math.random`.
@@ -83,7 +67,7 @@ fn replace_random(context: &mut Context) -> JsResult<()> {
         Ok(JsValue::from((drawn >> 11) as f64 / (1_u64 << 53) as f64))
     });
     let random = random.to_js_function(context.realm());
-    global(js_string!("Math"), context)?.set(js_string!("random"), random, true, context)?;
+    globals::get(js_string!("Math"), context)?.set(js_string!("random"), random, true, context)?;
     Ok(())
 }
 
@@ -97,7 +81,7 @@ fn split_mix(counter: u64) -> u64 {
 /// Has `JSON.parse` read JSON as answers of tools are read: the engine's own compiles it as a program. With a function to
 /// revive values it is the engine's own still.
 fn replace_json_parse(context: &mut Context) -> JsResult<()> {
-    let object = global(js_string!("JSON"), context)?;
+    let object = globals::get(js_string!("JSON"), context)?;
     let original = object.get(js_string!("parse"), context)?;
     let parse = NativeFunction::from_copy_closure_with_captures(
         |this, arguments, original, context| match original.as_callable() {
@@ -142,7 +126,6 @@ impl HostHooks for Hooks {
         MOST_BUFFER_BYTES
     }
 
-    /// Remembers promises that were rejected while nobody looked: their errors would be lost.
     fn promise_rejection_tracker(
         &self,
         promise: &JsObject<boa_engine::builtins::promise::Promise>,
@@ -151,8 +134,8 @@ impl HostHooks for Hooks {
     ) {
         let promise = promise.clone().upcast();
         match operation {
-            OperationType::Reject => Console::add_rejected(promise, context),
-            OperationType::Handle => Console::remove_rejected(&promise, context),
+            OperationType::Reject => Rejections::add(promise, context),
+            OperationType::Handle => Rejections::remove(&promise, context),
         }
     }
 }

@@ -15,7 +15,10 @@ use boa_engine::ast::{Expression, Position, Spanned as _, Statement, StatementLi
 use boa_engine::interner::Interner;
 use boa_engine::parser::Parser;
 
-use crate::report;
+use crate::syntax;
+
+/// What the script's code is called in traces of its errors.
+pub(crate) const SCRIPT: &str = "script";
 
 /// What stands before the code. The code begins on a line of its own, so that columns stay what they are.
 const BEFORE: &str = "(async () => {\n";
@@ -33,7 +36,7 @@ pub(crate) fn wrap(code: &str, interner: &mut Interner) -> Result<String, Failur
     refuse_deep_nesting(code)?;
     let body = Parser::new(Source::from_bytes(code))
         .parse_function_body(interner, false, true)
-        .map_err(|error| report::syntax_error(&error, code))?;
+        .map_err(|error| syntax::failure(&error, code))?;
     let mut answers = Vec::new();
     find_answers(body.statements(), &mut answers);
     Ok([BEFORE, &insert_returns(code, answers), BEHIND].concat())

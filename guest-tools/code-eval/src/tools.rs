@@ -10,18 +10,13 @@ use boa_engine::{
     Context, JsArgs, JsError, JsNativeError, JsObject, JsResult, JsString, JsValue, NativeFunction, js_string,
 };
 
+use crate::errors::{TOOL_ERROR, UNKNOWN_TOOL};
+use crate::globals;
 use crate::json;
-use crate::realm;
 use crate::toolbox::{ToolFailure, Tools};
 
 /// The most arguments of one call, in bytes of JSON: more than any host lets through.
 const MOST_ARGUMENT_BYTES: usize = 16 << 20;
-
-/// The name of errors that calls of tools throw.
-pub(crate) const TOOL_ERROR: &str = "ToolError";
-
-/// The code of calls of tools that are not there, as the contract has it.
-pub(crate) const UNKNOWN_TOOL: &str = "unknown-tool";
 
 /// The tools, and how often they were called.
 pub(crate) struct Calls {
@@ -41,7 +36,7 @@ impl Calls {
             object.create_data_property_or_throw(name, call, context)?;
         }
         let object: JsObject = JsProxy::builder(object).get(get_tool).build(context)?.into();
-        realm::define_global(js_string!("tools"), object.clone(), context)?;
+        globals::define(js_string!("tools"), object.clone(), context)?;
         context.insert_data(Self { tools, object, made: Cell::new(0) });
         Ok(())
     }
