@@ -10,9 +10,10 @@ use agent_tool::Failure;
 use boa_engine::builtins::promise::PromiseState;
 use boa_engine::object::builtins::JsPromise;
 use boa_engine::{Context, JsError, JsValue, Script, Source};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::Answer;
 use crate::console::Console;
 use crate::json::{self, Refusal};
 use crate::realm;
@@ -28,6 +29,20 @@ const MOST_RESULT_BYTES: usize = 128 << 10;
 
 /// Says that the script answered nothing, for which a missing `return` is the usual reason.
 const NOTHING: &str = "the script has no value: end it with an expression or `return`";
+
+/// What came of it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Answer {
+    /// The script's value.
+    #[schemars(with = "serde_json::Value")]
+    result: Box<RawValue>,
+    /// What it wrote to the console.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    log: Vec<String>,
+    /// Present when there is neither a value nor a log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'static str>,
+}
 
 /// Runs a script over these tools.
 pub(crate) fn run(code: &str, tools: Rc<dyn Tools>) -> Result<Answer, Failure> {

@@ -41,8 +41,9 @@ use std::rc::Rc;
 
 use agent_tool::Failure;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Deserialize;
+
+use engine::Answer;
 
 /// What to run.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -50,20 +51,6 @@ use serde_json::value::RawValue;
 struct Question {
     /// For example: const all = tools.list_items({}).items; all.filter(i => tools.get_stock({id: i.id}).count < 5)
     code: String,
-}
-
-/// What came of it.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Answer {
-    /// The script's value.
-    #[schemars(with = "serde_json::Value")]
-    result: Box<RawValue>,
-    /// What it wrote to the console.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    log: Vec<String>,
-    /// Present when there is neither a value nor a log.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'static str>,
 }
 
 fn run_code(Question { code }: Question) -> Result<Answer, Failure> {

@@ -39,6 +39,7 @@ pub(crate) const SDK: &[File] = sdk![
     "http/double.rs",
     "http/json.rs",
     "http/mod.rs",
+    "http/response.rs",
     "http/wasi.rs",
     "key_value.rs",
     "lib.rs",

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::{Method, Response};
+use super::Method;
+use super::response::Response;
 use crate::Failure;
 
 /// A request as a tool sent it.

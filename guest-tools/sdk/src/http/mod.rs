@@ -7,10 +7,12 @@
 #[cfg(not(target_arch = "wasm32"))]
 pub mod double;
 mod json;
+mod response;
 #[cfg(target_arch = "wasm32")]
 mod wasi;
 
 pub use json::{encode_segment, get_json, post_json};
+pub use response::Response;
 pub use wasip2::http::types::Method;
 
 use crate::Failure;
@@ -22,19 +24,6 @@ use wasi as host;
 /// A response whose body is still to be read.
 #[derive(Debug)]
 pub struct Head(host::Incoming);
-
-/// A response.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Response {
-    /// HTTP status.
-    pub status: u16,
-    /// Names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// As the server sent it.
-    pub body: Vec<u8>,
-    /// Whether the server had more than was to be read.
-    pub truncated: bool,
-}
 
 /// Sends a `GET`.
 ///
@@ -60,26 +49,5 @@ impl Head {
     /// `unavailable` when it breaks off.
     pub fn read(self, most: usize) -> Result<Response, Failure> {
         self.0.read(most)
-    }
-}
-
-impl Response {
-    /// A response without headers, for tests.
-    #[must_use]
-    pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
-        Self { status, headers: Vec::new(), body: body.into(), truncated: false }
-    }
-
-    /// The same response with one more header; its name in lower case.
-    #[must_use]
-    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.push((name.into(), value.into()));
-        self
-    }
-
-    /// The first header of that name (lower case).
-    #[must_use]
-    pub fn header(&self, name: &str) -> Option<String> {
-        self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone())
     }
 }

@@ -6,7 +6,8 @@ use wasip2::http::types::{
 };
 use wasip2::io::streams::StreamError;
 
-use super::{Method, Response};
+use super::Method;
+use super::response::Response;
 use crate::Failure;
 use crate::code::{DENIED, INVALID_ARGUMENTS, UNAVAILABLE};
 
