@@ -114,10 +114,17 @@ impl ProviderOutage {
                     }
                 }
                 Passage::Trial => {
-                    // The semaphore is never closed.
-                    let trial = self.trial.clone().acquire_owned().await.ok();
-                    if matches!(self.passage(Instant::now()), Passage::Trial) {
-                        return ClaimPermit { trial };
+                    tokio::select! {
+                        biased;
+                        trial = self.trial.clone().acquire_owned() => {
+                            if matches!(self.passage(Instant::now()), Passage::Trial) {
+                                // The semaphore is never closed.
+                                return ClaimPermit { trial: trial.ok() };
+                            }
+                        }
+                        // A trial may take long after others have been answered.
+                        () = sleep(POLL) => {}
+                        () = changed => {}
                     }
                 }
             }
@@ -336,6 +343,27 @@ mod tests {
         };
         let (next, ()) = tokio::join!(gate.claim_permit(), requests);
         assert!(next.trial.is_none() && start.elapsed() < SECOND * 12, "{:?}", start.elapsed());
+    }
+
+    /// A trial takes as long as its run, which is not over with its first answer.
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_for_the_trial_of_another_goes_on_when_the_provider_answers_others() {
+        let (gate, circuit) = gate();
+        let permit = gate.claim_permit().await;
+        gate.failed(&permit, Fault::Unreachable, Instant::now(), "run");
+        let _trial = gate.claim_permit().await;
+        let start = Instant::now();
+        let others = async {
+            tokio::time::sleep(SECOND * 10).await;
+            circuit.enter().unwrap().end(Verdict::Success);
+        };
+        let (next, ()) = tokio::join!(gate.claim_permit(), others);
+        assert!(next.trial.is_none() && start.elapsed() < SECOND * 12, "{:?}", start.elapsed());
+        gate.failed(&permit, Fault::Unreachable, Instant::now(), "another run");
+        tokio::time::sleep(FIRST_PAUSE * 2).await;
+        let answered = async { gate.answered() };
+        let (next, ()) = tokio::join!(gate.claim_permit(), answered);
+        assert!(next.trial.is_none(), "at once, when another run is answered");
     }
 
     #[test]

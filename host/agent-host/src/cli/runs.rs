@@ -55,10 +55,11 @@ enum Command {
     /// trail of tools, from the stores that DATABASE_URL, MONGODB_URL and REDIS_URL name. Says first what would go, and asks.
     /// The service may be running or not. What has not ended stays.
     Sweep(retention::Arguments),
-    /// Remove everything of a user that has ended: runs, journals, HTTP recordings and jobs
+    /// Remove everything of a user that has ended: runs, journals, conversations, HTTP recordings and jobs
     ///
     /// However new it is. Says first how much that is, and asks. What has not ended stays: cancel the user's jobs before. What
-    /// tools keep for the user, cached answers, logs, traces and backups are not touched.
+    /// tools keep for the user, cached answers (for an hour), answers under idempotency keys (for a day), where webhooks went (for a
+    /// week), logs, traces and backups are not touched.
     Forget {
         /// The user's id, as tokens have it
         #[arg(long)]

@@ -40,6 +40,7 @@
 //! |---|---|---|
 //! | `id` is set to the highest id ever given | the queue was obliterated | `add.lua` |
 //! | `marker` loses its entry | the last job was claimed | `claim.lua` |
+//! | a lock lasts as long as at first | its claim was sent once more | `claim.lua` |
 //! | `active` → `wait` or `prioritized`; the lock and the entry in `stalled` go; `marker` and `events` say so | its lease expired, or its worker was started anew | `reclaim_stalled.lua` |
 //! | a lock is set anew, the entry in `stalled` goes | it expired and nobody took the job | `renew.lua` |
 //! | a job leaves `wait`, `paused`, `delayed`, `prioritized`, `waiting-children` or `active`, with its lock and its entry in `stalled` | it is cancelled; BullMQ's script removes its hash | `cancel.lua` |

@@ -63,6 +63,14 @@ impl Redis {
         matches!(self.0, Target::Slot(..))
     }
 
+    /// Whether the address names one server by itself, and neither sentinels nor a cluster.
+    pub(crate) fn is_named_directly(&self) -> bool {
+        match &self.0 {
+            Target::Server(server) => matches!(server.way(), Way::To(_)),
+            Target::Slot(..) => false,
+        }
+    }
+
     /// Other connections to the same servers, with another limit for an answer. A probe that finds a server there closes
     /// the circuits of both.
     pub(crate) fn another(&self, answer_timeout: Duration) -> Self {

@@ -43,6 +43,12 @@ impl QueryError {
         matches!(self, Self::Timeout(_) | Self::Disconnected(_))
     }
 
+    /// Whether a node says that it is cut off from most of its cluster, or that some slots are nobody's: then others may have
+    /// its slots.
+    pub(crate) fn is_of_cluster_state(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == "CLUSTERDOWN")
+    }
+
     /// Whether it is of no use to send the same query again.
     pub(crate) fn is_final(&self) -> bool {
         matches!(self, Self::Refused { is_final: true, .. })
@@ -63,6 +69,8 @@ impl From<RedisError> for QueryError {
             kind => match error.code() {
                 // What was the writable server is a copy by now: another connection finds the new one.
                 Some("READONLY") => Self::Disconnected("it became read-only".into()),
+                // It is cut off from its replicas, of which one may be the writable server by now.
+                Some("NOREPLICAS") => Self::Disconnected("it is cut off from its replicas".into()),
                 Some("ERR") if is_read_only(error.detail().unwrap_or_default()) => {
                     Self::Disconnected("it became read-only".into())
                 }
@@ -107,6 +115,14 @@ mod tests {
         assert!(!error.means_down() && !error.to_string().contains("secret"), "{error}");
         let lost = RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
         assert!(QueryError::from(lost).means_down());
+    }
+
+    #[test]
+    fn a_server_that_is_the_master_no_longer_or_may_be_none_is_left() {
+        for code in ["READONLY", "NOREPLICAS"] {
+            let refused = redis::make_extension_error(code.to_owned(), None);
+            assert!(QueryError::from(refused).means_down(), "{code}");
+        }
     }
 
     #[test]

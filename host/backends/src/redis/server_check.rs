@@ -1,4 +1,5 @@
-//! Whether a Redis server is set up so that it keeps what is put there: eviction, persistence, version.
+//! Whether a Redis server is set up so that it keeps what is put there: eviction, persistence, version; and whether the
+//! server that `redis://` names takes it at all.
 //!
 //! Settings are asked for with `CONFIG GET`, which managed servers refuse; then what `INFO` tells is used. What neither
 //! tells is a warning. `server_settings.rs` has the rules.
@@ -14,7 +15,7 @@ use super::server_settings::{RedisUse, ServerSettings};
 use super::{QueryError, Redis};
 
 /// The sections of `INFO` that are read.
-const SECTIONS: [&str; 3] = ["server", "memory", "persistence"];
+const SECTIONS: [&str; 4] = ["server", "memory", "persistence", "replication"];
 
 /// The settings that are asked for.
 const SETTINGS: [&str; 4] = ["maxmemory-policy", "appendonly", "appendfsync", "save"];
@@ -47,7 +48,7 @@ impl RedisCheck {
             match read {
                 Ok(settings) => {
                     answered = true;
-                    let judged = settings.judge(self.purpose);
+                    let judged = self.judge_node(&settings);
                     let judged = judged.map_err(|problem| StoreCheckError::Unfit { problem })?;
                     for warning in judged {
                         if !warnings.contains(&warning) {
@@ -66,6 +67,15 @@ impl RedisCheck {
             }
             None => Ok(warnings),
         }
+    }
+
+    /// Nodes of a cluster and replicas that were found as such may be what they are.
+    fn judge_node(&self, settings: &ServerSettings) -> Result<Vec<StoreWarning>, String> {
+        let mut warnings = settings.judge(self.purpose)?;
+        if self.redis.is_named_directly() {
+            warnings.extend(settings.judge_kind(self.purpose)?);
+        }
+        Ok(warnings)
     }
 
     async fn read(node: &Redis) -> Result<ServerSettings, QueryError> {
@@ -87,12 +97,15 @@ impl RedisCheck {
     }
 }
 
-/// The answer to a command; none if the server refuses it.
+/// The answer to a command; none if the server refuses it. One that refuses everything (it wants a password, has no such
+/// database, takes no more connections) refuses `PING` too, and has not been asked for its settings.
 async fn ask<T: FromRedisValue + Send>(node: &Redis, words: &[&str]) -> Result<Option<T>, QueryError> {
     let ask = |redis| async move { send(redis, words).await };
     match node.query(ask).await {
         Ok(answer) => Ok(Some(answer)),
-        Err(QueryError::Refused { code, .. }) if !PASSING.contains(&&*code) => Ok(None),
+        Err(QueryError::Refused { code, .. }) if !PASSING.contains(&&*code) => {
+            node.ping().await.map(|()| None)
+        }
         Err(error) => Err(error),
     }
 }

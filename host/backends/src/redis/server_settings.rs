@@ -18,6 +18,9 @@ pub enum RedisUse {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ServerSettings {
     version: Option<String>,
+    /// `standalone`, `cluster` or `sentinel`.
+    mode: Option<String>,
+    is_replica: bool,
     policy: Option<String>,
     appends: Option<bool>,
     flushes: Option<String>,
@@ -30,6 +33,9 @@ impl ServerSettings {
         for (name, value) in text.lines().filter_map(|line| line.trim().split_once(':')) {
             match name {
                 "redis_version" => self.version = Some(value.to_owned()),
+                // Valkey calls it the latter.
+                "redis_mode" | "server_mode" => self.mode = Some(value.to_owned()),
+                "role" => self.is_replica = value == "slave",
                 "maxmemory_policy" => self.policy = self.policy.take().or_else(|| Some(value.to_owned())),
                 "aof_enabled" => self.appends = self.appends.or(Some(value == "1")),
                 _ => {}
@@ -57,6 +63,31 @@ impl ServerSettings {
         }
         warnings.extend(self.judge_persistence());
         Ok(warnings)
+    }
+
+    /// Whether a server that `redis://` names takes what is to be kept. One that does not answers `PING` all the same.
+    pub(super) fn judge_kind(&self, purpose: RedisUse) -> Result<Option<StoreWarning>, String> {
+        let problem = match self.mode.as_deref() {
+            Some("cluster") => {
+                "REDIS_URL names a node of a cluster as if it were all of Redis, so that most commands are refused: name the \
+                 cluster (redis+cluster://host:6379,…)"
+            }
+            Some("sentinel") => {
+                "REDIS_URL names a sentinel, which keeps nothing: name the sentinels with the master that they know \
+                 (redis+sentinel://host:26379,…/name)"
+            }
+            _ if self.is_replica => {
+                // It may be the master in a moment: a name can lead from one to the other.
+                let problem = "REDIS_URL names a replica, so that whatever is to be written is refused: name its master, or \
+                               the sentinels or the cluster that know it";
+                return Ok(Some(warning("role", problem.into())));
+            }
+            _ => return Ok(None),
+        };
+        match purpose {
+            RedisUse::Queue => Err(problem.into()),
+            RedisUse::ToolValues => Ok(Some(warning("redis_mode", problem.into()))),
+        }
     }
 
     fn judge_version(&self, purpose: RedisUse) -> Result<Option<StoreWarning>, String> {
@@ -207,6 +238,27 @@ mod tests {
             let settings = settings(&INFO.replace("7.0.15", version), &[]);
             assert_eq!(settings.judge(RedisUse::Queue).is_ok(), fits, "{version}");
             assert!(settings.judge(RedisUse::ToolValues).is_ok(), "{version}");
+        }
+    }
+
+    #[test]
+    fn a_single_address_names_a_server_that_takes_what_is_kept() {
+        let judged = |info: &str, purpose| {
+            let judged = settings(info, &[]).judge_kind(purpose);
+            judged.map(|warning| warning.map(|warning| warning.setting))
+        };
+        for info in [INFO, "redis_mode:standalone\r\nrole:master\r\n", "server_mode:standalone\r\n"] {
+            assert_eq!(judged(info, RedisUse::Queue), Ok(None), "{info}");
+        }
+        assert_eq!(judged("redis_mode:standalone\r\nrole:slave\r\n", RedisUse::Queue), Ok(Some("role")));
+        for (info, remedy) in [
+            ("redis_mode:cluster\r\nrole:master\r\n", "redis+cluster://"),
+            ("server_mode:cluster\r\nrole:slave\r\n", "redis+cluster://"),
+            ("redis_mode:sentinel\r\n", "redis+sentinel://"),
+        ] {
+            let problem = judged(info, RedisUse::Queue).unwrap_err();
+            assert!(problem.contains(remedy), "{problem}");
+            assert_eq!(judged(info, RedisUse::ToolValues), Ok(Some("redis_mode")), "{info}");
         }
     }
 }

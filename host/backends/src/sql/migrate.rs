@@ -5,6 +5,7 @@ use sqlx::{Connection as _, SqlSafeStr as _};
 
 use super::error::describe;
 use super::retention::partitions::{LargeTables, make_months_ahead};
+use super::time_limit::NO_LIMIT;
 use super::{Postgres, SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
@@ -145,6 +146,7 @@ impl SqlPool {
 async fn migrate_postgres(pool: &Postgres) -> Result<(), MigrateError> {
     let mut connection = pool.connect_directly().await?;
     let mut transaction = connection.begin().await?;
+    sqlx::raw_sql(NO_LIMIT).execute(&mut *transaction).await?;
     let database: String =
         sqlx::query_scalar("SELECT current_database()").fetch_one(&mut *transaction).await?;
     let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(lock_id(&database));

@@ -12,6 +12,7 @@ mod key_value;
 mod migrate;
 mod pooler;
 mod postgres;
+mod postgres_address;
 mod probe;
 mod queue;
 mod retention;
@@ -29,7 +30,6 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::TryFutureExt as _;
-use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 
 pub use conversations::SqlConversations;
@@ -143,8 +143,9 @@ impl SqlPool {
     /// The same through a pooler: `direct` is the address of the server behind it, where migrations take their lock and
     /// the queue listens.
     pub fn postgres_with(url: &str, direct: Option<&str>) -> Result<Self, AddressError> {
-        let parse =
-            |url: &str, variable| PgConnectOptions::from_str(url).map_err(|error| unusable(variable, error));
+        let parse = |url: &str, variable| {
+            postgres_address::parse(url, variable).map_err(|error| unusable(variable, error))
+        };
         let direct = direct.map(|direct| parse(direct, DIRECT_URL)).transpose()?;
         Ok(Self::Postgres(Postgres::new(parse(url, URL)?, direct)))
     }

@@ -250,8 +250,8 @@ impl Borrowed {
         &mut self.kept.connection
     }
 
-    /// Gives the connection back if it answered, whatever it answered, and says whether the statement has to be sent
-    /// again because the connection was dead.
+    /// Gives the connection back if it answered, whatever it answered but that its server is read-only, and says whether the
+    /// statement has to be sent again because the connection was of no use.
     pub(super) fn settle<T>(self, answer: Result<T, sqlx::Error>, repeat: Repeat) -> Settled<T> {
         match &answer {
             Err(error) if is_lost(error) => {
@@ -295,11 +295,14 @@ impl Drop for Silence {
     }
 }
 
-/// Whether nothing more can be asked on a connection.
+/// Whether nothing more can be asked on a connection, or nothing can be written on it: it leads to a server that was the
+/// primary one before a failover, whose name leads elsewhere by now or soon will.
 fn is_lost(error: &sqlx::Error) -> bool {
+    const READ_ONLY: &str = "25006";
     match error {
-        sqlx::Error::Database(error) => postgres_error(&**error)
-            .is_none_or(|error| matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic)),
+        sqlx::Error::Database(error) => postgres_error(&**error).is_none_or(|error| {
+            matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic) || error.code() == READ_ONLY
+        }),
         // What was not sent, and what came and could not be read.
         sqlx::Error::Encode(_)
         | sqlx::Error::RowNotFound

@@ -242,9 +242,14 @@ async fn an_end_that_is_sent_twice_ends_one_job_and_claims_one() {
     proxy.reset().await;
     let second = ending.ended().await.unwrap().expect("the job that was claimed the first time");
     assert_eq!((&second.job_id, second.epoch), (&ids[1], Epoch(1)));
-    // Sent by a worker that had no answer in time, it is the same end as well.
+    // Sent by a worker that had no answer in time, it is the same end as well, and the next job's lease begins anew: whoever
+    // sends it counts from then on.
+    sleep(LEASE / 4).await;
     let again = queue.finish_and_claim(&first, &completed("1"), "worker").await.unwrap();
     assert_eq!(again.map(|claim| claim.token), Some(second.token.clone()));
+    let lock = format!("bull:agent-tasks:{}:lock", second.job_id);
+    let left: u64 = redis::cmd("PTTL").arg(lock).query_async(&mut redis).await.unwrap();
+    assert!(Duration::from_millis(left) > LEASE * 3 / 4, "{left} ms are left");
     assert_eq!((length(&mut redis, "wait").await, length(&mut redis, "active").await), (1, 1));
     assert_eq!(status(&queue, &first.job_id).await, JobStatus::Completed);
     let other = queue.finish(&first, &completed("2")).await.unwrap_err();
@@ -252,6 +257,39 @@ async fn an_end_that_is_sent_twice_ends_one_job_and_claims_one() {
     queue.finish(&second, &AttemptEnd::HANDED_BACK).await.unwrap();
     queue.finish(&second, &AttemptEnd::HANDED_BACK).await.unwrap();
     assert_eq!(length(&mut redis, "wait").await, 2);
+}
+
+/// By the owner of a job that waits, and by the worker of one that is active.
+#[tokio::test]
+async fn a_cancellation_that_is_sent_twice_is_carried_out_and_leaves_nothing_of_bullmqs_behind() {
+    let (server, mut proxy, queue) = start_behind_a_proxy().await;
+    let mut redis = connect(&server).await;
+    // The first one loads the scripts.
+    let id = queue.add(&data("q")).await.unwrap();
+    assert_eq!(queue.cancel(&id).await, Ok(CancelOutcome::Done));
+    for list in ["wait", "active"] {
+        let id = queue.add(&data("q")).await.unwrap();
+        let claimed = if list == "active" { Some(claim(&queue).await) } else { None };
+        proxy.stall_answers();
+        let cancelling = Task::begin({
+            let (queue, id) = (queue.clone(), id.clone());
+            async move {
+                match claimed {
+                    Some(claimed) => queue.finish(&claimed, &AttemptEnd::Cancelled).await,
+                    None => queue.cancel(&id).await.map(|outcome| assert_eq!(outcome, CancelOutcome::Done)),
+                }
+            }
+        });
+        eventually("Redis to have cancelled it", async || {
+            (length(&mut redis.clone(), list).await == 0).then_some(())
+        })
+        .await;
+        proxy.reset().await;
+        cancelling.ended().await.unwrap();
+        let key = format!("bull:agent-tasks:{id}");
+        let left: u64 = redis::cmd("EXISTS").arg(key).query_async(&mut redis).await.unwrap();
+        assert_eq!((left, status(&queue, &id).await), (0, JobStatus::Cancelled), "{list}");
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use agent_core::ports::{AttemptEnd, Epoch, JobQueue as _, Journal as _, StoreChe
 use agent_core::words::{Event, JobData};
 use backends::sql::{SqlPool, SqlQueue, SqlRuns};
 use futures::future::join_all;
+use sqlx::{Connection as _, PgConnection};
 use test_servers::{PATIENCE, PgBouncer, PgBouncerProgram, Postgres, Task, eventually};
 
 #[tokio::test]
@@ -53,6 +54,13 @@ async fn a_pooler_that_keeps_prepared_statements_apart_is_used() {
         let warnings = pool.check().unwrap().check().await.unwrap();
         assert_eq!(warnings.iter().map(|warning| warning.setting).collect::<Vec<_>>(), expected);
         work(&pool).await;
+        let mut connection = PgConnection::connect(&server.url()).await.unwrap();
+        let held = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'");
+        assert_eq!(
+            held.fetch_one(&mut connection).await.unwrap(),
+            0,
+            "a lock stays with a session of the pooler"
+        );
         let findings = StoreFindings::default();
         let (queue, adding) = SqlQueue::reporting(pool, findings.clone());
         let _adding = Task::begin(adding.run());

@@ -221,6 +221,12 @@ async fn a_slot_that_moves_is_followed_and_every_node_is_checked() {
         assert_eq!(hits[0].count, 1, "moved to {to}");
         cluster.empty().await;
     }
+    let one_node = Redis::open(&cluster.nodes()[0].url()).unwrap();
+    let Err(StoreCheckError::Unfit { problem }) = RedisCheck::new(one_node, RedisUse::Queue).check().await
+    else {
+        panic!("a node is used as if it were all of the cluster")
+    };
+    assert!(problem.contains("redis+cluster://"), "{problem}");
     let check = RedisCheck::new(redis, RedisUse::Queue);
     assert_eq!(check.check().await, Ok(vec![]));
     cluster.nodes()[2].ask(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await;
@@ -264,4 +270,29 @@ async fn a_dead_master_takes_its_slots_with_it_only_until_its_replica_has_them()
     for id in &ids {
         assert_eq!(queue.read(id).await.unwrap().expect("it was replicated").status, JobStatus::Completed);
     }
+}
+
+/// It answers still, and turns everything away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_is_cut_off_from_the_others_is_left_for_the_one_that_took_its_place() {
+    let cluster = RedisCluster::start_with_replica().await;
+    let cache = RedisCache::new(Redis::open(&cluster.url()).unwrap());
+    let nodes = cluster.nodes();
+    // A key of the first master.
+    let keys: Vec<_> = (0..30).map(|number| format!("agent:{number}")).collect();
+    let mut of_the_first = None;
+    for key in &keys {
+        cache.put(key, result("1"), HOUR).await.unwrap();
+        if nodes[0].ask(&["EXISTS", key]).await == "1" {
+            of_the_first = Some(key);
+        }
+    }
+    let key = of_the_first.expect("one of thirty");
+    for other in &nodes[1..] {
+        let id = other.ask(&["CLUSTER", "MYID"]).await;
+        assert_eq!(nodes[0].ask(&["CLUSTER", "FORGET", &id]).await, "OK");
+    }
+    eventually("it to turn everything away", async || cache.get(key).await.err()).await;
+    assert_eq!(nodes[3].ask(&["CLUSTER", "FAILOVER", "TAKEOVER"]).await, "OK");
+    eventually("the new master to be found", async || cache.put(key, result("2"), HOUR).await.ok()).await;
 }

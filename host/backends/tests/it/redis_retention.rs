@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::queue::QUEUE;
-use agent_core::ports::{AttemptEnd, JobQueue as _, Retention as _};
+use agent_core::ports::{AttemptEnd, JobQueue as _, Retention as _, SweepTime};
 use agent_core::words::{CancelOutcome, JobData, JobQuery};
 use async_trait::async_trait;
 use backends::bullmq::{BullQueue, BullRetention};
@@ -221,6 +221,24 @@ async fn nothing_is_left_of_a_user_who_is_forgotten() {
         key.contains(&user) || key.contains("cancelled") || key.ends_with(&format!(":{}", ids[0]))
     };
     assert_eq!(keys.iter().filter(theirs).collect::<Vec<_>>(), [] as [&String; 0], "{keys:?}");
+}
+
+/// Nothing else makes room there.
+#[tokio::test]
+async fn a_redis_whose_memory_is_full_is_swept() {
+    let server = Redis::start().await;
+    let things = JobThings::open(&server).await;
+    let id = things.add_ended("u", 8 * DAY).await;
+    let store = BullRetention::new(&things.queue);
+    assert_eq!(server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await, "OK");
+    assert!(server.ask(&["SET", "a", "b"]).await.starts_with("-OOM"));
+    for time in [SweepTime::WhenDue, SweepTime::Now] {
+        assert!(store.begin_sweep("one", PATIENCE, time).await.unwrap(), "{time:?}");
+        assert!(!store.begin_sweep("other", PATIENCE, time).await.unwrap(), "{time:?}");
+        assert!(store.renew_sweep("one", PATIENCE).await.unwrap(), "{time:?}");
+        store.end_sweep("one", PATIENCE).await.unwrap();
+    }
+    assert_eq!(store.remove(&[id]).await.unwrap(), 1);
 }
 
 #[tokio::test]

@@ -152,8 +152,11 @@ async fn a_master_that_was_demoted_is_left_and_its_replicas_are_checked() {
     let redis = Redis::open(&sentinels.url()).unwrap();
     let cache = RedisCache::new(redis.clone());
     cache.put("agent:1", result("1"), HOUR).await.unwrap();
-    replica.ask(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await;
+    let named = RedisCheck::new(Redis::open(&replica.url()).unwrap(), RedisUse::Queue).check().await.unwrap();
+    assert_eq!(named.iter().map(|warning| warning.setting).collect::<Vec<_>>(), ["role"]);
     let check = RedisCheck::new(Redis::open(&sentinels.url()).unwrap(), RedisUse::Queue);
+    assert_eq!(check.check().await, Ok(vec![]));
+    replica.ask(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await;
     let Err(StoreCheckError::Unfit { problem }) = check.check().await else { panic!("it is used") };
     assert!(problem.contains("allkeys-lru"), "{problem}");
 

@@ -172,6 +172,32 @@ async fn a_network_that_swallows_everything_is_waited_for_once() {
     tokio::time::timeout(Duration::from_secs(30), queue.read(&id)).await.unwrap().unwrap_err();
 }
 
+/// After a failover a name may still lead to the server that was the primary one. What connects to it then is refused every
+/// write, and must not be kept for that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_to_a_server_that_is_read_only_are_not_kept() {
+    let server = Postgres::start().await;
+    SqlPool::postgres(&server.url()).unwrap().migrate().await.unwrap();
+    // This session stays as it was made, and so do those that are made while the setting is on.
+    let mut operator = PgConnection::connect(&server.url()).await.unwrap();
+    let set = "ALTER DATABASE postgres SET default_transaction_read_only = on";
+    sqlx::raw_sql(set).execute(&mut operator).await.unwrap();
+    let (queue, adding) = SqlQueue::new(SqlPool::postgres(&server.url()).unwrap());
+    let _adding = Task::begin(adding.run());
+    let job = JobData::new("2 + 3", "u1");
+    for read in join_all((0..5).map(|_| queue.read("1"))).await {
+        assert!(read.unwrap().is_none(), "several connections are made");
+    }
+    let error = queue.add(&job).await.unwrap_err();
+    assert!(error.to_string().contains("the database is read-only"), "{error}");
+    assert!(queue.read("1").await.unwrap().is_none(), "one more is made");
+    let reset = "ALTER DATABASE postgres RESET default_transaction_read_only";
+    sqlx::raw_sql(reset).execute(&mut operator).await.unwrap();
+    queue.add(&job).await.unwrap();
+    let claim = queue.claim("worker", Duration::ZERO).await.unwrap().expect("a job");
+    assert_eq!(queue.renew(&claim).await.unwrap(), Renewal::Held);
+}
+
 /// The lease runs in the database while the answer is under way: a worker that counted from the answer would take the job for its
 /// own when another one already has it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

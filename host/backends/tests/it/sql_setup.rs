@@ -6,8 +6,9 @@ use agent_core::ports::{Epoch, JobQueue as _, Journal as _, JournalError};
 use agent_core::words::{Event, JobData};
 use backends::sql::{SetupError, SqlPool, SqlQueue, SqlRuns};
 use futures::future::join_all;
-use sqlx::{Connection as _, SqliteConnection};
+use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use test_servers::{Postgres, Task};
+use tokio::time::sleep;
 
 use crate::sql::{Database, open_queue_of, open_runs_of};
 
@@ -35,6 +36,22 @@ async fn start_ten(database: &Database) {
         assert_eq!(pool.migrate().await, Ok(()), "it can be repeated");
         pool.close().await;
     }
+}
+
+/// A limit is for statements that somebody waits for. Behind PgBouncer it is the user's, and holds at the direct address too.
+#[tokio::test]
+async fn making_tables_takes_as_long_as_it_does_whatever_limit_the_user_has() {
+    let server = Postgres::start_with(&["statement_timeout=300ms"]).await;
+    let pool = SqlPool::postgres(&server.url()).unwrap();
+    pool.migrate().await.unwrap();
+    let mut other = PgConnection::connect(&server.url()).await.unwrap();
+    sqlx::raw_sql("BEGIN; LOCK TABLE _sqlx_migrations").execute(&mut other).await.unwrap();
+    let free = async {
+        sleep(Duration::from_secs(1)).await;
+        other.close().await.unwrap();
+    };
+    let (migrated, ()) = tokio::join!(pool.migrate(), free);
+    assert_eq!(migrated, Ok(()));
 }
 
 #[tokio::test]

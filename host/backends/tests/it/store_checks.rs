@@ -59,6 +59,19 @@ async fn what_a_redis_does_not_let_ask_is_read_elsewhere_or_warned_of() {
     assert_eq!(found(&check).await, Ok(vec!["version", "maxmemory-policy", "appendonly"]));
 }
 
+/// It is asked again soon, and nothing is said of settings that nobody has seen.
+#[tokio::test]
+async fn a_redis_that_does_not_let_us_in_is_not_taken_for_one_that_tells_nothing() {
+    let evicting = ["--maxmemory-policy", "allkeys-lru"];
+    let (server, check) = redis(&[&["--requirepass", "hunter2"], &evicting[..]].concat()).await;
+    let Err(StoreCheckError::Away { detail }) = check.check().await else { panic!("it was let in") };
+    assert!(detail.contains("NOAUTH"), "{detail}");
+    let url = server.url().replace("://", "://:hunter2@");
+    let check = |url: &str| RedisCheck::new(Redis::open(url).unwrap(), RedisUse::Queue);
+    assert!(matches!(found(&check(&format!("{url}/99"))).await, Err(StoreCheckError::Away { .. })));
+    assert!(matches!(found(&check(&url)).await, Err(StoreCheckError::Unfit { .. })));
+}
+
 #[tokio::test]
 async fn a_redis_that_is_away_is_checked_when_it_is_there() {
     let (mut server, check) = redis(&["--appendfsync", "everysec"]).await;

@@ -29,9 +29,10 @@ pub(super) struct Cost {
     /// Transactions of PostgreSQL, and how long its processes work on all of them, in seconds.
     pub(super) transactions: f64,
     pub(super) postgres: f64,
-    /// Bytes: over Redis' network, into its append-only file, into PostgreSQL's log and its tables.
+    /// Bytes: over Redis' network, into its append-only file, those that stay in its memory, into PostgreSQL's log and its tables.
     pub(super) redis_network: f64,
     pub(super) redis_log: f64,
+    pub(super) redis_memory: f64,
     pub(super) wal: f64,
     pub(super) disk: f64,
 }
@@ -144,7 +145,7 @@ impl Costs {
 }
 
 fn complete(figures: &Value, what: &str) -> anyhow::Result<()> {
-    for name in ["redis_commands", "redis_us", "postgres_transactions", "postgres_us"] {
+    for name in ["redis_commands", "redis_us", "redis_memory_bytes", "postgres_transactions", "postgres_us"] {
         if figures[name].as_f64().is_none() {
             bail!("{what} has no {name}");
         }
@@ -163,6 +164,7 @@ impl Cost {
             postgres: figure("postgres_us") / 1e6,
             redis_network: figure("redis_in_bytes") + figure("redis_out_bytes"),
             redis_log: figure("redis_log_bytes"),
+            redis_memory: figure("redis_memory_bytes"),
             wal: figure("postgres_wal_bytes"),
             disk: figure("postgres_disk_bytes"),
         }

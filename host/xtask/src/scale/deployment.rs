@@ -11,6 +11,12 @@ const WORKERS: f64 = 5.0;
 /// How busy a server may be: at 70 % customers of M/M/1 already wait 2.3 times as long as they are served.
 pub(super) const MOST_BUSY: f64 = 0.7;
 
+/// For how many seconds Redis keeps jobs that have ended (`JOBS_RETENTION_DAYS`, as it comes) and cached results.
+const JOBS_KEPT: f64 = 7.0 * 86_400.0;
+const RESULTS_KEPT: f64 = 3_600.0;
+
+const GIB: f64 = 1_073_741_824.0;
+
 /// The least number of visits that work is divided into. What is grouped with others takes part in less than one transaction.
 const RAREST: f64 = 0.01;
 
@@ -29,6 +35,8 @@ pub(super) struct Load {
     pub(super) model_seconds: f64,
     /// Processors of a PostgreSQL server.
     pub(super) postgres_cores: usize,
+    /// Memory of a Redis server.
+    pub(super) redis_gib: f64,
 }
 
 /// The servers of a deployment.
@@ -87,6 +95,7 @@ impl Load {
                 costs.connections(self.queue, Queue::Redis),
                 costs.connections_of_server(Queue::Redis),
             ),
+            limit("Redis: GiB of memory, with jobs of 7 days", self.memory(costs) / GIB, self.redis_gib),
             limit(
                 "PostgreSQL: its processors, busy for 70 %",
                 total(&demands, |cost| cost.postgres),
@@ -98,6 +107,13 @@ impl Load {
                 costs.connections_of_server(Queue::Postgres),
             ),
         ]
+    }
+
+    /// Bytes that Redis keeps for a replica, once it removes as much as comes.
+    fn memory(&self, costs: &Costs) -> f64 {
+        let bytes = |unit| costs.unit(self.queue, unit).redis_memory;
+        let misses = self.requests * (1.0 - self.hits);
+        self.jobs() * bytes("job") * JOBS_KEPT + misses * bytes("miss") * RESULTS_KEPT
     }
 
     /// As many servers as keep all below [`MOST_BUSY`], connections apart.
@@ -209,8 +225,8 @@ mod tests {
 
     fn costs() -> Costs {
         let figures = |commands: f64, redis: f64, transactions: f64, postgres: f64| {
-            json!({ "redis_commands": commands, "redis_us": redis, "postgres_transactions": transactions,
-                    "postgres_us": postgres })
+            json!({ "redis_commands": commands, "redis_us": redis, "redis_memory_bytes": 1_024.0,
+                    "postgres_transactions": transactions, "postgres_us": postgres })
         };
         let unit = |figures: serde_json::Value| json!({ "alone": figures, "together": figures });
         let of_queue = json!({
@@ -234,9 +250,11 @@ mod tests {
         busy_workers: 0.8,
         model_seconds: 2.0,
         postgres_cores: 2,
+        redis_gib: 16.0,
     };
 
-    /// Hits 5, misses 5 and jobs 2 a second, 4 of them under way: 100 + 200 + 800 + 200 + 100 µs of Redis a second.
+    /// Hits 5, misses 5 and jobs 2 a second, 4 of them under way: 100 + 200 + 800 + 200 + 100 µs of Redis a second. 1 KiB each of the
+    /// jobs of a week and the misses of an hour is 1.17 GiB.
     #[test]
     fn a_replicas_demand_is_what_each_thing_costs_times_how_often_it_happens() {
         let demands = LOAD.demands(&costs(), 1.0);
@@ -244,7 +262,7 @@ mod tests {
         assert!((total(&demands, |cost| cost.postgres) - 1_510e-6).abs() < 1e-9);
         let limits = LOAD.limits(&costs());
         let replicas: Vec<_> = limits.iter().map(|limit| limit.replicas().unwrap()).collect();
-        assert_eq!(replicas, [500.0, 2_500.0, 927.0, 9.0]);
+        assert_eq!(replicas, [500.0, 2_500.0, 13.0, 927.0, 9.0]);
         let needed = LOAD.servers_needed(&costs(), 1_000.0);
         assert_eq!(needed, Servers { redis: 2, postgres: 2 });
         assert_eq!(LOAD.servers_needed(&costs(), 1.0), Servers { redis: 1, postgres: 1 });

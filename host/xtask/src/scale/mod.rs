@@ -47,6 +47,9 @@ pub(crate) struct Arguments {
     /// Processors of a PostgreSQL server.
     #[arg(long, default_value_t = 4)]
     postgres_cores: usize,
+    /// Memory of a Redis server, in GiB.
+    #[arg(long, default_value_t = 16.0)]
+    redis_gib: f64,
     /// Decides when who comes in the simulation.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -77,6 +80,7 @@ impl Arguments {
         ensure!((0.0..=1e6).contains(&self.requests), "--requests is a rate: from 0 to 1000000");
         ensure!((0.001..=3600.0).contains(&self.model_seconds), "--model-seconds is from 0.001 to 3600");
         ensure!((1..=1024).contains(&self.postgres_cores), "--postgres-cores is from 1 to 1024");
+        ensure!((0.001..=1e6).contains(&self.redis_gib), "--redis-gib is from 0.001 to 1000000");
         Ok(Load {
             queue: Queue::Redis,
             requests: self.requests,
@@ -84,6 +88,7 @@ impl Arguments {
             busy_workers: self.busy_workers,
             model_seconds: self.model_seconds,
             postgres_cores: self.postgres_cores,
+            redis_gib: self.redis_gib,
         })
     }
 }

@@ -98,12 +98,13 @@ pub(super) fn of_model(costs: &Costs, load: &Load, seed: u64) -> String {
 }
 
 fn assumptions(load: &Load, seed: u64) -> String {
-    let Load { requests, hits, busy_workers, model_seconds, postgres_cores, .. } = load;
+    let Load { requests, hits, busy_workers, model_seconds, postgres_cores, redis_gib, .. } = load;
     format!(
         "Simulated by `cargo xtask scale --requests {requests} --hits {hits} --busy-workers {busy_workers} --model-seconds \
-         {model_seconds} --postgres-cores {postgres_cores} --seed {seed}` from the costs above, with several at once. Assumed and not \
-         measured: each replica answers {requests} requests a second, {:.0} % of them from the cache; its five workers are busy for \
-         {:.0} % of the time; a run waits {model_seconds} s for its model; a PostgreSQL server has {postgres_cores} processors.\n",
+         {model_seconds} --postgres-cores {postgres_cores} --redis-gib {redis_gib} --seed {seed}` from the costs above, with several \
+         at once. Assumed and not measured: each replica answers {requests} requests a second, {:.0} % of them from the cache; its five workers are busy for \
+         {:.0} % of the time; a run waits {model_seconds} s for its model; a PostgreSQL server has {postgres_cores} processors, a Redis \
+         server {redis_gib} GiB of memory, which jobs that have ended take for 7 days and cached results for an hour.\n",
         hits * 100.0,
         busy_workers * 100.0
     )

@@ -10,12 +10,16 @@
 --          end with it
 --
 -- 'done' leaves the job's hash, which BullMQ's own script removes with all that hangs on it. From then on
--- nobody can claim the job and reading it says that it is cancelled: a field of the hash says so.
+-- nobody can claim the job and reading it says that it is cancelled: a field of the hash says so. While the hash is there it
+-- is 'done' however often it is asked for: sent twice, because the connection broke before the answer came, it would else be
+-- removed by nobody.
 local completed, failed, delayed, prioritized, active, wait, paused, children, stalled = unpack(KEYS, 1, 9)
 local job, lock, record, request = unpack(KEYS, 10)
 local id, token, now, kept, mark = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6]
 
 local function record_it()
+  -- BullMQ may have given the id before: nothing of another job's record stays.
+  redis.call('DEL', record)
   for i = 7, #ARGV do
     local value = redis.call('HGET', job, ARGV[i])
     if value then redis.call('HSET', record, ARGV[i], value) end
@@ -30,13 +34,16 @@ end
 if token ~= '' then
   local holder = redis.call('GET', lock)
   if holder and holder ~= token then return 'lost' end
-  if redis.call('LREM', active, 1, id) == 0 then return 'lost' end
+  if redis.call('LREM', active, 1, id) == 0 then
+    return redis.call('HEXISTS', job, mark) == 1 and 'done' or 'lost'
+  end
   redis.call('DEL', lock)
   redis.call('SREM', stalled, id)
   return record_it()
 end
 
 if redis.call('EXISTS', job) == 1 then
+  if redis.call('HEXISTS', job, mark) == 1 then return 'done' end
   if redis.call('ZSCORE', completed, id) or redis.call('ZSCORE', failed, id) then return 'ended' end
   if redis.call('EXISTS', lock) == 1 then
     -- The tokens of our workers end in 32 hexadecimal digits, those of BullMQ's own in a number.

@@ -34,10 +34,13 @@ local function claimed(id, hash, number)
   return {reclaimed, {hash, id, number, redis.call('GET', own .. 'wish:' .. id), more}}
 end
 
--- Sent twice, because the connection broke before the answer came: it is the same claim while nobody else has the job.
+-- Sent twice, because the connection broke before the answer came: it is the same claim while nobody else has the job. Its
+-- lease begins anew: whoever sends it again counts from then on.
 local noted = redis.call('GET', note)
 if noted and redis.call('GET', prefix .. noted .. ':lock') == token then
   local job = prefix .. noted
+  redis.call('PEXPIRE', job .. ':lock', lease)
+  redis.call('PEXPIRE', note, lease)
   return claimed(noted, redis.call('HGETALL', job), tonumber(redis.call('HGET', job, claims) or 0))
 end
 

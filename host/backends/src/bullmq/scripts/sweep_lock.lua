@@ -8,8 +8,11 @@ local sweeper, swept = unpack(KEYS)
 local what, process, time = unpack(ARGV)
 
 if what == 'begin' or what == 'begin now' then
-  if what == 'begin' and redis.call('EXISTS', swept) == 1 then return 0 end
-  return redis.call('SET', sweeper, process, 'NX', 'PX', time) and 1 or 0
+  if redis.call('EXISTS', sweeper) == 1 or what == 'begin' and redis.call('EXISTS', swept) == 1 then return 0 end
+  -- Redis refuses SET when its memory is full, which is when old jobs have to go, but not behind a write that takes no memory.
+  redis.call('DEL', swept)
+  redis.call('SET', sweeper, process, 'PX', time)
+  return 1
 end
 if redis.call('GET', sweeper) ~= process then return 0 end
 if what == 'renew' then return redis.call('PEXPIRE', sweeper, time) end

@@ -6,8 +6,8 @@
 //! each node is a [`Server`]: with a connection, timeouts and a circuit of its own.
 //!
 //! What the nodes say about slots (`topology.rs`) is asked for when it is first needed, and again when a node does not answer
-//! or says that it does not have a slot. A slot that is being moved is not followed key by key (`ASK`): until it has moved,
-//! scripts of more than one key do not work there anyway, whoever sends them.
+//! or says that it does not have a slot or is cut off from the others. A slot that is being moved is not followed key by key
+//! (`ASK`): until it has moved, scripts of more than one key do not work there anyway, whoever sends them.
 
 mod topology;
 
@@ -59,8 +59,8 @@ struct Shared {
 #[derive(Default)]
 struct Known {
     topology: Topology,
-    /// Nodes that did not answer: before they are asked for anything else, the others are asked whether they still have their
-    /// slots.
+    /// Nodes that did not answer, or that are cut off from the others: before they are asked for anything else, the others are
+    /// asked whether they still have their slots.
     suspects: HashSet<Host>,
 }
 
@@ -108,7 +108,8 @@ impl Cluster {
                     self.shared.note_moved(slot, &to, &host);
                 }
                 Err(error) => {
-                    if error.means_down() || error == QueryError::CircuitOpen {
+                    let is_open = error == QueryError::CircuitOpen;
+                    if is_open || error.means_down() || error.is_of_cluster_state() {
                         self.shared.known().suspects.insert(host);
                     }
                     return Err(error);

@@ -21,7 +21,7 @@ use std::time::Duration;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgTransaction};
 
 use crate::sql::error::is_locked;
-use crate::sql::time_limit::in_time;
+use crate::sql::time_limit::{NO_LIMIT, in_time};
 use crate::sql::{ANSWER_TIMEOUT, Postgres};
 
 /// What is partitioned.
@@ -56,7 +56,8 @@ const SMALL: i64 = 16 << 20;
 /// Most rows that are taken out of a large default partition. More than digests come to by chance.
 const MOST_TAKEN_OUT: i64 = 100_000;
 
-/// Taken on a session of one's own, so that one makes months at a time: the constraint of the other would look left behind.
+/// One makes months at a time: the constraint of the other would look left behind. Held by a transaction on a connection of its own: behind a
+/// pooler a session is another client's in a moment, which would hold its locks and could not free them.
 const LOCK: i64 = 0x6168_6d6f_6e74_6873;
 
 /// How long making months may take where large tables are read. What breaks off changes nothing.
@@ -87,16 +88,18 @@ pub(in crate::sql) async fn make_months_ahead(pool: &Postgres, large: LargeTable
         LargeTables::Leave => ANSWER_TIMEOUT,
     };
     let made = in_time(patience, async {
-        let mut connection = pool.connect_directly().await?;
-        let lock = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(LOCK);
-        if lock.fetch_one(&mut connection).await? {
+        let mut holder = pool.connect_directly().await?;
+        let mut lock = holder.begin().await?;
+        let taken = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1)").bind(LOCK);
+        if taken.fetch_one(&mut *lock).await? {
+            let mut connection = pool.connect_directly().await?;
             for table in TABLES {
                 make_missing(&mut connection, table, large).await?;
             }
-            // The end of the session frees it too, but a little after it was closed.
-            sqlx::query("SELECT pg_advisory_unlock($1)").bind(LOCK).execute(&mut connection).await?;
+            connection.close().await?;
         }
-        connection.close().await
+        lock.rollback().await?;
+        holder.close().await
     });
     match Box::pin(made).await {
         Ok(()) => {}
@@ -201,6 +204,7 @@ async fn begin<'c>(
     table: &'static str,
 ) -> Result<PgTransaction<'c>, sqlx::Error> {
     let mut transaction = connection.begin().await?;
+    sqlx::raw_sql(NO_LIMIT).execute(&mut *transaction).await?;
     sqlx::raw_sql(LIMIT_LOCKS).execute(&mut *transaction).await?;
     execute(&mut transaction, format!("LOCK TABLE ONLY {table} IN SHARE UPDATE EXCLUSIVE MODE")).await?;
     Ok(transaction)
