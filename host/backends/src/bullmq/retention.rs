@@ -1,4 +1,4 @@
-//! Removing jobs that ended long ago, one by one.
+//! Removing jobs that ended long ago, each by itself.
 //!
 //! BullMQ trims a whole set whenever a job ends with a bound: also the jobs of producers who asked for theirs to be kept. So
 //! jobs of our own end without one (`options.rs`), and are removed here together with those of producers who asked for
@@ -13,6 +13,7 @@ use agent_core::ports::{
 };
 use agent_core::words::JobStatus;
 use async_trait::async_trait;
+use futures::future::try_join_all;
 use redis::Script;
 
 use super::BullQueue;
@@ -30,6 +31,10 @@ const CANCELLED: &str = "cancelled";
 
 /// How many jobs are looked through for one page of a user's.
 const LOOKED_THROUGH: usize = 1000;
+
+/// How many jobs are removed side by side. Each takes four round trips: one after the other, a network would let fewer go in a second than
+/// a Redis takes.
+const REMOVED_AT_ONCE: usize = 16;
 
 /// Data and options of a job. Others can store anything.
 type Fields = (Option<Vec<u8>>, Option<Vec<u8>>);
@@ -218,10 +223,15 @@ impl Retention for BullRetention {
 
     async fn remove(&self, ids: &[String]) -> Result<u64, RetentionError> {
         let mut removed = 0;
-        for id in ids {
-            let Some((shard, id)) = locate(id, self.stores.len()) else { continue };
-            let Some(store) = self.stores.get(shard) else { continue };
-            removed += u64::from(store.remove_job(id).await.map_err(failed)?);
+        for some in ids.chunks(REMOVED_AT_ONCE) {
+            let mut removals = Vec::with_capacity(some.len());
+            for id in some {
+                let Some((shard, id)) = locate(id, self.stores.len()) else { continue };
+                let Some(store) = self.stores.get(shard) else { continue };
+                removals.push(store.remove_job(id));
+            }
+            let gone = try_join_all(removals).await.map_err(failed)?;
+            removed += gone.into_iter().map(u64::from).sum::<u64>();
         }
         Ok(removed)
     }

@@ -41,6 +41,14 @@ impl ByteSize for EventDocument {
     }
 }
 
+/// The events that follow each other from that number on. The server inserts a batch in any order, so that whoever reads
+/// meanwhile may find a gap: what lies behind it would be taken for what is missing, and is read when that is there.
+pub(super) fn consecutive(found: &[EventDocument], from: u64) -> Result<Vec<Event>, JournalError> {
+    let numbered = found.iter().zip(from..);
+    let in_order = numbered.take_while(|(found, number)| u64::try_from(found.id.sequence) == Ok(*number));
+    in_order.map(|(found, _)| found.event()).collect()
+}
+
 impl EventDocument {
     pub(super) fn new(
         run_id: &str,
@@ -101,7 +109,7 @@ impl EventDocument {
         JournalError::Conflict { run_id: self.id.run.clone(), sequence: self.id.sequence.unsigned_abs() }
     }
 
-    pub(super) fn event(&self) -> Result<Event, JournalError> {
+    fn event(&self) -> Result<Event, JournalError> {
         decode(&self.id.run, self.id.sequence.unsigned_abs(), &self.event)
     }
 }
@@ -155,5 +163,27 @@ impl From<RecordDocument> for RunRecord {
             finished_at: document.finished_at.to_system_time(),
             outcome: document.outcome,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_behind_a_gap_is_left_until_it_is_filled() {
+        let found = [1, 2, 4, 5].map(|number| {
+            let event = Event::NestedStarted { index: 0, number, name: "add".into() };
+            EventDocument::new("run_1", Epoch(1), number.into(), &event).unwrap()
+        });
+        let numbers = |from| {
+            let events = consecutive(&found, from).unwrap();
+            events.into_iter().map(|event| match event {
+                Event::NestedStarted { number, .. } => number,
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(numbers(1).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(numbers(0).count(), 0);
     }
 }

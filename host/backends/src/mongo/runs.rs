@@ -9,7 +9,7 @@ use futures::TryStreamExt as _;
 use mongodb::bson::{DateTime, doc};
 use mongodb::{Collection, Database};
 
-use super::documents::{EventDocument, RecordDocument, events_of};
+use super::documents::{EventDocument, RecordDocument, consecutive, events_of};
 use super::error::{answer, store_error};
 use super::retention::Indexes;
 use super::writer::{Append, Appended, BOUNDS, MongoWriter};
@@ -62,7 +62,7 @@ impl Journal for MongoRuns {
             let found = self.events.find(events_of(run_id, from)).sort(doc! { "_id": 1 }).await?;
             found.try_collect::<Vec<_>>().await
         };
-        answer(reading).await?.iter().map(EventDocument::event).collect()
+        consecutive(&answer(reading).await?, from)
     }
 }
 
@@ -84,7 +84,7 @@ impl RunStore for MongoRuns {
             let found = self.events.find(events_of(run_id, from)).sort(doc! { "_id": 1 });
             found.limit(i64::from(most)).await?.try_collect::<Vec<_>>().await
         };
-        answer(reading).await?.iter().map(EventDocument::event).collect()
+        consecutive(&answer(reading).await?, from)
     }
 
     async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {

@@ -10,8 +10,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long the circuit stays open after a failure. Long enough that requests do not queue up behind a Redis that is
-/// down, short enough that nobody notices when it is back.
-pub(super) const RESET_TIMEOUT: Duration = Duration::from_secs(1);
+/// down, short enough that nobody notices when it is back, and shorter than the second after which a lease is renewed again,
+/// so that the renewal after a failed one is let through.
+pub(super) const RESET_TIMEOUT: Duration = Duration::from_millis(900);
 
 /// Closed while Redis answers. Open for [`RESET_TIMEOUT`] after a failure; then it lets one trial through (half-open),
 /// whose outcome decides for the others.

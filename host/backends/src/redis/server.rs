@@ -174,8 +174,11 @@ impl Server {
                     is_last = true;
                 }
                 Err(error) if error.means_down() => {
-                    self.circuit.open(Instant::now());
-                    self.drop_connection(number);
+                    // What fails on a connection that has been dropped says nothing about its successor: those who waited
+                    // on it with the first one would keep everybody away for as long as each of them waits after that.
+                    if self.drop_connection(number) {
+                        self.circuit.open(Instant::now());
+                    }
                     return Err(error);
                 }
                 answered => {
@@ -198,11 +201,10 @@ impl Server {
         (connecting, connection.number, true)
     }
 
-    fn drop_connection(&self, number: u64) {
+    /// Drops the connection of that number; false when it was dropped before.
+    fn drop_connection(&self, number: u64) -> bool {
         let mut connection = self.lock();
-        if connection.number == number {
-            connection.connecting = None;
-        }
+        connection.number == number && connection.connecting.take().is_some()
     }
 
     /// Held for a few instructions, never across an await.
@@ -236,4 +238,57 @@ async fn connect(way: Way, name: Option<Arc<str>>) -> Result<MultiplexedConnecti
         }
     }
     Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::join;
+    use test_servers::Task;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::redis::circuit_breaker::RESET_TIMEOUT;
+
+    const LIMIT: Duration = Duration::from_millis(500);
+
+    /// Answers what a client says of itself, and a `PING` unless it `is_silent`.
+    async fn answer(mut client: TcpStream, is_silent: bool) {
+        let mut asked = vec![0; 1 << 12];
+        while let Ok(length @ 1..) = client.read(&mut asked).await {
+            let count =
+                |word: &[u8]| asked[..length].windows(word.len()).filter(|part| *part == word).count();
+            let pings = if is_silent { 0 } else { count(b"PING\r\n") };
+            let answers = "+OK\r\n".repeat(count(b"CLIENT\r\n")) + &"+PONG\r\n".repeat(pings);
+            if client.write_all(answers.as_bytes()).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// A network that has forgotten a connection, and lets others through.
+    #[tokio::test]
+    async fn those_who_waited_on_a_silent_connection_keep_nobody_from_the_next_one() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = Client::open(format!("redis://{}", listener.local_addr().unwrap())).unwrap();
+        let _serving = Task::begin(async move {
+            let mut serving = Vec::new();
+            while let Ok((client, _)) = listener.accept().await {
+                let is_first = serving.is_empty();
+                serving.push(Task::begin(answer(client, is_first)));
+            }
+        });
+        let server = Server::new(Way::To(Box::new(client)), LIMIT, CircuitBreaker::default());
+        let ask = || server.query(Manner::Repeatable(Duration::ZERO), ping);
+        let later = async {
+            sleep(LIMIT / 2).await;
+            ask().await
+        };
+        let timed_out = Err(QueryError::Timeout(LIMIT));
+        assert_eq!(join(ask(), later).await, (timed_out.clone(), timed_out));
+        // By now the first failure is that long ago, and the later one is not.
+        sleep(RESET_TIMEOUT - LIMIT / 4).await;
+        assert_eq!(ask().await, Ok(()));
+    }
 }

@@ -45,6 +45,12 @@ pub(super) fn is_locked(error: &sqlx::Error) -> bool {
     code.is_some_and(|code| matches!(&*code, "55P03" | "40P01"))
 }
 
+/// Whether a pooler has as many clients as it takes. PgBouncer's code of it is that of almost all that it says itself.
+pub(super) fn is_full_pooler(error: &dyn DatabaseError) -> bool {
+    let message = error.message();
+    message.contains("max_client_conn") || message.contains("client connections exceeded")
+}
+
 fn describe_refusal(error: &dyn DatabaseError) -> String {
     let code = error.code().unwrap_or_else(|| "unknown".into());
     let meaning = if error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() {
@@ -52,6 +58,8 @@ fn describe_refusal(error: &dyn DatabaseError) -> String {
         let is_unprepared = error.message().starts_with("no such table");
         let meaning = code.parse::<i32>().ok().and_then(|code| meaning_in_sqlite(code & 0xff));
         meaning.or(is_unprepared.then_some(UNPREPARED))
+    } else if is_full_pooler(error) {
+        Some("the pooler takes no more clients: raise its max_client_conn")
     } else {
         meaning_in_postgres(&code)
     };

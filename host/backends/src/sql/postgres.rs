@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 use super::commit::Lane;
+use super::error::is_full_pooler;
 use super::time_limit::in_time;
 
 /// Most connections of one process (interface, Limits, "Database pool").
@@ -235,7 +236,7 @@ impl Postgres {
     }
 
     /// What ended one connection has most likely ended the others.
-    fn close_idle(&self) {
+    pub(super) fn close_idle(&self) {
         let _closed = std::mem::take(&mut *self.idle());
     }
 
@@ -326,7 +327,9 @@ fn may_pass(error: &sqlx::Error) -> bool {
 /// Whether a pooler refuses what we would like the session to be. PostgreSQL itself knows all of it.
 fn is_unknown_option(error: &sqlx::Error) -> bool {
     const PROTOCOL_VIOLATION: &str = "08P01";
-    error.as_database_error().and_then(DatabaseError::code).is_some_and(|code| code == PROTOCOL_VIOLATION)
+    error.as_database_error().is_some_and(|error| {
+        error.code().is_some_and(|code| code == PROTOCOL_VIOLATION) && !is_full_pooler(error)
+    })
 }
 
 fn postgres_error(error: &dyn DatabaseError) -> Option<&PgDatabaseError> {

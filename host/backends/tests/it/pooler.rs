@@ -7,7 +7,8 @@ use agent_core::ports::{AttemptEnd, Epoch, JobQueue as _, Journal as _, StoreChe
 use agent_core::words::{Event, JobData};
 use backends::sql::{SqlPool, SqlQueue, SqlRuns};
 use futures::future::join_all;
-use sqlx::{Connection as _, PgConnection};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use test_servers::{PATIENCE, PgBouncer, PgBouncerProgram, Postgres, Task, eventually};
 
 #[tokio::test]
@@ -70,6 +71,21 @@ async fn a_pooler_that_keeps_prepared_statements_apart_is_used() {
                 eventually("it to be said that workers poll", async || findings.warnings().pop()).await;
             assert!(warning.problem.contains("looked for once a second"), "{warning:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_pooler_that_takes_no_more_clients_is_said_to_be_full() {
+    let server = Postgres::start().await;
+    for program in PgBouncerProgram::all() {
+        let pooler = PgBouncer::start(&program, &server, &["max_client_conn = 1"]).await;
+        let other = pooler.url().parse::<PgConnectOptions>().unwrap().extra_float_digits(None);
+        let other = other.connect().await.unwrap();
+        let check = SqlPool::postgres(&pooler.url()).unwrap().check().unwrap();
+        let Err(StoreCheckError::Away { detail }) = check.check().await else { panic!("it has room") };
+        assert!(detail.contains("raise its max_client_conn"), "{detail}");
+        other.close().await.unwrap();
+        eventually("the pooler to have room", async || check.check().await.ok()).await;
     }
 }
 

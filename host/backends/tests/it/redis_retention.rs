@@ -189,6 +189,28 @@ async fn a_job_that_was_retried_meanwhile_stays() {
     assert_eq!(jobs.end(&completed(), Duration::ZERO).await, id, "it is worked off");
 }
 
+/// More than are removed side by side, of two users, and one that has not ended.
+#[tokio::test]
+async fn many_jobs_are_removed_with_one_call_and_each_is_counted() {
+    let server = Redis::start().await;
+    let things = JobThings::open(&server).await;
+    let mut ids = Vec::new();
+    for number in 0..40 {
+        ids.push(things.add_ended(&format!("u{}", number % 2), 8 * DAY).await);
+    }
+    let held = things.add_unended("u0", DAY).await;
+    ids.insert(20, held.clone());
+    let store = BullRetention::new(&things.queue);
+    assert_eq!(store.remove(&ids).await.unwrap(), 40);
+    assert_eq!(store.remove(&ids).await.unwrap(), 0);
+    assert!(things.is_kept(&held).await);
+    assert_eq!(
+        things.keys(&format!("bull:{QUEUE}:1*")).await,
+        [] as [&str; 0],
+        "nothing is left of the others"
+    );
+}
+
 #[tokio::test]
 async fn nothing_is_left_of_a_user_who_is_forgotten() {
     let server = Redis::start().await;

@@ -229,6 +229,27 @@ async fn a_lease_is_counted_from_before_it_was_asked_for_however_late_the_answer
     assert!(claim.leased_at <= leased, "{:?} after it was leased", claim.leased_at - leased);
 }
 
+/// Waited for as long as other statements are, a heartbeat would end after the lease.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_renewed_in_time_although_the_network_has_forgotten_every_connection() {
+    let server = Postgres::start().await;
+    let proxy = Proxy::before(server.address()).await;
+    let url = server.url().replace(&server.address().to_string(), &proxy.address().to_string());
+    let pool = SqlPool::postgres(&url).unwrap();
+    pool.migrate().await.unwrap();
+    let (queue, adding) = SqlQueue::new(pool);
+    let _adding = Task::begin(adding.run());
+    let id = queue.add(&JobData::new("2 + 3", "u1")).await.unwrap();
+    let claim = queue.claim("worker", Duration::ZERO).await.unwrap().expect("a job");
+    for read in join_all((0..5).map(|_| queue.read(&id))).await {
+        assert!(read.unwrap().is_some());
+    }
+    proxy.forget();
+    let begun = Instant::now();
+    assert_eq!(queue.renew(&claim).await.unwrap(), Renewal::Held);
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
 /// With nothing else to find the job by: a look has just been made, and the next one would be in a second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_that_another_process_adds_or_hands_back_wakes_a_worker() {

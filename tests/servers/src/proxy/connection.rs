@@ -38,10 +38,12 @@ async fn carry_both_ways(
     store.set_nodelay(true)?;
     let (from_host, mut to_host) = host.split();
     let (from_store, mut to_store) = store.split();
-    let requests = pump(from_host, &mut to_store, orders.clone(), |orders| orders.requests_pass);
+    let is_known = |orders: &Orders| orders.forgets == begun.forgets;
+    let requests =
+        pump(from_host, &mut to_store, orders.clone(), |orders| orders.requests_pass && is_known(orders));
     let answers = async {
         let mut half_closes = orders.clone();
-        let pumped = pump(from_store, &mut to_host, orders, |orders| orders.answers_pass);
+        let pumped = pump(from_store, &mut to_host, orders, |orders| orders.answers_pass && is_known(orders));
         let closed = half_closes.wait_for(|orders| orders.half_closes != begun.half_closes);
         tokio::select! {
             pumped = pumped => return pumped,

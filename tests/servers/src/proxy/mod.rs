@@ -35,10 +35,12 @@ struct Orders {
     cuts: u64,
     /// How often connections were half closed; the same.
     half_closes: u64,
+    /// How often connections were forgotten; the same, but none ends.
+    forgets: u64,
 }
 
 const PASS: Orders =
-    Orders { accepts: true, requests_pass: true, answers_pass: true, cuts: 0, half_closes: 0 };
+    Orders { accepts: true, requests_pass: true, answers_pass: true, cuts: 0, half_closes: 0, forgets: 0 };
 
 /// What the proxy does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -79,7 +81,8 @@ impl Proxy {
     /// Lets everything pass, what a stall held back first.
     pub async fn pass(&mut self) {
         self.orders.send_modify(|orders| {
-            *orders = Orders { cuts: orders.cuts, half_closes: orders.half_closes, ..PASS };
+            let Orders { cuts, half_closes, forgets, .. } = *orders;
+            *orders = Orders { cuts, half_closes, forgets, ..PASS };
         });
         self.reaches("the proxy to listen", |state| state.accepts).await;
     }
@@ -121,6 +124,12 @@ impl Proxy {
     /// still passes. New connections are whole.
     pub fn half_close(&self) {
         self.orders.send_modify(|orders| orders.half_closes += 1);
+    }
+
+    /// Holds every byte of the connections there are, for ever and without a word, as a firewall does that has forgotten them.
+    /// New ones pass.
+    pub fn forget(&self) {
+        self.orders.send_modify(|orders| orders.forgets += 1);
     }
 
     async fn reaches(&mut self, what: &str, condition: impl Fn(&State) -> bool) {

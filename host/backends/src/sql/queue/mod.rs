@@ -7,6 +7,7 @@ mod claim_wakeup;
 mod ended;
 mod next_claim;
 mod reads;
+mod renewal;
 mod rows;
 mod statements;
 
@@ -304,14 +305,7 @@ impl JobQueue for SqlQueue {
                 let renewal = RenewalRow { job_id, token, lease };
                 self.commits.write(renewal).await.map_err(not_committed)?
             }
-            // By itself, so that a heartbeat does not wait behind a commit that hangs.
-            SqlPool::Postgres(_) => {
-                let cancel_asked: Vec<bool> = rewriting!(&self.pool, db => {
-                    sqlx::query_scalar(statements::RENEW).bind(&job_id).bind(&token).bind(lease).fetch_all(db)
-                })
-                .map_err(failed)?;
-                cancel_asked.first().copied()
-            }
+            SqlPool::Postgres(pool) => renewal::renew(pool, &job_id, &token, lease).await.map_err(failed)?,
         };
         Ok(match cancel_asked {
             Some(false) => Renewal::Held,
