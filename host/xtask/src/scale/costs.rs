@@ -9,6 +9,10 @@ use serde_json::Value;
 /// Where it is in the repository.
 pub(super) const FILE: &str = "host/scale.json";
 
+/// The figures that the model reads: those that a pass of its own counts, and those that stores say of themselves.
+const COUNTED: [&str; 1] = ["redis_commands"];
+const MEASURED: [&str; 4] = ["redis_us", "redis_memory_bytes", "postgres_transactions", "postgres_us"];
+
 /// Where jobs are queued. Runs are in PostgreSQL with both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Queue {
@@ -77,9 +81,14 @@ impl Costs {
         Cost::read(&figures["together"])
     }
 
-    /// What a job costs in a second in which its worker waits for the model.
+    /// What a job costs in a second in which its worker waits for the model. Commands are not counted there: one renews its
+    /// lease each second.
     pub(super) fn held(&self, queue: Queue) -> Cost {
-        Cost::read(&self.0[queue.key()]["held"])
+        let held = Cost::read(&self.0[queue.key()]["held"]);
+        match queue {
+            Queue::Redis => Cost { commands: 1.0, ..held },
+            Queue::Postgres => held,
+        }
     }
 
     /// What a replica that does nothing costs in a second, beside others.
@@ -129,10 +138,13 @@ impl Costs {
         for (queue, units) in units {
             let of_queue = &self.0[queue.key()];
             for unit in units {
-                complete(&of_queue["units"][unit]["together"], unit)?;
+                let figures = &of_queue["units"][unit]["together"];
+                complete(figures, unit, &COUNTED)?;
+                complete(figures, unit, &MEASURED)?;
             }
-            complete(&of_queue["held"], "held")?;
-            complete(&of_queue["idle_replica"], "idle_replica")?;
+            complete(&of_queue["held"], "held", &MEASURED)?;
+            complete(&of_queue["idle_replica"], "idle_replica", &COUNTED)?;
+            complete(&of_queue["idle_replica"], "idle_replica", &MEASURED)?;
         }
         for store in Queue::BOTH {
             let limit = self.connections_of_server(store);
@@ -144,9 +156,9 @@ impl Costs {
     }
 }
 
-fn complete(figures: &Value, what: &str) -> anyhow::Result<()> {
-    for name in ["redis_commands", "redis_us", "redis_memory_bytes", "postgres_transactions", "postgres_us"] {
-        if figures[name].as_f64().is_none() {
+fn complete(figures: &Value, what: &str, names: &[&str]) -> anyhow::Result<()> {
+    for name in names {
+        if figures[*name].as_f64().is_none() {
             bail!("{what} has no {name}");
         }
     }

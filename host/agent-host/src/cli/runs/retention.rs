@@ -118,9 +118,12 @@ fn may_remove(counts: &[(RetainedKind, u64)], which: &str, options: Arguments) -
         return Ok(true);
     }
     if !io::stdin().is_terminal() {
-        writeln!(io::stderr(), "Nothing was removed: run it again with --yes to remove that.")?;
+        let problem = "Nothing was removed: run it again with --yes to remove that.";
         if options.json {
             print(&(json!({ "wouldRemove": as_json(counts) }).to_string() + "\n"))?;
+            writeln!(io::stderr(), "{}", json!({ "error": problem }))?;
+        } else {
+            writeln!(io::stderr(), "{problem}")?;
         }
         return Ok(false);
     }
