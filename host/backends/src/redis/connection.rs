@@ -74,22 +74,20 @@ impl Redis {
     /// Other connections to the same servers, with another limit for an answer. A probe that finds a server there closes
     /// the circuits of both.
     pub(crate) fn another(&self, answer_timeout: Duration) -> Self {
-        match &self.0 {
-            Target::Server(server) => Self::server(server.another(answer_timeout)),
-            Target::Slot(cluster, slot) => {
-                Self(Target::Slot(Arc::new(cluster.another(answer_timeout)), *slot))
-            }
-        }
+        self.another_with(answer_timeout, None)
     }
 
     /// Other connections like [`Self::another`] that the servers list under that name (`CLIENT LIST`), where they let
     /// clients have one.
     pub(crate) fn another_named(&self, answer_timeout: Duration, name: &str) -> Self {
-        let name = Some(name.into());
+        self.another_with(answer_timeout, Some(name.into()))
+    }
+
+    fn another_with(&self, answer_timeout: Duration, name: Option<Arc<str>>) -> Self {
         match &self.0 {
-            Target::Server(server) => Self::server(server.another(answer_timeout).named(name)),
+            Target::Server(server) => Self::server(server.another(answer_timeout, name)),
             Target::Slot(cluster, slot) => {
-                Self(Target::Slot(Arc::new(cluster.another(answer_timeout).named(name)), *slot))
+                Self(Target::Slot(Arc::new(cluster.another(answer_timeout, name)), *slot))
             }
         }
     }

@@ -79,10 +79,10 @@ impl Server {
         Self { name, ..self }
     }
 
-    /// Another connection the same way, with another limit for an answer. A probe that finds the server there closes the
-    /// circuits of both.
-    pub(super) fn another(&self, answer_timeout: Duration) -> Self {
-        Self::new(self.way.clone(), answer_timeout, self.circuit.sibling())
+    /// Another connection the same way, with another limit for an answer, and listed under that name. A probe that finds the
+    /// server there closes the circuits of both.
+    pub(super) fn another(&self, answer_timeout: Duration, name: Option<Arc<str>>) -> Self {
+        Self::new(self.way.clone(), answer_timeout, self.circuit.sibling()).named(name)
     }
 
     pub(super) fn way(&self) -> &Way {

@@ -150,15 +150,20 @@ async fn statements_that_nobody_waits_for_any_more_cost_the_pool_nothing() {
     assert!(queue.read(&id).await.unwrap().is_some());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_network_that_swallows_everything_is_waited_for_once() {
+/// PostgreSQL, and the queue behind a proxy.
+async fn start_behind_a_proxy() -> (Postgres, Proxy, Arc<SqlQueue>, Task<()>) {
     let server = Postgres::start().await;
-    let mut proxy = Proxy::before(server.address()).await;
+    let proxy = Proxy::before(server.address()).await;
     let url = server.url().replace(&server.address().to_string(), &proxy.address().to_string());
     let pool = SqlPool::postgres(&url).unwrap();
     pool.migrate().await.unwrap();
     let (queue, adding) = SqlQueue::new(pool);
-    let _adding = Task::begin(adding.run());
+    (server, proxy, Arc::new(queue), Task::begin(adding.run()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_network_that_swallows_everything_is_waited_for_once() {
+    let (server, mut proxy, queue, _adding) = start_behind_a_proxy().await;
     let id = queue.add(&JobData::new("2 + 3", "u1")).await.unwrap();
     for read in join_all((0..10).map(|_| queue.read(&id))).await {
         assert!(read.unwrap().is_some());
@@ -202,14 +207,8 @@ async fn connections_to_a_server_that_is_read_only_are_not_kept() {
 /// own when another one already has it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_is_counted_from_before_it_was_asked_for_however_late_the_answer_comes() {
-    let server = Postgres::start().await;
-    let mut proxy = Proxy::before(server.address()).await;
-    let url = server.url().replace(&server.address().to_string(), &proxy.address().to_string());
-    let pool = SqlPool::postgres(&url).unwrap();
-    pool.migrate().await.unwrap();
-    let (queue, adding) = SqlQueue::new(pool);
+    let (server, mut proxy, queue, _adding) = start_behind_a_proxy().await;
     let (peer, _) = SqlQueue::new(SqlPool::postgres(&server.url()).unwrap());
-    let (queue, _adding) = (Arc::new(queue), Task::begin(adding.run()));
     queue.add(&JobData::new("2 + 3", "u1")).await.unwrap();
     let id = queue.add(&JobData::new("3 + 4", "u1")).await.unwrap();
     // The first one prepares the statement, which waits for an answer of its own.
@@ -232,13 +231,7 @@ async fn a_lease_is_counted_from_before_it_was_asked_for_however_late_the_answer
 /// Waited for as long as other statements are, a heartbeat would end after the lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_is_renewed_in_time_although_the_network_has_forgotten_every_connection() {
-    let server = Postgres::start().await;
-    let proxy = Proxy::before(server.address()).await;
-    let url = server.url().replace(&server.address().to_string(), &proxy.address().to_string());
-    let pool = SqlPool::postgres(&url).unwrap();
-    pool.migrate().await.unwrap();
-    let (queue, adding) = SqlQueue::new(pool);
-    let _adding = Task::begin(adding.run());
+    let (_server, proxy, queue, _adding) = start_behind_a_proxy().await;
     let id = queue.add(&JobData::new("2 + 3", "u1")).await.unwrap();
     let claim = queue.claim("worker", Duration::ZERO).await.unwrap().expect("a job");
     for read in join_all((0..5).map(|_| queue.read(&id))).await {

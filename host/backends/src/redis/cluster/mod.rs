@@ -76,14 +76,9 @@ impl Cluster {
         Self { shared: Arc::new(shared), answer_timeout, nodes: Mutex::default(), name: None }
     }
 
-    /// Other connections to the same nodes, with another limit for an answer.
-    pub(super) fn another(&self, answer_timeout: Duration) -> Self {
-        Self { shared: self.shared.clone(), answer_timeout, nodes: Mutex::default(), name: None }
-    }
-
-    /// The same, with connections that the nodes list under that name.
-    pub(super) fn named(self, name: Option<Arc<str>>) -> Self {
-        Self { name, ..self }
+    /// Other connections to the same nodes, with another limit for an answer, and listed under that name.
+    pub(super) fn another(&self, answer_timeout: Duration, name: Option<Arc<str>>) -> Self {
+        Self { shared: self.shared.clone(), answer_timeout, nodes: Mutex::default(), name }
     }
 
     /// Sends a query to the node that has the slot, and after it if the slot has moved.

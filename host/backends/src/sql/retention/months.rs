@@ -15,7 +15,7 @@ use agent_core::retention::Bounds;
 use serde::{Deserialize, Serialize};
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use super::partitions::{LIMIT_LOCKS, TABLES};
+use super::partitions::{LIMIT_LOCKS, TABLES, execute};
 use super::recordings;
 use crate::sql::error::{describe, is_locked};
 use crate::sql::{Postgres, SqlPool, answer, on_postgres, to_ms};
@@ -269,9 +269,4 @@ async fn runs_that_stay(
     );
     let query = sqlx::query_scalar(AssertSqlSafe(sql)).bind(&month.first).bind(&month.next);
     query.bind(to_ms(before)).bind(unended).fetch_all(db).await
-}
-
-/// Statements about tables take no parameters. What stands in them are names of months, which [`OVER`] has looked at.
-async fn execute(db: &mut PgConnection, sql: String) -> Result<(), sqlx::Error> {
-    sqlx::raw_sql(AssertSqlSafe(sql)).execute(db).await.map(drop)
 }

@@ -272,7 +272,8 @@ async fn drop_constraints(connection: &mut PgConnection, table: &'static str) ->
     transaction.commit().await
 }
 
-/// Statements about tables take no parameters. What stands in them are names and ids that are made here and by [`MISSING`].
-async fn execute(transaction: &mut PgTransaction<'_>, sql: String) -> Result<(), sqlx::Error> {
-    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut **transaction).await.map(drop)
+/// Carries out a statement about tables, which takes no parameters. What stands in it are names and ids that are made here and by
+/// [`MISSING`], or names of months that `months.rs` has looked at.
+pub(super) async fn execute(db: &mut PgConnection, sql: String) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(db).await.map(drop)
 }
