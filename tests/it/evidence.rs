@@ -1,5 +1,5 @@
-//! `cargo xtask chaos`, `cargo xtask soak` and the counting of `cargo xtask scale` for a few seconds each, so that what they count stays
-//! what they say. Their own tests stand in their files.
+//! `cargo xtask chaos`, `cargo xtask soak` and the counting of `cargo xtask scale` for a few seconds each, so that what
+//! they count stays what they say. Their own tests stand in their files.
 
 use std::time::Duration;
 

@@ -52,7 +52,8 @@ impl Tally {
     }
 }
 
-/// Judges a job: what was recorded when its worker was dead, all that was asked on its behalf, and the job as it ended, if it did.
+/// Judges a job: what was recorded when its worker was dead, all that was asked on its behalf, and the job as it ended,
+/// if it did.
 pub(super) fn judge(kill: &PlannedKill, recorded: &Recorded, seen: &Seen, end: Option<&Value>) -> Tally {
     let mut tally = Tally::default();
     let Some(end) = end.filter(|job| job["status"] == "completed") else {

@@ -1,8 +1,8 @@
 //! Which kills are made: what each job does, and when its worker is killed. The plan is a function of the seed alone.
 //!
-//! Aims are dealt like cards: each store gets every aim of the deck once, in an order of its own, before it gets any twice. An aim
-//! is only that: the worker is killed a random while after the moment that was aimed at was seen from outside, and `place.rs` says
-//! from the journal where that was.
+//! Aims are dealt like cards: each store gets every aim of the deck once, in an order of its own, before it gets any
+//! twice. An aim is only that: the worker is killed a random while after the moment that was aimed at was seen from
+//! outside, and `place.rs` says from the journal where that was.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -133,9 +133,9 @@ impl Stores {
         begun.is_ok()
     }
 
-    /// A file that nobody has open is read as a copy: opening it would do the work of the next process that does, which finds commits
-    /// in the write-ahead log that the dead one was not told of. A process that has the file open does not find these, so then it is
-    /// read in its place.
+    /// A file that nobody has open is read as a copy: opening it would do the work of the next process that does, which
+    /// finds commits in the write-ahead log that the dead one was not told of. A process that has the file open does
+    /// not find these, so then it is read in its place.
     async fn database(&self, opened: Opened) -> Database {
         if let Some(postgres) = &self.postgres {
             return Database::Postgres(connect_to(postgres).await);

@@ -1,5 +1,5 @@
-//! A Redis server of our own, or a Valkey server where there is one. With `REDIS_SERVER=valkey-server` every test that wants Redis gets
-//! a Valkey.
+//! A Redis server of our own, or a Valkey server where there is one. With `REDIS_SERVER=valkey-server` every test that
+//! wants Redis gets a Valkey.
 
 use std::env;
 use std::fs;

@@ -18,8 +18,9 @@ use crate::ports::ChangedJobs;
 const WORTH_FOLLOWING: Duration = Duration::from_millis(20);
 
 impl Jobs {
-    /// Follows the queue for as long as somebody waits for a job that is not worked on here; ends when this queue cannot be followed. Called once for
-    /// all callers of the process. While it does not run or the queue fails, callers poll.
+    /// Follows the queue for as long as somebody waits for a job that is not worked on here; ends when this queue
+    /// cannot be followed. Called once for all callers of the process. While it does not run or the queue fails,
+    /// callers poll.
     pub async fn follow_changes(&self) {
         let (mut pause, outage) = (Backoff::new(LAST_POLL, LAST_POLL * 10), Outage::default());
         let mut cursor: Option<String> = None;

@@ -1,7 +1,7 @@
 //! Wake-ups within the process: which jobs it works on, and which callers wait for one of them to end.
 //!
-//! A caller who waits for a job that is worked on here needs nothing from the queue until it is woken ([`JobSignals::is_at_work`]);
-//! the queue is followed for the others ([`Watcher::follow`]).
+//! A caller who waits for a job that is worked on here needs nothing from the queue until it is woken
+//! ([`JobSignals::is_at_work`]); the queue is followed for the others ([`Watcher::follow`]).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -25,10 +25,10 @@ use crate::words::{Event, RunOutcome, RunRecord};
 /// Runs that are written at once, so that a store which groups its commits has something to group.
 const AT_ONCE: usize = 64;
 
-/// How long runs of requests gather after some were taken, before the flusher takes more. A store commits what it is given at
-/// once together: without this, requests that come one after the other pay for a commit each, which costs more than the
-/// request (`cargo xtask bench lone`). The first run after a pause is taken at once. No answer waits for these runs. Their events are
-/// read from here until they are written; their records are found that much later.
+/// How long runs of requests gather after some were taken, before the flusher takes more. A store commits what it is
+/// given at once together: without this, requests that come one after the other pay for a commit each, which costs more
+/// than the request (`cargo xtask bench lone`). The first run after a pause is taken at once. No answer waits for these
+/// runs. Their events are read from here until they are written; their records are found that much later.
 const GATHER: Duration = Duration::from_millis(5);
 
 /// How long a store may fail before a run is given up, and how long one call of it may take.

@@ -35,9 +35,9 @@ pub use unwritten::WriteBehindCache;
 /// For how long a result is kept (interface, Limits, "Cache time-to-live").
 pub const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
 
-/// How long an answer may be held up by a cache that does not react. Callers would rather have the agent run. Longer than its store
-/// waits for an answer by itself (500 ms on Redis): a query that is dropped before tells it nothing, and each one after it would
-/// be held up as long.
+/// How long an answer may be held up by a cache that does not react. Callers would rather have the agent run. Longer
+/// than its store waits for an answer by itself (500 ms on Redis): a query that is dropped before tells it nothing, and
+/// each one after it would be held up as long.
 const PATIENCE: Duration = Duration::from_millis(600);
 
 /// Answers from the cache, or runs the agent and keeps its result if that completed.

@@ -114,9 +114,10 @@ pub trait Retention: Send + Sync {
     /// least 1.
     async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError>;
 
-    /// Makes the partitions that will be needed, and drops those in which all ended before `before`: one step, from [`DropStep::next`] of
-    /// the step before on. What stays then is found by [`Self::ended_before`]. Only where the store has partitions, and only under its lock. The first
-    /// step may take minutes, when partitions are made of a large store.
+    /// Makes the partitions that will be needed, and drops those in which all ended before `before`: one step, from
+    /// [`DropStep::next`] of the step before on. What stays then is found by [`Self::ended_before`]. Only where the
+    /// store has partitions, and only under its lock. The first step may take minutes, when partitions are made of a
+    /// large store.
     async fn drop_partitions(
         &self,
         _before: SystemTime,

@@ -1,9 +1,10 @@
 //! Retention: what has ended is removed after so many days, or when there are more than so many newer ones.
 //!
-//! [`Sweeper::run`] is the one task of a process that does so. Of all replicas one sweeps a store at a time, under a lock of
-//! that store, about once an hour; it removes in small steps with pauses, so that others are not kept waiting, but for partitions, which
-//! are dropped as a whole. What has not ended is never removed: a run without a record, a job that waits, nor the run of a job that waits for another attempt.
-//! [`Sweeper::sweep_now`] and [`Sweeper::forget`] are for the command line.
+//! [`Sweeper::run`] is the one task of a process that does so. Of all replicas one sweeps a store at a time, under a
+//! lock of that store, about once an hour; it removes in small steps with pauses, so that others are not kept waiting,
+//! but for partitions, which are dropped as a whole. What has not ended is never removed: a run without a record, a job
+//! that waits, nor the run of a job that waits for another attempt. [`Sweeper::sweep_now`] and [`Sweeper::forget`] are
+//! for the command line.
 //!
 //! What does not belong here: what has ended, which a store knows ([`crate::ports::Retention`]).
 

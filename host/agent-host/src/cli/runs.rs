@@ -57,9 +57,9 @@ enum Command {
     Sweep(retention::Arguments),
     /// Remove everything of a user that has ended: runs, journals, conversations, HTTP recordings and jobs
     ///
-    /// However new it is. Says first how much that is, and asks. What has not ended stays: cancel the user's jobs before. What
-    /// tools keep for the user, cached answers (for an hour), answers under idempotency keys (for a day), where webhooks went (for a
-    /// week), logs, traces and backups are not touched.
+    /// However new it is. Says first how much that is, and asks. What has not ended stays: cancel the user's jobs
+    /// before. What tools keep for the user, cached answers (for an hour), answers under idempotency keys (for a day),
+    /// where webhooks went (for a week), logs, traces and backups are not touched.
     Forget {
         /// The user's id, as tokens have it
         #[arg(long)]

@@ -32,8 +32,8 @@ const CANCELLED: &str = "cancelled";
 /// How many jobs are looked through for one page of a user's.
 const LOOKED_THROUGH: usize = 1000;
 
-/// How many jobs are removed side by side. Each takes four round trips: one after the other, a network would let fewer go in a second than
-/// a Redis takes.
+/// How many jobs are removed side by side. Each takes four round trips: one after the other, a network would let fewer
+/// go in a second than a Redis takes.
 const REMOVED_AT_ONCE: usize = 16;
 
 /// Data and options of a job. Others can store anything.

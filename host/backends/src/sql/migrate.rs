@@ -140,9 +140,9 @@ impl SqlPool {
     }
 }
 
-/// On a connection of its own, to the server itself. All in one transaction, whose lock ends with it: the migrator's own
-/// lock belongs to a session, and behind a pooler nobody knows whose that is. Partitions of the coming months, which no migration can
-/// name, are made after it.
+/// On a connection of its own, to the server itself. All in one transaction, whose lock ends with it: the migrator's
+/// own lock belongs to a session, and behind a pooler nobody knows whose that is. Partitions of the coming months,
+/// which no migration can name, are made after it.
 async fn migrate_postgres(pool: &Postgres) -> Result<(), MigrateError> {
     let mut connection = pool.connect_directly().await?;
     let mut transaction = connection.begin().await?;

@@ -33,7 +33,8 @@ pub(super) struct Cost {
     /// Transactions of PostgreSQL, and how long its processes work on all of them, in seconds.
     pub(super) transactions: f64,
     pub(super) postgres: f64,
-    /// Bytes: over Redis' network, into its append-only file, those that stay in its memory, into PostgreSQL's log and its tables.
+    /// Bytes: over Redis' network, into its append-only file, those that stay in its memory, into PostgreSQL's log and
+    /// its tables.
     pub(super) redis_network: f64,
     pub(super) redis_log: f64,
     pub(super) redis_memory: f64,

@@ -253,8 +253,8 @@ mod tests {
         redis_gib: 16.0,
     };
 
-    /// Hits 5, misses 5 and jobs 2 a second, 4 of them under way: 100 + 200 + 800 + 200 + 100 µs of Redis a second. 1 KiB each of the
-    /// jobs of a week and the misses of an hour is 1.17 GiB.
+    /// Hits 5, misses 5 and jobs 2 a second, 4 of them under way: 100 + 200 + 800 + 200 + 100 µs of Redis a second. 1
+    /// KiB each of the jobs of a week and the misses of an hour is 1.17 GiB.
     #[test]
     fn a_replicas_demand_is_what_each_thing_costs_times_how_often_it_happens() {
         let demands = LOAD.demands(&costs(), 1.0);

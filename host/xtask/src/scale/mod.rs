@@ -1,4 +1,5 @@
-//! `cargo xtask scale`: what breaks first when there are more replicas, from what jobs and requests were measured to cost the stores.
+//! `cargo xtask scale`: what breaks first when there are more replicas, from what jobs and requests were measured to
+//! cost the stores.
 //!
 //! - `tests/scale/` measures, on the real binary and the real stores, and writes `host/scale.json` (`--measure`).
 //! - `costs.rs` reads that; `deployment.rs` makes a network of queues of it; `simulation/` simulates any such network.

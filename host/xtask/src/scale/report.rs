@@ -150,8 +150,8 @@ fn of_stations(outcome: &Outcome, from: usize, number: usize) -> Vec<&StationOut
     outcome.stations.iter().skip(from).take(number).collect()
 }
 
-/// How long is waited on the mean, and in the 99th percentile of the worst of these stations. What is offered more than its servers
-/// can do has no such time: it grows for as long as that lasts.
+/// How long is waited on the mean, and in the 99th percentile of the worst of these stations. What is offered more than
+/// its servers can do has no such time: it grows for as long as that lasts.
 fn queueing(servers: usize, busy: f64, stations: &[&StationOutcome]) -> String {
     let percent = busy * 100.0;
     if busy >= 1.0 {

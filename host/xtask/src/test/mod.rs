@@ -29,8 +29,9 @@ use crate::ci::linting_compiler::LintingCompiler;
 use crate::guests;
 use crate::run::{cargo, run, succeeds};
 
-/// Where property tests begin to draw their cases unless `PROPTEST_RNG_SEED` says otherwise: a change is judged by the same cases as
-/// the one before it, so that what fails was changed and not drawn. Another seed, or `PROPTEST_CASES`, looks for more.
+/// Where property tests begin to draw their cases unless `PROPTEST_RNG_SEED` says otherwise: a change is judged by the
+/// same cases as the one before it, so that what fails was changed and not drawn. Another seed, or `PROPTEST_CASES`,
+/// looks for more.
 const PROPTEST_RNG_SEED: &str = "2026";
 
 /// Which of the tests run once more with Valkey in Redis' place: the bad days that have Redis in them, and clusters.
@@ -69,8 +70,8 @@ pub(crate) fn install_stores(repository: &Path) -> anyhow::Result<()> {
     mongo::SERVER.find_or_install(repository)
 }
 
-/// Installs what is missing, builds the tools and the binary, and runs all tests. A linting compiler compiles instead of the usual
-/// one, and then everything that there is to lint.
+/// Installs what is missing, builds the tools and the binary, and runs all tests. A linting compiler compiles instead
+/// of the usual one, and then everything that there is to lint.
 pub(crate) fn run_all(
     repository: &Path,
     arguments: &Arguments,

@@ -1,5 +1,5 @@
-//! PgBouncer: the tests start one of their own. Debian 12 has a version that is refused, which is tested too; the one that is used is
-//! built from the source that Debian 13 has, in some ten seconds.
+//! PgBouncer: the tests start one of their own. Debian 12 has a version that is refused, which is tested too; the one
+//! that is used is built from the source that Debian 13 has, in some ten seconds.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -54,8 +54,9 @@ macro_rules! has_killed_enough {
     };
 }
 
-/// Leases the next job, a stalled one before others, to `$1` worker under `$2` token for `$3` ms. One whose worker died is ended instead when
-/// its owner does not want it any more, or after `$4` such deaths; then the returned status says so.
+/// Leases the next job, a stalled one before others, to `$1` worker under `$2` token for `$3` ms. One whose worker died
+/// is ended instead when its owner does not want it any more, or after `$4` such deaths; then the returned status says
+/// so.
 macro_rules! claim {
     ($lock:literal) => {
         concat!(

@@ -1,11 +1,14 @@
-//! Months of runs that are over: dropped as whole tables, which costs next to nothing however many runs there were. On PostgreSQL alone.
+//! Months of runs that are over: dropped as whole tables, which costs next to nothing however many runs there were. On
+//! PostgreSQL alone.
 //!
-//! A month is over a day after its end lies behind the bound, so that runs which began at its end have ended before the bound too.
-//! Then it is looked through in steps: for runs without a record, which have not ended, and for recordings, which lie in another table. Runs that have to stay
-//! (those, runs that ended after the bound, and runs of jobs that have not ended) go to the default partition, and the month is dropped, in one
-//! transaction. Where too many have to stay, or too much, or the tables cannot be locked, its ended runs are removed row by row instead (`runs.rs`).
+//! A month is over a day after its end lies behind the bound, so that runs which began at its end have ended before the
+//! bound too. Then it is looked through in steps: for runs without a record, which have not ended, and for recordings,
+//! which lie in another table. Runs that have to stay (those, runs that ended after the bound, and runs of jobs that
+//! have not ended) go to the default partition, and the month is dropped, in one transaction. Where too many have to
+//! stay, or too much, or the tables cannot be locked, its ended runs are removed row by row instead (`runs.rs`).
 //!
-//! Until a month is over its runs stay, since removing them one by one is the work that dropping it saves: see [`are_dropped_whole`].
+//! Until a month is over its runs stay, since removing them one by one is the work that dropping it saves: see
+//! [`are_dropped_whole`].
 
 use std::io::ErrorKind;
 use std::time::{Duration, SystemTime};
@@ -23,7 +26,8 @@ use crate::sql::{Postgres, SqlPool, answer, on_postgres, to_ms};
 /// Runs that are kept for so long may stay for up to a month longer, so that they go with their month.
 const LEAST_AGE: Duration = Duration::from_secs(28 * 24 * 3600);
 
-/// How many runs are looked through in one step. Their recordings are removed one by one, with a flush each, well within the lease of the sweep.
+/// How many runs are looked through in one step. Their recordings are removed one by one, with a flush each, well
+/// within the lease of the sweep.
 const STEP: i64 = 2000;
 
 /// Most runs of a month that are moved to the default partition, so that it can be dropped.
@@ -48,7 +52,8 @@ const OVER: &str = "\
           WHERE i.inhparent = 'run_records'::regclass) AS months \
     WHERE extract(epoch FROM month + interval '1 month 1 day') * 1000 <= $1 ORDER BY name";
 
-/// `$1` and `$2` ids between which runs lie whose jobs have not ended. Few jobs are open, and each of these states has an index of them.
+/// `$1` and `$2` ids between which runs lie whose jobs have not ended. Few jobs are open, and each of these states has
+/// an index of them.
 const OF_OPEN_JOBS: &str = "\
     SELECT run_id FROM jobs WHERE status = 'waiting' AND run_id >= $1 AND run_id < $2 \
     UNION ALL SELECT run_id FROM jobs WHERE status = 'active' AND run_id >= $1 AND run_id < $2";

@@ -21,7 +21,8 @@ use crate::sql::{SqlPool, answer, reading, to_ms};
 /// How many records are looked through for one page of a user's.
 const LOOKED_THROUGH: usize = 10_000;
 
-/// The records of which tables are looked through. `$1` ended before, `$2` and `$3` end and id of the last one of the page before, `$4` most rows.
+/// The records of which tables are looked through. `$1` ended before, `$2` and `$3` end and id of the last one of the
+/// page before, `$4` most rows.
 const ENDED_BEFORE: [&str; 2] = [
     "SELECT run_id, job_id, finished_at FROM ",
     " WHERE finished_at < $1 AND finished_at >= $2 AND (finished_at > $2 OR run_id > $3) \
@@ -48,7 +49,8 @@ const RECORDED: [&str; 2] = with_ids!("SELECT DISTINCT run_id FROM http_recordin
 
 const OLDEST: &str = "SELECT finished_at FROM run_records ORDER BY finished_at LIMIT 1";
 
-/// A place between two ids is `<end in ms>:<id>`. `over` has the months that are over, when the runs of others wait for the end of theirs.
+/// A place between two ids is `<end in ms>:<id>`. `over` has the months that are over, when the runs of others wait for
+/// the end of theirs.
 pub(super) async fn ended_before(
     pool: &SqlPool,
     before: SystemTime,
