@@ -1,4 +1,5 @@
-//! `cargo xtask chaos`: kills workers and prints what was lost or paid twice, as a table for the README.
+//! `cargo xtask chaos`: kills workers and prints what was lost or paid twice, as a table for
+//! host/docs/evidence/kills.md.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
 // The Vercel AI SDK with its OpenAI provider, and what came of each call as one JSON object.
 import { createOpenAI } from "@ai-sdk/openai";
-import { generateText, streamText } from "ai";
+import { generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";
 
 const openai = createOpenAI({ baseURL: process.env.OPENAI_BASE_URL, apiKey: process.env.OPENAI_API_KEY });
 const report = {};
@@ -36,5 +36,34 @@ const events = streamText({
 words = "";
 for await (const delta of events.textStream) words += delta;
 report.events = [words, await events.finishReason];
+
+// A conversation as an application keeps it: what the model said comes back by the ids of its items.
+const model = openai.responses("agent");
+const ask = {
+  plain: (options) => generateText({ model, maxRetries: 0, ...options }),
+  streamed: async (options) => {
+    const result = streamText({ model, maxRetries: 0, ...options });
+    await result.consumeStream();
+    return { text: await result.text, response: await result.response, steps: await result.steps };
+  },
+};
+const look = tool({
+  description: "Looks at what is there.",
+  inputSchema: jsonSchema({ type: "object", properties: {} }),
+  execute: async () => "fur",
+});
+report.turns = [];
+report.looked = [];
+for (const way of [ask.plain, ask.streamed]) {
+  const messages = [{ role: "user", content: "five" }];
+  const first = await way({ messages });
+  messages.push(...first.response.messages, { role: "user", content: "six" });
+  const second = await way({ messages });
+  report.turns.push([first.text, second.text]);
+
+  // Words and a call of the client's tool in one reply.
+  const looked = await way({ prompt: "seven", tools: { look }, stopWhen: stepCountIs(3) });
+  report.looked.push([looked.steps.length, looked.steps[0].text, looked.text]);
+}
 
 console.log(JSON.stringify(report));

@@ -149,7 +149,7 @@ async function approves() {
 }
 
 async function triesAndRollsBack(first) {
-  // The newer version changes nothing that has to be approved: it serves by itself.
+  // The newer version was approved by somebody else meanwhile.
   await eventually(openTool, page.getByRole("button", { name: /^Roll back/ }));
   await version(first).getByRole("button", { name: /^Compare/ }).click();
   await page.getByRole("region", { name: "Comparison" }).waitFor();

@@ -7,7 +7,7 @@ use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use serde_json::json;
 
-/// The limit of decisions.md, "Body limit".
+/// The limit of host/docs/interface/decisions-http.md#bodies.
 const LIMIT: usize = 102_400;
 
 async fn start(model: &Model) -> Service {

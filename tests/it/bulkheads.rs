@@ -5,7 +5,8 @@ use acceptance::{Model, Play, Service, Task, Token, says};
 
 const INTERNAL_ERROR: &str = r#"{"error":"Internal server error"}"#;
 
-/// Decisions, "Open circuit, agent past 30 s": Variant A stands behind the circuit, and answers 500 as its table says.
+/// host/docs/interface/decisions-http.md#capacity-and-time: Variant A stands behind the circuit, and answers
+/// 500 as its table says.
 #[tokio::test]
 async fn after_failures_the_circuit_opens_and_the_model_is_left_alone() {
     let model = Model::openai().await;
@@ -24,11 +25,11 @@ async fn after_failures_the_circuit_opens_and_the_model_is_left_alone() {
     assert_eq!(runs("rejected", "circuit_open"), Some(3.0));
     assert_eq!(metrics.value("agent_circuit_state", &[]), Some(2.0));
     assert_eq!(metrics.value("agent_circuit_opened_total", &[]), Some(1.0));
-    // Interface: rejected ones invoke no agent.
+    // host/docs/interface/errors-and-limits.md#metrics: rejected ones invoke no agent.
     assert_eq!(metrics.value("agent_invocations_total", &[]), Some(5.0));
 }
 
-/// Decisions, "Open circuit, agent past 30 s": the same places, and each variant's own answer.
+/// host/docs/interface/decisions-http.md#capacity-and-time: the same places, and each variant's own answer.
 #[tokio::test]
 async fn both_variants_share_their_agents() {
     let model = Model::openai().await;

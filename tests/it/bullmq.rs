@@ -1,5 +1,6 @@
-//! One queue for two kinds of workers: BullMQ's own protocol, spoken with BullMQ itself (decisions, "Redis queue";
-//! wire 1.8). What a job is to its owner is in `variant_b/jobs.rs`.
+//! One queue for two kinds of workers: BullMQ's own protocol, spoken with BullMQ itself
+//! (host/docs/interface/decisions-runs.md#queue, host/docs/interface/node-clients.md#queue). What a job is to
+//! its owner is in `variant_b/jobs.rs`.
 
 use acceptance::{Model, Peer, Redis, Service, Signal, Token, eventually, says};
 use serde_json::{Value, json};

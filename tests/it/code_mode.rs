@@ -49,8 +49,8 @@ async fn a_script_that_calls_for_ever_ends_and_the_run_goes_on() {
     assert_eq!(run_code(&service, "1 + 1").await.1, json!({"result": 2}));
 }
 
-/// The task of the README: one by one, nine steps and an answer take all model calls that a run has; in a script, two, and
-/// far fewer tokens.
+/// The task of host/docs/tools/scripts.md: one by one, nine steps and an answer take all model calls that a
+/// run has; in a script, two, and far fewer tokens.
 #[tokio::test]
 async fn steps_in_one_script_cost_two_model_calls() {
     let model = Model::openai().await;

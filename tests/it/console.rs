@@ -2,8 +2,9 @@
 //! gets its data is tested beside the code.
 
 use acceptance::{
-    Component, Ended, Model, Process, SECRET, Service, Token, asks_for, eventually, repository, says,
+    Component, Ended, Model, Process, SECRET, Service, Token, User, asks_for, eventually, repository, says,
 };
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -37,21 +38,35 @@ impl Browser {
     }
 }
 
+/// Approves a version, once it waits.
+async fn approve(ops: &User, component: &Component) {
+    let path = format!("/admin/tools/{}", component.name);
+    let revision = eventually("the version to wait for its approval", async || {
+        let found = ops.get(&path).await;
+        let waits = found.json()["versions"][0]["digest"] == component.digest();
+        waits.then(|| found.header("etag").to_owned())
+    });
+    let body = json!({ "digest": component.digest() }).to_string();
+    let request = ops.request(Method::POST, &format!("{path}/approve")).header("If-Match", revision.await);
+    let approved = ops.send(request.header("Content-Type", "application/json").body(body)).await;
+    assert_eq!(approved.status, 200, "{}", approved.json());
+}
+
 #[tokio::test]
 async fn an_administrator_sees_what_happens_and_changes_it() {
     let model = Model::openai().await;
     let service = Service::variant_b()
         .model(&model)
-        // What is in the folder at first is taken as approved; what comes later waits.
         .tools(["text-stats"])
         .env("TOOLS_APPROVAL", "on")
         .env("RATE_LIMIT_IP", "10000")
         .env("RATE_LIMIT_PREMIUM", "10000")
         .start()
         .await;
+    let ops = service.user(Token::of("ops").admin().premium());
+    approve(&ops, &Component::shipped("text-stats")).await;
     let calculator = Component::shipped("calculator");
     service.put(&calculator);
-    let ops = service.user(Token::of("ops").admin().premium());
     let waits = async || (ops.get("/admin/tools/calculator").await.status == 200).then_some(());
     eventually("the calculator to wait for its approval", waits).await;
     let user = service.user(Token::of(USER).premium());
@@ -64,8 +79,10 @@ async fn an_administrator_sees_what_happens_and_changes_it() {
     model.plays(asks_for("calculate", json!({ "expression": "6 * 7" })));
     let own = model.pauses(says(HOSTILE));
     assert_eq!(browser.step("approved").await, calculator.digest());
-    // It changes nothing that has to be approved, and serves by itself: now there is something to roll back.
-    service.put(&calculator.clone().revision(1));
+    // Now there is something to roll back.
+    let second = calculator.clone().revision(1);
+    service.put(&second);
+    approve(&ops, &second).await;
     assert_eq!(browser.step("rolled back").await, calculator.digest());
     browser.step("canary").await;
     browser.step("streaming").await;

@@ -31,8 +31,11 @@ fn found(report: &Value, check: &str) -> Vec<(String, String)> {
 async fn where_all_is_well_nothing_is_to_do() {
     let (model, redis) = (Model::openai().await, Redis::start().await);
     let cluster = model.base_url();
-    let (code, report) =
-        examine(|builder| builder.model(&model).redis(&redis).env("AGENT_CLUSTER_URL", cluster)).await;
+    let (code, report) = examine(|builder| {
+        let builder = builder.model(&model).redis(&redis).env("TOOLS_APPROVAL", "off");
+        builder.env("AGENT_CLUSTER_URL", cluster)
+    })
+    .await;
     assert_eq!((code, &report["state"]), (Some(0), &json!("ok")), "{report:#}");
     for check in ["settings", "address", "database", "redis", "model", "cluster", "tools"] {
         let found = found(&report, check);

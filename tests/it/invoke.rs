@@ -103,7 +103,7 @@ async fn eleven_tool_calls_in_a_row_stop_after_ten_model_calls_with_what_there_i
     assert_eq!(messages.last().unwrap()["role"], "tool");
 }
 
-/// Decisions, "A run at its last affordable model call".
+/// host/docs/interface/decisions-runs.md#how-a-run-ends.
 async fn check_last_call_by_iterations(model: Model) {
     for n in 0..9 {
         model.asks_for("calculate", json!({ "expression": format!("1 + {n}") }));
@@ -143,7 +143,7 @@ async fn a_run_whose_budget_allows_for_one_more_call_ends_in_words() {
     assert_eq!(calls[1].tools(), calls[0].tools());
 }
 
-/// Decisions, "Model replies without words".
+/// host/docs/interface/decisions-runs.md#how-a-run-ends.
 #[tokio::test]
 async fn a_reply_without_words_is_asked_for_once_more() {
     for model in [Model::openai().await, Model::anthropic().await] {

@@ -38,7 +38,7 @@ async fn the_three_series_have_their_names_labels_and_texts() {
     assert_eq!(metrics.labels("agent_invocations_total"), own);
     assert_eq!(metrics.labels("agent_active_requests"), own);
     assert_eq!(metrics.labels("agent_duration_seconds_bucket"), &own | &BTreeSet::from(["le"]));
-    // Queries written for the Node stack's buckets hold (wire.md, 1.5).
+    // Queries written for the Node stack's buckets hold (host/docs/interface/node-clients.md#metrics).
     let buckets = metrics.values_of("agent_duration_seconds_bucket", "le");
     for bound in ["0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "+Inf"] {
         assert!(buckets.contains(bound), "{bound} is not in {buckets:?}");
@@ -116,7 +116,8 @@ async fn requests_that_never_reach_the_agent_are_no_invocations() {
     assert_eq!(service.metrics().await.value("agent_invocations_total", &[]), Some(0.0));
 }
 
-/// The default process metrics of the Node stack that any process has (wire.md, 1.5).
+/// The default process metrics of the Node stack that any process has
+/// (host/docs/interface/node-clients.md#metrics).
 const PROCESS: [&str; 9] = [
     "process_cpu_user_seconds_total",
     "process_cpu_system_seconds_total",

@@ -6,7 +6,7 @@ use acceptance::{Answer, Component, Model, Play, Protocol, Request, ReservedPort
 use insta::{allow_duplicates, assert_snapshot};
 use serde_json::json;
 
-/// What every caller sees of every failure of the agent (interface, Errors, "Variant A: agent throws").
+/// What every caller sees of every failure of the agent (host/docs/interface/errors-and-limits.md#errors).
 fn assert_is_internal_error(answer: &Answer) {
     allow_duplicates! {
         assert_snapshot!(answer, @r#"
@@ -102,7 +102,8 @@ async fn a_provider_that_fails_four_times_was_asked_four_times() {
         }
         let service = Service::variant_a().model(&model).start().await;
         assert_is_internal_error(&service.invoke("hi").await);
-        // Interface, Limits, "Model call": 3 retries. A fifth call would have been one too many.
+        // host/docs/interface/errors-and-limits.md#limits: 3 retries. A fifth call would have been one too
+        // many.
         assert_eq!(model.calls().len(), 4);
         let error = failure_in_log(&service).await;
         assert!(error.contains("out of order") && error.contains(&failure.to_string()), "{error}");

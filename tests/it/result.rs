@@ -1,4 +1,5 @@
-//! The agent's result in both protocols: every field, as decisions.md ("The agent's result") shows it.
+//! The agent's result in both protocols: every field, as host/docs/interface/decisions-runs.md#the-result
+//! has it.
 
 use acceptance::{Component, Model, Request, Service, asks_for_all, says};
 use serde_json::{Value, json};

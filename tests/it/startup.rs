@@ -115,6 +115,7 @@ async fn variant_b_needs_more_and_all_of_it_is_said() {
       LLM_API_KEY: not set, but always needed; allowed: at least one character, and no control characters
       DATABASE_URL: not set, but needed when SERVICE_VARIANT is b or both; allowed: a URL that starts with postgres://, postgresql:// or sqlite://
       REDIS_URL: not set, but needed when SERVICE_VARIANT is b or both; allowed: a URL that starts with redis://, rediss://, redis+sentinel://, rediss+sentinel://, redis+cluster://, rediss+cluster:// or memory://
+      To try it without any settings: agent-host dev
     "#);
 }
 

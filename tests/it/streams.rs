@@ -1,4 +1,5 @@
-//! Runs as event streams on a good day: README, "Streams". What happens on bad days is in `bad_days/streams.rs`.
+//! Runs as event streams on a good day: host/docs/api/streams.md. What happens on bad days is in
+//! `bad_days/streams.rs`.
 
 use acceptance::{Events, Model, Sent, Service, Token, asks_for, says};
 use reqwest::Method;

@@ -206,6 +206,28 @@ async fn a_component_is_checked_against_what_it_declares() {
 }
 
 #[tokio::test]
+async fn a_tool_that_nothing_can_call_is_a_fault_of_its_schema_and_no_test_that_passed() {
+    let component = Component::misbehaving("describe-uncallable");
+    let project = Project::new(&component, "");
+    let file = Path::new(project.path()).join(component.file());
+    let checked = Service::command(&["tool", "check", file.to_str().unwrap()]).run().await;
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    assert!(
+        checked.stdout.contains(r#"fault: find: its arguments must have "qurey" ("required") and may not"#)
+            && checked.stdout.contains(r#"add it to "properties", or take it out of "required""#),
+        "{checked:?}"
+    );
+    let tested = project.run(&["test"]).await;
+    assert_eq!(tested.code, Some(1), "{tested:?}");
+    assert!(
+        tested.stdout.contains("FAIL  find under abuse")
+            && tested.stdout.contains("it was never called")
+            && tested.stdout.contains("`agent-host tool check`"),
+        "{tested:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_component_is_inspected_by_name_and_by_file_and_when_it_is_refused() {
     let ended = Service::command(&["tool", "inspect", "calculator"]).tools(["calculator"]).run().await;
     assert_eq!(ended.code, Some(0), "{ended:?}");

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use acceptance::{Component, Ended, Service};
+use acceptance::{Component, Ended, Model, Service};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -120,9 +120,31 @@ async fn a_call_that_cannot_be_made_says_what_to_do() {
 }
 
 #[tokio::test]
+async fn with_a_store_of_versions_the_folder_is_not_named_as_what_is_read() {
+    let (folder, model) = (tempfile::tempdir().unwrap(), Model::openai().await);
+    // A service makes the tables; its folder had no tools.
+    let without_tools = Service::variant_b().model(&model).tools::<Component>([]);
+    without_tools.sqlite_in(folder.path()).start().await.stop().await;
+    for command in [&["tools"][..], &["tools", "call", "calculate"]] {
+        let builder = Service::command(command).tool(Component::shipped("calculator"));
+        let ended = builder.sqlite_in(folder.path()).run().await;
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(
+            said.contains("by the records of DATABASE_URL, whatever lies in")
+                && said.contains("`agent-host tool versions`"),
+            "{ended:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_tools_command_needs_no_model_and_no_tools() {
     let ended = Service::command(&["tools"]).run().await;
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "no tools are loaded\n"), "{ended:?}");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(
+        ended.stdout.starts_with("no tools are loaded in ") && ended.stdout.ends_with("(TOOLS_DIR)\n"),
+        "{ended:?}"
+    );
     let ended = Service::command(&["tools", "--json"]).run().await;
     assert_eq!((ended.code, ended.stdout.trim()), (Some(0), "[]"), "{ended:?}");
 }

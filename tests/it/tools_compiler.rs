@@ -5,7 +5,8 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 
-use acceptance::{Component, Model, Service, agent_host, eventually, order};
+use acceptance::{Component, Model, Service, Task, Token, agent_host, eventually, order};
+use reqwest::Method;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
@@ -88,13 +89,16 @@ fn compilers_of(service: &Service) -> Vec<Pid> {
 }
 
 /// A service over the calculator, which is compiled already, and a component whose compiler stands still.
-async fn stopped_while_compiling(model: &Model, cache: &TempDir) -> (Service, Pid) {
+/// Requests wait that many milliseconds for it.
+async fn stopped_while_compiling(model: &Model, cache: &TempDir, patience: &str) -> (Service, Pid) {
     let listed =
         Service::command(&["tools"]).env("TOOLS_CACHE_DIR", cache.path()).tools(["calculator"]).run().await;
     assert_eq!(listed.code, Some(0), "{listed:?}");
     let service = Service::both_variants()
         .model(model)
         .env("TOOLS_CACHE_DIR", cache.path())
+        .env("ADMISSION_WAIT_MS", patience)
+        .env("OPENAI_API", "on")
         .tool(Component::slow_to_compile("slow"))
         .before_tools()
         .start()
@@ -109,8 +113,11 @@ async fn stopped_while_compiling(model: &Model, cache: &TempDir) -> (Service, Pi
 async fn the_service_listens_while_a_component_compiles_and_says_which() {
     let (model, cache) = (Model::openai().await, own_cache());
     model.obeys();
-    let (service, compiler) = stopped_while_compiling(&model, &cache).await;
+    let (service, compiler) = stopped_while_compiling(&model, &cache, "60000").await;
     assert_eq!(service.get("/health/live").await.status, 200);
+    let caller = service.caller();
+    let call = order("calculate", &json!({ "expression": "6 * 7" }));
+    let run = Task::begin(async move { caller.result_of(&call).await });
     // The other one is compiled before, and is only to be written down.
     let report = eventually("the other one to serve", async || {
         let report = service.ready().await;
@@ -122,11 +129,12 @@ async fn the_service_listens_while_a_component_compiles_and_says_which() {
     let report = service.get("/ready").await;
     assert_eq!((report.status, &report.json()["initialized"]), (503, &json!(false)), "{report}");
     service.log().line_with(&["compiling", "slow.wasm"]).await;
-    // One slow file delays nobody.
-    let result = service.result_of(&order("calculate", &json!({ "expression": "6 * 7" }))).await;
-    assert_eq!(result["toolCalls"][0]["outcome"], "ok", "{result:#}");
+    assert_eq!(model.calls().len(), 0, "no run begins with a part of the tools");
 
     kill_process(compiler, Signal::CONT).unwrap();
+    let result = run.ended().await;
+    assert_eq!(result["toolCalls"][0]["outcome"], "ok", "{result:#}");
+    assert_eq!(model.calls()[0].tools(), ["calculate"]);
     let ready = eventually("readiness", async || {
         let report = service.ready().await;
         (report.status == 200).then_some(report)
@@ -139,9 +147,54 @@ async fn the_service_listens_while_a_component_compiles_and_says_which() {
 }
 
 #[tokio::test]
+async fn whoever_comes_too_early_is_turned_away_and_shown_no_part_of_the_tools() {
+    let (model, cache) = (Model::openai().await, own_cache());
+    model.obeys();
+    let (service, compiler) = stopped_while_compiling(&model, &cache, "50").await;
+    let order = order("calculate", &json!({ "expression": "6 * 7" }));
+    let answer = service.invoke(&order).await;
+    assert_eq!(answer.status, 500, "Variant A's table has no 503: {answer}");
+
+    let user = service.user(Token::of("ada").premium());
+    let streamed = user.request(Method::POST, "/api/agent").header("accept", "text/event-stream");
+    let message = |method: &str| {
+        let both = "application/json, text/event-stream";
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "name": "calculate" } });
+        user.request(Method::POST, "/mcp")
+            .header("accept", both)
+            .header("content-type", "application/json")
+            .header("mcp-protocol-version", "2025-06-18")
+            .body(body.to_string())
+    };
+    let function = json!({ "type": "function", "function": { "name": "calculate" } });
+    let chat =
+        json!({ "model": "agent", "messages": [{ "role": "user", "content": "hi" }], "tools": [function] });
+    let chosen = json!({ "query": order, "options": { "tools": ["of_the_slow_one"] } });
+    for (what, answer) in [
+        ("a run", user.agent(&order).await),
+        ("a tool that is chosen", user.agent_with(chosen).await),
+        ("a stream", user.send(streamed.body(json!({ "query": order }).to_string())).await),
+        ("a client of OpenAI", user.post("/v1/chat/completions", chat.to_string()).await),
+        ("the list for MCP", user.send(message("tools/list")).await),
+        ("a call by MCP", user.send(message("tools/call")).await),
+    ] {
+        assert_eq!(answer.status, 503, "{what}: {answer}");
+        assert!(answer.header("retry-after").parse::<u32>().is_ok_and(|after| after > 0), "{what}: {answer}");
+    }
+    let job = user.job_for(&order).await;
+    service.log().line_with(&["the tools were not prepared within"]).await;
+    assert_eq!(user.job(&job).await.json()["status"], "waiting");
+    assert_eq!(model.calls().len(), 0);
+
+    kill_process(compiler, Signal::CONT).unwrap();
+    let job = user.ended_job(&job).await;
+    assert_eq!(job["result"]["toolCalls"][0]["outcome"], "ok", "{job:#}");
+}
+
+#[tokio::test]
 async fn a_compiler_ends_with_a_service_that_is_killed() {
     let (model, cache) = (Model::openai().await, own_cache());
-    let (mut service, compiler) = stopped_while_compiling(&model, &cache).await;
+    let (mut service, compiler) = stopped_while_compiling(&model, &cache, "5000").await;
     service.signal(Signal::KILL);
     service.ended().await;
     eventually("the compiler to be gone", async || {

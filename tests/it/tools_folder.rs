@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use acceptance::{Component, Model, Service, Task, asks_for, eventually, order};
+use acceptance::{Builder, Component, Model, Service, Task, asks_for, eventually, order};
 use serde_json::{Value, json};
 
 /// Files that are no tools, and what is said about each.
@@ -241,25 +241,60 @@ async fn a_run_keeps_the_tools_it_started_with() {
     assert_eq!(components, [calculator.id(), calculator.id()]);
 }
 
+/// Without a tools folder: neither the default one, nor `TOOLS_DIR`.
+fn without_folder(builder: Builder) -> Builder {
+    fs::remove_dir(builder.home().join("tools")).unwrap();
+    builder.without_env("TOOLS_DIR")
+}
+
 #[tokio::test]
-async fn a_tools_folder_that_is_not_there_is_said_and_taken_up_when_it_comes() {
+async fn a_default_folder_that_is_not_there_is_one_warning_and_taken_up_when_it_comes() {
     let model = Model::openai().await;
     model.expects_no_tools().says("hello");
     let builder = Service::variant_a().model(&model).tools([] as [&str; 0]);
-    let folder = builder.home().join("not-yet");
-    let service = builder.env("TOOLS_DIR", &folder).start().await;
+    let service = without_folder(builder).start().await;
     let report = service.ready().await;
     assert_eq!(report.status, 200, "{report}");
-    let error = report.json()["tools"]["failed"][0]["error"].take();
-    assert!(error.as_str().unwrap().contains("cannot be read"), "{report}");
+    let none = "there are no tools: the default tools folder does not exist; create it, or set TOOLS_DIR";
+    assert_eq!(report.json()["tools"], json!({ "none": none }));
     assert_eq!(service.result_of("hi").await["output"], "hello");
+    let said: Vec<_> = service
+        .log()
+        .entries()
+        .into_iter()
+        .filter(|entry| entry["level"] == "ERROR" || entry["message"].to_string().contains("no tools folder"))
+        .map(|entry| entry["level"].clone())
+        .collect();
+    assert_eq!(said, ["WARN"], "{}", service.log());
 
+    let folder = service.tools_folder();
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("calculator.wasm"), Component::shipped("calculator").bytes).unwrap();
     eventually("the folder to be taken up", async || {
         service.ready().await.json().get("tools").is_none().then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_folder_that_is_named_and_missing_ends_the_start_of_every_command_that_serves() {
+    for command in [&["serve"][..], &["dev"], &["mcp"]] {
+        let builder = Service::command(command).env("LLM_MODEL", "demo/rules").env("PORT", "0");
+        let folder = builder.home().join("not-there");
+        let ended = builder.env("TOOLS_DIR", &folder).run().await;
+        assert_eq!(ended.code, Some(1), "{command:?}: {ended:?}");
+        let expected = format!(
+            "the tools folder {} does not exist: create it, or set TOOLS_DIR to the one that is meant",
+            folder.display()
+        );
+        assert!(ended.stderr.contains(&expected), "{command:?}: {ended:?}");
+    }
+    let doctor = || Service::command(&["doctor", "--without-model"]).env("LLM_MODEL", "demo/rules");
+    let named = doctor().env("TOOLS_DIR", "not-there").run().await;
+    assert!(named.code == Some(1) && named.stdout.contains("FAILED   tools"), "{named:?}");
+    let default = without_folder(doctor()).run().await;
+    let expected = "warning  tools        there are no tools: the default tools folder does not exist";
+    assert!(default.code == Some(0) && default.stdout.contains(expected), "{default:?}");
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Traces: what of a request is exported, to whom, and what an exporter in trouble costs (decisions, "Tracing").
+//! Traces: what of a request is exported, to whom, and what an exporter in trouble costs
+//! (host/docs/interface/decisions-runs.md#tracing).
 
 use acceptance::{
     Builder, Collector, Component, Model, Play, ReservedPort, Service, Signal, eventually, says,
@@ -21,6 +22,7 @@ fn traced(model: &Model, collector: &Collector) -> Builder {
 /// `POST /agent/invoke` with that context, which must succeed.
 async fn invoke_within(service: &Service, traceparent: &str) {
     let request = service.request(Method::POST, "/agent/invoke").header("traceparent", traceparent);
+    let request = request.header("tracestate", "dd=s:2;o:rum").header("tracestate", "other=1");
     assert_eq!(service.send(request.body(r#"{"input":"hi"}"#)).await.status, 200);
 }
 
@@ -36,6 +38,8 @@ async fn a_request_with_a_tool_call_is_one_tree() {
     for (name, value) in [
         ("http.request.method", json!("POST")),
         ("http.route", json!("/agent/invoke")),
+        ("url.scheme", json!("http")),
+        ("server.address", json!("127.0.0.1")),
         ("url.path", json!("/agent/invoke")),
         ("client.address", json!("127.0.0.1")),
         ("http.response.status_code", json!(200)),
@@ -197,6 +201,7 @@ async fn a_callers_trace_is_continued_and_its_flag_decides_nothing() {
     let server = collector.span("POST /agent/invoke").await;
     assert_eq!((server.trace_id.as_str(), server.parent_id.as_str()), (TRACE, PARENT));
     assert!(model.calls()[0].header("traceparent").starts_with(&format!("00-{TRACE}-")));
+    assert_eq!(model.calls()[0].header("tracestate"), "dd=s:2;o:rum,other=1");
     // The log names the trace, and the span within it.
     let line = service.log().entry("the request", |entry| entry["path"] == "/agent/invoke").await;
     assert_eq!((&line["trace_id"], &line["span_id"]), (&json!(TRACE), &json!(server.span_id)));
@@ -228,6 +233,7 @@ async fn without_a_key_nothing_is_exported_and_a_callers_trace_is_passed_on() {
     service.log().line_with(&["OTEL_EXPORTER_OTLP_ENDPOINT is set and TRACING_API_KEY is not"]).await;
     invoke_within(&service, &traceparent("01")).await;
     assert_eq!(model.calls()[0].header("traceparent"), traceparent("01"));
+    assert_eq!(model.calls()[0].header("tracestate"), "dd=s:2;o:rum,other=1");
     let line = service.log().entry("the request", |entry| entry["path"] == "/agent/invoke").await;
     assert_eq!((&line["trace_id"], &line["span_id"]), (&json!(TRACE), &json!(PARENT)));
     service.result_of("hi").await;

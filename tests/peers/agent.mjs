@@ -1,5 +1,5 @@
 // The agent: one call of a model that speaks OpenAI's chat completions. It has no tools, and says so when a
-// reply asks for one. Its result has the shape of "The agent's result" in the project's decisions, so that
+// reply asks for one. Its result has the shape of host/docs/interface/decisions-runs.md#the-result, so that
 // bodies can be compared.
 import { randomUUID } from "node:crypto";
 
@@ -19,7 +19,7 @@ export function createAgent(settings) {
     return resultOf(messages, choice, reply.usage, settings.LLM_MODEL);
   }
 
-  /** One short user message, for the health check (interface, Variant B, rule 1). */
+  /** One short user message, for the health check (host/docs/interface/endpoints.md#variant-b). */
   async function ping() {
     const messages = [{ role: "user", content: "ping" }];
     await provider.complete({ messages, max_tokens: 16, temperature: 0 });
@@ -38,7 +38,7 @@ function createProvider({ LLM_API_KEY, LLM_BASE_URL, LLM_MODEL }) {
   };
 
   async function complete(parameters) {
-    // 30 s: interface, Limits, "Model call".
+    // 30 s: host/docs/interface/errors-and-limits.md#limits.
     const signal = AbortSignal.timeout(30_000);
     const body = JSON.stringify({ model, ...parameters });
     const response = await fetch(url, { method: "POST", headers, body, signal });

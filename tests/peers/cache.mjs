@@ -1,4 +1,4 @@
-// The result cache on Redis (interface, Variant B, rules 2 and 3).
+// The result cache on Redis (host/docs/interface/endpoints.md#variant-b).
 import { createHash } from "node:crypto";
 
 const TIME_TO_LIVE_SECONDS = 3600;

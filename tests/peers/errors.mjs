@@ -1,4 +1,5 @@
-// The errors that the global handler knows by name (interface, "Errors"), and that handler.
+// The errors that the global handler knows by name (host/docs/interface/errors-and-limits.md#errors), and
+// that handler.
 
 export class RateLimitError extends Error {
   name = "RateLimitError";

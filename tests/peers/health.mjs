@@ -1,4 +1,4 @@
-// Health and readiness reports (interface, "Health report (Variant B)", "Readiness report (Variant B)").
+// Health and readiness reports (host/docs/interface/endpoints.md#readiness-of-variant-b).
 
 async function check(ask) {
   const start = Date.now();

@@ -19,7 +19,7 @@ const settings = serverSettings();
 const redis = new Redis(settings.REDIS_URL, { maxRetriesPerRequest: 1 });
 redis.on("error", (error) => console.error(JSON.stringify({ level: "error", message: error.message })));
 const queue = new Queue(QUEUE, { connection: connect(settings) });
-// Interface, Limits, "Database pool".
+// host/docs/interface/errors-and-limits.md#limits.
 const database = new pg.Pool({
   connectionString: settings.DATABASE_URL,
   max: 20,

@@ -13,6 +13,9 @@ const MOST_BYTES: usize = 4096;
 struct Place {
     /// The address that is told.
     url: String,
+    /// What is sent there.
+    #[serde(default)]
+    body: String,
 }
 
 /// What the server said.
@@ -21,17 +24,17 @@ struct Told {
     answer: String,
 }
 
-fn tell(method: &http::Method, url: &str) -> Result<Told, Failure> {
-    let response = http::send(method, url, &[], &[])?.read(MOST_BYTES)?;
+fn tell(method: &http::Method, url: &str, body: &str) -> Result<Told, Failure> {
+    let response = http::send(method, url, &[], body.as_bytes())?.read(MOST_BYTES)?;
     Ok(Told { answer: String::from_utf8_lossy(&response.body).into_owned() })
 }
 
-fn act(Place { url }: Place) -> Result<Told, Failure> {
-    tell(&http::Method::Post, &url)
+fn act(Place { url, body }: Place) -> Result<Told, Failure> {
+    tell(&http::Method::Post, &url, &body)
 }
 
-fn look(Place { url }: Place) -> Result<Told, Failure> {
-    tell(&http::Method::Get, &url)
+fn look(Place { url, body }: Place) -> Result<Told, Failure> {
+    tell(&http::Method::Get, &url, &body)
 }
 
 agent_tool::export! {

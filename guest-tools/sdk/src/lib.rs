@@ -63,8 +63,13 @@ pub use failure::code;
 
 /// The guide for authors: its tool goes on compiling.
 #[cfg(doctest)]
-#[doc = include_str!("../../../wit/README.md")]
-struct Guide;
+#[doc = include_str!("../../../host/docs/tools/tutorial-rust.md")]
+struct Tutorial;
+
+/// What the guide says of imports compiles too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../host/docs/tools/imports.md")]
+struct Imports;
 
 /// What the macros of this crate expand to; not for authors.
 #[doc(hidden)]

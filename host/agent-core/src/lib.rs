@@ -19,6 +19,7 @@
 //! - [`retention`]: removes what has ended and is older than it is to be kept.
 //! - [`jobs`]: what callers do with jobs, and the worker that works them off.
 //! - [`shared_future`]: a future that several wait for, and that runs once.
+//! - [`shutdown`]: the phases in which a service stops.
 //! - [`secret`]: a text that cannot be printed by accident.
 //! - [`observe`]: what the core tells whoever counts.
 //! - [`trace`]: which trace a request, a job and each step belong to; `gen_ai`: the spans of a run.
@@ -49,6 +50,7 @@ pub mod retention;
 pub mod runs;
 pub mod secret;
 pub mod shared_future;
+pub mod shutdown;
 pub mod streams;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -11,16 +11,21 @@ pub fn nearest_word<'a>(found: &str, words: &[&'a str]) -> Option<&'a str> {
     if found.len() > MOST_BYTES {
         return None;
     }
-    let plain = |word: &str| word.to_lowercase().replace('_', "-");
-    let found = plain(found);
     let likeness = |word: &str| {
-        let word = plain(word);
-        // Two letters that changed places make a short word another one.
-        let is_slip = found.len() > 2 && strsim::osa_distance(&found, &word) == 1;
-        if is_slip { 1.0 } else { strsim::jaro_winkler(&found, &word) }
+        if is_slip(found, word) { 1.0 } else { strsim::jaro_winkler(&plain(found), &plain(word)) }
     };
     let alike = words.iter().map(|word| (likeness(word), *word)).filter(|(likeness, _)| *likeness >= ALIKE);
     alike.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, word)| word)
+}
+
+/// Whether a word differs from another by one letter that is wrong, missing or too much, or by two that
+/// changed places. Of words of two letters that says nothing.
+pub fn is_slip(found: &str, word: &str) -> bool {
+    (3..=MOST_BYTES).contains(&found.len()) && strsim::osa_distance(&plain(found), &plain(word)) == 1
+}
+
+fn plain(word: &str) -> String {
+    word.to_lowercase().replace('_', "-")
 }
 
 #[cfg(test)]

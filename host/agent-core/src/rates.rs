@@ -1,4 +1,5 @@
-//! Rate windows that go on counting when their store fails (decisions, "Rate window store unreachable").
+//! Rate windows that go on counting when their store fails
+//! (host/docs/interface/decisions-http.md#rate-windows).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -91,7 +92,7 @@ impl RateWindows for FallbackRates {
         }
         self.observer.rates_fell_back();
         // Windows in memory have no reason to fail. If they do, nobody is turned away for it.
-        let first_hit = |window: &Window<'_>| Hits { count: 1, resets_in: window.period };
+        let first_hit = |window: &Window<'_>| Hits { count: window.cost, resets_in: window.period };
         Ok(self.local.hit(windows).await.unwrap_or_else(|_| windows.iter().map(first_hit).collect()))
     }
 }
@@ -136,7 +137,7 @@ mod tests {
     impl Bench {
         async fn hit(&self) -> u64 {
             let (kind, period) = (WindowKind::Address, Duration::from_secs(900));
-            let window = Window { kind, key: "ip:192.0.2.1", limit: 100, period };
+            let window = Window { kind, key: "ip:192.0.2.1", limit: 100, period, cost: 1 };
             self.rates.hit(&[window]).await.unwrap()[0].count
         }
     }

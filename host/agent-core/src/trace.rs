@@ -1,12 +1,15 @@
-//! Trace context: which trace a request, a job and each step of a run belong to (W3C Trace Context, `traceparent`).
+//! Trace context: which trace a request, a job and each step of a run belong to (W3C Trace Context,
+//! `traceparent`), and what tracing systems say beside it (`tracestate`), which is passed on as it came.
 //!
-//! A caller's context is attached to a span of `tracing` with [`continue_from`]; whoever asks something of another
-//! process sends the context of the [`current`] span. Spans that are exported have a context of their own, which the
-//! binary's telemetry attaches; without an exporter a caller's context is passed on as it came.
+//! A caller's context is attached to a span of `tracing` with [`continue_from`]; whoever asks something of
+//! another process sends the context of the [`current`] span. Spans that are exported have a context of their
+//! own, which the binary's telemetry attaches; without an exporter a caller's context is passed on as it
+//! came.
 //!
 //! What does not belong here: recording, sampling and exporting, which are the binary's.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tracing::Span;
@@ -16,6 +19,11 @@ use tracing_subscriber::registry::LookupSpan as _;
 
 /// The longest `traceparent` that is read. Version 00 has 55 characters; later ones may append.
 const LONGEST: usize = 512;
+
+/// The longest `tracestate` that is passed on, and its most entries: as much as the Recommendation has
+/// everybody pass on.
+const LONGEST_STATE: usize = 512;
+const MOST_ENTRIES: usize = 32;
 
 /// One span of one trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,6 +81,54 @@ pub fn continue_from(span: &Span, context: TraceContext) {
             span.extensions_mut().replace(Attached(context));
         }
     });
+}
+
+/// What tracing systems say of a trace beside its context, among the extensions of a span.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceState(Arc<str>);
+
+impl TraceState {
+    /// Reads the values of `tracestate` headers, which belong together in their order. Anything that is none
+    /// is left out as a whole.
+    pub fn parse<'a>(headers: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let state = headers.collect::<Vec<_>>().join(",");
+        let entries = state.split(',').map(|entry| entry.trim_matches([' ', '\t']));
+        let entries: Vec<_> = entries.filter(|entry| !entry.is_empty()).collect();
+        let is_entry = |entry: &&str| {
+            entry.split_once('=').is_some_and(|(key, _)| !key.is_empty())
+                && entry.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+        };
+        let is_valid = (1..=MOST_ENTRIES).contains(&entries.len())
+            && state.len() <= LONGEST_STATE
+            && entries.iter().all(is_entry);
+        is_valid.then(|| Self(entries.join(",").into()))
+    }
+
+    /// As a `tracestate`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// From now on `state` goes with the context of `span` and of all within it. Does nothing when the span is
+/// disabled.
+pub fn pass_on(span: &Span, state: TraceState) {
+    span.with_subscriber(|(id, dispatch)| {
+        if let Some(registry) = dispatch.downcast_ref::<Registry>()
+            && let Some(span) = registry.span(id)
+        {
+            span.extensions_mut().replace(state);
+        }
+    });
+}
+
+/// The state that goes with the [`current`] context.
+pub fn current_state() -> Option<TraceState> {
+    let found = Span::current().with_subscriber(|(id, dispatch)| {
+        let scope = dispatch.downcast_ref::<Registry>()?.span(id)?.scope();
+        scope.into_iter().find_map(|span| span.extensions().get().cloned())
+    });
+    found.flatten()
 }
 
 /// The context of a span, or of the nearest one around it that has one.
@@ -176,6 +232,38 @@ mod tests {
             assert_eq!((of(&inner), of(&between)), (Some(inner_context), Some(outer_context)));
             continue_from(&inner, outer_context);
             assert_eq!(of(&inner), Some(outer_context));
+        });
+    }
+
+    #[test]
+    fn a_state_is_passed_on_as_it_came_or_not_at_all() {
+        let many = ["a=1"; MOST_ENTRIES + 1].join(",");
+        let long = format!("a={}", "x".repeat(LONGEST_STATE));
+        for (headers, state) in [
+            (&["dd=s:2;o:rum,vendor@tenant=x"][..], Some("dd=s:2;o:rum,vendor@tenant=x")),
+            (&["a=1 , b=2", "c=3,"], Some("a=1,b=2,c=3")),
+            (&[], None),
+            (&[""], None),
+            (&["a"], None),
+            (&["=1"], None),
+            (&["a=1", "a=\u{7f}"], None),
+            (&[&many], None),
+            (&[&long], None),
+        ] {
+            let read = TraceState::parse(headers.iter().copied());
+            assert_eq!(read.as_ref().map(TraceState::as_str), state, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_state_holds_for_all_within_its_span() {
+        let state = TraceState::parse(std::iter::once("a=1")).unwrap();
+        with_default(Registry::default(), || {
+            assert_eq!(current_state(), None);
+            let outer = info_span!("outer").entered();
+            pass_on(&outer, state.clone());
+            let _inner = info_span!("inner").entered();
+            assert_eq!(current_state(), Some(state));
         });
     }
 

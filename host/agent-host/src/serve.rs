@@ -4,8 +4,13 @@
 //! serving ──signal──> draining ──SHUTDOWN_DRAIN_MS──> finishing ──last answer──> closing ──> Clean
 //!                     readiness is denied             no new connections,        tasks and stores
 //!                                                     idle ones are closed
-//!                     └────────── a second signal, or too long ──────────────────────────> Forced
+//!                     └────────── a second signal, or too long ──> cut off ──> closing ──> Forced
 //! ```
+//!
+//! Answers that are still under way shortly before the forced end are asked to end by themselves
+//! ([`Shutdown`]).
+//!
+//! At a forced end connections are cut off first; then what only has to be written is, within `LAST_WRITES`.
 //!
 //! What does not belong here: routes, health reports, and what else there is to close.
 
@@ -22,15 +27,19 @@ mod tests;
 mod timeouts;
 mod unread_body;
 
+use std::convert::Infallible;
 use std::fmt;
 use std::future::pending;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::Duration;
 
+use agent_core::shutdown::Shutdown;
 use axum::Router;
 use futures::{Stream, StreamExt as _};
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
 
 pub use termination_signal::{Signal, signals};
 pub use timeouts::Timeouts;
@@ -40,6 +49,10 @@ use connection::Shared;
 
 use crate::metrics::HttpMetrics;
 use crate::tasks::Tasks;
+
+/// How long closing may take once the end is forced: long enough for the records of runs that have ended, and
+/// shorter than what orchestrators add to the time that they give a process.
+const LAST_WRITES: Duration = Duration::from_secs(2);
 
 /// A service that is ready to accept connections.
 pub struct Server {
@@ -55,37 +68,44 @@ pub struct Server {
     pub most_connections: usize,
     /// Counts connections, and the requests that no router hears of.
     pub metrics: Arc<HttpMetrics>,
+    /// Is told of each phase of the end.
+    pub shutdown: Shutdown,
 }
+
+/// How long before the forced end, at most, answers are asked to end by themselves: runs are cancelled and
+/// recorded, and stores close, within this.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// How a service ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Every request was answered and everything was closed.
     Clean,
-    /// Something was cut off. The process is to end now, with code 1 (decisions, "Shutdown").
+    /// Something was cut off. The process is to end now, with code 1
+    /// (host/docs/interface/decisions-http.md#shutdown).
     Forced,
 }
 
 impl Server {
     /// Serves until the first of `signals`, and then as long as it takes to stop.
     ///
-    /// `wanted` is dropped at the signal, before anything else happens: it is how others learn that no more
-    /// requests are wanted. `close` runs after the last answer and under the same limits.
+    /// `wanted` is dropped at the signal, before anything else happens: it is how probes learn that no more
+    /// requests are wanted. `close` runs after the last answer and under the same limits; its token is
+    /// cancelled when the end is forced, and then it only has a moment.
     pub async fn run<W>(
         self,
         signals: impl Stream<Item = Signal>,
         wanted: W,
-        close: impl Future<Output = ()>,
+        close: impl AsyncFnOnce(CancellationToken),
     ) -> Outcome {
-        let Self { listener, router, times, bodies, most_connections, metrics } = self;
+        let Self { listener, router, times, bodies, most_connections, metrics, shutdown } = self;
         let mut signals = pin!(signals);
         let connections = Tasks::new();
         let shared = Arc::new(Shared { router, times, bodies, metrics });
-        let serving = async {
+        let mut serving = pin!(async {
             accept::all(listener, shared, most_connections, &connections).await;
             connections.finished().await;
-        };
-        let mut serving = pin!(serving);
+        });
 
         let signal = tokio::select! {
             signal = next(&mut signals) => signal,
@@ -94,18 +114,29 @@ impl Server {
         };
         drop(wanted);
         let forced_at = Instant::now() + times.force;
+        let requests_end_at = Instant::now() + (times.force - LAST_WORDS.min(times.force / 4));
+        shutdown.begin(requests_end_at);
         tracing::info!(%signal, drain_ms = times.drain.as_millis() as u64, "stopping");
 
         let drain = async {
             sleep(times.drain).await;
             connections.stop();
+            shutdown.end_drain();
         };
+        let end_requests = async {
+            sleep_until(requests_end_at).await;
+            shutdown.end_requests();
+            pending::<Infallible>().await
+        };
+        let forced = CancellationToken::new();
+        let mut close = pin!(close(forced.clone()));
         let orderly = async {
             tokio::join!(serving, drain);
-            close.await;
+            close.as_mut().await;
         };
         tokio::select! {
             biased;
+            never = end_requests => match never {},
             () = orderly => {
                 tracing::info!("stopped");
                 return Outcome::Clean;
@@ -116,6 +147,17 @@ impl Server {
             ),
         }
         connections.abort();
+        forced.cancel();
+        let last_writes = async {
+            connections.finished().await;
+            close.await;
+        };
+        tokio::select! {
+            biased;
+            () = last_writes => {}
+            signal = next(&mut signals) => tracing::warn!(%signal, "ending before everything is written"),
+            () = sleep(LAST_WRITES) => tracing::warn!("ending before everything is written"),
+        }
         Outcome::Forced
     }
 }

@@ -17,10 +17,10 @@ use serde::Serialize;
 use crate::body::ACCEPTED_CODINGS;
 use crate::visible_json;
 
-/// As the Node stack writes it (wire 1.4, "Generic response headers").
+/// As the Node stack writes it (host/docs/interface/node-clients.md#response-headers).
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
-/// What clients are told when the fault is ours (interface, Errors).
+/// What clients are told when the fault is ours (host/docs/interface/errors-and-limits.md#errors).
 pub(crate) const INTERNAL_ERROR: &str = "Internal server error";
 
 /// What clients are told that encoded a body in a way that we do not understand.

@@ -1,8 +1,8 @@
 //! Reads request bodies: how many bytes, for how long, and in which coding. What they mean is not known here.
 //!
-//! The limits stand here and not in a layer, because Variant B looks at a body only after it knows the
-//! caller (decisions, "Order of checks"): someone without a token gets 401 for a large body, not 413. What becomes of
-//! a body that is not read is the connection's concern.
+//! The limits stand here and not in a layer, because Variant B looks at a body only after it knows the caller
+//! (host/docs/interface/decisions-http.md#order-of-checks): someone without a token gets 401 for a large
+//! body, not 413. What becomes of a body that is not read is the connection's concern.
 
 mod coding;
 

@@ -182,6 +182,9 @@ pub struct Settings {
     pub trusted_proxies: usize,
     /// How often one may call.
     pub rates: RateLimits,
+    /// Whether answers are passed on whole (AWS Lambda): streams without an end of their own are refused or
+    /// short.
+    pub whole_answers: bool,
 }
 
 /// One variant's share of the [`Edge`]: the state of its handlers.
@@ -199,15 +202,16 @@ pub(crate) struct RouteState<V> {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            // The limit of the Node stack's body parser (decisions, "Body limit").
+            // The limit of the Node stack's body parser (host/docs/interface/decisions-http.md#bodies).
             max_body_bytes: 102_400,
             // At the body limit that is 5 KiB/s: slower than any network, faster than any slow-loris.
             body_time_limit: Duration::from_secs(20),
-            // Half the interval at which orchestrators ask (interface, Limits, "Container probes").
+            // Half the interval at which orchestrators ask (host/docs/interface/errors-and-limits.md#limits).
             probe_time_limit: Duration::from_secs(5),
-            // Decisions, "Client address".
+            // host/docs/interface/decisions-http.md#callers.
             trusted_proxies: 0,
             rates: RateLimits::default(),
+            whole_answers: false,
         }
     }
 }

@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 
 use crate::answer;
 
-/// Decisions, "Unknown path".
+/// host/docs/interface/decisions-http.md#paths-and-methods.
 pub(crate) async fn answer_unknown_path() -> Response {
     answer::refuse(StatusCode::NOT_FOUND, "Not found")
 }

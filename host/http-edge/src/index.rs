@@ -67,7 +67,7 @@ const A: [Endpoint; 5] = [
     endpoint("GET", "/health/ready", "Whether requests should be sent here"),
 ];
 
-const B: [Endpoint; 15] = [
+const B: [Endpoint; 20] = [
     endpoint(
         "POST",
         "/api/agent",
@@ -78,8 +78,13 @@ const B: [Endpoint; 15] = [
     endpoint("GET", "/api/agent/jobs/{jobId}", "Reads a job; ?wait=<seconds> waits for its end"),
     endpoint("POST", "/api/agent/jobs/{jobId}/cancel", "Cancels a job"),
     endpoint("GET", "/api/agent/jobs/{jobId}/events", "Follows a job's run from any event on"),
+    endpoint("GET", "/api/agent/jobs/{jobId}/webhook", "Where a job's end is sent, and what became of that"),
+    endpoint("POST", "/api/agent/jobs/{jobId}/webhook/replay", "Sends a job's end once more"),
     endpoint("GET", "/api/agent/runs/{runId}/events", "Follows a run of yours from any event on"),
     endpoint("POST", "/api/agent/runs/{runId}/cancel", "Cancels a run that is streamed"),
+    endpoint("GET", "/api/agent/conversations", "Lists your conversations"),
+    endpoint("GET", "/api/agent/conversations/{conversationId}", "What was said in a conversation"),
+    endpoint("DELETE", "/api/agent/conversations/{conversationId}", "Forgets a conversation"),
     endpoint("DELETE", "/api/agent/cache?pattern=agent:*", "Forgets results; for administrators"),
     endpoint("POST", "/api/serverless", "Runs the agent: {\"query\": \"…\"}"),
     endpoint(
@@ -94,7 +99,7 @@ const B: [Endpoint; 15] = [
 ];
 
 /// For clients of OpenAI.
-const OPENAI: [Endpoint; 4] = [
+const OPENAI: [Endpoint; 6] = [
     endpoint(
         "GET",
         "/v1/models",
@@ -103,10 +108,12 @@ const OPENAI: [Endpoint; 4] = [
     endpoint("GET", "/v1/models/{model}", "Reads a model"),
     endpoint("POST", "/v1/chat/completions", "Runs the agent: {\"model\": \"agent\", \"messages\": […]}"),
     endpoint("POST", "/v1/responses", "Runs the agent: {\"model\": \"agent\", \"input\": \"…\"}"),
+    endpoint("GET", "/v1/responses/{response_id}", "Reads a response that was kept"),
+    endpoint("DELETE", "/v1/responses/{response_id}", "Forgets a response"),
 ];
 
 /// For administrators, about the service.
-const SERVICE: [Endpoint; 9] = [
+const SERVICE: [Endpoint; 11] = [
     endpoint("GET", "/console", "The console: a page for administrators; with an administrator's token"),
     endpoint("GET", "/admin/runs", "Lists everybody's runs; for administrators"),
     endpoint("GET", "/admin/runs/{runId}", "What a run did and what it cost"),
@@ -114,28 +121,32 @@ const SERVICE: [Endpoint; 9] = [
     endpoint("POST", "/admin/runs/{runId}/cancel", "Cancels anybody's run"),
     endpoint("GET", "/admin/queue", "How many jobs there are"),
     endpoint("GET", "/admin/jobs?user=", "Lists a user's jobs"),
-    endpoint("POST", "/admin/jobs/{jobId}/retry", "Tries a failed job again; also cancel"),
+    endpoint("GET", "/admin/jobs/{jobId}", "Reads anybody's job"),
+    endpoint("POST", "/admin/jobs/{jobId}/retry", "Tries a failed job again"),
+    endpoint("POST", "/admin/jobs/{jobId}/cancel", "Cancels anybody's job"),
     endpoint("GET", "/admin/status", "How the service is and what its limits are"),
 ];
 
 /// For administrators, about the tools.
-const ADMIN: [Endpoint; 9] = [
+const ADMIN: [Endpoint; 15] = [
     endpoint("GET", "/admin/tools", "Lists the components and what serves of each; for administrators"),
     endpoint("GET", "/admin/tools/{name}", "Everything about one component"),
     endpoint("GET", "/admin/tools/{name}/versions", "Its versions, the newest first"),
     endpoint("GET", "/admin/tools/{name}/diff?from=&to=", "What differs between two versions"),
     endpoint("GET", "/admin/tools/{name}/audit", "Who did what with it, the newest first"),
     endpoint("PUT", "/admin/tools/{name}", "Proposes a version: the bytes of the component"),
-    endpoint(
-        "POST",
-        "/admin/tools/{name}/approve",
-        "Has a version serve; also rollback, enable, disable and promote: {\"digest\": \"…\"}",
-    ),
+    endpoint("POST", "/admin/tools/{name}/approve", "Lets a version serve: {\"digest\": \"…\"}"),
+    endpoint("POST", "/admin/tools/{name}/rollback", "Has an earlier version serve: {\"digest\": \"…\"}"),
+    endpoint("POST", "/admin/tools/{name}/enable", "Has a component serve again"),
+    endpoint("POST", "/admin/tools/{name}/disable", "Has a component serve no longer"),
     endpoint(
         "POST",
         "/admin/tools/{name}/canary",
-        "Tries a version on a share of the runs; shadow: beside the calls: {\"share\": 0.05}",
+        "Tries a version on a share of the runs: {\"share\": 0.05}",
     ),
+    endpoint("POST", "/admin/tools/{name}/shadow", "Tries a version beside the calls: {\"share\": 0.05}"),
+    endpoint("POST", "/admin/tools/{name}/promote", "Has the version serve that is tried"),
+    endpoint("POST", "/admin/tools/{name}/end-trial", "Ends a trial"),
     endpoint("DELETE", "/admin/tools/{name}", "Removes a component and all its versions"),
 ];
 

@@ -10,7 +10,8 @@ use crate::answer::RoutineAnswer;
 use crate::dependencies::{MetricsFormat, RenderMetrics};
 use crate::openapi::{Operation, tags};
 
-/// As `prom-client` reports it (wire 1.5); the Rust registry's own constant lacks the charset.
+/// As `prom-client` reports it (host/docs/interface/node-clients.md#metrics); the Rust registry's own
+/// constant lacks the charset.
 const EXPOSITION_FORMAT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// As OpenMetrics has it.

@@ -81,6 +81,10 @@ pub(crate) struct ToolsReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(example = json!(["search.wasm"]))]
     preparing: Vec<String>,
+    /// Why there are none, where the service was set up without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "there are no tools: the default tools folder does not exist")]
+    none: Option<String>,
 }
 
 /// A file and why it does not serve.
@@ -104,8 +108,9 @@ impl ToolsReport {
     /// Nothing when all files serve.
     pub(crate) fn of(toolbox: &dyn Toolbox) -> Option<Self> {
         let failed: Vec<_> = toolbox.faults().into_iter().map(FailedTool::from).collect();
-        let preparing = toolbox.preparing().files;
-        (!failed.is_empty() || !preparing.is_empty()).then_some(Self { failed, preparing })
+        let (preparing, none) = (toolbox.preparing().files, toolbox.no_tools());
+        let has_news = !failed.is_empty() || !preparing.is_empty() || none.is_some();
+        has_news.then_some(Self { failed, preparing, none })
     }
 }
 

@@ -1,6 +1,7 @@
-//! The agent's result as clients read it (decisions, "The agent's result"). Journals and stores keep the same facts in
-//! forms of their own, so that those can change without the interface. The result cache keeps this form: its bytes are passed
-//! on as they are where they are [`agent_core::words::CanonicalResult`]s. A test asks for kept results both ways.
+//! The agent's result as clients read it (host/docs/interface/decisions-runs.md#the-result). Journals and
+//! stores keep the same facts in forms of their own, so that those can change without the interface. The
+//! result cache keeps this form: its bytes are passed on as they are where they are
+//! [`agent_core::words::CanonicalResult`]s. A test asks for kept results both ways.
 
 use std::borrow::Cow;
 

@@ -13,8 +13,9 @@ use crate::server_sent_events::StreamPermits;
 use crate::stack::{self, Surroundings};
 use crate::{console, fallback, metrics, variant_a, variant_b};
 
-/// Where Variant B's API is nested. The slash belongs to the prefix: what is counted is everything *under* `/api/`
-/// (interface, Limits), and `/api` alone is an unknown path like any other.
+/// Where Variant B's API is nested. The slash belongs to the prefix: what is counted is everything *under*
+/// `/api/` (host/docs/interface/errors-and-limits.md#limits), and `/api` alone is an unknown path like any
+/// other.
 const API: &str = "/api/";
 
 /// Where the admin API is nested, in the same way. What is under it counts in the same windows.
@@ -67,7 +68,7 @@ pub fn router(edge: Edge) -> Router {
         described.extend(of_api.drain(..).map(|route| route.below(prefix)));
     }
     let routes = routes
-        .merge(openapi::serve(described, stack::describe))
+        .merge(openapi::serve(described, settings.max_body_bytes, stack::describe))
         .fallback(fallback::answer_unknown_path)
         .method_not_allowed_fallback(fallback::answer_wrong_method);
     let mut router = stack::protect(routes, rules);

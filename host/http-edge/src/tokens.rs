@@ -1,4 +1,5 @@
-//! Bearer tokens: JSON web tokens, accepted as the Node stack's `jsonwebtoken` accepts them (wire 1.3).
+//! Bearer tokens: JSON web tokens, accepted as the Node stack's `jsonwebtoken` accepts them
+//! (host/docs/interface/node-clients.md#tokens).
 //!
 //! `issue` signs them, `verify` reads them. Where a token stands in a request and what a client is told of a bad one is not known here.
 
@@ -15,7 +16,7 @@ use jsonwebtoken::errors::{Error as JwtError, ErrorKind};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Validation};
 use serde::Serialize;
 
-/// What a string secret can have signed (wire 1.3).
+/// What a string secret can have signed (host/docs/interface/node-clients.md#tokens).
 const ALGORITHMS: [Algorithm; 3] = [Algorithm::HS256, Algorithm::HS384, Algorithm::HS512];
 
 /// Issues and verifies tokens with one secret.

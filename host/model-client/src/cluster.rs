@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_core::ports::{Cluster, ClusterAnswer, ClusterError, Forwarded};
 use async_trait::async_trait;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -18,7 +18,7 @@ use crate::http::client::{build_client, describe_causes};
 use crate::http::client_span;
 
 /// How long the cluster may take from the first byte we send to the last that it does: as long as an agent
-/// here may (interface, Errors, rule 2).
+/// here may (host/docs/interface/errors-and-limits.md#errors).
 pub const CLUSTER_TIMEOUT: Duration = Duration::from_millis(30_000);
 
 /// The largest answer that is passed on, in bytes. A whole transcript is some hundred KiB; an answer without end must
@@ -47,15 +47,18 @@ impl HttpCluster {
         let body = Body { query: query.query };
         let sending = self.client.post(self.endpoint.clone()).json(&body).headers(headers).send();
         let mut response = sending.await.map_err(connection_error)?;
+        let header = |name| response.headers().get(name).map(|value| value.as_bytes().to_vec());
+        let (content_type, retry_after) = (header(CONTENT_TYPE), header(RETRY_AFTER));
         Ok(ClusterAnswer {
             status: response.status().as_u16(),
-            content_type: response.headers().get(CONTENT_TYPE).map(|value| value.as_bytes().to_vec()),
+            content_type,
+            retry_after,
             body: read(&mut response).await?,
         })
     }
 }
 
-/// "With only `query` in a JSON body" (interface, "Gateway request").
+/// "With only `query` in a JSON body" (host/docs/interface/endpoints.md#gateway-request).
 #[derive(Serialize)]
 struct Body<'a> {
     query: &'a str,

@@ -1,11 +1,13 @@
 //! The tools of a catalog in the form of a provider, cached by the catalog's digest.
 //!
-//! They are the same in every call of every run until a tool is swapped, and often most of the body, so they are
-//! rendered once per catalog instead of once per request.
+//! The texts are the same in every call of every run until a tool is swapped, and often most of the body, so they
+//! are rendered once per catalog instead of once per request. A catalog that was made for one caller, with a
+//! choice of tools or with functions of the caller's, takes what it shares from the service's own, which it
+//! cannot push out.
 
 use std::sync::Arc;
 
-use agent_core::words::Catalog;
+use agent_core::words::{Catalog, ToolSpec};
 use arc_swap::ArcSwap;
 use serde_json::value::{RawValue, to_raw_value};
 use tracing::warn;
@@ -13,25 +15,32 @@ use tracing::warn;
 use crate::portable_schema;
 use crate::protocol::Protocol;
 
-/// How many catalogs are cached. Runs keep the tools they started with, so that for a while after a swap two are in use;
-/// more only when tools are swapped faster than runs end.
+/// How many catalogs of each kind are cached. Runs keep the tools they started with, so that for a while
+/// after a swap two are in use; more only when tools are swapped faster than runs end.
 const CAPACITY: usize = 4;
 
 /// The most tools that a provider is shown: OpenAI refuses a longer list.
 const MOST_TOOLS: usize = 128;
 
-/// The rendered tools of the catalogs used last, the newest first.
+/// The rendered tools of the catalogs used last.
 #[derive(Debug, Default)]
 pub(crate) struct RenderedToolsCache {
-    recent: ArcSwap<Vec<Arc<RenderedTools>>>,
+    /// The service's own catalogs.
+    own: Recent,
+    /// Rendered functions of single callers, for the calls of their runs.
+    derived: Recent,
 }
+
+/// The newest first.
+#[derive(Debug, Default)]
+struct Recent(ArcSwap<Vec<Arc<RenderedTools>>>);
 
 /// The tools of one catalog.
 #[derive(Debug)]
 pub(crate) struct RenderedTools {
     digest: String,
     /// Each tool by itself, with its name.
-    each: Vec<(String, Box<RawValue>)>,
+    each: Vec<(String, Arc<RawValue>)>,
     /// The whole list.
     all: Arc<RawValue>,
 }
@@ -43,40 +52,62 @@ impl RenderedToolsCache {
         tools: &Catalog,
         protocol: &dyn Protocol,
     ) -> serde_json::Result<Arc<RenderedTools>> {
-        if let Some(known) = self.recent.load().iter().find(|known| known.digest == tools.digest()) {
-            return Ok(Arc::clone(known));
+        let recent = if tools.base().is_some() { &self.derived } else { &self.own };
+        if let Some(known) = recent.find(tools.digest()) {
+            return Ok(known);
         }
+        let base = tools.base().map(|base| self.get(base, protocol)).transpose()?;
         // Two requests may render the same catalog at once. That costs a millisecond, once per swap; a lock would
         // cost every request.
-        let new = Arc::new(RenderedTools::new(tools, protocol)?);
-        self.recent.rcu(|recent| {
-            let others = recent.iter().filter(|known| known.digest != new.digest);
-            std::iter::once(&new).chain(others).take(CAPACITY).cloned().collect::<Vec<_>>()
-        });
+        let new = Arc::new(RenderedTools::new(tools, base.as_deref(), protocol)?);
+        recent.add(&new);
         Ok(new)
     }
 }
 
+impl Recent {
+    fn find(&self, digest: &str) -> Option<Arc<RenderedTools>> {
+        self.0.load().iter().find(|known| known.digest == digest).cloned()
+    }
+
+    fn add(&self, new: &Arc<RenderedTools>) {
+        self.0.rcu(|recent| {
+            let others = recent.iter().filter(|known| known.digest != new.digest);
+            std::iter::once(new).chain(others).take(CAPACITY).cloned().collect::<Vec<_>>()
+        });
+    }
+}
+
 impl RenderedTools {
-    fn new(tools: &Catalog, protocol: &dyn Protocol) -> serde_json::Result<Self> {
+    /// `base` is the service's own catalog, rendered, if `tools` is made of it.
+    fn new(tools: &Catalog, base: Option<&Self>, protocol: &dyn Protocol) -> serde_json::Result<Self> {
         if tools.tools().len() > MOST_TOOLS {
             let left_out = tools.tools().len() - MOST_TOOLS;
             warn!(left_out, "a provider takes 128 tools: those that come last by name are not shown to it");
         }
         let mut each = Vec::new();
         for tool in tools.tools().iter().take(MOST_TOOLS) {
-            let description = portable_schema::cut(&tool.description);
-            let parameters = portable_schema::portable(&tool.input_schema);
-            each.push((tool.name.clone(), protocol.render_tool(&tool.name, &description, &parameters)?));
+            let shared = base.filter(|_| tools.is_own(tool)).and_then(|base| base.get(&tool.name));
+            let rendered = match shared {
+                Some(shared) => Arc::clone(shared),
+                None => render(tool, protocol)?.into(),
+            };
+            each.push((tool.name.clone(), rendered));
         }
-        let all = to_raw_value(&each.iter().map(|(_, tool)| tool).collect::<Vec<_>>())?.into();
+        let all = to_raw_value(&each.iter().map(|(_, tool)| &**tool).collect::<Vec<_>>())?.into();
         Ok(Self { digest: tools.digest().to_owned(), each, all })
+    }
+
+    fn get(&self, name: &str) -> Option<&Arc<RawValue>> {
+        let place = self.each.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
+        self.each.get(place).map(|(_, tool)| tool)
     }
 
     /// The list of the tools for which `offers` is true; `None` when there are none, because providers refuse an empty
     /// list.
     pub(crate) fn list(&self, offers: impl Fn(&str) -> bool) -> serde_json::Result<Option<Arc<RawValue>>> {
-        let shown: Vec<_> = self.each.iter().filter(|(name, _)| offers(name)).map(|(_, tool)| tool).collect();
+        let shown: Vec<_> =
+            self.each.iter().filter(|(name, _)| offers(name)).map(|(_, tool)| &**tool).collect();
         match shown.len() {
             0 => Ok(None),
             all if all == self.each.len() => Ok(Some(Arc::clone(&self.all))),
@@ -85,9 +116,14 @@ impl RenderedTools {
     }
 }
 
+fn render(tool: &ToolSpec, protocol: &dyn Protocol) -> serde_json::Result<Box<RawValue>> {
+    let description = portable_schema::cut(&tool.description);
+    let parameters = portable_schema::portable(&tool.input_schema);
+    protocol.render_tool(&tool.name, &description, &parameters)
+}
+
 #[cfg(test)]
 mod tests {
-    use agent_core::words::ToolSpec;
     use serde_json::json;
 
     use super::*;
@@ -126,7 +162,29 @@ mod tests {
         for digest in ["a", "b", "c", "d"] {
             get(digest);
         }
-        assert_eq!(cache.recent.load().len(), CAPACITY);
+        assert_eq!(cache.own.0.load().len(), CAPACITY);
+    }
+
+    #[test]
+    fn callers_with_functions_of_their_own_share_the_tools_and_do_not_push_them_out() {
+        let cache = RenderedToolsCache::default();
+        let own = Arc::new(catalog("own", 3));
+        let rendered = cache.get(&own, anthropic()).unwrap();
+        for caller in 0..10 {
+            let function = |name: &str| {
+                let input_schema = json!({ "type": "object", "properties": { "of": { "const": caller } } });
+                Arc::new(ToolSpec { name: name.into(), input_schema, ..ToolSpec::default() })
+            };
+            // One has the name of a tool that this caller did not choose.
+            let tools = vec![own.tools()[0].clone(), function("t001"), function("z")];
+            let derived = Catalog::derived(&own, tools, format!("derived-{caller}"));
+            let derived = cache.get(&derived, anthropic()).unwrap();
+            assert!(Arc::ptr_eq(derived.get("t000").unwrap(), rendered.get("t000").unwrap()));
+            assert!(!Arc::ptr_eq(derived.get("t001").unwrap(), rendered.get("t001").unwrap()));
+            assert_eq!(names(derived.list(|_| true).unwrap()), ["t000", "t001", "z"]);
+        }
+        assert!(Arc::ptr_eq(&rendered, &cache.get(&own, anthropic()).unwrap()));
+        assert_eq!(cache.derived.0.load().len(), CAPACITY);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::protocol::provider::Provider;
 
-/// How long one call may take (interface, Limits, "Model call": 30000 ms).
+/// How long one call may take (host/docs/interface/errors-and-limits.md#limits).
 pub const CALL_TIMEOUT: Duration = Duration::from_millis(30_000);
 
 /// One provider, one model, one key.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
@@ -40,6 +41,13 @@ pub enum Placed {
     Same,
 }
 
+/// A component that a toolchain made.
+pub(crate) struct Made {
+    pub(crate) bytes: Vec<u8>,
+    /// How long the toolchain took.
+    pub(crate) took: Duration,
+}
+
 /// Makes a component of a core module that carries its component type, as `wit-bindgen` leaves it.
 ///
 /// # Errors
@@ -53,7 +61,12 @@ pub fn encode(module: &Path, need: Need) -> Result<Vec<u8>> {
             .why(format!("{error:#}"))
             .mend("export tools with the SDK's `export!`, and import nothing but by the SDK: `extern` blocks are for other targets")
     })?;
-    check_imports(&read_outside(&component)?.imports, need)?;
+    let outside = read_outside(&component)?;
+    // Of a component with functions of its own, interfaces of types alone are imports too: its host says
+    // which.
+    if need != Need::Any || outside.is_tool() {
+        check_imports(&outside.imports, need)?;
+    }
     Ok(component)
 }
 
@@ -71,6 +84,12 @@ impl Outside {
     #[must_use]
     pub fn is_tool(&self) -> bool {
         self.exports.iter().any(|name| name.starts_with(EXPORT))
+    }
+
+    /// Tells if functions of its own are exported, which are tools of a host too.
+    #[must_use]
+    pub fn is_typed(&self) -> bool {
+        !self.is_tool() && self.exports.iter().any(|name| !name.starts_with("wasi:"))
     }
 
     /// What an operator has to grant before it serves: `key-value`, `toolbox`, `http`.

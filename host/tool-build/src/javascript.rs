@@ -7,6 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::component::Made;
 use crate::files::read_manifest;
 use crate::program::{Ended, Show, ask, run};
 use crate::{Error, Progress, Result};
@@ -17,7 +18,7 @@ const OLDEST: u32 = 20;
 /// The script that builds, with the path of the component to write.
 const SCRIPT: &str = "build.mjs";
 
-pub(crate) fn build(folder: &Path, progress: &dyn Progress) -> Result<Vec<u8>> {
+pub(crate) fn build(folder: &Path, progress: &dyn Progress) -> Result<Made> {
     if !folder.join(SCRIPT).is_file() {
         return Err(Error::new("this package is not a tool's")
             .at(folder)
@@ -35,7 +36,9 @@ pub(crate) fn build(folder: &Path, progress: &dyn Progress) -> Result<Vec<u8>> {
     if !ended.succeeded {
         return Err(explain(&ended, folder));
     }
-    fs::read(&output).map_err(|error| Error::file("reading what build.mjs wrote", &output, &error))
+    let bytes = fs::read(&output);
+    let bytes = bytes.map_err(|error| Error::file("reading what build.mjs wrote", &output, &error))?;
+    Ok(Made { bytes, took: ended.took })
 }
 
 fn find_node(folder: &Path) -> Result<()> {
@@ -83,8 +86,10 @@ fn install(folder: &Path, progress: &dyn Progress) -> Result<()> {
             .mend("install it, on Debian: apt-get install npm"));
     }
     let mut npm = Command::new("npm");
+    // Under NODE_ENV=production, which the service's own shell may have, npm leaves out what builds.
     npm.args([
         "install",
+        "--include=dev",
         "--no-audit",
         "--no-fund",
         "--loglevel=error",

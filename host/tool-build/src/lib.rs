@@ -4,11 +4,13 @@
 //! from a folder which language it is in, [`Project::build`] makes the component, [`place`] puts it where a host finds
 //! it. Every [`Error`] says what to do about it, and a [`Progress`] hears of every step that takes more than a second.
 //!
-//! `rust/` finds a compiler and calls cargo, and is what `cargo xtask guests` builds our own tools with; `python` and
-//! `javascript` call the toolchains of these languages, which they install within the project. `component` looks at what
-//! came out. Calling, checking and installing components is the host's.
+//! `rust/` finds a compiler and calls cargo, and is what `cargo xtask guests` builds our own tools with;
+//! `python` and `javascript` call the toolchains of these languages, which they install within the project.
+//! `component` looks at what came out, and `docs` adds what the project's WIT says of it. Calling, checking
+//! and installing components is the host's.
 
 mod component;
+mod docs;
 mod error;
 mod files;
 mod javascript;

@@ -57,6 +57,7 @@ pub trait Progress {
 /// How a program ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
+    pub(crate) took: Duration,
     pub(crate) succeeded: bool,
     pub(crate) stdout: Vec<String>,
     pub(crate) stderr: Vec<String>,
@@ -109,7 +110,7 @@ pub(crate) fn run(command: &mut Command, step: &str, show: Show, progress: &dyn 
     if let Some(stderr) = child.stderr.take() {
         thread::spawn(move || forward(stderr, true, &sender));
     }
-    let mut ended = Ended { succeeded: false, stdout: Vec::new(), stderr: Vec::new() };
+    let mut ended = Ended { took: Duration::ZERO, succeeded: false, stdout: Vec::new(), stderr: Vec::new() };
     if !collect(&lines, &mut ended, start, (step, show, progress)) {
         let _ = child.kill();
         let _ = child.wait();
@@ -118,8 +119,9 @@ pub(crate) fn run(command: &mut Command, step: &str, show: Show, progress: &dyn 
             .mend("run the command by hand to see what it waits for"));
     }
     ended.succeeded = child.wait().map_err(|error| cannot_start(command, &error))?.success();
-    if start.elapsed() > Duration::from_secs(1) {
-        progress.step(&format!("{step}: {:.1} s", start.elapsed().as_secs_f64()));
+    ended.took = start.elapsed();
+    if ended.took > Duration::from_secs(1) {
+        progress.step(&format!("{step}: {:.1} s", ended.took.as_secs_f64()));
     }
     Ok(ended)
 }

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::component::{Outside, read_outside};
+use crate::component::{Made, Outside, read_outside};
 use crate::files::{read_manifest, read_toml};
 use crate::language::Language;
-use crate::{Error, Progress, Result, javascript, python, rust};
+use crate::{Error, Progress, Result, docs, javascript, python, rust};
 
 /// A folder with a tool's sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +42,10 @@ pub struct Built {
     pub outside: Outside,
     /// How long it took.
     pub took: Duration,
+    /// The toolchain that made the component.
+    pub toolchain: &'static str,
+    /// How long that took of it.
+    pub toolchain_took: Duration,
 }
 
 impl Project {
@@ -90,15 +94,17 @@ impl Project {
     /// When something is missing, the sources are wrong, or what comes out is no tool.
     pub fn build(&self, surroundings: &Surroundings, progress: &dyn Progress) -> Result<Built> {
         let start = Instant::now();
-        let bytes = match self.language {
+        let Made { mut bytes, took: toolchain_took } = match self.language {
             Language::Rust => rust::build(&self.folder, surroundings.cargo_home.as_deref(), progress)?,
             Language::Python => python::build(&self.folder, progress)?,
             Language::JavaScript => javascript::build(&self.folder, progress)?,
         };
         let outside = read_outside(&bytes)?;
-        if !outside.is_tool() {
+        if outside.is_typed() {
+            bytes = docs::add(bytes, &self.folder, progress);
+        } else if !outside.is_tool() {
             return Err(Error::new("what was built exports no tool").at(&self.folder).why(format!(
-                "a host calls `agent:tool/tool`, and this exports {}",
+                "a host calls `agent:tool/tool`, or functions of its own, and this exports {}",
                 if outside.exports.is_empty() { "nothing".to_owned() } else { outside.exports.join(", ") }
             ))
             .mend("in Rust: export functions with `agent_tool::export! { … }`; elsewhere: export agent:tool/tool from the world"));
@@ -107,7 +113,13 @@ impl Project {
         for byte in Sha256::digest(&bytes) {
             let _ = write!(digest, "{byte:02x}");
         }
-        Ok(Built { name: self.name.clone(), bytes, digest, outside, took: start.elapsed() })
+        let toolchain = match self.language {
+            Language::Rust => "cargo",
+            Language::Python => "componentize-py",
+            Language::JavaScript => "componentize-js",
+        };
+        let (name, took) = (self.name.clone(), start.elapsed());
+        Ok(Built { name, bytes, digest, outside, took, toolchain, toolchain_took })
     }
 
     /// Whether a change of this path, which lies in the folder, is a change of the sources.

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::component::Made;
 use crate::files::read_toml;
 use crate::program::{Ended, Show, ask, run};
 use crate::{Error, Progress, Result};
@@ -21,22 +22,20 @@ const ENVIRONMENT: &str = ".venv";
 const INSTALLED: &str = "agent-host.txt";
 
 /// What is run before the slow step: it imports the tools as a host would, and says what a host would refuse.
-const CHECK: [&str; 3] = ["-B", "-m", "agent_tool"];
+const CHECK: [&str; 3] = ["-B", "-m", SDK];
+const SDK: &str = "agent_tool";
 
 /// Runs componentize-py by the environment's own interpreter, whose path may have spaces or have changed.
 const RUN_COMPONENTIZE: &str =
     "import sys; sys.argv[0] = 'componentize-py'; from componentize_py import script; sys.exit(script())";
 
-pub(crate) fn build(folder: &Path, progress: &dyn Progress) -> Result<Vec<u8>> {
+pub(crate) fn build(folder: &Path, progress: &dyn Progress) -> Result<Made> {
     let wanted = read_requirements(folder)?;
     let python = environment(folder, progress)?;
     install(folder, &python, &wanted, progress)?;
-    let mut check = Command::new(&python);
-    let checked = run(check.args(CHECK).current_dir(folder), "checking the tools", Show::Nothing, progress)?;
-    if !checked.succeeded {
-        return Err(Error::new("the tools cannot be loaded").at(&folder.join("tools.py")).why(checked.shown()).mend(
-            "mend what the last lines name; `.venv/bin/python -m agent_tool` says it again, without a build",
-        ));
+    // Without the SDK the world has functions of its own, and there is nothing to ask.
+    if folder.join(SDK).is_dir() {
+        check(folder, &python, progress)?;
     }
     let made = folder.join(".build");
     fs::create_dir_all(&made).map_err(|error| Error::file("making the folder", &made, &error))?;
@@ -64,7 +63,20 @@ pub(crate) fn build(folder: &Path, progress: &dyn Progress) -> Result<Vec<u8>> {
     if !ended.succeeded {
         return Err(explain(&ended, folder));
     }
-    fs::read(&output).map_err(|error| Error::file("reading what componentize-py wrote", &output, &error))
+    let bytes = fs::read(&output);
+    let bytes = bytes.map_err(|error| Error::file("reading what componentize-py wrote", &output, &error))?;
+    Ok(Made { bytes, took: ended.took })
+}
+
+fn check(folder: &Path, python: &Path, progress: &dyn Progress) -> Result<()> {
+    let mut check = Command::new(python);
+    let checked = run(check.args(CHECK).current_dir(folder), "checking the tools", Show::Nothing, progress)?;
+    if checked.succeeded {
+        return Ok(());
+    }
+    Err(Error::new("the tools cannot be loaded").at(&folder.join("tools.py")).why(checked.shown()).mend(
+        "mend what the last lines name; `.venv/bin/python -m agent_tool` says it again, without a build",
+    ))
 }
 
 /// What has to be installed: the toolchain, and what the project depends on.

@@ -1,6 +1,7 @@
 //! What operators do with the tools while they serve. The rules are in `versions/`, and what all replicas know is in the
 //! store that `rollout/` writes; here the two are asked.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent_core::ports::{
@@ -13,6 +14,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::ToolHost;
+use crate::approved::Approved;
 use crate::component::{MOST_BYTES, digest};
 use crate::error::LoadError;
 use crate::folder::Content;
@@ -20,7 +22,7 @@ use crate::load::{self, Source};
 use crate::policy::signature::SignerKey;
 use crate::rollout::{Proposal, Rollout, check_expected, refused};
 use crate::versions::diff::{Granted, diff};
-use crate::versions::record::Change;
+use crate::versions::record::{Change, is_approved};
 
 /// Most lines of an audit trail that are shown.
 const MOST_AUDIT_LINES: u32 = 200;
@@ -124,7 +126,7 @@ impl ToolHost {
             source,
             by: operator.by.to_owned(),
             expected: operator.expected,
-            is_first: false,
+            known_when_found: None,
         };
         rollout.propose(proposal).await?;
         self.settled(name).await
@@ -140,10 +142,11 @@ impl ToolHost {
         let rollout = self.rollout()?;
         let found = self.found(name).await?;
         self.check_bytes(name, &found.record, &action).await?;
+        let described = self.described_anew(name, &found.record, &action).await?;
         let id = format!("trial_{}", Uuid::now_v7().simple());
         let change = |found: &Versioned| {
             check_expected(found, operator.expected)?;
-            Ok(as_change(&action, &id))
+            Ok(described.clone().unwrap_or_else(|| as_change(&action, &id)))
         };
         rollout.change(name, operator.by, change).await?;
         if action == AdminAction::Delete {
@@ -167,14 +170,15 @@ impl ToolHost {
         action: &AdminAction,
     ) -> Result<(), AdminError> {
         let digest = match action {
-            AdminAction::Rollback(digest) => digest.as_ref().or(record.previous.first()),
+            AdminAction::Rollback(digest) => digest.as_ref().or(record.earlier()),
             AdminAction::Approve { digest, .. } | AdminAction::Promote(digest) => digest.as_ref(),
             AdminAction::Try(_, TrialRequest { digest, .. }) => digest.as_ref(),
             _ => None,
         };
         let Some(digest) = digest.filter(|digest| version(record, digest).is_ok()) else { return Ok(()) };
         let rollout = Some(self.rollout()?.clone());
-        match (Source::Kept { rollout, memory: None, digest: digest.clone() }).read().await {
+        let kept = Source::Kept { rollout, memory: None, name: name.to_owned(), digest: digest.clone() };
+        match kept.read().await {
             Ok(_) => Ok(()),
             Err(LoadError::Gone) => Err(AdminError::UnknownVersion(format!(
                 "the bytes of {digest} are gone: upload or install that version again, or choose another one"
@@ -184,6 +188,28 @@ impl ToolHost {
                 Err(AdminError::Unavailable("the store of tool versions does not answer: try again".into()))
             }
         }
+    }
+
+    /// Approving the digest of an approved version that describes itself otherwise now approves that
+    /// description: the change for it, if there is such a difference.
+    async fn described_anew(
+        &self,
+        name: &str,
+        record: &ComponentRecord,
+        action: &AdminAction,
+    ) -> Result<Option<Change>, AdminError> {
+        let AdminAction::Approve { digest: Some(digest), .. } = action else { return Ok(None) };
+        let Some(approved) = version(record, digest).ok().filter(|version| is_approved(version)) else {
+            return Ok(None);
+        };
+        let (rollout, name, digest) = (Some(self.rollout()?.clone()), name.to_owned(), digest.clone());
+        let source = Source::Kept { rollout, memory: None, name: name.clone(), digest: digest.clone() };
+        let loaded = load::load_from(self.runtime.clone(), &name, &source).await;
+        let component = loaded.map_err(|error| AdminError::Refused(format!("{name}.wasm {error}")))?;
+        if Approved::Facts(Box::new(approved.facts.clone())).admits(&component) {
+            return Ok(None);
+        }
+        Ok(Some(Change::Described { digest, facts: Box::new(component.facts()) }))
     }
 
     async fn found(&self, name: &str) -> Result<Versioned, AdminError> {
@@ -201,7 +227,10 @@ impl ToolHost {
         let trial = record.trial.as_ref()?;
         // What is added is nothing: only the sums are asked for.
         let sums = self.rollout.as_ref()?.store().add_counts(&trial.id, &TrialCounts::default()).await;
-        sums.inspect_err(|error| tracing::debug!(%error, "what a trial has counted cannot be read")).ok()
+        let sums =
+            sums.inspect_err(|error| tracing::debug!(%error, "what a trial has counted cannot be read"));
+        // An operator is not told how often each user called.
+        sums.ok().map(|sums| TrialCounts { users: BTreeMap::new(), ..sums })
     }
 
     fn view(&self, name: String, found: Versioned, counts: Option<TrialCounts>) -> ComponentView {

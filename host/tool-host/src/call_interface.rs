@@ -65,13 +65,14 @@ impl CallInterface {
         AnyToolPre::new(pre).map(Self::Contract).map_err(|error| LoadError::Link(detail(&error)))
     }
 
-    /// The typed functions of a component that was linked. `bytes` is the component, for its documentation. Computes for
-    /// as long as its types are large.
+    /// The typed functions of a component that was linked, under other names where `rename` has one. `bytes`
+    /// is the component, for its documentation. Computes for as long as its types are large.
     pub(crate) fn typed(
         engine: &Engine,
         code: &Code,
         bytes: &[u8],
         pre: InstancePre<CallState>,
+        rename: &BTreeMap<String, String>,
     ) -> Result<Self, LoadError> {
         let tools = typed::read(&code.component_type(), engine, bytes)
             .map_err(|refusal| LoadError::Typed(refusal.to_string()))?;
@@ -84,6 +85,7 @@ impl CallInterface {
             let index = index.ok_or_else(gone)?;
             functions.insert(tool.name.clone(), TypedFunction { tool, index });
         }
+        let functions = renamed(functions, rename)?;
         Ok(Self::Typed { pre, functions })
     }
 
@@ -139,6 +141,30 @@ impl CallInterface {
             Self::Mcp { .. } => None,
         }
     }
+}
+
+/// Gives tools the names that the policy has for them.
+fn renamed(
+    mut functions: BTreeMap<String, TypedFunction>,
+    rename: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, TypedFunction>, LoadError> {
+    let names = functions.keys().cloned().collect::<Vec<_>>().join(", ");
+    let mut taken = Vec::with_capacity(rename.len());
+    for (old, new) in rename {
+        let problem = || LoadError::Renamed(format!("it has no tool {old:?}: its tools are {names}"));
+        let mut function = functions.remove(old).ok_or_else(problem)?;
+        function.tool.name.clone_from(new);
+        taken.push(function);
+    }
+    for function in taken {
+        let name = function.tool.name.clone();
+        if functions.insert(name.clone(), function).is_some() {
+            return Err(LoadError::Renamed(format!(
+                "it has another tool {name:?} already: take another name"
+            )));
+        }
+    }
+    Ok(functions)
 }
 
 impl TypedFunction {

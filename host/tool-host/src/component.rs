@@ -1,6 +1,6 @@
 //! A component that can be called, and how it describes itself.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
@@ -42,7 +42,7 @@ pub(crate) struct Component {
     pub(crate) signer: Option<VerifiedSigner>,
     /// What it imports that only the policy gives: it is called only while it is granted all of it.
     pub(crate) wants: Vec<Want>,
-    /// The interfaces that it imports, sorted.
+    /// The interfaces that it imports: what the host answers first, each part sorted.
     pub(crate) imports: Vec<String>,
     /// Bytes of the file.
     pub(crate) bytes: u64,
@@ -52,6 +52,8 @@ pub(crate) struct Component {
     pub(crate) tells_users_apart: bool,
     /// What its calls share.
     pub(crate) bulkhead: Bulkhead,
+    /// The digest of its facts, once somebody asked for it.
+    pub(crate) facts_digest: OnceLock<String>,
 }
 
 impl Component {
@@ -60,9 +62,14 @@ impl Component {
         Identity { name: &self.name, digest: &self.digest, signer: self.signer.as_ref() }
     }
 
+    /// True for the list of tools of an MCP server.
+    pub(crate) fn is_mcp(&self) -> bool {
+        matches!(self.call_interface, CallInterface::Mcp { .. })
+    }
+
     /// Whether the other one is the same, looked at under the same signature.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.id == other.id && self.signer == other.signer
+        self.id == other.id && self.signer == other.signer && self.facts_digest() == other.facts_digest()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use agent_core::words::{ComponentFacts, ToolFacts};
 
+use crate::approved;
 use crate::call_interface::CallInterface;
 use crate::component::Component;
 use crate::definition::Definition;
@@ -24,6 +25,11 @@ impl Component {
             signer: self.signer.as_ref().map(|signer| signer.key().to_string()),
             tools,
         }
+    }
+
+    /// The digest of how it describes itself.
+    pub(crate) fn facts_digest(&self) -> &str {
+        self.facts_digest.get_or_init(|| approved::facts_digest(&self.facts()))
     }
 }
 

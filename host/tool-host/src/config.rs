@@ -19,6 +19,9 @@ use crate::policy::store::default_path;
 pub struct Config {
     /// The folder whose `*.wasm` files are the tools.
     pub folder: PathBuf,
+    /// Whether the folder may be missing, as the default one may: then it has no tools until somebody makes
+    /// it.
+    pub folder_may_be_absent: bool,
     /// Where compiled components are kept; without it every start compiles all of them.
     pub cache: Option<PathBuf>,
     /// How components are compiled.
@@ -49,8 +52,8 @@ pub struct Config {
     pub http: HttpMode,
     /// Where components keep values; without it none can.
     pub key_value: Option<Arc<dyn KeyValueStore>>,
-    /// Under which components are told names of users: the same on every replica, and nobody else's to know. Without it they
-    /// know no users.
+    /// What the key is derived from under which components are told names of users: the same on every
+    /// replica, and nobody else's to know. Without it they know no users.
     pub user_names_key: Option<Secret>,
     /// Whether to note down what components want that they are not granted, for [`ToolHost::learned`](crate::ToolHost).
     /// Everything is loaded then, and nothing more is granted.

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use wasmparser::{Encoding, Parser, Payload};
 
-use crate::capability::CapabilitySet;
 use crate::capability::imports::SERVED;
+use crate::capability::{self, CapabilitySet};
 use crate::error::LoadError;
 use crate::untrusted_text::printable;
 
@@ -24,8 +24,16 @@ const WASM_MAGIC: &[u8] = b"\0asm";
 const NAMED: usize = 5;
 const NAME_BYTES: usize = 100;
 
-/// Most imports that operators are shown: those of a component with the whole of WASI are some forty.
-const MOST_SHOWN: usize = 200;
+/// Most exports and imports of the outermost component, most bytes of all their names, and how deep
+/// components and modules may stand in one another. A file is read here, in the process that serves, before
+/// anybody has approved it: five bytes of it are a name.
+const MOST_NAMES: usize = 10_000;
+const MOST_NAME_BYTES: usize = 1 << 20;
+const MOST_LEVELS: u32 = 100;
+
+/// Most imports of a component: operators are shown all of them. Those of one with the whole of WASI are some
+/// forty.
+const MOST_IMPORTS: usize = 200;
 
 /// What a component wants of its host.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,26 +41,47 @@ pub(crate) struct ComponentImports {
     /// Whether it exports the contract; else functions of its own, which may be tools.
     pub(crate) is_of_contract: bool,
     pub(crate) capabilities: CapabilitySet,
-    /// The names of everything that it imports, sorted, as far as they are worth showing.
+    /// The names of everything that it imports: what the host answers, then the rest, each sorted.
     pub(crate) imports: Vec<String>,
-    /// Imports that no capability answers. Of a component with functions of its own they may be interfaces of types alone,
-    /// which nobody has to answer: that is known when it has been compiled.
-    unanswered: Vec<String>,
 }
 
-impl ComponentImports {
-    /// Refuses what is imported and not answered, but for these interfaces of types.
-    pub(crate) fn refuse_unanswered(
-        &self,
-        types: impl FnOnce() -> BTreeSet<String>,
-    ) -> Result<(), LoadError> {
-        if self.unanswered.is_empty() {
-            return Ok(());
+/// The names of the exports and imports of the outermost component, as they stand in its bytes.
+#[derive(Debug, Default)]
+pub(crate) struct OuterNames<'a> {
+    pub(crate) exports: Vec<&'a str>,
+    pub(crate) imports: Vec<&'a str>,
+    bytes: usize,
+}
+
+impl<'a> OuterNames<'a> {
+    /// Counts a name before it is kept.
+    fn count(&mut self, name: &'a str) -> Result<&'a str, LoadError> {
+        self.bytes = self.bytes.saturating_add(name.len());
+        if self.exports.len() + self.imports.len() >= MOST_NAMES {
+            return Err(LoadError::TooManyNames("more than 10,000 imports and exports"));
         }
-        let types = types();
-        let refused: Vec<_> = self.unanswered.iter().filter(|name| !types.contains(*name)).cloned().collect();
-        if refused.is_empty() { Ok(()) } else { Err(LoadError::Ungranted(name_some(&refused))) }
+        if self.bytes > MOST_NAME_BYTES {
+            return Err(LoadError::TooManyNames("more than 1 MiB of names of imports and exports"));
+        }
+        Ok(name)
     }
+}
+
+/// Refuses imports that no capability answers, but for these interfaces of types, which nobody has to answer.
+/// Which ones a component with functions of its own has is known when it has been compiled; until then no
+/// name is kept.
+pub(crate) fn refuse_unanswered(
+    bytes: &[u8],
+    types: impl FnOnce() -> BTreeSet<String>,
+) -> Result<(), LoadError> {
+    let names = outer_names(bytes)?;
+    let (_, mut unanswered) = CapabilitySet::answering(&names.imports);
+    if unanswered.is_empty() {
+        return Ok(());
+    }
+    let types = types();
+    unanswered.retain(|name| !types.contains(*name));
+    if unanswered.is_empty() { Ok(()) } else { Err(LoadError::Ungranted(name_some(&unanswered))) }
 }
 
 /// Reads a component's exports and imports. Says what it wants; whether it may have that is the policy's.
@@ -65,16 +94,19 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<ComponentImports, LoadError> {
     {
         return Err(LoadError::SomethingElse(found));
     }
-    let (exports, imports) = outer_names(bytes)?;
-    let is_of_contract = exports_contract(&exports)?;
-    let (capabilities, unanswered) = CapabilitySet::answering(&imports);
-    let mut shown: Vec<_> = imports.iter().take(MOST_SHOWN).map(|name| printable(name, NAME_BYTES)).collect();
-    shown.sort_unstable();
-    let wants = ComponentImports { is_of_contract, capabilities, imports: shown, unanswered };
-    if is_of_contract {
-        wants.refuse_unanswered(BTreeSet::new)?;
+    let names = outer_names(bytes)?;
+    let is_of_contract = exports_contract(&names.exports)?;
+    if names.imports.len() > MOST_IMPORTS {
+        return Err(LoadError::TooManyImports { found: names.imports.len(), most: MOST_IMPORTS });
     }
-    Ok(wants)
+    let (capabilities, unanswered) = CapabilitySet::answering(&names.imports);
+    if is_of_contract && !unanswered.is_empty() {
+        return Err(LoadError::Ungranted(name_some(&unanswered)));
+    }
+    let mut shown = names.imports;
+    shown.sort_unstable_by_key(|name| (!capability::answers(name), *name));
+    let shown = shown.iter().map(|name| printable(name, NAME_BYTES)).collect();
+    Ok(ComponentImports { is_of_contract, capabilities, imports: shown })
 }
 
 /// What a file is that people put here by mistake, by how it begins.
@@ -109,39 +141,46 @@ fn recognize(bytes: &[u8]) -> Option<&'static str> {
     html.then_some("an HTML or XML page, perhaps an error page of where it was downloaded from: read it, then download the component again")
 }
 
-/// Names of the exports and imports of the outermost component.
-pub(crate) fn outer_names(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), LoadError> {
+/// Names of the exports and imports of the outermost component, if there are not too many.
+pub(crate) fn outer_names(bytes: &[u8]) -> Result<OuterNames<'_>, LoadError> {
     let broken = |error: wasmparser::BinaryReaderError| {
         // Its text goes on over many lines of hexadecimal digits.
         let text = error.to_string();
         LoadError::NotWasm(printable(text.lines().next().unwrap_or_default(), NAME_BYTES))
     };
-    let (mut exports, mut imports, mut depth) = (Vec::new(), Vec::new(), 0_u32);
+    let (mut names, mut depth) = (OuterNames::default(), 0_u32);
     for payload in Parser::new(0).parse_all(bytes) {
         match payload.map_err(broken)? {
             Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
                 return Err(LoadError::CoreModule);
             }
-            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
+                depth += 1;
+                if depth > MOST_LEVELS {
+                    return Err(LoadError::TooManyNames("more than 100 components in one another"));
+                }
+            }
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::ComponentExportSection(section) if depth == 0 => {
                 for export in section {
-                    exports.push(export.map_err(broken)?.name.name.to_owned());
+                    let name = names.count(export.map_err(broken)?.name.name)?;
+                    names.exports.push(name);
                 }
             }
             Payload::ComponentImportSection(section) if depth == 0 => {
                 for import in section {
-                    imports.push(import.map_err(broken)?.name.name.to_owned());
+                    let name = names.count(import.map_err(broken)?.name.name)?;
+                    names.imports.push(name);
                 }
             }
             _ => {}
         }
     }
-    Ok((exports, imports))
+    Ok(names)
 }
 
 /// Whether a component exports the contract in a version that is served.
-fn exports_contract(exports: &[String]) -> Result<bool, LoadError> {
+fn exports_contract(exports: &[&str]) -> Result<bool, LoadError> {
     // A component may offer several versions side by side; one that is served will do.
     let versions: Vec<_> = exports.iter().filter_map(|name| name.strip_prefix(TOOL_INTERFACE)).collect();
     let Some(first) = versions.first() else {
@@ -157,8 +196,8 @@ fn exports_contract(exports: &[String]) -> Result<bool, LoadError> {
     Err(LoadError::UnknownVersion { found: printable(first, NAME_BYTES), served: SERVED_TEXT })
 }
 
-/// The first few names: a stranger's file may have a million of them, each as long as it likes.
-fn name_some(names: &[String]) -> String {
+/// The first few names: a stranger's file may have thousands of them, each as long as it likes.
+fn name_some(names: &[&str]) -> String {
     let mut text: Vec<_> = names.iter().take(NAMED).map(|name| printable(name, NAME_BYTES)).collect();
     if text.is_empty() {
         return "nothing".to_owned();
@@ -240,10 +279,69 @@ mod tests {
             @"does not export agent:tool/tool or functions of its own, so it is not a tool; it exports wasi:http/incoming-handler@0.2.0: build it for a world of wit/tool.wit");
     }
 
+    /// A component of one section of imports, each of five bytes.
+    fn with_imports(count: usize, name: &str) -> Vec<u8> {
+        let number = |number: usize| {
+            let mut bytes = vec![];
+            leb128(&mut bytes, number);
+            bytes
+        };
+        let import = [&[0][..], &number(name.len()), name.as_bytes(), &[3, 1]].concat();
+        let section = [number(count), import.repeat(count)].concat();
+        [b"\0asm\x0d\0\x01\0\x0a".as_slice(), &number(section.len()), &section].concat()
+    }
+
+    /// LEB128.
+    fn leb128(bytes: &mut Vec<u8>, mut number: usize) {
+        while number >= 0x80 {
+            bytes.push(number as u8 & 0x7f | 0x80);
+            number >>= 7;
+        }
+        bytes.push(number as u8);
+    }
+
+    #[test]
+    fn a_file_of_too_many_names_is_refused_before_they_are_kept() {
+        let of = |bytes: &[u8]| inspect(bytes).unwrap_err().to_string();
+        assert_eq!(outer_names(&with_imports(MOST_NAMES, "a")).unwrap().imports.len(), MOST_NAMES);
+        insta::assert_snapshot!(of(&with_imports(MOST_NAMES + 1, "a")), @"has more than 10,000 imports and exports: no tool needs as much, so it is not read");
+        // All that a file may hold: it took a gigabyte.
+        insta::assert_snapshot!(of(&with_imports(13_000_000, "a")), @"has more than 10,000 imports and exports: no tool needs as much, so it is not read");
+        insta::assert_snapshot!(of(&with_imports(100, &"a".repeat(20_000))), @"has more than 1 MiB of names of imports and exports: no tool needs as much, so it is not read");
+        let nested = |levels: usize| {
+            let inner = (0..levels).fold(vec![], |inner: Vec<u8>, _| {
+                let inner = [b"\0asm\x0d\0\x01\0".as_slice(), &inner].concat();
+                let mut section = vec![4];
+                leb128(&mut section, inner.len());
+                [section, inner].concat()
+            });
+            [b"\0asm\x0d\0\x01\0".as_slice(), &inner].concat()
+        };
+        assert!(outer_names(&nested(100)).is_ok());
+        insta::assert_snapshot!(of(&nested(101)), @"has more than 100 components in one another: no tool needs as much, so it is not read");
+    }
+
+    #[test]
+    fn every_import_is_shown_what_the_host_answers_first_and_too_many_are_refused() {
+        let importing = |types: usize| {
+            let types: String = (0..types).map(|n| format!(r#"(import "a:b/t{n:03}" (instance))"#)).collect();
+            let text = format!(
+                r#"(component {types} (import "wasi:random/random@0.2.0" (instance))
+                    (instance $i) (export "my:own/tools" (instance $i)))"#
+            );
+            inspect(&wat::parse_str(text).unwrap()).map(|wants| wants.imports)
+        };
+        let shown = importing(MOST_IMPORTS - 1).unwrap();
+        assert_eq!((shown.len(), shown[0].as_str()), (MOST_IMPORTS, "wasi:random/random@0.2.0"));
+        assert!(shown[1..].is_sorted());
+        insta::assert_snapshot!(importing(MOST_IMPORTS).unwrap_err(),
+            @"has 201 imports; it may have 200, because operators are shown all of them: build it without those that it does not need");
+    }
+
     #[test]
     fn only_what_is_granted_may_be_imported() {
         for granted in ["agent:tool/log@0.1.0", "wasi:cli/environment@0.2.3"] {
-            let (expected, _) = CapabilitySet::answering(&[granted.to_owned()]);
+            let (expected, _) = CapabilitySet::answering(&[granted]);
             assert_eq!(inspect_text(&importing(granted)), Ok(expected));
         }
         for refused in

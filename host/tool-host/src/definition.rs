@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use agent_core::words::{ToolHints, ToolSpec};
+use json_schema::{MemoryBudget, ReadError};
 use serde_json::Value;
 
-use crate::argument_schema::{Budget, Fuel, Misfit, ParseError, Schema, parse};
+use crate::argument_schema::{Budget, Fuel, Misfit, Schema};
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::error::LoadError;
 use crate::moving_average::MeanTime;
@@ -21,6 +22,10 @@ const NAME_BYTES: usize = 63;
 const HINTS: usize = 16;
 const HINT_KEY_BYTES: usize = 64;
 const HINT_VALUE_BYTES: usize = 256;
+
+/// Most memory of one value that is held against a schema, beside its text. Reserved for what is checked
+/// outside of the serving threads, so as many of them exist at once as there are permits for such checks.
+const VALUE_BYTES: usize = 56 << 20;
 
 /// The hints that mean something to this host.
 const KNOWN_HINTS: [&str; 5] = ["read-only", "idempotent", "destructive", "pure", "timeout-ms"];
@@ -148,9 +153,9 @@ impl Definition {
 }
 
 fn read(text: &str) -> Result<Value, Misfit> {
-    parse(text).map_err(|error| match error {
-        ParseError::Syntax(error) => not_json(error),
-        ParseError::TooLarge => Misfit::TooCostly,
+    MemoryBudget::new(VALUE_BYTES).read(text.as_bytes()).map_err(|error| match error {
+        ReadError::Json(error) => not_json(error),
+        ReadError::TooLarge { .. } => Misfit::TooCostly,
     })
 }
 
@@ -180,11 +185,16 @@ fn show_to_models(part: &mut Value) -> Result<(), String> {
     }
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+/// Tells if a tool may have the name.
+pub(crate) fn is_tool_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     let starts_well = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase());
     let goes_on_well = bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    if starts_well && goes_on_well && name.len() <= NAME_BYTES {
+    starts_well && goes_on_well && name.len() <= NAME_BYTES
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    if is_tool_name(name) {
         return Ok(());
     }
     Err("its name must be a letter a-z and then up to 62 of a-z, 0-9 and '_'".into())

@@ -2,10 +2,13 @@
 //! interrupts them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use wasmtime::{Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{
+    CacheStore, Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig,
+};
 
 use crate::call_limits::{
     CALLING_SLOTS, DESCRIBE_SLOTS, INSTANCES, Limits, MEMORIES, TABLE_ELEMENTS, TABLES,
@@ -50,6 +53,17 @@ pub(crate) fn build(limits: &Limits, metering: bool) -> wasmtime::Result<(Engine
 /// the code.
 pub(crate) fn for_compiling(metering: bool) -> wasmtime::Result<Engine> {
     Engine::new(&config(None, metering))
+}
+
+/// Such an engine for compiling versions of a component again and again: functions that are found in `functions`
+/// are taken from there.
+pub(crate) fn for_compiling_again(
+    metering: bool,
+    functions: Arc<dyn CacheStore>,
+) -> wasmtime::Result<Engine> {
+    let mut config = config(None, metering);
+    config.enable_incremental_compilation(functions)?;
+    Engine::new(&config)
 }
 
 /// Where instances come from.

@@ -40,6 +40,10 @@ pub enum LoadError {
         "is a core module, not a component; wrap it with `wasm-tools component new` or build it as wit/README.md says"
     )]
     CoreModule,
+    /// A section of the outermost component has more names, or the component is nested deeper, than anything
+    /// is compiled of.
+    #[error("has {0}: no tool needs as much, so it is not read")]
+    TooManyNames(&'static str),
     /// The component does not export the tool interface.
     #[error(
         "does not export agent:tool/tool or functions of its own, so it is not a tool; it exports {0}: build it for a world of wit/tool.wit"
@@ -55,6 +59,16 @@ pub enum LoadError {
         found: String,
         /// The versions it could export.
         served: &'static str,
+    },
+    /// The component has more imports than anybody would look at.
+    #[error(
+        "has {found} imports; it may have {most}, because operators are shown all of them: build it without those that it does not need"
+    )]
+    TooManyImports {
+        /// How many it has.
+        found: usize,
+        /// How many it may have.
+        most: usize,
     },
     /// The component imports what is not granted to it.
     #[error(
@@ -95,6 +109,11 @@ pub enum LoadError {
         "may keep values by its lines of the policy, and this service has no store for them: set DATABASE_URL or REDIS_URL, or take key-value out of the lines"
     )]
     NoKeyValueStore,
+    /// The policy has other names for its tools, and they cannot have them.
+    #[error(
+        "cannot have the tool names that `rename` in its lines of the policy (TOOLS_POLICY) gives it: {0}"
+    )]
+    Renamed(String),
     /// The policy bounds the component's instructions, and nobody counts them.
     #[error(
         "has limits.fuel in its lines of the policy, and instructions are not counted: set TOOL_FUEL_METERING=on, or take it out"
@@ -116,8 +135,13 @@ pub enum LoadError {
     #[error("was not compiled: the compiler wrote something that is not a compiled component ({0})")]
     CompilerGarbage(String),
     /// The component compiles but does not fit the contract or the host's limits.
-    #[error("does not fit this host: {0}")]
+    #[error("does not fit this host: {}{}", .0, mend_of_link(.0))]
     Link(String),
+    /// The exported functions have other types than the contract's.
+    #[error(
+        "exports agent:tool/tool with other functions than the contract has: {0}; build it against wit/tool.wit as it is, and give `describe` and `call` the parameters and results that stand there"
+    )]
+    Signature(String),
     /// `describe` did not return.
     #[error(
         "its describe function failed: {0}; it is called once, when the component is loaded, and must return its tools without help (what it logged stands in the log)"
@@ -145,6 +169,18 @@ pub enum LoadError {
         /// `sha256:…` of its bytes.
         digest: String,
     },
+    /// The component describes itself otherwise than when it was approved.
+    #[error(
+        "describes itself otherwise than when it was approved ({differences}), so it is refused: if that is right, `agent-host tools approve {name} --digest {digest}` approves how it describes itself now"
+    )]
+    DescribedOtherwise {
+        /// The differences, in words.
+        differences: String,
+        /// The component.
+        name: String,
+        /// `sha256:…` of its bytes.
+        digest: String,
+    },
     /// The store of versions has not answered, or has no word on it yet.
     #[error(
         "is not what served last, and the store of tool versions has not said yet that it may serve; it is tried again"
@@ -167,6 +203,11 @@ pub enum LoadError {
     /// The tools of an MCP server cannot be served.
     #[error("is an MCP server whose tools cannot be served: {0}")]
     McpTools(String),
+    /// What the store keeps is the list of an MCP server that is no longer in the policy.
+    #[error(
+        "is an MCP server that is no longer in the policy (TOOLS_POLICY), so its tools do not serve: put its [[mcp]] back, or remove what is kept of it with agent-host tool delete"
+    )]
+    McpServerGone,
     /// The policy names an MCP server with other tools.
     #[error(
         "is an MCP server with other tools than those that its [[mcp]] in the policy (TOOLS_POLICY) is bound to: look at them, and name digest = \"{digest}\""
@@ -195,6 +236,17 @@ pub enum LoadError {
         /// The largest files and their tokens.
         largest: String,
     },
+}
+
+/// The mend for an import that this host has in another form or not at all.
+fn mend_of_link(problem: &str) -> &'static str {
+    if ["wasi:filesystem/", "wasi:sockets/"].iter().any(|package| problem.contains(package)) {
+        return "; tools have no files and no sockets, only WASI 0.2's interfaces of them, closed: build it without, send requests with wasi:http, keep values with agent:tool/key-value";
+    }
+    if problem.contains("imports ") {
+        return "; build it against the WIT of that import as it was published, unchanged";
+    }
+    ""
 }
 
 /// Whether the same file may load later, though it does not change.

@@ -66,12 +66,22 @@ pub(crate) struct Listing {
     pub(crate) identity: (u64, u64),
     /// Its tool files. One without a fingerprint is there but cannot be looked at.
     pub(crate) files: BTreeMap<String, Option<Fingerprint>>,
+    /// Whether there is no folder. Then the files are those of MCP servers.
+    pub(crate) is_absent: bool,
+}
+
+impl Listing {
+    fn of_no_folder() -> Self {
+        Self { identity: (0, 0), files: BTreeMap::new(), is_absent: true }
+    }
 }
 
 /// The tools folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     path: PathBuf,
+    /// Whether it is listed as empty while it does not exist.
+    may_be_absent: bool,
     threads: Arc<Semaphore>,
     /// How many questions were answered until now.
     answers: Arc<AtomicU64>,
@@ -81,7 +91,18 @@ pub(crate) struct Folder {
 
 impl Folder {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, threads: Arc::new(Semaphore::new(MOST_HUNG)), answers: Arc::default(), servers: None }
+        Self {
+            path,
+            may_be_absent: false,
+            threads: Arc::new(Semaphore::new(MOST_HUNG)),
+            answers: Arc::default(),
+            servers: None,
+        }
+    }
+
+    /// The folder, which may be one that nobody has made.
+    pub(crate) fn that_may_be_absent(self, may_be_absent: bool) -> Self {
+        Self { may_be_absent, ..self }
     }
 
     /// The folder with a file for each MCP server: its list of tools, as if somebody had put it there.
@@ -96,7 +117,10 @@ impl Folder {
     /// Lists the tool files: `*.wasm`, not hidden, links followed.
     pub(crate) async fn list(&self) -> io::Result<Listing> {
         let path = self.path.clone();
-        let mut listing = self.ask(move || list(&path)).await?;
+        let mut listing = match self.ask(move || list(&path)).await {
+            Err(error) if self.may_be_absent && error.kind() == NotFound => Listing::of_no_folder(),
+            listed => listed?,
+        };
         let rounds = self.servers.iter().flat_map(|servers| servers.rounds());
         listing
             .files
@@ -192,7 +216,7 @@ fn list(folder: &Path) -> io::Result<Listing> {
         };
         files.insert(name.to_owned(), fingerprint);
     }
-    Ok(Listing { identity: (itself.dev(), itself.ino()), files })
+    Ok(Listing { identity: (itself.dev(), itself.ino()), files, is_absent: false })
 }
 
 /// Reads a file that may have been swapped for anything since it was looked at: a pipe must not hold us up and

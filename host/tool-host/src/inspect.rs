@@ -84,8 +84,8 @@ const CLOSED: [&str; 4] = ["wasi:filesystem/", "wasi:sockets/", "wasi:cli/enviro
 pub fn inspect(name: &str, bytes: &[u8], signature: Option<&[u8]>, policy: &PolicyFile) -> Inspection {
     let digest = digest(bytes);
     let refusal = contract::inspect(bytes).err().map(|error| error.to_string());
-    let (exports, names) = outer_names(bytes).unwrap_or_default();
-    let wanted = CapabilitySet::answering(&names).0.granted_by_policy();
+    let names = outer_names(bytes).unwrap_or_default();
+    let wanted = CapabilitySet::answering(&names.imports).0.granted_by_policy();
     let policy = in_force(policy);
     let trusted = || policy.signers(name);
     let signed = Signed { name, component: bytes, manifest: &[] };
@@ -100,8 +100,8 @@ pub fn inspect(name: &str, bytes: &[u8], signature: Option<&[u8]>, policy: &Poli
     let base = suggest::base(&policy, (name, &digest), verified.as_ref());
     let lines = || suggest::lines((name, &digest), base.map(|entry| &***entry), &wanted);
     Inspection {
-        kind: kind_of(&exports),
-        imports: names.iter().take(MOST_IMPORTS).map(|import| read_import(import)).collect(),
+        kind: kind_of(&names.exports),
+        imports: names.imports.iter().take(MOST_IMPORTS).map(|import| read_import(import)).collect(),
         wants: NeededGrants {
             http: wanted.contains(&Want::Http),
             key_value: wanted.contains(&Want::KeyValue),
@@ -125,7 +125,7 @@ fn in_force(file: &PolicyFile) -> std::sync::Arc<Policy> {
     store.map_or_else(|| std::sync::Arc::new(Policy::empty()), |store| store.current())
 }
 
-fn kind_of(exports: &[String]) -> Option<ComponentKind> {
+fn kind_of(exports: &[&str]) -> Option<ComponentKind> {
     let mut versions: Vec<_> = exports.iter().filter_map(|name| name.strip_prefix(TOOL_INTERFACE)).collect();
     // What is served stands for the component, whatever else it offers.
     versions.sort_by_key(|version| SERVED.contains(version));
@@ -136,7 +136,7 @@ fn kind_of(exports: &[String]) -> Option<ComponentKind> {
 }
 
 fn read_import(name: &str) -> Import {
-    let (set, unanswered) = CapabilitySet::answering(&[name.to_owned()]);
+    let (set, unanswered) = CapabilitySet::answering(&[name]);
     let need = if !unanswered.is_empty() {
         Need::Unknown
     } else if !set.granted_by_policy().is_empty() {

@@ -7,16 +7,18 @@
 //! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of
 //!   it.
 //! - `versions`: which version of a component may serve, and how another one is tried.
+//! - `approved`: a load is held to how its version described itself when it was approved.
 //! - `mcp`: servers of the Model Context Protocol, whose tools are served like those of components.
 //! - `call`, `bulkhead`, `guest_runtime`: one call and how it can fail, who may call at the same time, on which thread.
 //! - `capability`, `limits`: what a guest may import and use up.
-//! - `inspect`: what a component is, for its author.
+//! - `inspect`, `precompile`: what a component is, and its code, for its author.
 //! - `policy`, `grants`, `egress`: what an operator grants to a component, what that is for one call, and HTTP under it.
 //! - `engine`, `sandbox`, `runtime`: what all of them share.
 //!
 //! What does not belong here: which tool a model should call, and what an operator may read.
 
 mod admin;
+mod approved;
 mod argument_schema;
 mod bindings;
 mod bulkhead;
@@ -48,6 +50,7 @@ mod moving_average;
 mod observer;
 mod pinned;
 mod policy;
+mod precompile;
 mod pure_answers;
 mod retired;
 mod rollout;
@@ -63,7 +66,8 @@ mod user_names;
 mod versions;
 mod watch;
 
-use std::path::PathBuf;
+use std::io::ErrorKind::NotFound;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -87,12 +91,13 @@ pub use inspect::{ComponentKind, Import, Inspection, Need, NeededGrants, inspect
 pub use learning::Learned;
 pub use mcp::{LaunchError, LaunchJob, Launcher};
 pub use observer::{CallReport, Cost, NoObserver, Observer, SetReport, ToolListing};
+pub use precompile::Precompiler;
 
 use grants::{Grants, HostFeatures};
 use inventory::{Inventory, Settled};
 use learning::Learning;
 use retired::Retired;
-use rollout::Rollout;
+use rollout::{Counted, Rollout};
 use runtime::Runtime;
 use snapshot::Serving;
 
@@ -123,6 +128,7 @@ struct Published {
     serving: Arc<Serving>,
     faults: Vec<ToolFault>,
     preparing: Preparing,
+    has_no_folder: bool,
 }
 
 /// Why a tool host cannot start.
@@ -134,6 +140,9 @@ pub enum StartError {
     /// The policy cannot be read. Every problem of the file has a line.
     #[error("{0}")]
     Policy(String),
+    /// The tools folder does not exist, and it is not the default one.
+    #[error("the tools folder {} does not exist: create it, or set TOOLS_DIR to the one that is meant", .0.display())]
+    NoFolder(PathBuf),
 }
 
 impl ToolHost {
@@ -143,17 +152,8 @@ impl ToolHost {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let begun = Instant::now();
         let (path, most_tokens) = (config.folder.clone(), config.catalog_tokens);
-        if let Some(file) = grants::misplaced(&path) {
-            let file = file.display();
-            tracing::warn!(%file, "a policy in the tools folder is not read: whoever may drop a tool there could grant it anything");
-        }
-        if let PolicyFile::At(file) = &config.policy
-            && grants::lies_in(file, &path)
-        {
-            let problem = "TOOLS_POLICY names a file in the tools folder, where whoever may drop a tool could grant it \
-                           anything: put it beside the folder";
-            return Err(StartError::Policy(problem.into()));
-        }
+        let may_be_absent = config.folder_may_be_absent;
+        check_places(&config).await?;
         let (policy, environment, io) =
             (config.policy.clone(), config.environment.clone(), config.io_runtime.clone());
         let http = config.http.clone();
@@ -172,12 +172,16 @@ impl ToolHost {
         let rollout = config
             .versions
             .clone()
-            .map(|store| Arc::new(Rollout::new(store, config.needs_approval, config.remembers)));
+            .map(|store| {
+                Rollout::new(store, config.needs_approval, config.remembers, config.observer.clone())
+            })
+            .map(Arc::new);
         let runtime =
             Runtime::new(config, grants).map_err(|error| StartError::Engine(format!("{error:#}")))?;
         let runtime = Arc::new(runtime);
-        let serving = Arc::new(Serving::new(runtime.clone(), vec![], vec![]));
-        let mut inventory = Inventory::new(runtime.clone(), path.clone(), most_tokens, rollout.clone()).await;
+        let serving = Arc::new(Serving::new(runtime.clone(), vec![], Counted::default()));
+        let mut inventory =
+            Inventory::new(runtime.clone(), path.clone(), may_be_absent, most_tokens, rollout.clone()).await;
         inventory.poll_records(true);
         inventory.poll_folder();
         let prepared = tokio::time::timeout(START_WAIT, inventory.prepare()).await;
@@ -185,13 +189,17 @@ impl ToolHost {
             Ok(settled) => settled,
             Err(_elapsed) => inventory.settle(),
         };
-        let published = Published { serving, faults: vec![], preparing: Preparing::default() };
+        let published = Published {
+            serving,
+            faults: vec![],
+            preparing: Preparing { first: true, ..Preparing::default() },
+            has_no_folder: false,
+        };
         let (published, prepared) = (ArcSwap::from_pointee(published), watch_channel::Sender::default());
         let inventory = Mutex::new(inventory);
         let retired = Retired::default();
         let host = Self { runtime, path, begun, inventory, published, prepared, learning, rollout, retired };
-        host.publish(settled);
-        host.inventory.lock().await.remember().await;
+        host.publish_and_remember(&mut *host.inventory.lock().await, settled).await;
         Ok(host)
     }
 
@@ -202,11 +210,12 @@ impl ToolHost {
         self.reload_policy(&mut inventory).await;
         inventory.poll_records(true);
         inventory.poll_folder();
-        self.publish(inventory.settle());
+        let settled = inventory.settle();
+        self.publish_and_remember(&mut inventory, settled).await;
         while !inventory.is_idle() {
             inventory.advance(false).await;
-            self.publish(inventory.settle());
-            inventory.remember().await;
+            let settled = inventory.settle();
+            self.publish_and_remember(&mut inventory, settled).await;
         }
     }
 
@@ -217,9 +226,16 @@ impl ToolHost {
                 self.follow().await;
             }
         };
+        let listened = async {
+            match &self.rollout {
+                Some(rollout) => rollout.store().listen().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             () = followed => {}
             () = shadow_calls::run(&self.runtime) => {}
+            () = listened => {}
         }
     }
 
@@ -228,8 +244,20 @@ impl ToolHost {
             let mut inventory = self.inventory.lock().await;
             inventory.advance(true).await;
             self.reload_policy(&mut inventory).await;
-            self.publish(inventory.settle());
-            inventory.remember().await;
+            let settled = inventory.settle();
+            self.publish_and_remember(&mut inventory, settled).await;
+        }
+    }
+
+    /// Swaps the tool set if that makes a difference, writes down what a restart has to know, and only then
+    /// tells those who wait for a change that it is made: what was disabled is not served again by a restart
+    /// without the store.
+    async fn publish_and_remember(&self, inventory: &mut Inventory, settled: Settled) {
+        let revision = settled.revision;
+        self.publish(settled);
+        inventory.remember().await;
+        if let Some((rollout, revision)) = self.rollout.as_ref().zip(revision) {
+            rollout.set_served(revision);
         }
     }
 
@@ -242,20 +270,11 @@ impl ToolHost {
         }
     }
 
-    /// Waits until everything that was in the folder at first serves or is refused.
-    pub async fn prepared(&self) {
-        // silent-ok: it cannot fail while `self` is there.
-        let _ = self.prepared.subscribe().wait_for(|prepared| *prepared).await;
-    }
-
     /// Swaps the tool set if that makes a difference.
     fn publish(&self, settled: Settled) {
-        let (prepared, revision) = (!settled.preparing.first, settled.revision);
+        let prepared = !settled.preparing.first;
         let (components, faults) = (settled.components.len(), settled.faults.len());
         self.swap(settled);
-        if let Some((rollout, revision)) = self.rollout.as_ref().zip(revision) {
-            rollout.set_served(revision);
-        }
         // After the swap, so that callers of `prepared` find the tools there.
         if prepared && !self.prepared.send_replace(true) {
             let seconds = self.begun.elapsed().as_secs_f64();
@@ -265,22 +284,24 @@ impl ToolHost {
 
     fn swap(&self, settled: Settled) {
         let before = self.published.load_full();
-        let Settled { components, mut faults, preparing, trials, revision: _ } = settled;
+        let Settled { components, mut faults, preparing, has_no_folder, counted, revision: _ } = settled;
         let swapped = !before.serving.all.is_of(&components, &self.runtime.grants.current());
-        let tries = !before.serving.is_trying(&trials);
+        let counts_others = !before.serving.is_counting(&counted);
         faults.extend(self.runtime.grants.fault().map(|(file, error)| ToolFault { file, error }));
-        if !swapped && !tries && faults == before.faults && preparing == before.preparing {
+        let is_same =
+            faults == before.faults && preparing == before.preparing && has_no_folder == before.has_no_folder;
+        if !swapped && !counts_others && is_same {
             return;
         }
         for fault in faults.iter().filter(|fault| !before.faults.contains(fault)) {
             tracing::error!(file = fault.file, error = fault.error, "a tool component cannot be loaded");
         }
-        let serving = if swapped || tries {
+        let serving = if swapped || counts_others {
             self.retired.keep(before.serving.all.components(), &components);
             if let Some(rollout) = &self.rollout {
-                rollout.set_running(trials.clone());
+                rollout.set_counted(counted.clone());
             }
-            Arc::new(Serving::new(self.runtime.clone(), components, trials))
+            Arc::new(Serving::new(self.runtime.clone(), components, counted))
         } else {
             before.serving.clone()
         };
@@ -291,7 +312,7 @@ impl ToolHost {
             tracing::info!(tools = names.join(","), digest, "the tool set was swapped");
         }
         let changed = swapped || faults != before.faults;
-        let published = Published { serving, faults, preparing };
+        let published = Published { serving, faults, preparing, has_no_folder };
         if changed {
             let report = SetReport { tools: &tools, faults: &published.faults, swapped };
             self.runtime.observer.set_changed(&report);
@@ -332,6 +353,32 @@ impl ToolHost {
     }
 }
 
+/// Refuses a tools folder that is missing, and a policy that lies in it.
+async fn check_places(config: &Config) -> Result<(), StartError> {
+    let path = &config.folder;
+    if !config.folder_may_be_absent && is_missing(path).await {
+        return Err(StartError::NoFolder(std::path::absolute(path).unwrap_or_else(|_error| path.clone())));
+    }
+    if let Some(file) = grants::misplaced(path) {
+        let file = file.display();
+        tracing::warn!(%file, "a policy in the tools folder is not read: whoever may drop a tool there could grant it anything");
+    }
+    if let PolicyFile::At(file) = &config.policy
+        && grants::lies_in(file, path)
+    {
+        let problem = "TOOLS_POLICY names a file in the tools folder, where whoever may drop a tool could grant it \
+                       anything: put it beside the folder";
+        return Err(StartError::Policy(problem.into()));
+    }
+    Ok(())
+}
+
+/// Whether there is certainly no folder. One that does not answer is listed in time, or is a fault.
+async fn is_missing(folder: &Path) -> bool {
+    let found = tokio::time::timeout(START_WAIT, tokio::fs::metadata(folder)).await;
+    matches!(found, Ok(Err(error)) if error.kind() == NotFound)
+}
+
 #[async_trait]
 impl Toolbox for ToolHost {
     fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
@@ -354,8 +401,21 @@ impl Toolbox for ToolHost {
         self.published.load().faults.clone()
     }
 
+    fn no_tools(&self) -> Option<String> {
+        let published = self.published.load();
+        let none = published.has_no_folder && published.serving.all.components().is_empty();
+        none.then(|| {
+            "there are no tools: the default tools folder does not exist; create it, or set TOOLS_DIR".into()
+        })
+    }
+
     fn preparing(&self) -> Preparing {
         self.published.load().preparing.clone()
+    }
+
+    async fn prepared(&self) {
+        // silent-ok: it cannot fail while `self` is there.
+        let _ = self.prepared.subscribe().wait_for(|prepared| *prepared).await;
     }
 }
 

@@ -1,7 +1,8 @@
 //! From a file's bytes to a component that can be called: inspected, compiled or found compiled, linked, described.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use wasmtime::Engine;
@@ -13,7 +14,7 @@ use crate::call::state::CallState;
 use crate::call_interface::CallInterface;
 use crate::capability::CapabilitySet;
 use crate::component::{self, Component};
-use crate::contract;
+use crate::contract::{self, ComponentImports};
 use crate::describe::describe;
 use crate::error::{LoadError, detail};
 use crate::folder::{Content, Folder};
@@ -24,14 +25,18 @@ use crate::rollout::Rollout;
 use crate::runtime::Runtime;
 use crate::typed;
 
+/// Why tools of the contract keep their names: the component itself is called by them.
+const OF_CONTRACT: &str =
+    "it names its tools itself (agent:tool/tool): rename them in its sources, or take `rename` out";
+
 /// Where a component's bytes come from.
 pub(crate) enum Source {
     /// A file of the tools folder.
     File(Folder, String),
     /// The copy that is kept of what had that digest.
-    Original(Memory, String),
+    Original { memory: Memory, name: String, digest: String },
     /// What the store of versions keeps under that digest, or the copy that is kept of it here.
-    Kept { rollout: Option<Arc<Rollout>>, memory: Option<Memory>, digest: String },
+    Kept { rollout: Option<Arc<Rollout>>, memory: Option<Memory>, name: String, digest: String },
     /// What somebody has sent.
     Given(Content),
 }
@@ -42,21 +47,16 @@ impl Source {
         match self {
             Self::File(folder, file) => folder.read(file).await,
             Self::Given(content) => Ok(content.clone()),
-            Self::Kept { rollout, memory, digest } => {
-                if let Some(memory) = memory.clone() {
-                    let digest = digest.clone();
-                    let original = blocking(move || memory.original(&digest).map_err(LoadError::Forgotten));
-                    if let Ok(content) = original.await {
-                        return Ok(content);
-                    }
+            Self::Kept { rollout, memory, name, digest } => {
+                if let Some(memory) = memory
+                    && let Ok(content) = from_memory(memory, name, digest).await
+                {
+                    return Ok(content);
                 }
                 let Some(rollout) = rollout else { return Err(LoadError::Gone) };
-                from_store(rollout, digest).await
+                from_store(rollout, name, digest).await
             }
-            Self::Original(memory, digest) => {
-                let (memory, digest) = (memory.clone(), digest.clone());
-                blocking(move || memory.original(&digest).map_err(LoadError::Forgotten)).await
-            }
+            Self::Original { memory, name, digest } => from_memory(memory, name, digest).await,
         }
     }
 }
@@ -84,6 +84,10 @@ pub(crate) async fn load(
     if let Some(server) = runtime.mcp.server(&name) {
         return load_tools_of(runtime, name, server, source, content).await;
     }
+    let is_kept = matches!(source, Source::Kept { .. } | Source::Original { .. });
+    if is_kept && runtime.grants.current().mcp(&name).is_none() && ToolList::is_one(&content.bytes) {
+        return Err(LoadError::McpServerGone);
+    }
     let (wants, signer, found) = blocking({
         let (runtime, name, content) = (runtime.clone(), name.clone(), content.clone());
         move || {
@@ -103,17 +107,10 @@ pub(crate) async fn load(
     let (capabilities, imports) = (wants.capabilities, wants.imports.clone());
     let (call_interface, tells_users_apart) = blocking({
         let (runtime, bytes) = (runtime.clone(), content.bytes.clone());
-        move || {
-            let engine = runtime.sandbox.engine();
-            wants.refuse_unanswered(|| typed::imports_of_types(&code.component_type(), engine))?;
-            let pre = link(&runtime, &code, capabilities)?;
-            let call_interface = if wants.is_of_contract {
-                CallInterface::contract(pre)?
-            } else {
-                CallInterface::typed(engine, &code, &bytes, pre)?
-            };
-            Ok((call_interface, is_told_the_user(engine, &code)))
-        }
+        let policy = runtime.grants.current();
+        let entry = policy.find(&name, &content.digest, signer.as_ref());
+        let rename = entry.map(|entry| entry.rename.clone()).unwrap_or_default();
+        move || make_callable(&runtime, &code, &bytes, &wants, &rename)
     })
     .await?;
     let granted_by_policy = capabilities.granted_by_policy();
@@ -121,6 +118,7 @@ pub(crate) async fn load(
     let component = Component {
         id: format!("{name}@{}", content.digest),
         bulkhead: Bulkhead::new(runtime.sandbox.limits()),
+        facts_digest: OnceLock::new(),
         digest: content.digest.clone(),
         signature: content.signature.clone(),
         tells_users_apart,
@@ -170,6 +168,7 @@ async fn load_tools_of(
     let component = Component {
         id: format!("{name}@{}", content.digest),
         bulkhead: Bulkhead::new(&limits),
+        facts_digest: OnceLock::new(),
         digest: content.digest.clone(),
         signature: None,
         tells_users_apart: false,
@@ -185,9 +184,15 @@ async fn load_tools_of(
     Ok((component, content))
 }
 
-/// What the store keeps under a digest, which is checked.
-async fn from_store(rollout: &Rollout, digest: &str) -> Result<Content, LoadError> {
-    let kept = rollout.store().component(digest).await;
+/// The copy that is kept here under a digest, with the signature of a name.
+async fn from_memory(memory: &Memory, name: &str, digest: &str) -> Result<Content, LoadError> {
+    let (memory, name, digest) = (memory.clone(), name.to_owned(), digest.to_owned());
+    blocking(move || memory.original(&name, &digest).map_err(LoadError::Forgotten)).await
+}
+
+/// What the store keeps under a digest, which is checked, with the signature of a name.
+async fn from_store(rollout: &Rollout, name: &str, digest: &str) -> Result<Content, LoadError> {
+    let kept = rollout.store().component(name, digest).await;
     let kept = kept.map_err(|error| LoadError::NotWrittenDown(error.to_string()))?.ok_or(LoadError::Gone)?;
     let expected = digest.to_owned();
     blocking(move || {
@@ -263,6 +268,31 @@ async fn compile(
     .await?;
     tracing::info!(file, seconds = begun.elapsed().as_secs_f64(), "compiled");
     Ok((code, content))
+}
+
+/// Links what was compiled, and says whether it is told the user.
+fn make_callable(
+    runtime: &Runtime,
+    code: &Code,
+    bytes: &[u8],
+    wants: &ComponentImports,
+    rename: &BTreeMap<String, String>,
+) -> Result<(CallInterface, bool), LoadError> {
+    let engine = runtime.sandbox.engine();
+    if !wants.is_of_contract {
+        contract::refuse_unanswered(bytes, || typed::imports_of_types(&code.component_type(), engine))?;
+    }
+    let pre = link(runtime, code, wants.capabilities)?;
+    let call_interface = match wants.is_of_contract {
+        true if rename.is_empty() => CallInterface::contract(pre)?,
+        true => return Err(LoadError::Renamed(OF_CONTRACT.into())),
+        false => CallInterface::typed(engine, code, bytes, pre, rename)?,
+    };
+    let tells_users_apart = is_told_the_user(engine, code);
+    if tells_users_apart {
+        runtime.users.prepare();
+    }
+    Ok((call_interface, tells_users_apart))
 }
 
 fn link(

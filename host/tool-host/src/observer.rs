@@ -14,6 +14,9 @@ pub trait Observer: Send + Sync {
 
     /// Another tool set serves, or another component cannot be loaded.
     fn set_changed(&self, change: &SetReport<'_>);
+
+    /// The version of a component that served was withdrawn by this replica, because its calls trapped.
+    fn version_withdrawn(&self, component: &str);
 }
 
 /// What one call came to and what it cost.
@@ -87,4 +90,6 @@ impl Observer for NoObserver {
     fn call_ended(&self, _call: &CallReport<'_>) {}
 
     fn set_changed(&self, _change: &SetReport<'_>) {}
+
+    fn version_withdrawn(&self, _component: &str) {}
 }

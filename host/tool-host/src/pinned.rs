@@ -9,6 +9,7 @@ use agent_core::ports::Versions;
 use agent_core::words::{Principal, Trial, TrialState};
 
 use crate::ToolHost;
+use crate::approved::Approved;
 use crate::component::Component;
 use crate::load::{self, Source};
 use crate::snapshot::Snapshot;
@@ -32,28 +33,31 @@ impl ToolHost {
         serving.of_versions(caller, &components)
     }
 
-    /// Whether a version was taken back: its trial has failed, or its component has it no longer.
-    async fn is_withdrawn(&self, name: &str, digest: &str) -> bool {
-        let Some(rollout) = &self.rollout else { return false };
+    /// How a version has to describe itself. Nothing when it was taken back: its trial has failed, or its
+    /// component has it no longer.
+    async fn approved(&self, name: &str, digest: &str) -> Option<Approved> {
+        let Some(rollout) = &self.rollout else { return Some(Approved::Unrecorded) };
         // While the store is away a run goes on as it began.
-        let Ok(Some(found)) = rollout.store().record(name).await else { return false };
+        let Ok(found) = rollout.store().record(name).await else { return Some(Approved::Unrecorded) };
+        let found = found?;
         let has_failed =
             |trial: &Trial| trial.digest == digest && matches!(trial.state, TrialState::Failed { .. });
-        found.record.trial.as_ref().is_some_and(has_failed)
-            || !found.record.versions.iter().any(|version| version.digest == digest)
+        if found.record.trial.as_ref().is_some_and(has_failed) {
+            return None;
+        }
+        Approved::of(&found.record, digest)
     }
 
     /// A version that does not serve.
     async fn version(&self, name: &str, digest: &str) -> Option<Arc<Component>> {
-        if self.is_withdrawn(name, digest).await {
-            return None;
-        }
-        if let Some(component) = self.retired.get(name, digest) {
+        let approved = self.approved(name, digest).await?;
+        if let Some(component) = self.retired.get(name, digest).filter(|retired| approved.admits(retired)) {
             return Some(component);
         }
         let rollout = self.rollout.clone();
-        let source = Source::Kept { rollout, memory: None, digest: digest.to_owned() };
-        match load::load_from(self.runtime.clone(), name, &source).await {
+        let source = Source::Kept { rollout, memory: None, name: name.to_owned(), digest: digest.to_owned() };
+        let loaded = load::load_from(self.runtime.clone(), name, &source).await;
+        match loaded.and_then(|component| approved.check(&component).map(|()| component)) {
             Ok(component) => {
                 let component = Arc::new(component);
                 self.retired.add(component.clone());

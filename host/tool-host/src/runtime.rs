@@ -22,7 +22,7 @@ use crate::mcp::McpServers;
 use crate::observer::Observer;
 use crate::policy::model::Scope;
 use crate::pure_answers::PureAnswers;
-use crate::rollout::{Overlay, Shadows};
+use crate::rollout::{Overlay, RecentUsers, Shadows};
 use crate::sandbox::Sandbox;
 use crate::user_names::UserNames;
 
@@ -56,6 +56,8 @@ pub(crate) struct Runtime {
     pub(crate) remembers: bool,
     /// The calls that are made beside those of versions that serve.
     pub(crate) shadows: Shadows,
+    /// The users that called tools lately.
+    pub(crate) recent_users: RecentUsers,
     /// Who is told of calls and swaps.
     pub(crate) observer: Arc<dyn Observer>,
 }
@@ -82,6 +84,7 @@ impl Runtime {
             needs_approval: config.needs_approval,
             remembers: config.remembers,
             shadows: Shadows::new(),
+            recent_users: RecentUsers::default(),
             observer: config.observer,
             sandbox,
         })

@@ -25,9 +25,9 @@ pub(crate) async fn run(runtime: &Arc<Runtime>) {
 }
 
 async fn make(shadow: ShadowCall, runtime: Arc<Runtime>) {
-    let component = &shadow.trial.component;
+    let (component, user) = (&shadow.trial.component, shadow.principal.user_id.as_deref());
     let Some(definition) = component.tools.iter().find(|tool| tool.spec.name == shadow.call.name) else {
-        shadow.trial.compared(false);
+        shadow.trial.compared(user, false);
         return;
     };
     let tried = TrialPart { running: shadow.trial.clone(), side: Side::New, is_shadow: true };
@@ -37,6 +37,7 @@ async fn make(shadow: ShadowCall, runtime: Arc<Runtime>) {
         name: shadow.call.name.as_str().into(),
         policy: shadow.policy.clone(),
         tried: Some(tried),
+        first_calls: None,
     };
     let request = ToolRequest {
         request_id: &shadow.request_id,
@@ -61,7 +62,7 @@ async fn make(shadow: ShadowCall, runtime: Arc<Runtime>) {
             "a version that is tried answers otherwise"
         );
     }
-    shadow.trial.compared(agreed);
+    shadow.trial.compared(user, agreed);
 }
 
 fn as_answer(answer: &ToolReturn) -> Answer<'_> {

@@ -15,7 +15,7 @@ use crate::grants::as_caller;
 use crate::observer::ToolListing;
 use crate::policy::audience::Caller;
 use crate::policy::{Lookup, Policy};
-use crate::rollout::{RunningTrial, Side, TrialPart};
+use crate::rollout::{Counted, FirstCalls, RunningTrial, Side, TrialPart};
 use crate::runtime::Runtime;
 
 /// Most sets that are kept for callers who may not use everything: what is forgotten is made again.
@@ -24,8 +24,8 @@ const MOST_AUDIENCES: usize = 256;
 /// The tools that serve: all of them, and for callers who may not use all what is left.
 pub(crate) struct Serving {
     pub(crate) all: Arc<Snapshot>,
-    /// The versions that are tried.
-    trials: Vec<Arc<RunningTrial>>,
+    /// The versions whose calls are counted.
+    counted: Counted,
     /// Whether everybody may use everything.
     is_for_everybody: bool,
     /// By the digest of who is admitted to what. Held for a few instructions.
@@ -34,16 +34,12 @@ pub(crate) struct Serving {
 
 impl Serving {
     /// The tools of these components, whose names must not clash.
-    pub(crate) fn new(
-        runtime: Arc<Runtime>,
-        components: Vec<Arc<Component>>,
-        trials: Vec<Arc<RunningTrial>>,
-    ) -> Self {
+    pub(crate) fn new(runtime: Arc<Runtime>, components: Vec<Arc<Component>>, counted: Counted) -> Self {
         let policy = runtime.grants.current();
-        let all = Snapshot::new(runtime, components, policy, &trials);
+        let all = Snapshot::new(runtime, components, policy, &counted);
         let admits_everybody = |component: &Arc<Component>| all.admits(component, &Caller::default());
         let is_for_everybody = all.components.iter().all(admits_everybody);
-        Self { all: Arc::new(all), trials, is_for_everybody, of_audiences: Mutex::default() }
+        Self { all: Arc::new(all), counted, is_for_everybody, of_audiences: Mutex::default() }
     }
 
     /// The tools that a caller may use. Callers who may use the same tools have one set.
@@ -58,13 +54,13 @@ impl Serving {
         }
         // Made without the lock: two callers may make the same one, of which the first is kept.
         let admitted = self.all.components.iter().filter(|component| self.all.admits(component, &caller));
-        self.keep(digest, self.all.with(admitted.cloned().collect(), &self.trials))
+        self.keep(digest, self.all.with(admitted.cloned().collect(), &self.counted))
     }
 
     /// The tools of one run of a caller: with the versions that are tried on it in place of those that serve.
     pub(crate) fn of_run(&self, caller: &Principal, run_id: &str) -> Arc<Snapshot> {
         let set = self.of(caller);
-        let tried: Vec<_> = self.trials.iter().filter(|trial| trial.serves(run_id)).collect();
+        let tried: Vec<_> = self.counted.trials.iter().filter(|trial| trial.serves(run_id)).collect();
         if tried.is_empty() {
             return set;
         }
@@ -82,7 +78,7 @@ impl Serving {
         if has_clashes(&components) {
             return set;
         }
-        self.keep(key, set.with(components, &self.trials))
+        self.keep(key, set.with(components, &self.counted))
     }
 
     /// The tools of a run of a caller that began with these versions of components.
@@ -94,7 +90,11 @@ impl Serving {
             .filter_map(|component| versions.iter().find(|version| version.name == component.name))
             .cloned()
             .collect();
-        if has_clashes(&own) || set.is_of(&own, &set.policy) { set } else { Arc::new(set.with(own, &[])) }
+        if has_clashes(&own) || set.is_of(&own, &set.policy) {
+            set
+        } else {
+            Arc::new(set.with(own, &Counted::default()))
+        }
     }
 
     fn keep(&self, key: String, set: Snapshot) -> Arc<Snapshot> {
@@ -105,10 +105,9 @@ impl Serving {
         kept.entry(key).or_insert(Arc::new(set)).clone()
     }
 
-    /// Whether these trials go on.
-    pub(crate) fn is_trying(&self, trials: &[Arc<RunningTrial>]) -> bool {
-        self.trials.len() == trials.len()
-            && self.trials.iter().zip(trials).all(|(own, other)| Arc::ptr_eq(own, other))
+    /// True when it counts the calls of these versions.
+    pub(crate) fn is_counting(&self, counted: &Counted) -> bool {
+        self.counted.is_same(counted)
     }
 
     fn of_audiences(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Snapshot>>> {
@@ -132,24 +131,29 @@ impl Snapshot {
         runtime: Arc<Runtime>,
         components: Vec<Arc<Component>>,
         policy: Arc<Policy>,
-        trials: &[Arc<RunningTrial>],
+        counted: &Counted,
     ) -> Self {
         let mut tools = HashMap::new();
         let mut specs = Vec::new();
         let mut hasher = Sha256::new();
         for component in &components {
+            // Their definitions count, not only their bytes: what is kept under the digest is of what models
+            // read.
             hasher.update(component.id.as_bytes());
-            let tried = trials.iter().find_map(|trial| part_in(trial, component));
+            hasher.update(component.facts_digest().as_bytes());
+            let tried = counted.trials.iter().find_map(|trial| part_in(trial, component));
+            let counts = |first: &&Arc<FirstCalls>| first.counts(&component.name, &component.digest);
+            let first_calls = counted.first_calls.iter().find(counts);
             for definition in &component.tools {
                 let name: Arc<str> = definition.spec.name.as_str().into();
                 specs.push(definition.spec.clone());
                 let (component, definition) = (component.clone(), definition.clone());
-                let (policy, tried) = (policy.clone(), tried.clone());
-                let tool = Tool { component, definition, name: name.clone(), policy, tried };
+                let (policy, tried, first_calls) = (policy.clone(), tried.clone(), first_calls.cloned());
+                let tool = Tool { component, definition, name: name.clone(), policy, tried, first_calls };
                 tools.insert(name, Arc::new(tool));
             }
         }
-        // Without grants the digest is that of the components alone.
+        // Without grants the digest is that of the components and their definitions alone.
         if !policy.entries().is_empty() {
             hasher.update(policy.digest().as_bytes());
         }
@@ -158,8 +162,8 @@ impl Snapshot {
     }
 
     /// The same set with other components.
-    fn with(&self, components: Vec<Arc<Component>>, trials: &[Arc<RunningTrial>]) -> Self {
-        Self::new(self.runtime.clone(), components, self.policy.clone(), trials)
+    fn with(&self, components: Vec<Arc<Component>>, counted: &Counted) -> Self {
+        Self::new(self.runtime.clone(), components, self.policy.clone(), counted)
     }
 
     /// Its components.

@@ -77,6 +77,7 @@ impl Places<'_> {
         if let Some(Value::Object(properties)) = keywords.get("properties") {
             self.members(path, keywords, properties, depth);
         }
+        self.required(path, keywords);
         for key in ["items", "additionalProperties"] {
             if let Some(inner) = keywords.get(key).filter(|inner| inner.is_object()) {
                 let target = self.resolved(inner).cloned();
@@ -114,6 +115,28 @@ impl Places<'_> {
                 self.found.push((Weight::Warning, text));
             }
             self.look(&own, target.as_ref().unwrap_or(schema), depth + 1);
+        }
+    }
+
+    /// Finds names that are required and forbidden: no arguments fit such a schema, so no call gets through.
+    fn required(&mut self, path: &str, keywords: &Map<String, Value>) {
+        let is_closed = keywords.get("additionalProperties") == Some(&Value::Bool(false));
+        let has_patterns = keywords.contains_key("patternProperties");
+        let Some(Value::Array(required)) = keywords.get("required").filter(|_| is_closed && !has_patterns)
+        else {
+            return;
+        };
+        let named = |name: &str| match keywords.get("properties").and_then(|members| members.get(name)) {
+            Some(schema) => *schema != Value::Bool(false),
+            None => false,
+        };
+        for name in required.iter().filter_map(Value::as_str).filter(|name| !named(name)) {
+            let place = if path.is_empty() { "its arguments" } else { path };
+            let text = format!(
+                "{place} must have {name:?} (\"required\") and may not (\"additionalProperties\": false, and it is none of \
+                 \"properties\"), so no call is let through: add it to \"properties\", or take it out of \"required\""
+            );
+            self.found.push((Weight::Fault, text));
         }
     }
 
@@ -187,6 +210,20 @@ mod tests {
         let schema = json!({"type": "object", "additionalProperties": false, "properties": {
             "query": {"$ref": "#/$defs/query"}}, "$defs": {"query": {"type": "string", "description": "What to find.", "maxLength": 100}}});
         assert_eq!(texts(&schema, "Finds pages by their words. Use it for facts."), "");
+    }
+
+    #[test]
+    fn what_is_required_and_forbidden_is_a_fault() {
+        let of = |schema: Value| texts(&schema, "Finds pages by their words. Use it for facts.");
+        let named = json!({"query": {"type": "string", "description": "What to find.", "maxLength": 9}});
+        let schema = json!({"type": "object", "additionalProperties": false, "properties": named,
+            "required": ["query", "qurey"]});
+        insta::assert_snapshot!(of(schema), @r#"Fault: its arguments must have "qurey" ("required") and may not ("additionalProperties": false, and it is none of "properties"), so no call is let through: add it to "properties", or take it out of "required""#);
+        let open = json!({"type": "object", "properties": named, "required": ["other"]});
+        assert!(!of(open).contains("Fault"));
+        let patterns = json!({"type": "object", "additionalProperties": false, "patternProperties": {"^o": {}},
+            "required": ["other"]});
+        assert!(!of(patterns).contains("Fault"));
     }
 
     #[test]

@@ -19,7 +19,9 @@ pub(crate) struct Arguments {
     /// `streams` (runs that are streamed, the OpenAI front, HTTP/2), `variant_b` (the whole service beside the Node deployment),
     /// `lone` (where the time of a request goes that is alone) or `profile` (what the processor time is spent on, with perf).
     only: Option<String>,
-    /// Another binary of agent-host, such as that of the release before, to be measured beside this one in `http`.
+    /// Another binary of agent-host, such as that of the release before, to be measured beside this one in the same run:
+    /// in turns with it, in `profile` one after the other. Not in `call`, which measures the tool host within its own
+    /// process beside wasmtime alone.
     #[arg(long, value_name = "FILE")]
     baseline: Option<std::path::PathBuf>,
     /// Measure the binary as it is shipped, optimized across crates: that takes the compiler half an hour more.

@@ -1,11 +1,14 @@
 //! `cargo xtask dist`: what is shipped, built the way it is shipped. The Dockerfile runs it.
 
 mod bundle;
+pub(crate) mod packages;
 mod sbom;
 mod symbols;
+mod trial;
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Context as _;
 
@@ -13,11 +16,19 @@ use crate::guests;
 use crate::run::{cargo, run};
 use symbols::Split;
 
+/// Tells the build of agent-host what `agent-host --version` is to say.
+const VERSION_VARIABLE: &str = "AGENT_HOST_VERSION";
+
 /// Builds the tools into `target/tools` and the binary into `target/shipped`, takes its debug information out into a
-/// file beside it, says how large everything is, and puts what is released into a folder below `target/dist`.
+/// file beside it, says how large everything is, and puts what is released into a folder and three packages below
+/// `target/dist`.
 pub(crate) fn build(repository: &Path) -> anyhow::Result<()> {
     guests::build(repository, &guests::Arguments::default())?;
-    run(&mut cargo(repository, ["build", "--profile", "shipped", "--locked"]))?;
+    let mut build = cargo(repository, ["build", "--profile", "shipped", "--locked"]);
+    if let Some(commit) = commit(repository) {
+        build.env(VERSION_VARIABLE, format!("{} ({commit})", env!("CARGO_PKG_VERSION")));
+    }
+    run(&mut build)?;
     let binary = repository.join("target/shipped/agent-host");
     let whole = size_of(&binary)?;
     match symbols::split(&binary)? {
@@ -37,7 +48,29 @@ pub(crate) fn build(repository: &Path) -> anyhow::Result<()> {
     println!("dist: the tools are in target/tools");
     let bundle = bundle::write(repository, env!("CARGO_PKG_VERSION"))?;
     println!("dist: all of it, with sbom.cdx.json and SHA256SUMS, is in {}", bundle.display());
-    Ok(())
+    let folder = repository.join("target/dist");
+    pack(repository, &packages::Arguments { binary, folder, fast: false, try_out: true })
+}
+
+/// Packs a binary with the tools, and tries the packages if that is asked for.
+pub(crate) fn pack(repository: &Path, arguments: &packages::Arguments) -> anyhow::Result<()> {
+    let packages = packages::write(repository, arguments)?;
+    for package in &packages {
+        println!("packages: {:>7.1} MiB  {}", size_of(package)?, package.display());
+    }
+    if arguments.try_out {
+        trial::try_out(&packages, &std::path::absolute(&arguments.folder)?)
+    } else {
+        Ok(())
+    }
+}
+
+/// The commit that is built, short, and its date. Absent where there is no history, as in an unpacked archive.
+fn commit(repository: &Path) -> Option<String> {
+    let mut git = Command::new("git");
+    let output = git.args(["log", "-1", "--format=%h %cs"]).current_dir(repository).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
 }
 
 /// In MiB.

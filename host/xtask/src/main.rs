@@ -34,17 +34,19 @@ enum Command {
     /// Build the tools of guest-tools/ into target/tools and target/tools-misbehaving.
     Guests(guests::Arguments),
     /// Build what is shipped: the tools into target/tools, the binary into target/shipped, and both with a bill of
-    /// materials and checksums into target/dist.
+    /// materials and checksums into target/dist, with a Python wheel, an npm package and a Debian package.
     Dist,
+    /// Pack a binary and the tools of target/tools as a Python wheel, an npm package and a Debian package.
+    Packages(dist::packages::Arguments),
     /// Build for release and print the numbers: cost of a tool call, latency, throughput, memory, start-up.
     Bench(bench::Arguments),
     /// Kill workers with jobs under way, by a seed, and print what was lost or paid twice.
     Chaos(chaos::Arguments),
     /// Ask two replicas for minutes while their stores and tools come and go, and draw what they hold.
     Soak(soak::Arguments),
-    /// Say what breaks first with more replicas: simulate it from measured costs, and write the tables of host/SCALE.md.
+    /// Say what breaks first with more replicas: simulate it from measured costs, and write the tables of host/docs/evidence/scale.md.
     Scale(scale::Arguments),
-    /// Write what is made from code: the table of variables in README.md, and .env.example.
+    /// Write what is made from code: the pages of host/docs/reference, and .env.example.
     Docs,
     /// What every change has to pass: formatting, lints, documentation, guests and tests.
     Ci,
@@ -65,6 +67,7 @@ fn carry_out() -> anyhow::Result<()> {
         Command::Test(arguments) => test::run_all(&repository, &arguments, None),
         Command::Guests(arguments) => guests::build(&repository, &arguments),
         Command::Dist => dist::build(&repository),
+        Command::Packages(arguments) => dist::pack(&repository, &arguments),
         Command::Bench(arguments) => bench::print_numbers(&repository, &arguments),
         Command::Chaos(arguments) => chaos::print_table(&repository, &arguments),
         Command::Soak(arguments) => soak::endure(&repository, &arguments),

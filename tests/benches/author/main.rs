@@ -9,14 +9,17 @@
     reason = "a benchmark"
 )]
 
-#[path = "../measuring/machine.rs"]
-mod machine;
+#[path = "../measuring/mod.rs"]
+#[allow(dead_code, reason = "no load is made here")]
+mod measuring;
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use acceptance::{Model, Process, Service, agent_host, order, repository};
+use acceptance::{Model, Process, Service, order, repository};
+use measuring::machine;
+use measuring::subject::Subject;
 use serde_json::json;
 use tokio::process::Command;
 
@@ -36,43 +39,76 @@ async fn main() {
     model.obeys();
     let service = Service::variant_a().model(&model).start().await;
     let home = tempfile::tempdir().unwrap();
-    for project in ["served", "built"] {
-        done(home.path(), &["tool", "new", project, "--lang", "rust", "--example", "greeting"]).await;
-        // Compiles what the SDK is made of, once.
-        done(home.path(), &["tool", "build", project]).await;
+    let mut authors = Vec::new();
+    for subject in Subject::all() {
+        authors.push(Author::begin(subject, home.path(), &service).await);
     }
-    let tools = service.tools_folder();
-    let mut dev = command(home.path(), &["tool", "dev", "served", tools.to_str().unwrap()]);
-    let dev = Process::spawn(&mut dev);
-    dev.log().line_with(&["swapped", "served.wasm"]).await;
-
-    let (mut to_answer, mut to_build) = (vec![], vec![]);
     for edit in 0..EDITS {
-        let edited = edit_of(home.path(), "served", edit);
-        while !greeting(&service).await.contains(&format!("Welcome {edit}, Ada!")) {
+        for author in &mut authors {
+            author.edit(edit, home.path(), &service).await;
+        }
+    }
+    for author in &mut authors {
+        author.report();
+    }
+}
+
+/// Somebody who edits one project under `tool dev`, and another one that is only built.
+struct Author {
+    subject: Subject,
+    served: String,
+    built: String,
+    to_answer: Vec<Duration>,
+    to_build: Vec<Duration>,
+    _dev: Process,
+}
+
+impl Author {
+    async fn begin(subject: Subject, home: &Path, service: &Service) -> Self {
+        let [served, built] = ["served", "built"].map(|kind| format!("{kind}-{}", subject.name));
+        for project in [&served, &built] {
+            done(&subject, home, &["tool", "new", project, "--lang", "rust", "--example", "greeting"]).await;
+            // Compiles what the SDK is made of, once.
+            done(&subject, home, &["tool", "build", project]).await;
+        }
+        let tools = service.tools_folder();
+        let mut dev = command(&subject, home, &["tool", "dev", &served, tools.to_str().unwrap()]);
+        let dev = Process::spawn(&mut dev);
+        dev.log().line_with(&["swapped", &format!("{served}.wasm")]).await;
+        Self { subject, served, built, to_answer: vec![], to_build: vec![], _dev: dev }
+    }
+
+    async fn edit(&mut self, edit: usize, home: &Path, service: &Service) {
+        let edited = edit_of(home, &self.served, edit);
+        while !greeting(service, &self.served).await.contains(&format!("Welcome {edit}, Ada!")) {
             tokio::time::sleep(ASKED_EVERY).await;
         }
-        to_answer.push(edited.elapsed());
-        let edited = edit_of(home.path(), "built", edit);
-        done(home.path(), &["tool", "build", "built"]).await;
-        to_build.push(edited.elapsed());
+        self.to_answer.push(edited.elapsed());
+        let edited = edit_of(home, &self.built, edit);
+        done(&self.subject, home, &["tool", "build", &self.built]).await;
+        self.to_build.push(edited.elapsed());
     }
-    let (to_answer, to_build) = (median(&mut to_answer[1..]), median(&mut to_build[1..]));
-    println!("edit to answer, `tool dev`, Rust: median of {} edits {to_answer:.2} s (aim: 5)", EDITS - 1);
-    println!("  `tool build` of the same edit: {to_build:.2} s; ratio {:.2}", to_answer / to_build);
+
+    fn report(&mut self) {
+        let (to_answer, to_build) = (median(&mut self.to_answer[1..]), median(&mut self.to_build[1..]));
+        let (name, edits) = (self.subject.name, EDITS - 1);
+        println!(
+            "edit to answer, `tool dev` of {name}, Rust: median of {edits} edits {to_answer:.2} s (aim: 3)"
+        );
+        println!("  `tool build` of the same edit: {to_build:.2} s; ratio {:.2}", to_answer / to_build);
+    }
 }
 
 /// The binary, in an environment that keeps what the SDK is made of.
-fn command(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(agent_host());
+fn command(subject: &Subject, folder: &Path, arguments: &[&str]) -> Command {
+    let mut command: Command = subject.command().into();
     let kept = repository().join("target/tmp");
     command.args(arguments).current_dir(folder).env("CARGO_TARGET_DIR", kept.join("tool-projects"));
-    command.env("TOOLS_CACHE_DIR", kept.join("tool-projects-compiled"));
     command
 }
 
-async fn done(folder: &Path, arguments: &[&str]) {
-    let output = command(folder, arguments).output().await.unwrap();
+async fn done(subject: &Subject, folder: &Path, arguments: &[&str]) {
+    let output = command(subject, folder, arguments).output().await.unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -88,8 +124,8 @@ fn edit_of(home: &Path, project: &str, edit: usize) -> Instant {
     now
 }
 
-async fn greeting(service: &Service) -> String {
-    let result = service.result_of(&order("served", &json!({ "name": "Ada" }))).await;
+async fn greeting(service: &Service, tool: &str) -> String {
+    let result = service.result_of(&order(&tool.replace('-', "_"), &json!({ "name": "Ada" }))).await;
     result["output"].as_str().unwrap_or_default().to_owned()
 }
 

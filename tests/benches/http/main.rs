@@ -23,6 +23,7 @@ use axum::body::Bytes;
 use axum::routing::post;
 use axum::{Json, Router};
 use measuring::client::{self, Load};
+use measuring::subject::Subject;
 use measuring::{machine, provider};
 use serde_json::{Value, json};
 use service::Service;
@@ -41,12 +42,15 @@ fn main() {
     let provider = provider::start();
     let echo = |body: Json<Value>| async move { Json(json!({"result": body.0})) };
     let echo = provider::serve(Router::new().route("/echo", post(echo)));
-    let compiled = service::resident_mib_after_compiling(provider);
-    let mut service = Service::start(provider);
+    let ours = Subject::ours();
+    let compiled = service::resident_mib_after_compiling(&ours, provider);
+    let mut service = Service::start(&ours, provider);
     let idle = service.resident_mib();
     let collector = provider::serve(Router::new().route("/v1/traces", post(async |_: Bytes| ())));
-    let mut traced = Service::start_traced(provider, collector);
-    let mut baseline = Service::start_baseline(provider);
+    let mut traced = Service::start_traced(&ours, provider, collector);
+    let baseline = Subject::baseline();
+    let mut baseline = baseline.map(|subject| Service::start(&subject, provider));
+    let baseline_idle = baseline.as_ref().map_or(0.0, Service::resident_mib);
     let mut contenders = vec![
         ("provider, asked directly", request(provider, "/v1/chat/completions", PROVIDER_BODY)),
         ("bare axum echo", request(echo, "/echo", INVOKE_BODY)),
@@ -83,10 +87,10 @@ fn main() {
     service.stop();
     traced.stop();
     if let Some(baseline) = &mut baseline {
-        println!("baseline: {:.1} MiB at most under load", baseline.peak_mib());
+        println!("baseline: {baseline_idle:.1} MiB idle, {:.1} at most under load", baseline.peak_mib());
         baseline.stop();
     }
-    let mut starts: Vec<Duration> = (0..STARTS).map(|_| service::time_to_ready(provider)).collect();
+    let mut starts: Vec<Duration> = (0..STARTS).map(|_| service::time_to_ready(&ours, provider)).collect();
     starts.sort_unstable();
     let milliseconds = |start: Duration| start.as_secs_f64() * 1e3;
     println!(

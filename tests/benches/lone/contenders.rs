@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use crate::callers::Callers;
 use crate::deployments::{self, Server};
 use crate::measuring::process::Running;
+use crate::measuring::subject::Subject;
 
 /// The windows of the rate limits, so wide that nobody meets them.
 const ENDLESS: &str = "1000000000";
@@ -42,7 +43,7 @@ struct Parts<'a> {
 }
 
 /// Variant B with everything, and once without each part. Says which cannot be had here.
-pub(crate) fn start_all(provider: SocketAddr, redis_url: &str) -> Vec<Deployment> {
+pub(crate) fn start_all(ours: &Subject, provider: SocketAddr, redis_url: &str) -> Vec<Deployment> {
     let whole = Parts { redis_url, in_memory: false, logs: true, one_thread: false };
     let has_memory = Path::new(IN_MEMORY).is_dir();
     let mut wanted = vec![
@@ -59,13 +60,13 @@ pub(crate) fn start_all(provider: SocketAddr, redis_url: &str) -> Vec<Deployment
     } else {
         println!("there is no {IN_MEMORY}: what a flush costs is not measured");
     }
-    wanted.into_iter().map(|(name, parts)| variant_b(name, provider, parts)).collect()
+    wanted.into_iter().map(|(name, parts)| variant_b(ours, name, provider, parts)).collect()
 }
 
-fn variant_b(name: &'static str, provider: SocketAddr, parts: Parts<'_>) -> Deployment {
+fn variant_b(subject: &Subject, name: &'static str, provider: SocketAddr, parts: Parts<'_>) -> Deployment {
     let home = if parts.in_memory { tempfile::tempdir_in(IN_MEMORY) } else { tempfile::tempdir() };
     let home = home.unwrap();
-    let mut command = deployments::host(provider, parts.redis_url, home.path());
+    let mut command = deployments::host(subject, provider, parts.redis_url, home.path());
     if parts.one_thread {
         // tokio reads it.
         command.env("TOKIO_WORKER_THREADS", "1");
@@ -75,9 +76,14 @@ fn variant_b(name: &'static str, provider: SocketAddr, parts: Parts<'_>) -> Depl
 
 /// `/agent/invoke`, which knows no users, windows or cache: with a store of runs, or with none, where records and journals
 /// are dropped. So the difference between both is what the store of runs costs.
-pub(crate) fn variant_a(name: &'static str, provider: SocketAddr, has_store: bool) -> Deployment {
+pub(crate) fn variant_a(
+    subject: &Subject,
+    name: &'static str,
+    provider: SocketAddr,
+    has_store: bool,
+) -> Deployment {
     let home = tempfile::tempdir().unwrap();
-    let mut command = deployments::host(provider, "memory://", home.path());
+    let mut command = deployments::host(subject, provider, "memory://", home.path());
     command.env("SERVICE_VARIANT", "a");
     for unused in ["JWT_SECRET", "REDIS_URL"] {
         command.env_remove(unused);
@@ -88,10 +94,15 @@ pub(crate) fn variant_a(name: &'static str, provider: SocketAddr, has_store: boo
     start(name, command, home, true)
 }
 
-/// Variant B for jobs: on Redis, or in SQLite on disk.
-pub(crate) fn with_queue(name: &'static str, provider: SocketAddr, redis_url: &str) -> Deployment {
+/// Variant B with everything; its jobs lie on Redis, or in SQLite on disk.
+pub(crate) fn with_queue(
+    subject: &Subject,
+    name: &'static str,
+    provider: SocketAddr,
+    redis_url: &str,
+) -> Deployment {
     let parts = Parts { redis_url, in_memory: false, logs: true, one_thread: false };
-    variant_b(name, provider, parts)
+    variant_b(subject, name, provider, parts)
 }
 
 fn start(name: &'static str, mut command: Command, home: TempDir, logs: bool) -> Deployment {

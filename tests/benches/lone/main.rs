@@ -43,6 +43,7 @@ use axum::{Json, Router};
 use callers::Callers;
 use contenders::{Deployment, WHOLE};
 use events::Events;
+use measuring::subject::Subject;
 use measuring::{machine, provider};
 use serde_json::{Value, json};
 use table::{Measured, Row};
@@ -81,14 +82,17 @@ fn main() {
     let echo = |body: Json<Value>| async move { Json(json!({ "result": body.0 })) };
     let echo = provider::serve(Router::new().route("/echo", post(echo)));
     // Those that take part in a queue would work off each other's jobs.
-    let [redis, queue] = [(); 2].map(|()| deployments::start_redis(&runtime));
-    let events = Events::of(&queue);
-    let asked = contenders::start_all(provider, &redis.url());
+    let [redis, queue, baseline_queue] = [(); 3].map(|()| deployments::start_redis(&runtime));
+    let [events, baseline_events] = [&queue, &baseline_queue].map(Events::of);
+    let ours = Subject::ours();
+    let asked = contenders::start_all(&ours, provider, &redis.url());
     let plain = [
-        contenders::variant_a("`/agent/invoke`, runs in SQLite on disk", provider, true),
-        contenders::variant_a("`/agent/invoke`, a store that does nothing", provider, false),
+        contenders::variant_a(&ours, "`/agent/invoke`, runs in SQLite on disk", provider, true),
+        contenders::variant_a(&ours, "`/agent/invoke`, a store that does nothing", provider, false),
     ];
-    let worker = contenders::with_queue("job on Redis", provider, &queue.url());
+    let worker = contenders::with_queue(&ours, "job on Redis", provider, &queue.url());
+    let baseline = Subject::baseline()
+        .map(|subject| contenders::with_queue(&subject, "the baseline", provider, &baseline_queue.url()));
     let nobody = Callers::new();
 
     let mut rows = Vec::new();
@@ -97,8 +101,12 @@ fn main() {
     }
     rows.extend(plain.iter().map(|deployment| row(deployment, "run", INVOKE, 1)));
     rows.push(row(&worker, "job", Kind::JobOnRedis(&events), 1));
-    let ours = [("provider, asked directly", provider, PROVIDER), ("bare axum echo", echo, ECHO)];
-    rows.extend(ours.map(|(name, address, kind)| Row {
+    if let Some(baseline) = &baseline {
+        let kinds = [("miss", Kind::Miss), ("hit", Kind::Hit), ("job", Kind::JobOnRedis(&baseline_events))];
+        rows.extend(kinds.map(|(what, kind)| row(baseline, what, kind, 1)));
+    }
+    let direct = [("provider, asked directly", provider, PROVIDER), ("bare axum echo", echo, ECHO)];
+    rows.extend(direct.map(|(name, address, kind)| Row {
         name,
         what: "–",
         connections: 1,

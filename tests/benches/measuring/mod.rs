@@ -1,7 +1,9 @@
 //! What every bench of the service measures with: a load generator, processes whose memory can be read, an
-//! instant provider. What is measured, and what it is compared with, is each bench's own.
+//! instant provider, the binaries to measure. What is measured of them is each bench's own.
 
 pub(crate) mod client;
 pub(crate) mod machine;
 pub(crate) mod process;
 pub(crate) mod provider;
+#[allow(dead_code, reason = "not every bench runs other commands or compiles anew")]
+pub(crate) mod subject;

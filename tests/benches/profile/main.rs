@@ -45,6 +45,7 @@ use std::time::Duration;
 use asking::{Asking, Kind};
 use contenders::Deployment;
 use events::Events;
+use measuring::subject::Subject;
 use measuring::{machine, provider};
 use perf::Recording;
 use report::Profile;
@@ -61,24 +62,27 @@ fn main() -> ExitCode {
     println!("machine: {}", machine::describe());
     println!("{} s of each, sampled by perf", TURN.as_secs());
     let home = tempfile::tempdir().unwrap();
-    match profile_all(home.path()) {
-        Ok(profiles) => {
-            report::print(&profiles);
-            ExitCode::SUCCESS
-        }
-        Err(why) => {
-            eprintln!("bench profile: {why}");
-            ExitCode::FAILURE
+    for subject in Subject::all() {
+        match profile_all(&subject, home.path()) {
+            Ok(profiles) => {
+                println!("\n{}", subject.name);
+                report::print(&profiles);
+            }
+            Err(why) => {
+                eprintln!("bench profile: {why}");
+                return ExitCode::FAILURE;
+            }
         }
     }
+    ExitCode::SUCCESS
 }
 
-fn profile_all(home: &Path) -> Result<Vec<Profile>, String> {
+fn profile_all(subject: &Subject, home: &Path) -> Result<Vec<Profile>, String> {
     let runtime = Runtime::new().unwrap();
     let provider = provider::start();
     let redis = deployments::start_redis(&runtime);
-    let on_redis = contenders::with_queue("Redis", provider, &redis.url());
-    let embedded = contenders::with_queue("SQLite", provider, "memory://");
+    let on_redis = contenders::with_queue(subject, "Redis", provider, &redis.url());
+    let embedded = contenders::with_queue(subject, "SQLite", provider, "memory://");
     let events = Events::of(&redis);
     let wanted = [
         ("hit, 32 connections", &on_redis, Kind::Hit, MANY),

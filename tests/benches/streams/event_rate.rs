@@ -23,14 +23,14 @@ const TURNS: usize = 2;
 
 /// Measures and prints. Answers how many streams were cut.
 pub(crate) fn measure(runtime: &Runtime, provider: &Provider) -> usize {
-    let service = Service::variant_a(provider.address);
-    let targets = [Target::direct(provider), Target::runs(&service)];
+    let services = Service::variant_a_of_all(provider.address);
+    let targets = Target::beside_direct(provider, &services);
     println!("\nevents per second, {DELTAS} deltas a stream, {TURNS} turns of {} ms each", TURN.as_millis());
     println!("  {:<40} {:>10} {:>9} {:>6} {:>17}", "", "events/s", "whole", "cut", "events per delta");
     let script = Script { deltas: DELTAS, pause: Some(Duration::ZERO) };
     let mut cut = 0;
     for streams in STREAMS {
-        let mut outcomes = [(); 2].map(|()| Outcome::default());
+        let mut outcomes: Vec<_> = targets.iter().map(|_| Outcome::default()).collect();
         for _ in 0..TURNS {
             for (target, outcome) in targets.iter().zip(&mut outcomes) {
                 let plan = Plan { streams, script, turn: TURN };
@@ -40,14 +40,20 @@ pub(crate) fn measure(runtime: &Runtime, provider: &Provider) -> usize {
         for (target, outcome) in targets.iter().zip(&outcomes) {
             report(streams, target.name, outcome);
         }
-        println!("    of what the provider sends: {:.2}", outcomes[1].rate() / outcomes[0].rate());
+        for (target, outcome) in targets.iter().zip(&outcomes).skip(1) {
+            let share = outcome.rate() / outcomes[0].rate();
+            println!("    {}, of what the provider sends: {share:.2}", target.name);
+        }
         cut += outcomes.iter().map(|outcome| outcome.cut).sum::<usize>();
     }
-    println!(
-        "  resident memory of the service: {:.1} MiB at most, all {} streams of a turn at their busiest",
-        service.running.peak_mib(),
-        STREAMS[2]
-    );
+    for service in &services {
+        println!(
+            "  resident memory, {}: {:.1} MiB at most, all {} streams of a turn at their busiest",
+            service.name,
+            service.running.peak_mib(),
+            STREAMS[2]
+        );
+    }
     cut
 }
 

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 
 use crate::measuring::client::{Load, Turn};
 use crate::measuring::provider;
+use crate::measuring::subject::Subject;
 use crate::service::Service;
 use crate::turn::PATIENCE;
 
@@ -46,7 +47,11 @@ enum Sender {
 
 /// Measures and prints. Answers how many answers were not as expected.
 pub(crate) fn measure(runtime: &Runtime) -> usize {
-    let service = Service::variant_a(provider::start());
+    let provider = provider::start();
+    Subject::all().iter().map(|subject| measure_one(runtime, &Service::variant_a(subject, provider))).sum()
+}
+
+fn measure_one(runtime: &Runtime, service: &Service) -> usize {
     let carriers = [Carrier::Http1(AT_ONCE), Carrier::Http2, Carrier::Http1(1)];
     let mut loads = [(); 3].map(|()| Load::default());
     for _ in 0..TURNS {
@@ -55,7 +60,7 @@ pub(crate) fn measure(runtime: &Runtime) -> usize {
             load.add(turn.expect("requests are answered in time"));
         }
     }
-    println!("\n/agent/invoke, {TURNS} turns of {} ms each, by hyper", TURN.as_millis());
+    println!("\n/agent/invoke of {}, {TURNS} turns of {} ms each, by hyper", service.name, TURN.as_millis());
     println!("  {:<40} {:>9} {:>10} {:>10} {:>8}", "", "req/s", "p50 µs", "p99 µs", "failures");
     for (carrier, load) in carriers.iter().zip(&mut loads) {
         let (rate, p50, p99, failures) =

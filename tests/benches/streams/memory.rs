@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::form;
+use crate::measuring::subject::Subject;
 use crate::provider::Provider;
 use crate::reader::{Reader, Seen};
 use crate::requests;
@@ -38,9 +39,12 @@ type Open = (Reader, Seen);
 /// Measures and prints. Answers how many streams were cut.
 pub(crate) fn measure(runtime: &Runtime, provider: &Provider) -> usize {
     // One that has held nothing yet: what an allocator keeps for later would hide the cost.
-    let service = Service::variant_a(provider.address);
-    let measured = runtime.block_on(async { timeout(PATIENCE, measure_in(&service, provider)).await });
-    measured.expect("streams begin and end in time")
+    let measure_one = |subject: &Subject| {
+        let service = Service::variant_a(subject, provider.address);
+        let measured = runtime.block_on(async { timeout(PATIENCE, measure_in(&service, provider)).await });
+        measured.expect("streams begin and end in time")
+    };
+    Subject::all().iter().map(measure_one).sum()
 }
 
 async fn measure_in(service: &Service, provider: &Provider) -> usize {
@@ -69,7 +73,10 @@ async fn measure_in(service: &Service, provider: &Provider) -> usize {
     let after = resident().await;
     let kib_each = |mib: f64| mib * 1024.0 / STREAMS as f64;
     let each = kib_each(with - without);
-    println!("\nmemory of a stream that is open, has had its first delta and waits for the next one");
+    println!(
+        "\nmemory of a stream of {} that is open, has had its first delta and waits for the next one",
+        service.name
+    );
     println!(
         "  {without:.1} MiB resident without streams, {connected:.1} with {STREAMS} idle connections, {with:.1} with {are_open} streams open on them, {after:.1} after their ends"
     );

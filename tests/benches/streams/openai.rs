@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 
 use crate::form::{self, Form};
 use crate::measuring::client::{self, Connection, Load, Turn};
+use crate::measuring::subject::Subject;
 use crate::provider::Provider;
 use crate::requests::{self, MakeRequest};
 use crate::script::Script;
@@ -66,17 +67,24 @@ const FRONTS: [Front; 4] = [
 /// Measures and prints. Answers how many answers were not as expected.
 pub(crate) fn measure(runtime: &Runtime, provider: &Provider) -> usize {
     let home = tempfile::tempdir().unwrap();
-    let service = Service::variant_b(provider.address, home.path());
+    let subjects = Subject::all();
+    let serve =
+        |subject: &Subject| Service::variant_b(subject, provider.address, &home.path().join(subject.name));
+    let services: Vec<_> = subjects.iter().map(serve).collect();
     let mut failures = 0;
     for connections in CONNECTIONS {
-        let mut loads = [(); 4].map(|()| Load::default());
+        let mut loads: Vec<_> = services.iter().map(|_| [(); 4].map(|()| Load::default())).collect();
         for _ in 0..TURNS {
-            for (front, load) in FRONTS.iter().zip(&mut loads) {
-                load.add(front.ask(runtime, service.address, connections));
+            for (service, loads) in services.iter().zip(&mut loads) {
+                for (front, load) in FRONTS.iter().zip(loads) {
+                    load.add(front.ask(runtime, service.address, connections));
+                }
             }
         }
-        report(connections, &mut loads);
-        failures += loads.iter().map(|load| load.failures).sum::<usize>();
+        for (service, loads) in services.iter().zip(&mut loads) {
+            report(service.name, connections, loads);
+            failures += loads.iter().map(|load| load.failures).sum::<usize>();
+        }
     }
     failures
 }
@@ -108,9 +116,9 @@ fn ask_plain(address: SocketAddr, connections: usize, request: MakeRequest, end:
     })
 }
 
-fn report(connections: usize, loads: &mut [Load; 4]) {
+fn report(name: &str, connections: usize, loads: &mut [Load; 4]) {
     println!(
-        "\nthe OpenAI front, {connections} connection(s), {TURNS} turns of {} ms each, {} deltas a stream",
+        "\nthe OpenAI front of {name}, {connections} connection(s), {TURNS} turns of {} ms each, {} deltas a stream",
         TURN.as_millis(),
         SCRIPT.deltas
     );

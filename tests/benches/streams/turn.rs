@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::form::{self, Form};
-use crate::measuring::client::Turn;
+use crate::measuring::client::{Load, Turn};
 use crate::provider::Provider;
 use crate::reader::{Reader, Seen};
 use crate::requests::{self, MakeRequest};
@@ -39,7 +39,12 @@ impl Target {
     pub(crate) fn runs(service: &Service) -> Self {
         let (address, form, request) =
             (service.address, &form::RUN, requests::invoke_streamed as MakeRequest);
-        Self { name: "/agent/invoke", address, form, request }
+        Self { name: service.name, address, form, request }
+    }
+
+    /// The provider itself, then `/agent/invoke` of each service.
+    pub(crate) fn beside_direct(provider: &Provider, services: &[Service]) -> Vec<Self> {
+        [Self::direct(provider)].into_iter().chain(services.iter().map(Self::runs)).collect()
     }
 }
 
@@ -159,8 +164,10 @@ impl Outcome {
     }
 
     /// The times to first events.
-    pub(crate) fn first_events(&self) -> Turn {
-        Turn { times: self.firsts.clone(), failures: self.cut, elapsed: self.elapsed }
+    pub(crate) fn load_of_first_events(&self) -> Load {
+        let mut load = Load::default();
+        load.add(Turn { times: self.firsts.clone(), failures: self.cut, elapsed: self.elapsed });
+        load
     }
 
     /// The times of whole streams.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::callers::Callers;
 use crate::cpu::Meter;
 use crate::measuring::client::{self, Connection};
-use crate::row::Row;
+use crate::row::{self, Row};
 use crate::{CONNECTIONS, aim};
 
 /// How long each contender runs in one turn.
@@ -47,13 +47,13 @@ struct Asking<'a> {
     first_failure: OnceLock<String>,
 }
 
-/// Measures and prints: first ours, then the peer.
-pub(crate) fn measure(provider: SocketAddr, contenders: &[Contender<'_>; 2]) {
-    let askings = [Kind::Miss, Kind::Hit].map(|kind| contenders.each_ref().map(|it| Asking::new(it, kind)));
-    let askings = askings.as_flattened();
+/// Measures and prints: first ours, then the peer, then the baseline if there is one.
+pub(crate) fn measure(provider: SocketAddr, contenders: &[Contender<'_>]) {
+    let of_kind = |kind| contenders.iter().map(move |contender| Asking::new(contender, kind));
+    let askings: Vec<_> = of_kind(Kind::Miss).chain(of_kind(Kind::Hit)).collect();
     for connections in CONNECTIONS {
         let (mut direct, nobody) = (Row::default(), Meter::of([], None));
-        let mut rows = [(); 4].map(|()| Row::default());
+        let mut rows: Vec<_> = askings.iter().map(|_| Row::default()).collect();
         for turn in 0..=TURNS {
             direct.measure(&nobody, turn > 0, || ask_directly(provider, connections));
             for (asking, row) in askings.iter().zip(&mut rows) {
@@ -63,7 +63,7 @@ pub(crate) fn measure(provider: SocketAddr, contenders: &[Contender<'_>; 2]) {
                 });
             }
         }
-        report(connections, &mut direct, askings, &mut rows);
+        report(connections, &mut direct, &askings, &mut rows);
     }
 }
 
@@ -109,7 +109,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-fn report(connections: usize, direct: &mut Row, askings: &[Asking<'_>], rows: &mut [Row; 4]) {
+fn report(connections: usize, direct: &mut Row, askings: &[Asking<'_>], rows: &mut [Row]) {
     println!("\nPOST /api/agent, {connections} connection(s), {TURNS} turns of {} ms each", TURN.as_millis());
     Row::print_heading("req/s");
     direct.print("provider, asked directly");
@@ -119,11 +119,15 @@ fn report(connections: usize, direct: &mut Row, askings: &[Asking<'_>], rows: &m
             println!("    the first failure: {failure}");
         }
     }
-    for (pair, (at_one, at_more)) in [0, 2].into_iter().zip(AIMS) {
+    let contenders = askings.len() / AIMS.len();
+    for (pair, (at_one, at_more)) in [0, contenders].into_iter().zip(AIMS) {
         let ratio = rows[pair].rate() / rows[pair + 1].rate();
         let kind = askings[pair].kind.name();
         let aim = if connections == 1 { at_one } else { at_more };
         println!("  {kind}: {}", aim::at_least("requests per second of the peer's", ratio, aim));
+        if contenders > 2 {
+            row::print_beside_baseline(kind, rows, [pair, pair + 2]);
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::callers::Callers;
 use crate::cpu::Meter;
 use crate::jobs::{Contender, Seen};
 use crate::measuring::client;
+use crate::measuring::subject::Subject;
 use crate::{CONNECTIONS, deployments};
 
 /// For how long jobs are submitted.
@@ -46,32 +47,40 @@ pub(crate) fn measure(runtime: &Runtime, provider: SocketAddr, home: &Path) {
         "  {:<40} {:>9} {:>8} {:>14} {:>12} {:>12} {:>12}",
         "", "under way", "jobs", "Redis commands", "AOF bytes", "SQL writes", "WAL bytes"
     );
-    for (name, has_redis) in [("agent-host, Redis and PostgreSQL", true), ("agent-host, PostgreSQL", false)] {
-        let folder = home.join(if has_redis { "cost-redis" } else { "cost" });
-        std::fs::create_dir(&folder).unwrap();
-        let redis = has_redis.then(|| deployments::start_redis(runtime));
-        let postgres = runtime.block_on(Postgres::start());
-        let url = redis.as_ref().map_or_else(|| "memory://".to_owned(), Redis::url);
-        let mut host = deployments::host(provider, &url, &folder);
-        let server = deployments::serve(host.env("DATABASE_URL", postgres.url()));
-        let callers = Callers::new();
-        let contender = Contender {
-            name,
-            address: server.address,
-            callers: &callers,
-            meter: Meter::of([&server.running], None),
-            seen: Seen::InAnswer,
-        };
-        let mut stores = Stores::of(runtime, redis.as_ref(), &postgres);
-        // What is done once, such as making tables and loading scripts.
-        let _some_are_refused_meanwhile = run(&contender, 1);
-        for under_way in CONNECTIONS {
-            stores.print(name, under_way, || {
-                let (jobs, failures) = run(&contender, under_way);
-                assert_eq!(failures, 0, "each job is completed");
-                jobs
-            });
+    for subject in Subject::all() {
+        for has_redis in [true, false] {
+            measure_one(runtime, provider, home, &subject, has_redis);
         }
+    }
+}
+
+fn measure_one(runtime: &Runtime, provider: SocketAddr, home: &Path, subject: &Subject, has_redis: bool) {
+    let stores = if has_redis { "Redis and PostgreSQL" } else { "PostgreSQL" };
+    let name = &format!("{}, {stores}", subject.name);
+    let folder = home.join(format!("cost {name}"));
+    std::fs::create_dir(&folder).unwrap();
+    let redis = has_redis.then(|| deployments::start_redis(runtime));
+    let postgres = runtime.block_on(Postgres::start());
+    let url = redis.as_ref().map_or_else(|| "memory://".to_owned(), Redis::url);
+    let mut host = deployments::host(subject, provider, &url, &folder);
+    let server = deployments::serve(host.env("DATABASE_URL", postgres.url()));
+    let callers = Callers::new();
+    let contender = Contender {
+        name: name.clone(),
+        address: server.address,
+        callers: &callers,
+        meter: Meter::of([&server.running], None),
+        seen: Seen::InAnswer,
+    };
+    let mut stores = Stores::of(runtime, redis.as_ref(), &postgres);
+    // What is done once, such as making tables and loading scripts.
+    let _some_are_refused_meanwhile = run(&contender, 1);
+    for under_way in CONNECTIONS {
+        stores.print(name, under_way, || {
+            let (jobs, failures) = run(&contender, under_way);
+            assert_eq!(failures, 0, "each job is completed");
+            jobs
+        });
     }
 }
 

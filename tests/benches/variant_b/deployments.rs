@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use acceptance::{SECRET, agent_host, repository};
+use acceptance::{SECRET, repository};
 use serde_json::Value;
 use test_servers::Redis;
 use tokio::runtime::Runtime;
 
 use crate::measuring::process::Running;
+use crate::measuring::subject::Subject;
 
 /// Places for runs of ours. The peer has no such limit, so this one is not to be reached.
 const PLACES: usize = 1000;
@@ -30,16 +31,11 @@ pub(crate) fn start_redis(runtime: &Runtime) -> Redis {
     redis
 }
 
-/// Ours, on any free port, with its records (and with `memory://` its queue) in a SQLite file in `home`.
-pub(crate) fn host(provider: SocketAddr, redis_url: &str, home: &Path) -> Command {
-    let mut command = Command::new(agent_host());
+/// A binary of ours, on any free port, with its records (and with `memory://` its queue) in a SQLite file in `home`.
+pub(crate) fn host(subject: &Subject, provider: SocketAddr, redis_url: &str, home: &Path) -> Command {
+    let mut command = subject.serve(provider);
     command
-        .arg("serve")
-        .env_clear()
         .env("SERVICE_VARIANT", "b")
-        .env("HOST", "127.0.0.1")
-        .env("TOOLS_DIR", repository().join("target/tools"))
-        .env("TOOLS_CACHE_DIR", repository().join("target/tmp/bench-cache"))
         .env("MAX_CONCURRENT_AGENTS", PLACES.to_string())
         .env("DATABASE_URL", format!("sqlite://{}", home.join("agent.db").display()));
     set_common(&mut command, provider, redis_url);

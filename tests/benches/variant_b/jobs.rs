@@ -10,7 +10,7 @@ use crate::callers::Callers;
 use crate::cpu::Meter;
 use crate::events::Events;
 use crate::measuring::client::{self, Connection};
-use crate::row::Row;
+use crate::row::{self, Row};
 use crate::{CONNECTIONS, aim};
 
 /// How long each contender runs in one turn.
@@ -24,7 +24,7 @@ const AIMS: (f64, f64) = (2.0, 3.0);
 
 /// Whose queue is measured.
 pub(crate) struct Contender<'a> {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) address: SocketAddr,
     pub(crate) callers: &'a Callers,
     pub(crate) meter: Meter,
@@ -39,8 +39,18 @@ pub(crate) enum Seen<'a> {
     InAnswer,
 }
 
-/// Measures and prints. The first two are ours and the peer, seen in the same way.
-pub(crate) fn measure(contenders: &[Contender<'_>]) {
+impl Seen<'_> {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::InEvents(_) => "events",
+            Self::InAnswer => "GET ?wait=",
+        }
+    }
+}
+
+/// Measures and prints. The first two are ours and the peer, seen in the same way; the third one, where a baseline is
+/// measured, is the baseline, seen so too.
+pub(crate) fn measure(contenders: &[Contender<'_>], has_baseline: bool) {
     for waiting in CONNECTIONS {
         let mut rows: Vec<Row> = contenders.iter().map(|_| Row::default()).collect();
         for turn in 0..=TURNS {
@@ -51,6 +61,9 @@ pub(crate) fn measure(contenders: &[Contender<'_>]) {
             }
         }
         report(waiting, contenders, &mut rows);
+        if has_baseline {
+            row::print_beside_baseline("on Redis", &mut rows, [0, 2]);
+        }
     }
 }
 
@@ -89,7 +102,7 @@ fn report(waiting: usize, contenders: &[Contender<'_>], rows: &mut [Row]) {
     );
     Row::print_heading("jobs/s");
     for (contender, row) in contenders.iter().zip(rows.iter_mut()) {
-        row.print(contender.name);
+        row.print(&contender.name);
     }
     let ratio = rows[0].rate() / rows[1].rate();
     let aim = if waiting == 1 { AIMS.0 } else { AIMS.1 };

@@ -34,8 +34,10 @@ use cpu::Meter;
 use deployments::Server;
 use events::Events;
 use jobs::Seen;
+use measuring::subject::Subject;
 use measuring::{machine, provider};
 use memory::{Idle, Memory};
+use test_servers::Redis;
 use tokio::runtime::Runtime;
 
 /// How many connections ask at once, or jobs are under way.
@@ -55,81 +57,125 @@ fn main() {
     let runtime = Runtime::new().unwrap();
     let provider = provider::start();
     let home = tempfile::tempdir().unwrap();
-    // A start that has to compile the tools would be measured as one that holds more memory.
-    drop(deployments::serve(&mut deployments::host(provider, "memory://", home.path())));
-    let (agents, served) = measure_agents(&runtime, provider, &home.path().join("agents"));
-    let (jobs, worked) = measure_jobs(&runtime, provider, home.path());
+    let subjects = Subject::all();
+    for subject in &subjects {
+        // A start that has to compile the tools would be measured as one that holds more memory.
+        drop(deployments::serve(&mut deployments::host(subject, provider, "memory://", home.path())));
+    }
+    let agents = measure_agents(&runtime, &subjects, provider, &home.path().join("agents"));
+    let jobs = measure_jobs(&runtime, &subjects, provider, home.path());
     println!();
-    agents.report(served, "requests", "the peer's server");
-    jobs.report(worked, "jobs", "the peer's server and worker together");
+    agents.report("requests", "the peer's server");
+    jobs.report("jobs", "the peer's server and worker together");
     cost::measure(&runtime, provider, home.path());
     recovery::measure(&runtime);
 }
 
-/// Requests of both on one Redis. Answers the memory of ours and of the peer.
-fn measure_agents(runtime: &Runtime, provider: SocketAddr, home: &Path) -> (Memory, Memory) {
-    std::fs::create_dir(home).unwrap();
-    let redis = deployments::start_redis(runtime);
-    let ours = deployments::serve(&mut deployments::host(provider, &redis.url(), home));
-    let peer = deployments::serve(&mut deployments::peer("server.mjs", provider, &redis.url()));
-    let idle = (Idle::of([&ours.running]), Idle::of([&peer.running]));
-    let callers = [Callers::new(), Callers::new()];
-    let contender = |name, server: &Server, callers| {
-        let meter = Meter::of([&server.running], Some(&redis));
-        agent::Contender { name, address: server.address, callers, meter }
-    };
-    agent::measure(
-        provider,
-        &[contender("agent-host", &ours, &callers[0]), contender("peer (Express)", &peer, &callers[1])],
-    );
-    (idle.0.loaded(), idle.1.loaded())
+/// Resident memory of all that were measured side by side.
+struct Resident {
+    ours: Memory,
+    peer: Memory,
+    baseline: Option<Memory>,
 }
 
-/// Jobs of both, each on a Redis of its own, and of our embedded queue. Answers the memory of ours and of the peer.
-fn measure_jobs(runtime: &Runtime, provider: SocketAddr, home: &Path) -> (Memory, Memory) {
-    let [with_redis, embedded] = ["jobs", "embedded"].map(|name| home.join(name));
-    for folder in [&with_redis, &embedded] {
-        std::fs::create_dir(folder).unwrap();
+impl Resident {
+    fn report(self, load: &str, peers: &str) {
+        self.ours.report(self.peer, load, peers);
+        if let Some(baseline) = self.baseline {
+            baseline.report_baseline(load);
+        }
     }
-    let [our_redis, peer_redis] = [(); 2].map(|()| deployments::start_redis(runtime));
-    let ours = deployments::serve(&mut deployments::host(provider, &our_redis.url(), &with_redis));
-    let embedded = deployments::serve(&mut deployments::host(provider, "memory://", &embedded));
+}
+
+/// A service of ours, or of the baseline, with the callers that ask it.
+struct Deployed {
+    name: &'static str,
+    server: Server,
+    callers: Callers,
+    redis: Option<Redis>,
+}
+
+impl Deployed {
+    fn start(subject: &Subject, provider: SocketAddr, redis: Option<Redis>, home: &Path) -> Self {
+        std::fs::create_dir_all(home).unwrap();
+        let url = redis.as_ref().map_or_else(|| "memory://".to_owned(), Redis::url);
+        let server = deployments::serve(&mut deployments::host(subject, provider, &url, home));
+        Self { name: subject.name, server, callers: Callers::new(), redis }
+    }
+
+    fn job<'a>(&'a self, seen: Seen<'a>) -> jobs::Contender<'a> {
+        let (store, how) = (if self.redis.is_some() { "Redis" } else { "SQLite" }, seen.name());
+        jobs::Contender {
+            name: format!("{}, {store}, seen in {how}", self.name),
+            address: self.server.address,
+            callers: &self.callers,
+            seen,
+            meter: Meter::of([&self.server.running], self.redis.as_ref()),
+        }
+    }
+}
+
+/// Requests of all on one Redis.
+fn measure_agents(runtime: &Runtime, subjects: &[Subject], provider: SocketAddr, home: &Path) -> Resident {
+    let redis = deployments::start_redis(runtime);
+    let serve = |subject: &Subject| {
+        let home = home.join(subject.name);
+        std::fs::create_dir_all(&home).unwrap();
+        deployments::serve(&mut deployments::host(subject, provider, &redis.url(), &home))
+    };
+    let mut servers: Vec<_> = subjects.iter().map(|subject| (subject.name, serve(subject))).collect();
+    let peer = deployments::serve(&mut deployments::peer("server.mjs", provider, &redis.url()));
+    servers.insert(1, ("peer (Express)", peer));
+    let idle: Vec<_> = servers.iter().map(|(_, server)| Idle::of([&server.running])).collect();
+    let callers: Vec<_> = servers.iter().map(|_| Callers::new()).collect();
+    let contenders: Vec<_> = servers
+        .iter()
+        .zip(&callers)
+        .map(|(&(name, ref server), callers)| {
+            let meter = Meter::of([&server.running], Some(&redis));
+            agent::Contender { name, address: server.address, callers, meter }
+        })
+        .collect();
+    agent::measure(provider, &contenders);
+    resident(idle)
+}
+
+/// Jobs of all, each on a Redis of its own, and of our embedded queue.
+fn measure_jobs(runtime: &Runtime, subjects: &[Subject], provider: SocketAddr, home: &Path) -> Resident {
+    let on_redis = |subject: &Subject| {
+        let redis = deployments::start_redis(runtime);
+        Deployed::start(subject, provider, Some(redis), &home.join("jobs").join(subject.name))
+    };
+    let embedded = |subject: &Subject| {
+        Deployed::start(subject, provider, None, &home.join("embedded").join(subject.name))
+    };
+    let with_redis: Vec<_> = subjects.iter().map(on_redis).collect();
+    let embedded: Vec<_> = subjects.iter().map(embedded).collect();
+    let peer_redis = deployments::start_redis(runtime);
     let server = deployments::serve(&mut deployments::peer("server.mjs", provider, &peer_redis.url()));
     let worker = deployments::work(&mut deployments::peer("worker.mjs", provider, &peer_redis.url()));
-    let idle = (Idle::of([&ours.running]), Idle::of([&server.running, &worker]));
-    let [our_events, peer_events] = [&our_redis, &peer_redis].map(Events::of);
-    let callers = [(); 3].map(|()| Callers::new());
-    let contender = |name, server: &Server, callers, seen, meter| jobs::Contender {
-        name,
+    let mut idle: Vec<_> = with_redis.iter().map(|it| Idle::of([&it.server.running])).collect();
+    idle.insert(1, Idle::of([&server.running, &worker]));
+    let (peer_events, peer_callers) = (Events::of(&peer_redis), Callers::new());
+    let peer = jobs::Contender {
+        name: "peer (BullMQ), Redis, seen in events".to_owned(),
         address: server.address,
-        callers,
-        seen,
-        meter,
+        callers: &peer_callers,
+        seen: Seen::InEvents(&peer_events),
+        meter: Meter::of([&server.running, &worker], Some(&peer_redis)),
     };
-    let on_redis = || Meter::of([&ours.running], Some(&our_redis));
-    jobs::measure(&[
-        contender(
-            "agent-host, Redis, seen in events",
-            &ours,
-            &callers[0],
-            Seen::InEvents(&our_events),
-            on_redis(),
-        ),
-        contender(
-            "peer (BullMQ), Redis, seen in events",
-            &server,
-            &callers[1],
-            Seen::InEvents(&peer_events),
-            Meter::of([&server.running, &worker], Some(&peer_redis)),
-        ),
-        contender("agent-host, Redis, seen in GET ?wait=", &ours, &callers[0], Seen::InAnswer, on_redis()),
-        contender(
-            "agent-host, SQLite, seen in GET ?wait=",
-            &embedded,
-            &callers[2],
-            Seen::InAnswer,
-            Meter::of([&embedded.running], None),
-        ),
-    ]);
-    (idle.0.loaded(), idle.1.loaded())
+    let events: Vec<_> = with_redis.iter().filter_map(|it| it.redis.as_ref()).map(Events::of).collect();
+    let in_events = with_redis.iter().zip(&events).map(|(it, events)| it.job(Seen::InEvents(events)));
+    let in_answers = with_redis.iter().chain(&embedded).map(|it| it.job(Seen::InAnswer));
+    let mut contenders: Vec<_> = in_events.chain(in_answers).collect();
+    contenders.insert(1, peer);
+    jobs::measure(&contenders, subjects.len() > 1);
+    resident(idle)
+}
+
+/// Ours come first, then the peer's, then the baseline's.
+fn resident(idle: Vec<Idle<'_>>) -> Resident {
+    let mut loaded = idle.into_iter().map(Idle::loaded);
+    let mut next = || loaded.next();
+    Resident { ours: next().unwrap(), peer: next().unwrap(), baseline: next() }
 }

@@ -34,6 +34,11 @@ impl<'a> Idle<'a> {
 }
 
 impl Memory {
+    /// Prints the baseline's.
+    pub(crate) fn report_baseline(self, load: &str) {
+        println!("resident memory, {load}: baseline {:.1} MiB idle, {:.1} at most", self.idle, self.peak);
+    }
+
     /// Prints ours beside the peer's.
     pub(crate) fn report(self, peer: Self, load: &str, peers: &str) {
         println!(

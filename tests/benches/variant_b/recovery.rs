@@ -16,6 +16,7 @@ use crate::callers::Callers;
 use crate::deployments::{self, Server};
 use crate::measuring::client::Connection;
 use crate::measuring::process::Running;
+use crate::measuring::subject::Subject;
 
 /// How long anything may take: twice what BullMQ's own figures add up to.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -52,28 +53,30 @@ struct Noticing {
 pub(crate) fn measure(runtime: &Runtime) {
     println!("\nkill -9 of a process with a job in progress: seconds until the job is in progress again");
     let peer = kill_peer(runtime);
-    for (queue, on_redis) in [("queue on Redis", true), ("embedded queue (SQLite)", false)] {
-        for (heir, aim) in [(Heir::Other, 8), (Heir::Restarted, 2)] {
-            let runs: Vec<String> = (0..RUNS)
-                .map(|_| format!("{:.2}", kill_ours(runtime, on_redis, heir).as_secs_f64()))
-                .collect();
-            let heir = match heir {
-                Heir::Other => "on another process",
-                Heir::Restarted => "after a restart of the same one",
-            };
-            println!("  agent-host, {queue}, {heir}: {} (aim: {aim})", runs.join(", "));
+    for subject in Subject::all() {
+        for (queue, on_redis) in [("queue on Redis", true), ("embedded queue (SQLite)", false)] {
+            for (heir, aim) in [(Heir::Other, 8), (Heir::Restarted, 2)] {
+                let runs: Vec<String> = (0..RUNS)
+                    .map(|_| format!("{:.2}", kill_ours(runtime, &subject, on_redis, heir).as_secs_f64()))
+                    .collect();
+                let heir = match heir {
+                    Heir::Other => "on another process",
+                    Heir::Restarted => "after a restart of the same one",
+                };
+                println!("  {}, {queue}, {heir}: {} (aim: {aim})", subject.name, runs.join(", "));
+            }
         }
     }
     let again = peer.provider.asked_since(peer.killed);
     println!("  peer (BullMQ's own defaults), on another worker: {:.2}", again.as_secs_f64());
 }
 
-fn kill_ours(runtime: &Runtime, on_redis: bool, heir: Heir) -> Duration {
+fn kill_ours(runtime: &Runtime, subject: &Subject, on_redis: bool, heir: Heir) -> Duration {
     let (provider, redis) = (Holding::start(), on_redis.then(|| deployments::start_redis(runtime)));
     let redis_url = redis.as_ref().map_or_else(|| "memory://".to_owned(), Redis::url);
     let home = tempfile::tempdir().unwrap();
     let start = |home: &Path, port: u16| {
-        let mut command = deployments::host(provider.address, &redis_url, home);
+        let mut command = deployments::host(subject, provider.address, &redis_url, home);
         deployments::serve(command.env("PORT", port.to_string()))
     };
     let mut first = start(home.path(), 0);

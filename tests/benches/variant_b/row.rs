@@ -26,6 +26,11 @@ impl Row {
         self.load.rate()
     }
 
+    /// Processor time of the service for each answer, in µs.
+    fn service_micros(&self) -> f64 {
+        self.spent.service.as_secs_f64() * 1e6 / self.load.times.len() as f64
+    }
+
     /// Prints the line over the rows.
     pub(crate) fn print_heading(unit: &str) {
         println!(
@@ -45,4 +50,15 @@ impl Row {
             self.load.failures
         );
     }
+}
+
+/// Prints the first row of a pair in multiples of the second one, the baseline's.
+pub(crate) fn print_beside_baseline(what: &str, rows: &mut [Row], [ours, baseline]: [usize; 2]) {
+    let ratio = |of: fn(&mut Row) -> f64, rows: &mut [Row]| of(&mut rows[ours]) / of(&mut rows[baseline]);
+    let rate = ratio(|row| row.rate(), rows);
+    let p50 = ratio(|row| row.load.percentile(50), rows);
+    let service = ratio(|row| row.service_micros(), rows);
+    println!(
+        "  {what}, beside the baseline: {rate:.3} times its answers/s, p50 {p50:.3} times, its processor time {service:.3} times"
+    );
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::crowd::Crowd;
 use super::stores::Stores;
 
-/// As many as a process works on at once (interface, Limits, "Queue worker concurrency").
+/// As many as a process works on at once (host/docs/interface/errors-and-limits.md#limits).
 const ACTIVE: usize = 5;
 const QUEUED: usize = 50;
 

@@ -1,5 +1,5 @@
-//! `kill -9` between any two steps of a run (decisions, "At-least-once, without paying twice"): it goes on where
-//! its journal ends, whichever store has that. The counts are the provider's and the tools' own.
+//! `kill -9` between any two steps of a run (host/docs/interface/decisions-runs.md#durability): it goes on
+//! where its journal ends, whichever store has that. The counts are the provider's and the tools' own.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! More callers than the windows of one user or one address would let through (interface, Limits).
+//! More callers than the windows of one user or one address would let through
+//! (host/docs/interface/errors-and-limits.md#limits).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

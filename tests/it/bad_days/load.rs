@@ -150,8 +150,8 @@ impl Answers {
         }
     }
 
-    /// What was not answered with a result failed as the error table says (interface, Errors; decisions,
-    /// "HTTP").
+    /// What was not answered with a result failed as the error table says
+    /// (host/docs/interface/errors-and-limits.md#errors, host/docs/interface/decisions-http.md).
     pub(super) fn fail_as_the_table_says(&self) {
         for answer in &self.asked {
             let body = answer.body.as_str();

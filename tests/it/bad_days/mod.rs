@@ -1,6 +1,7 @@
 //! The days on which everything breaks: processes are killed, stores and the provider go away and come back,
-//! disks fill up. What is promised for them stands in the decisions, "Queue and durability", and in the
-//! interface, "Errors"; what holds on every other day is in `variant_b/`.
+//! disks fill up. Promises for them:
+//! host/docs/interface/decisions-runs.md#durability and host/docs/interface/errors-and-limits.md#errors. What
+//! holds on every other day is in `variant_b/`.
 
 mod backlog;
 mod boundaries;

@@ -110,7 +110,7 @@ async fn the_provider_may_go_away_and_come_back() {
     sleep(OUTAGE).await;
     assert_eq!(service.readiness().await.status, 200);
     proxy.pass().await;
-    // The circuit may be open for up to 30 s (interface, Errors, rule 2).
+    // The circuit may be open for up to 30 s (host/docs/interface/errors-and-limits.md#errors).
     let crowd = Crowd::of(service.caller());
     eventually("a question to be answered", async || {
         (crowd.ask(&format!("question after {:?}", began.elapsed())).await.status == 200).then_some(())
@@ -149,7 +149,7 @@ async fn check_jobs_outlive_an_outage_of_the_provider(stores: Stores) {
         "jobs are claimed although the provider is known to be away"
     );
     proxy.pass().await;
-    // The circuit may be open for up to 30 s (interface, Errors, rule 2).
+    // The circuit may be open for up to 30 s (host/docs/interface/errors-and-limits.md#errors).
     for (n, job) in crowd.all_ended(&tickets).await.iter().enumerate() {
         assert_eq!((&job["status"], &job["attemptsMade"]), (&json!("completed"), &json!(1)), "{job:#}");
         assert_eq!(job["result"]["output"], format!("did job {n}"), "{job:#}");

@@ -1,5 +1,5 @@
-//! How soon the job of a killed worker is taken up again (decisions, "A killed worker"). These two times are
-//! promises, so they are held; a process's own start is no part of them.
+//! How soon the job of a killed worker is taken up again (host/docs/interface/decisions-runs.md#durability).
+//! These two times are promises, so they are held; a process's own start is no part of them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::stores::Stores;
 
-/// Decisions, "A killed worker".
+/// host/docs/interface/decisions-runs.md#durability.
 const BY_ANOTHER: Duration = Duration::from_secs(10);
 const BY_THE_SAME: Duration = Duration::from_secs(2);
 

@@ -87,7 +87,7 @@ fn every_alert_says_how_urgent_it_is_and_where_to_read_on() {
         let name = string(&rule["alert"]);
         assert!(["page", "ticket"].contains(&string(&rule["labels"]["severity"])), "{name}");
         assert!(!string(&rule["annotations"]["summary"]).is_empty(), "{name}");
-        let entry = format!("deploy/runbook.md#{}", name.to_lowercase());
+        let entry = format!("host/deploy/runbook.md#{}", name.to_lowercase());
         assert_eq!(string(&rule["annotations"]["runbook_url"]), entry, "{name}");
     }
 }

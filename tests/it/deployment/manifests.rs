@@ -13,7 +13,8 @@ use super::{KUBERNETES, list, manifest, manifests, place, python, run, shown, st
 /// The version of Kubernetes whose schemas the manifests are held against.
 const VERSION: &str = "1.33";
 
-/// How long the service may take to end after SIGTERM, in seconds (interface, Limits, "Graceful shutdown").
+/// How long the service may take to end after SIGTERM, in seconds
+/// (host/docs/interface/errors-and-limits.md#limits).
 const FORCED_END: u64 = 30;
 
 const UNIT: &str = "systemd/agent-host.service";
@@ -171,7 +172,8 @@ fn systemd_reads_the_unit_and_finds_it_hardened() {
     assert!(output.status.success(), "{}", shown(&output));
 }
 
-/// What README.md says of jobs that were acknowledged holds for the stores of the compose file.
+/// What host/docs/operate/stores.md says of jobs that were acknowledged holds for the stores of the compose
+/// file.
 #[test]
 fn the_stores_of_the_compose_file_flush_before_they_answer_and_are_on_volumes() {
     let compose = yaml("compose.yaml").remove(0);

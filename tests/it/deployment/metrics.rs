@@ -49,7 +49,7 @@ fn texts<'a>(value: &'a Value, keys: &[&str], found: &mut Vec<&'a str>) {
     }
 }
 
-/// Every series that is asked for in deploy/.
+/// Every series that is asked for in host/deploy/.
 fn asked_for() -> BTreeSet<String> {
     let dashboard: Value = serde_json::from_str(&text("grafana/agent-host.json")).unwrap();
     let mut queries = Vec::new();
@@ -112,6 +112,6 @@ fn the_readme_says_when_a_series_is_missing() {
     for (name, when) in SOMETIMES.map(|(name, when)| (name.trim_end_matches("_bucket"), when)) {
         let prefix = name.split('_').take(2).collect::<Vec<_>>().join("_");
         let said = readme.contains(&format!("`{name}`")) || readme.contains(&format!("`{prefix}_…`"));
-        assert!(said, "deploy/README.md does not say that {name} is there only {when}");
+        assert!(said, "host/deploy/README.md does not say that {name} is there only {when}");
     }
 }

@@ -1,4 +1,4 @@
-//! What stands in deploy/ is true of the service, and is accepted by whatever is to read it. One file per claim:
+//! What stands in host/deploy/ is true of the service, and is accepted by whatever is to read it. One file per claim:
 //! `alerts` (rules, cases, runbook), `metrics` (what rules and dashboard ask for is there), `manifests` (Kubernetes,
 //! systemd, compose), `settings` (the variables exist and their values are valid).
 //!
@@ -20,12 +20,12 @@ use serde_json::Value;
 /// Where `cargo xtask test` puts what these tests need of Python.
 const PYTHON: &str = "target/test-servers/kubernetes-validate/bin/python3";
 
-/// The folder of the manifests, seen from deploy/.
+/// The folder of the manifests, seen from host/deploy/.
 const KUBERNETES: &str = "kubernetes";
 
-/// A file or folder of deploy/.
+/// A file or folder of host/deploy/.
 fn place(name: impl AsRef<Path>) -> PathBuf {
-    repository().join("deploy").join(name)
+    repository().join("host/deploy").join(name)
 }
 
 fn text(file: impl AsRef<Path>) -> String {

@@ -1,4 +1,4 @@
-//! Every variable that something in deploy/ sets is a setting, and a service starts with the values.
+//! Every variable that something in host/deploy/ sets is a setting, and a service starts with the values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

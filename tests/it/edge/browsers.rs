@@ -1,5 +1,6 @@
-//! What a page that a user visits may do with a service of their machine (decisions, "Browsers of other origins").
-//! The crate's tests have the table of headers; these see that a running service asks it.
+//! What a page that a user visits may do with a service of their machine
+//! (host/docs/interface/decisions-http.md#callers). The crate's tests have the table of headers; these see
+//! that a running service asks it.
 
 use acceptance::{Model, Service, Socket, says};
 use reqwest::Method;

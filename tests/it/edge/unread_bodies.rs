@@ -1,5 +1,5 @@
-//! Answers that do not wait for the body: no token, no such path, a full window (decisions, "An answer given before
-//! the body was read").
+//! Answers that do not wait for the body: no token, no such path, a full window
+//! (host/docs/interface/decisions-http.md#bodies).
 
 use acceptance::{Service, Socket};
 

@@ -1,4 +1,4 @@
-//! The inspector's command line, as the README shows it.
+//! The inspector's command line, as host/docs/api/mcp.md shows it.
 
 use acceptance::{Model, Service, Token, repository};
 use serde_json::Value;

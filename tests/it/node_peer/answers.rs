@@ -77,7 +77,7 @@ async fn a_failure_is_the_same_in_production_and_has_words_elsewhere() {
 async fn a_provider_that_limits_our_rate_is_the_same_429() {
     let pair = Pair::start().await;
     pair.node_model.plays(refusal(429));
-    // Once, and three retries (interface, Limits, "Model call").
+    // Once, and three retries (host/docs/interface/errors-and-limits.md#limits).
     for _ in 0..4 {
         pair.our_model.plays(refusal(429));
     }

@@ -1,4 +1,5 @@
-//! What is a question (wire 1.2, 1.4).
+//! What is a question (host/docs/interface/node-clients.md#validation-issues,
+//! host/docs/interface/node-clients.md#bodies).
 
 use acceptance::Token;
 use base64::Engine as _;

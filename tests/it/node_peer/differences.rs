@@ -8,19 +8,21 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Difference {
     // These may be between any two answers.
-    /// We do not say what we are made with. Wire 1.4: "removed by helmet".
+    /// We do not say what we are made with. host/docs/interface/node-clients.md#bodies: "removed by helmet".
     PoweredBy,
-    /// How long an idle connection stays open is not announced (wire 1.4, "Generic response headers").
+    /// How long an idle connection stays open is not announced
+    /// (host/docs/interface/node-clients.md#response-headers).
     KeepAlive,
-    /// Answers of an agent are not fetched again, so they carry no weak `ETag` (wire 1.4).
+    /// Answers of an agent are not fetched again, so they carry no weak `ETag`
+    /// (host/docs/interface/node-clients.md#bodies).
     Etag,
-    /// Decisions, "`X-Request-Id`".
+    /// host/docs/interface/decisions-http.md#paths-and-methods.
     RequestId,
     /// Times that go on between the two requests: seconds to the end of a window, and the date.
     Clock,
     /// What is measured or made up anew each time: latencies, uptimes, timestamps, ids of runs.
     Measured,
-    /// Decisions, "400 list of Variant B": zod 3's issues plus zod 4's `origin`.
+    /// host/docs/interface/decisions-http.md#validation: zod 3's issues plus zod 4's `origin`.
     Origin,
     /// Beside the empty 401 and 403 stands what RFC 6750 wants there.
     Challenge,
@@ -28,33 +30,35 @@ pub(super) enum Difference {
     Compression,
 
     // These are between answers to one kind of request, and the test of that kind names them.
-    /// Decisions, "Malformed JSON": 400 instead of 500.
+    /// host/docs/interface/decisions-http.md#bodies: 400 instead of 500.
     MalformedJson,
-    /// Decisions, "Body limit": 413 instead of 500.
+    /// host/docs/interface/decisions-http.md#bodies: 413 instead of 500.
     TooLarge,
-    /// Decisions, "Wrong or missing content type": the body is read all the same.
+    /// host/docs/interface/decisions-http.md#bodies: the body is read all the same.
     ContentType,
-    /// Decisions, "Per-user limiter's 429": JSON instead of the library's own text.
+    /// host/docs/interface/decisions-http.md#rate-windows: JSON instead of the library's own text.
     UserWindow,
-    /// Decisions, "Unknown path": JSON instead of a page.
+    /// host/docs/interface/decisions-http.md#paths-and-methods: JSON instead of a page.
     UnknownPath,
-    /// Decisions, "Unknown path": 405 with `Allow` instead of 404.
+    /// host/docs/interface/decisions-http.md#paths-and-methods: 405 with `Allow` instead of 404.
     WrongMethod,
     /// `/` names the endpoints instead of being a 404.
     FrontPage,
-    /// Decisions, "`Content-Encoding` of a request": another one is a 415 instead of a 500, and `br` is taken.
+    /// host/docs/interface/decisions-http.md#bodies: another one is a 415 instead of a 500, and `br` is
+    /// taken.
     Coding,
     /// What `OPTIONS` allows stands in `Allow` alone, and not in a page as well.
     OptionsPage,
-    /// Decisions, "`POST /api/agent/async`": 202 with `Location` instead of 200.
+    /// host/docs/interface/decisions-runs.md#jobs: 202 with `Location` instead of 200.
     JobAccepted,
-    /// Decisions, "`POST /api/agent/async`": a job has a query, or it is a 400.
+    /// host/docs/interface/decisions-runs.md#jobs: a job has a query, or it is a 400.
     JobWithoutQuery,
-    /// Decisions, "A token with no usable `id`": 403 before anything else is looked at.
+    /// host/docs/interface/decisions-http.md#callers: 403 before anything else is looked at.
     NoUsableId,
-    /// Decisions, "Open circuit": a 503 that is never kept, instead of a 200 that is.
+    /// host/docs/interface/decisions-http.md#capacity-and-time: a 503 that is never kept, instead of a 200
+    /// that is.
     OpenCircuit,
-    /// Decisions, "Provider answers 429 after the retries": with `Retry-After`, as every 429 here.
+    /// host/docs/interface/decisions-http.md#rate-windows: with `Retry-After`, as every 429 here.
     ProviderLimited,
     /// Outside production both say what went wrong, each in its own words.
     ErrorText,

@@ -1,8 +1,9 @@
-//! `/health`, `/ready` and `/metrics` (interface, "Health report (Variant B)" to "Metrics"; wire 1.5).
+//! `/health`, `/ready` and `/metrics` (host/docs/interface/errors-and-limits.md#metrics,
+//! host/docs/interface/node-clients.md#metrics).
 
 use std::collections::BTreeSet;
 
-use acceptance::{Answer, Exposition, Play, Postgres, Token};
+use acceptance::{Answer, Exposition, Play, Postgres, Token, eventually};
 use serde_json::json;
 
 use super::differences::Difference;
@@ -34,14 +35,24 @@ async fn a_report_without_its_stores_has_the_same_fields() {
     pair.check(&Exchange::get("/ready"), &[]).await;
     pair.node_redis.pause().await;
     pair.our_redis.pause().await;
+    until_ours_has_seen_it(&pair, "redis").await;
     for path in ["/health", "/ready"] {
         let (node, _) = pair.check(&Exchange::get(path), &[]).await;
         assert_eq!(node.status, 503, "{path}");
     }
     postgres.pause().await;
+    until_ours_has_seen_it(&pair, "database").await;
     for path in ["/health", "/ready"] {
         pair.check(&Exchange::get(path), &[]).await;
     }
+}
+
+/// A store's check is kept for up to a second.
+async fn until_ours_has_seen_it(pair: &Pair, store: &str) {
+    eventually(store, async || {
+        (pair.ours.health().await.json()["checks"][store]["status"] == "error").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

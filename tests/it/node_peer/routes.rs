@@ -1,4 +1,5 @@
-//! Paths and methods that are not there (wire 1.1, 1.4).
+//! Paths and methods that are not there (host/docs/interface/node-clients.md#rate-limit-headers,
+//! host/docs/interface/node-clients.md#bodies).
 
 use reqwest::Method;
 

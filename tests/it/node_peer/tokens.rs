@@ -1,4 +1,4 @@
-//! Who is let in (wire 1.3).
+//! Who is let in (host/docs/interface/node-clients.md#tokens).
 
 use acceptance::{Token, now};
 use serde_json::{Value, json};

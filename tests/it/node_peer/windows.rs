@@ -1,4 +1,5 @@
-//! How often anybody may ask (wire 1.1). The interface fixes the windows, so they are filled as they are.
+//! How often anybody may ask (host/docs/interface/node-clients.md#rate-limit-headers). The interface fixes
+//! the windows, so they are filled as they are.
 
 use acceptance::Token;
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! Clients of OpenAI find the agent under `/v1/` (README, "Clients of OpenAI"): the official SDKs, and frameworks on them.
+//! Clients of OpenAI find the agent under `/v1/` (host/docs/api/openai.md): the official SDKs, and frameworks
+//! on them.
 //!
 //! What every route answers is tested beside the code; here are the SDKs' own readers, which refuse what is not as they expect,
 //! and what a client sees of the whole service.
@@ -8,7 +9,7 @@ mod open_responses;
 use std::fs;
 use std::path::PathBuf;
 
-use acceptance::{Ended, Model, Process, Request, Service, Token, User, asks_for, repository, says};
+use acceptance::{Ended, Model, Play, Process, Request, Service, Token, User, asks_for, repository, says};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -124,6 +125,17 @@ async fn the_official_sdks_read_what_they_are_answered() {
     service.stop().await;
 }
 
+/// What the program of the Vercel AI SDK asks beyond that, plainly and streamed: two turns, of which the
+/// second names what was said in the first, and a function of the client beside words.
+fn goes_on_by_ids(model: &Model) {
+    for _ in 0..2 {
+        model.says("one").says("two");
+        let calls = vec![("look".to_owned(), json!({}))];
+        model.plays(Play::Reply { text: "Let me see.".to_owned(), calls, usage: Some((100, 10)) });
+        model.says("a cat");
+    }
+}
+
 #[tokio::test]
 async fn the_frameworks_read_what_they_are_answered() {
     let model = Model::openai().await;
@@ -136,10 +148,32 @@ async fn the_frameworks_read_what_they_are_answered() {
     ] {
         plays(&model);
         let user = service.user(Token::of(program).premium());
-        let expected = json!({
+        let mut expected = json!({
             "chat": ["hello", "stop", 110], "stream": ["42", "stop", 220], "response": response, "events": events,
         });
+        let asked = model.calls().len();
+        if program == "ai_sdk.mjs" {
+            goes_on_by_ids(&model);
+            expected["turns"] = json!([["one", "two"], ["one", "two"]]);
+            expected["looked"] = json!([[2, "Let me see.", "a cat"], [2, "Let me see.", "a cat"]]);
+        }
         assert_eq!(report(program, &service, &user).await, expected, "{program}");
+        if program == "ai_sdk.mjs" {
+            let calls = model.calls();
+            for [_, second, _, looked] in calls[asked + 6..].as_chunks().0 {
+                // What the ids stand for is what the model reads.
+                let said: Vec<_> = second.body["messages"].as_array().unwrap().iter().collect();
+                let contents: Vec<_> = said.iter().map(|message| &message["content"]).collect();
+                assert_eq!(contents, ["five", "one", "six"]);
+                let messages = looked.body["messages"].as_array().unwrap();
+                assert_eq!(
+                    (messages.len(), &messages[1]["content"]),
+                    (3, &json!("Let me see.")),
+                    "{messages:?}"
+                );
+                assert_eq!(looked.tool_results(), ["fur"]);
+            }
+        }
     }
     service.stop().await;
 }

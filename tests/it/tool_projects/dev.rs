@@ -18,10 +18,12 @@ async fn an_edit_is_served_without_a_restart_and_a_failed_build_changes_nothing(
         result["output"].as_str().unwrap_or_default().to_owned()
     };
     let desk = Desk::new();
+    // A folder for `--out`.
+    let out = desk.path().join("built/");
     let source = desk.new_project("my-greeter", "rust", "greeting").join("src/lib.rs");
     // The first build compiles what the SDK is made of, which takes longer than a line of a log is waited for.
-    let built = run(&mut desk.command(&["tool", "build", "my-greeter"]));
-    assert!(built.succeeded, "{built:?}");
+    let built = run(&mut desk.command(&["tool", "build", "my-greeter", "--out", out.to_str().unwrap()]));
+    assert!(built.succeeded && out.join("my-greeter.wasm").is_file(), "{built:?}");
     let tools = service.tools_folder();
     let command = desk.command(&["tool", "dev", "my-greeter", tools.to_str().unwrap()]);
     let dev = Process::spawn(&mut tokio::process::Command::from(command));
@@ -33,7 +35,8 @@ async fn an_edit_is_served_without_a_restart_and_a_failed_build_changes_nothing(
     fs::write(&source, good.replace("Hello, {name}!", "Welcome, {name}!")).unwrap();
     eventually("the second version", async || ask().await.contains("Welcome, Ada!").then_some(())).await;
     let took = edited.elapsed().as_secs_f64();
-    dev.log().line_with(&["swapped", "s after the edit"]).await;
+    // How long the toolchain took and how long all else did.
+    dev.log().line_with(&["swapped", "s after the edit (cargo ", " s, all else "]).await;
     println!("edit to answer: {took:.1} s");
 
     let served = fs::read(tools.join("my-greeter.wasm")).unwrap();
@@ -45,6 +48,14 @@ async fn an_edit_is_served_without_a_restart_and_a_failed_build_changes_nothing(
     fs::write(&source, good.replace("/// Writes a greeting", "// Writes a greeting")).unwrap();
     dev.log().line_with(&["`my_greeter` has no description"]).await;
     dev.log().line_with(&["mend", "doc comment"]).await;
+    let capital =
+        good.replace("fn my_greeter(", "fn My_greeter(").replace("my_greeter(Guest)", "My_greeter(Guest)");
+    fs::write(&source, capital).unwrap();
+    dev.log().line_with(&["a tool's name is a lower-case letter"]).await;
+    dev.log().line_with(&["mend", "rename the function"]).await;
+    fs::write(&source, good.replace("[read_only", "[harmless, read_only")).unwrap();
+    dev.log().line_with(&["unknown hint `harmless`"]).await;
+    dev.log().line_with(&["mend", "one of the hints"]).await;
     assert!(ask().await.contains("Welcome, Ada!"));
     fs::write(&source, good.replace("Hello, {name}!", "Hi, {name}!")).unwrap();
     eventually("the version that was mended", async || ask().await.contains("Hi, Ada!").then_some(())).await;

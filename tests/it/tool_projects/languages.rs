@@ -1,6 +1,7 @@
 //! From nothing to an answer in each language.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,11 +9,21 @@ use acceptance::Upstream;
 
 use super::{Desk, run};
 
-/// Makes both examples, runs their own tests, builds and calls them.
+/// Makes both examples, runs their own tests, builds and calls them; then one with functions of its own.
 async fn every_step(language: &str, test: impl Fn(&Path) -> Command) {
     let desk = Desk::new();
     greets_without_a_grant(&desk, language, &test);
     looks_up_with_a_secret(&desk, language, &test).await;
+    has_the_docs_of_its_wit(&desk, language);
+}
+
+/// `tool new`, `tool build` and `tool test`, with nothing edited: the first thing that an author sees.
+fn passes_its_own_test(desk: &Desk, project: &str, tool: &str) {
+    let tested = run(&mut desk.command(&["tool", "test", project]));
+    assert!(tested.succeeded, "{tested:?}");
+    let verdict = tested.stdout.lines().last().unwrap_or_default();
+    assert!(verdict.starts_with("passed: 0 of 2 cases failed, 0 faults under abuse"), "{tested:?}");
+    assert!(tested.stdout.contains(&format!("ok    {tool} under abuse")), "{tested:?}");
 }
 
 fn greets_without_a_grant(desk: &Desk, language: &str, test: impl Fn(&Path) -> Command) {
@@ -31,14 +42,113 @@ fn greets_without_a_grant(desk: &Desk, language: &str, test: impl Fn(&Path) -> C
         !refused.succeeded && refused.stdout.starts_with("Error: invalid-arguments: `name` is blank"),
         "{refused:?}"
     );
+    passes_its_own_test(desk, "my-greeter", "my_greeter");
 }
+
+const SHOP: &str = "package acme:shop@1.0.0;
+
+interface stock {
+    /// Looks up how many of a part are in stock. Use it before ordering.
+    look-up: func(part: string) -> u32;
+}
+
+world guest {
+    export stock;
+}
+";
+
+/// Makes a project without the SDK of the one that greets: its toolchain is there already.
+fn has_the_docs_of_its_wit(desk: &Desk, language: &str) {
+    let (greeter, folder) = (desk.path().join("my-greeter"), desk.path().join("shop"));
+    fs::create_dir_all(folder.join("wit")).unwrap();
+    fs::write(folder.join("wit/world.wit"), SHOP).unwrap();
+    let write = |file: &str, text: &str| {
+        fs::create_dir_all(folder.join(file).parent().unwrap()).unwrap();
+        fs::write(folder.join(file), text).unwrap();
+    };
+    let copy = |file: &str| {
+        let text = fs::read_to_string(greeter.join(file)).unwrap();
+        write(file, &text.replace("my-greeter", "shop"));
+    };
+    let keep = |made: &str| symlink(greeter.join(made), folder.join(made)).unwrap();
+    match language {
+        "rust" => {
+            copy("Cargo.lock");
+            write("Cargo.toml", RUST_MANIFEST);
+            write("src/lib.rs", RUST_SOURCE);
+        }
+        "python" => {
+            copy("pyproject.toml");
+            keep(".venv");
+            write("app.py", PYTHON_SOURCE);
+        }
+        _ => {
+            copy("package.json");
+            copy("build.mjs");
+            keep("node_modules");
+            write("tools.js", "export const stock = { lookUp: (part) => part.length };\n");
+        }
+    }
+    let built = run(&mut desk.command(&["tool", "build", "shop"]));
+    assert!(built.succeeded, "{built:?}");
+    let component = fs::read(folder.join("shop.wasm")).unwrap();
+    let has = |text: &str| component.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(has("package-docs") && has("Looks up how many of a part are in stock."), "{built:?}");
+    // The others carry an interpreter, which takes long to compile; what is read there is the same section.
+    if language == "rust" {
+        let shown = run(&mut desk.command(&["tool", "inspect", "shop/shop.wasm"]));
+        assert!(shown.succeeded && shown.stdout.contains("stock_look_up\n"), "{shown:?}");
+        assert!(
+            shown.stdout.contains("Looks up how many of a part are in stock. Use it before"),
+            "{shown:?}"
+        );
+    }
+}
+
+const RUST_MANIFEST: &str = "[package]
+name = \"shop\"
+version = \"0.1.0\"
+edition = \"2024\"
+
+[lib]
+crate-type = [\"cdylib\"]
+
+[dependencies]
+wit-bindgen = { version = \"0.60\", default-features = false, features = [\"macros\", \"realloc\", \"std\"] }
+
+[workspace]
+
+[profile.release]
+opt-level = \"s\"
+panic = \"abort\"
+";
+
+const RUST_SOURCE: &str = "wit_bindgen::generate!({ world: \"guest\" });
+
+struct Shop;
+
+impl exports::acme::shop::stock::Guest for Shop {
+    fn look_up(part: String) -> u32 {
+        u32::try_from(part.len()).unwrap_or(0)
+    }
+}
+
+export!(Shop);
+";
+
+const PYTHON_SOURCE: &str = "from wit_world import exports
+
+
+class Stock(exports.Stock):
+    def look_up(self, part: str) -> int:
+        return len(part)
+";
 
 async fn looks_up_with_a_secret(desk: &Desk, language: &str, test: impl Fn(&Path) -> Command) {
     let server =
         Upstream::answering(200, "application/json", r#"{"name": "hinge", "in_stock": 7, "shelf": 3}"#).await;
     let folder = desk.new_project("parts", language, "http");
-    let out = desk.path().join("built/");
-    let built = run(&mut desk.command(&["tool", "build", "parts", "--out", out.to_str().unwrap()]));
+    let built = run(&mut desk.command(&["tool", "build", "parts"]));
     assert!(built.succeeded && built.stdout.contains("needs      http"), "{built:?}");
     let tested = run(&mut test(&folder));
     assert!(tested.succeeded, "{tested:?}");
@@ -54,7 +164,7 @@ async fn looks_up_with_a_secret(desk: &Desk, language: &str, test: impl Fn(&Path
         .replace("hosts = [\"parts.example.org\"]", "hosts = [\"127.0.0.1\"]");
     let policy_file = desk.path().join("policy.toml");
     fs::write(&policy_file, policy).unwrap();
-    let mut call = desk.call(&out, "parts", r#"{"part": "A 12"}"#);
+    let mut call = desk.call(&folder, "parts", r#"{"part": "A 12"}"#);
     call.env("TOOLS_POLICY", policy_file).env("PARTS_KEY", "never-seen-by-the-tool");
     // Elsewhere, because this server answers in the meantime.
     let called = tokio::task::spawn_blocking(move || run(&mut call)).await.unwrap();
@@ -64,6 +174,7 @@ async fn looks_up_with_a_secret(desk: &Desk, language: &str, test: impl Fn(&Path
     let received = server.received();
     assert_eq!(received[0].line, "GET /parts/A%2012");
     assert_eq!(received[0].header("x-api-key"), "never-seen-by-the-tool");
+    passes_its_own_test(desk, "parts", "parts");
 }
 
 #[tokio::test]

@@ -126,6 +126,37 @@ fn without_a_network_and_without_a_cache_it_says_what_to_do() {
 }
 
 #[test]
+fn what_builds_is_installed_though_the_shell_is_that_of_a_service() {
+    let desk = Desk::new();
+    let folder = desk.new_project("in-js", "js", "greeting");
+    let modules = folder.join("node_modules");
+    let installed = fs::read_link(&modules).unwrap();
+    fs::remove_file(&modules).unwrap();
+    // As npm does under NODE_ENV=production: without the flag it leaves out what package.json has in
+    // devDependencies.
+    let programs = desk.home.path().join("programs");
+    fs::create_dir(&programs).unwrap();
+    let npm = programs.join("npm");
+    let link = format!("ln -s '{}' node_modules", installed.display());
+    fs::write(
+        &npm,
+        format!("#!/bin/sh\ncase \"$*\" in --version) echo 11 ;; *--include=dev*) {link} ;; esac\n"),
+    )
+    .unwrap();
+    make_executable(&npm);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what the test was started with is looked for programs, too"
+    )]
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    // The build ends at the source's first word, after what it imports was found.
+    fs::write(folder.join("tools.js"), "const x = ;").unwrap();
+    let mut build = desk.command(&["tool", "build", "in-js"]);
+    let said = refusal(&desk, build.env("NODE_ENV", "production").env("PATH", path));
+    assert!(said.contains("tools.js:1:10") && !said.contains("ERR_MODULE_NOT_FOUND"), "{said}");
+}
+
+#[test]
 fn what_a_host_would_refuse_is_refused_before_the_slow_step() {
     let desk = Desk::new();
     let folder = desk.new_project("in-js", "js", "greeting");

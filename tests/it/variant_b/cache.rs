@@ -1,6 +1,6 @@
-//! Results that are given again: what makes two questions one, and how results are forgotten (interface,
-//! Variant B, rules 2 and 3; decisions, "Cache key", "Cache invalidation"). The embedded cache; the one on Redis
-//! is in `cache_stores.rs`, questions of one moment in `single_flight.rs`.
+//! Results that are given again: what makes two questions one, and how results are forgotten
+//! (host/docs/interface/endpoints.md#variant-b, host/docs/interface/decisions-http.md#the-cache). The
+//! embedded cache; the one on Redis is in `cache_stores.rs`, questions of one moment in `single_flight.rs`.
 
 use acceptance::{Builder, Component, Model, Service, Token, User, asks_for, eventually, says};
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! What goes wrong around the agent, and how Variant B answers it (interface, "Errors"; decisions, "HTTP").
+//! What goes wrong around the agent, and how Variant B answers it
+//! (host/docs/interface/errors-and-limits.md#errors, host/docs/interface/decisions-http.md).
 
 use acceptance::{Model, Play, Service, Task, Token, says};
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ async fn in_production_a_failure_says_no_more_than_that_it_is_one() {
     let service = Service::variant_b().model(&model).start().await;
     let answer = service.user(Token::of("u")).agent("hi").await;
     assert_eq!((answer.status, answer.body.as_str()), (500, r#"{"error":"Internal server error"}"#));
-    // Interface, Errors, rule 1.
+    // host/docs/interface/errors-and-limits.md#errors.
     let line = service.log().entry("the failure", |entry| entry["status"] == 500).await;
     assert_eq!((&line["path"], &line["method"]), (&json!("/api/agent"), &json!("POST")), "{line}");
     assert!(line.to_string().contains("\"u\""), "it names the user: {line}");
@@ -85,7 +86,8 @@ async fn an_agent_that_takes_too_long_is_a_503_that_says_when_to_come_back() {
     assert!(answer.header("retry-after").parse::<u64>().is_ok(), "{:?}", answer.headers);
 }
 
-/// Decisions, "Open circuit, agent past 30 s": whoever was waited for, a provider that is silent until then included.
+/// host/docs/interface/decisions-http.md#capacity-and-time: whoever was waited for, a provider that is silent
+/// until then included.
 #[tokio::test]
 async fn a_model_whose_own_time_ends_with_the_agents_is_a_503_too() {
     let model = Model::openai().await;
@@ -113,14 +115,14 @@ async fn a_model_whose_own_time_ends_with_the_agents_is_a_503_too() {
     assert_eq!(service.metrics().await.value("agent_runs_total", &late), Some(10.0));
 }
 
-/// Decisions, "Circuit"; the arithmetic is tested where it is.
+/// host/docs/interface/decisions-http.md#capacity-and-time; the arithmetic is tested where it is.
 #[tokio::test]
 async fn after_failures_the_circuit_opens_and_the_model_is_left_alone() {
     let model = Model::openai().await;
     model.always(|_| refusal(500));
     let service = Service::variant_b().model(&model).env("LLM_RETRIES", "0").start().await;
     let user = service.user(Token::of("u").premium());
-    // Decisions: CIRCUIT_MIN_VOLUME is 5.
+    // CIRCUIT_MIN_VOLUME is 5 (host/docs/interface/decisions-http.md#capacity-and-time).
     for n in 0..5 {
         let answer = user.agent(&format!("query {n}")).await;
         assert_eq!(answer.status, 500, "query {n}: {answer}");
@@ -146,7 +148,7 @@ async fn bad_questions_do_not_open_the_circuit() {
     assert_eq!(user.result_of("hi").await["output"], "hello");
 }
 
-/// Decisions, `MAX_CONCURRENT_AGENTS`.
+/// host/docs/interface/decisions-http.md#capacity-and-time.
 #[tokio::test]
 async fn whoever_finds_no_free_agent_in_time_is_turned_away_with_a_503() {
     let model = Model::openai().await;

@@ -1,5 +1,6 @@
-//! `POST /api/gateway`: what is urgent goes to a cluster of its own (interface, "Gateway request"; decisions,
-//! "Gateway").
+//! `POST /api/gateway`: what is urgent goes to a cluster of its own
+//! (host/docs/interface/endpoints.md#gateway-request,
+//! host/docs/interface/decisions-http.md#gateway-and-serverless).
 
 use acceptance::{Model, ReservedPort, Service, Token, Upstream, says};
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ async fn a_query_of_high_priority_is_forwarded_with_who_asked_and_nothing_else()
         .start()
         .await;
     let user = service.user(Token::of("u"));
-    let body = json!({ "query": "urgent", "priority": "high", "options": { "maxTokens": 100 }, "more": 1 });
+    let body = json!({ "query": "urgent", "priority": "high", "options": { "unheardOf": 100 }, "more": 1 });
     let request =
         user.request(reqwest::Method::POST, "/api/gateway").header("x-request-id", "the-callers-id");
     let answer = user.send(request.header("cookie", "session=1").body(body.to_string())).await;

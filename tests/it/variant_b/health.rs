@@ -1,6 +1,9 @@
-//! `/health` and `/ready` (interface, "Health report (Variant B)", "Readiness report (Variant B)").
+//! `/health` and `/ready` (host/docs/interface/endpoints.md#readiness-of-variant-b).
+
+use std::time::Instant;
 
 use acceptance::{Answer, Model, Play, Postgres, Redis, Service, Signal, Token, eventually};
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 /// One check that passed: a status and the milliseconds it took.
@@ -27,6 +30,25 @@ fn report(answer: &Answer, status: u16) -> Value {
     assert_eq!(answer.status, status, "{answer}");
     assert_eq!(answer.header("content-type"), "application/json; charset=utf-8");
     answer.json()
+}
+
+#[tokio::test]
+async fn however_many_ask_a_store_is_asked_once_a_second() {
+    const PROBERS: usize = 100;
+    let (model, redis) = (Model::openai().await, Redis::start().await);
+    let service = Service::variant_b().model(&model).redis(&redis).start().await;
+    let mut monitor = redis.monitor().await;
+    let began = Instant::now();
+    let probers = (0..PROBERS).map(|_| {
+        let caller = service.caller();
+        async move { caller.readiness().await }
+    });
+    for answer in join_all(probers).await {
+        report(&answer, 200);
+    }
+    let seconds = began.elapsed().as_secs() as usize;
+    let pings = monitor.commands().await.of_clients.iter().filter(|command| *command == "PING").count();
+    assert!(pings > 0 && pings <= seconds + 2, "{pings} pings in {seconds} s");
 }
 
 #[tokio::test]
@@ -92,6 +114,12 @@ async fn a_model_that_fails_is_unhealthy_and_the_service_still_ready() {
     report(&service.readiness().await, 200);
 }
 
+/// Waits until a store that is gone is noticed.
+async fn unhealthy(service: &Service) -> Answer {
+    eventually("a report of 503", async || Some(service.health().await).filter(|answer| answer.status == 503))
+        .await
+}
+
 #[tokio::test]
 async fn a_database_that_is_gone_is_a_503_until_it_is_back() {
     let model = Model::openai().await;
@@ -99,7 +127,8 @@ async fn a_database_that_is_gone_is_a_503_until_it_is_back() {
     let service = Service::variant_b().model(&model).postgres(&postgres).start().await;
     report(&service.health().await, 200);
     postgres.pause().await;
-    let health = report(&service.health().await, 503);
+    // What the store answered is kept for a second.
+    let health = report(&unhealthy(&service).await, 503);
     check_failed(&health["checks"]["database"]);
     check_passed(&health["checks"]["redis"]);
     let ready = report(&service.readiness().await, 503);
@@ -120,7 +149,7 @@ async fn a_redis_that_is_gone_is_a_503_until_it_is_back() {
     let service = Service::variant_b().model(&model).redis(&redis).start().await;
     report(&service.readiness().await, 200);
     redis.pause().await;
-    let health = report(&service.health().await, 503);
+    let health = report(&unhealthy(&service).await, 503);
     check_failed(&health["checks"]["redis"]);
     check_passed(&health["checks"]["database"]);
     check_failed(&report(&service.readiness().await, 503)["cache"]);

@@ -1,4 +1,4 @@
-//! `GET /api/agent/jobs`: a caller's own jobs, page by page (decisions, "Listing").
+//! `GET /api/agent/jobs`: a caller's own jobs, page by page (host/docs/interface/decisions-runs.md#jobs).
 
 use acceptance::{Gate, Model, Service, Token, User, says};
 use serde_json::{Value, json};

@@ -1,5 +1,6 @@
-//! Jobs: submitted, read, waited for, cancelled, and gone on with (decisions, "HTTP", "Queue and durability").
-//! What is said holds on every queue, so every test runs on each. Lists of jobs are in `job_list.rs`.
+//! Jobs: submitted, read, waited for, cancelled, and gone on with (host/docs/interface/decisions-http.md,
+//! host/docs/interface/decisions-runs.md#durability). What is said holds on every queue, so every test runs
+//! on each. Lists of jobs are in `job_list.rs`.
 
 use acceptance::{Builder, Model, Play, Redis, Service, Signal, Task, Token, asks_for, says};
 use serde_json::{Value, json};
@@ -203,7 +204,7 @@ async fn cancelling_a_job_drops_its_model_call_before_it_says_cancelled() {
 async fn a_job_that_waits_is_cancelled_without_ever_being_begun() {
     for queue in Queue::every().await {
         let model = Model::openai().await;
-        // As many as the worker works on at once (interface, Limits, "Queue worker concurrency").
+        // As many as the worker works on at once (host/docs/interface/errors-and-limits.md#limits).
         let gates: Vec<_> = (0..5).map(|_| model.holds(says("done"))).collect();
         let service = queue.service(&model).start().await;
         let user = service.user(Token::of("u").premium());
@@ -225,7 +226,7 @@ async fn a_job_that_waits_is_cancelled_without_ever_being_begun() {
     }
 }
 
-/// Decisions, "At-least-once, without paying twice" and "A killed worker".
+/// host/docs/interface/decisions-runs.md#durability.
 #[tokio::test]
 async fn a_service_that_was_killed_goes_on_where_its_journal_ends() {
     for queue in Queue::every().await {

@@ -13,11 +13,14 @@ use axum::routing::{get, post};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
 /// The runtime interface: hands its events out one after the other and keeps what is answered.
 #[derive(Clone)]
 struct Platform {
     events: Arc<Mutex<Vec<Value>>>,
+    /// Notified of another event.
+    another: Arc<Notify>,
     answers: Arc<Mutex<Vec<Value>>>,
     /// Where the function keeps its records.
     folder: Arc<TempDir>,
@@ -34,7 +37,7 @@ impl Platform {
     async fn beside(collector: Option<Arc<Collector>>, events: Vec<Value>) -> (Self, SocketAddr, Task<()>) {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         let events = Arc::new(Mutex::new(events));
-        let platform = Self { events, answers: Arc::default(), folder, collector };
+        let platform = Self { events, another: Arc::default(), answers: Arc::default(), folder, collector };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new()
@@ -43,6 +46,12 @@ impl Platform {
             .with_state(platform.clone());
         let serving = Task::begin(async move { axum::serve(listener, router).await.unwrap() });
         (platform, address, serving)
+    }
+
+    /// Serves another event.
+    fn add(&self, event: Value) {
+        self.events.lock().unwrap().push(event);
+        self.another.notify_one();
     }
 
     /// Whether the function's database has that text by now: it is frozen as soon as it has answered.
@@ -63,8 +72,13 @@ impl Platform {
 }
 
 async fn next_event(State(platform): State<Platform>) -> Response {
-    let event = platform.events.lock().unwrap().pop();
-    let Some(event) = event else { return std::future::pending().await };
+    let event = loop {
+        let event = platform.events.lock().unwrap().pop();
+        match event {
+            Some(event) => break event,
+            None => platform.another.notified().await,
+        }
+    };
     let headers = [
         ("lambda-runtime-aws-request-id", "8476a536-e9f4-11e8-9739-2dfe598c3fcd"),
         ("lambda-runtime-deadline-ms", "4102444800000"),
@@ -108,6 +122,64 @@ fn event(path: &str, token: Option<&Token>, body: &Value) -> Value {
             "time": "21/Nov/2026:12:00:00 +0000", "timeEpoch": 1_795_262_400_000_u64
         },
         "body": body.to_string(), "isBase64Encoded": false
+    })
+}
+
+/// The same by `GET`.
+fn get_event(path: &str, token: &Token, headers: &[(&str, &str)]) -> Value {
+    let mut event = event(path, Some(token), &Value::Null);
+    event["requestContext"]["http"]["method"] = json!("GET");
+    event["body"] = Value::Null;
+    for (name, value) in headers {
+        event["headers"][name] = json!(value);
+    }
+    event
+}
+
+/// An event of an HTTP API with that stage, which is called by that path and has that route.
+fn staged_event(stage: &str, path: &str, route: &str, proxy: Option<&str>, domain: &str) -> Value {
+    let mut event = event(path, Some(&Token::of("u")), &json!({ "query": path }));
+    event["routeKey"] = json!(route);
+    event["requestContext"]["routeKey"] = json!(route);
+    event["requestContext"]["stage"] = json!(stage);
+    event["requestContext"]["domainName"] = json!(domain);
+    event["pathParameters"] = proxy.map_or(Value::Null, |proxy| json!({ "proxy": proxy }));
+    event
+}
+
+/// An event of the format 1.0: of a REST API, or of an HTTP API that was set up to send it. `path` is what
+/// the function is told, `called` what the client called.
+fn rest_event(path: &str, called: &str, resource: &str, proxy: Option<&str>, domain: &str) -> Value {
+    let authorization = format!("Bearer {}", Token::of("u"));
+    json!({
+        "resource": resource, "path": path, "httpMethod": "POST",
+        "headers": { "Content-Type": "application/json", "Host": domain, "Authorization": authorization,
+                     "X-Forwarded-For": "192.0.2.7", "X-Forwarded-Port": "443", "X-Forwarded-Proto": "https" },
+        "multiValueHeaders": { "Content-Type": ["application/json"], "Host": [domain],
+                               "Authorization": [authorization] },
+        "queryStringParameters": null, "multiValueQueryStringParameters": null,
+        "pathParameters": proxy.map(|proxy| json!({ "proxy": proxy })), "stageVariables": null,
+        "requestContext": {
+            "resourceId": "us4z18", "resourcePath": resource, "httpMethod": "POST", "path": called,
+            "accountId": "123456789012", "apiId": "api", "protocol": "HTTP/1.1", "stage": "prod",
+            "domainName": domain, "domainPrefix": "api", "requestId": "request", "extendedRequestId": "e",
+            "requestTime": "21/Nov/2026:12:00:00 +0000", "requestTimeEpoch": 1_795_262_400_000_u64,
+            "identity": { "sourceIp": "192.0.2.7", "userAgent": "test" }
+        },
+        "body": json!({ "query": called }).to_string(), "isBase64Encoded": false
+    })
+}
+
+/// An event of a load balancer.
+fn balancer_event(path: &str) -> Value {
+    json!({
+        "requestContext": { "elb": { "targetGroupArn":
+            "arn:aws:elasticloadbalancing:eu-central-1:123456789012:targetgroup/agent/6d0ecf831eec9f09" } },
+        "httpMethod": "POST", "path": path, "queryStringParameters": {},
+        "headers": { "content-type": "application/json", "host": "lb.example.test",
+                     "authorization": format!("Bearer {}", Token::of("u")),
+                     "x-forwarded-for": "192.0.2.7", "x-forwarded-port": "443", "x-forwarded-proto": "https" },
+        "body": json!({ "query": "balanced" }).to_string(), "isBase64Encoded": false
     })
 }
 
@@ -225,4 +297,88 @@ async fn the_same_service_answers_events_of_lambda() {
             entry["message"].as_str().is_some_and(|message| message.contains("Lambda function"))
         })
         .await;
+}
+
+/// Execute-api addresses have the stage in their path, custom domains the base path of a mapping.
+#[tokio::test]
+async fn requests_of_any_stage_and_base_path_find_their_route() {
+    const OWN: &str = "api.execute-api.eu-central-1.amazonaws.com";
+    const CUSTOM: &str = "api.example.test";
+    const PATH: &str = "/api/serverless";
+    let proxy = Some("api/serverless");
+    let events = vec![
+        // REST APIs: their own address, a domain's root, a mapping with a base path, one without a stage, one
+        // resource.
+        rest_event(PATH, "/prod/api/serverless", "/{proxy+}", proxy, OWN),
+        rest_event(PATH, PATH, "/{proxy+}", proxy, CUSTOM),
+        rest_event("/v1/api/serverless", "/v1/api/serverless", "/{proxy+}", proxy, CUSTOM),
+        rest_event("/a/b/prod/api/serverless", "/a/b/prod/api/serverless", "/{proxy+}", proxy, CUSTOM),
+        rest_event("/v1/api/serverless", "/v1/api/serverless", PATH, None, CUSTOM),
+        // HTTP APIs that send the format 1.0.
+        rest_event("/prod/api/serverless", "/prod/api/serverless", "$default", None, OWN),
+        // HTTP APIs.
+        staged_event("prod", "/prod/api/serverless", "$default", None, OWN),
+        staged_event("prod", "/prod/api/serverless", "ANY /{proxy+}", proxy, OWN),
+        staged_event("prod", "/v1/api/serverless", "ANY /{proxy+}", proxy, CUSTOM),
+        staged_event("api", "/api/api/serverless", "POST /api/serverless", None, OWN),
+        staged_event("$default", "/v1/api/serverless", "POST /api/{proxy+}", Some("serverless"), CUSTOM),
+        staged_event("$default", PATH, "$default", None, OWN),
+        balancer_event(PATH),
+    ];
+    let model = Model::openai().await;
+    model.always(|_| says("from the cloud"));
+    let (platform, address, _serving) = Platform::serving(events.clone()).await;
+    let builder = function(&platform, &model, address).env("RATE_LIMIT_USER", "1000");
+    let _service = builder.start_at(address).await;
+    let answers = platform.answers(events.len()).await;
+    for (answer, event) in answers.iter().zip(events.iter().rev()) {
+        assert_eq!(answer["answer"]["statusCode"], 200, "{event:#}\n{answer:#}");
+    }
+}
+
+/// An answer is given when it is whole, so a stream that does not end by itself would never be.
+#[tokio::test]
+async fn streams_without_an_end_are_refused_or_short() {
+    let (user, json_and_events) = (Token::of("u"), ("accept", "application/json, text/event-stream"));
+    let version = ("mcp-protocol-version", "2025-11-25");
+    let changes = get_event("/mcp", &user, &[("accept", "text/event-stream"), version]);
+    let message = |method: &str, params: Value, version: &str| {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let mut event = event("/mcp", Some(&user), &body);
+        event["headers"]["accept"] = json!(json_and_events.1);
+        event["headers"]["mcp-protocol-version"] = json!(version);
+        event["headers"]["mcp-method"] = json!(method);
+        event
+    };
+    let client = json!({ "name": "test", "version": "1" });
+    let handshake = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": client, "io.modelcontextprotocol/clientCapabilities": {} });
+    let listen = json!({ "_meta": meta, "notifications": { "toolsListChanged": true } });
+    let submit = event("/api/agent/async", Some(&user), &json!({ "query": "hi" }));
+    let mut events = vec![
+        changes,
+        message("initialize", handshake, "2025-11-25"),
+        message("subscriptions/listen", listen, "2026-07-28"),
+        submit,
+    ];
+    events.reverse();
+    let model = Model::openai().await;
+    let (platform, address, _serving) = Platform::serving(events).await;
+    let _service = function(&platform, &model, address).start_at(address).await;
+    let body = |answer: &Value| answer["answer"]["body"].as_str().unwrap().to_owned();
+    let submitted: Value = serde_json::from_str(&body(&platform.answers(4).await[3])).unwrap();
+    // Nobody works on it here, so its stream goes on until it is cut.
+    let events = format!("/api/agent/jobs/{}/events", submitted["jobId"].as_str().unwrap());
+    platform.add(get_event(&events, &user, &[("accept", "text/event-stream")]));
+    let answers = platform.answers(5).await;
+    let refused = &answers[0]["answer"];
+    assert_eq!((&refused["statusCode"], &refused["headers"]["allow"]), (&json!(405), &json!("POST")));
+    let initialized = body(&answers[1]);
+    assert!(initialized.contains("capabilities") && !initialized.contains("listChanged"), "{initialized}");
+    let refused = body(&answers[2]);
+    assert!(refused.contains("-32601"), "{refused}");
+    let followed = body(&answers[4]);
+    assert!(followed.ends_with("retry: 1000\n\n"), "{followed}");
+    assert_eq!(followed.matches("retry: ").count(), 2, "at its beginning and its end: {followed}");
 }

@@ -1,5 +1,6 @@
-//! How often anybody may ask: the windows per address and per user, in one process (interface, "Limits";
-//! wire 1.1; decisions, "HTTP"). Windows that several processes share are in `limits_redis.rs`.
+//! How often anybody may ask: the windows per address and per user, in one process
+//! (host/docs/interface/errors-and-limits.md#limits, host/docs/interface/node-clients.md#rate-limit-headers,
+//! host/docs/interface/decisions-http.md). Windows that several processes share are in `limits_redis.rs`.
 
 use acceptance::{Answer, Caller, Model, Service, Token, User, now, says};
 use insta::assert_snapshot;
@@ -131,7 +132,8 @@ async fn another_tier_is_no_premium() {
     }
 }
 
-/// Wire 1.1: 401 and 403 use up the address's window only, a 400 both.
+/// host/docs/interface/node-clients.md#rate-limit-headers: 401 and 403 use up the address's window only, a
+/// 400 both.
 #[tokio::test]
 async fn a_request_counts_in_the_windows_that_it_came_to() {
     let (service, _model) = start().await;
@@ -182,7 +184,7 @@ async fn behind_a_proxy_the_rightmost_entry_is_the_caller() {
     assert_eq!(forwarded(&two, "203.0.113.3, 192.0.2.1, 10.0.0.2").await, 98);
 }
 
-/// A household has a /56 of IPv6 addresses (wire 1.1, "Key, IPv6").
+/// A household has a /56 of IPv6 addresses (host/docs/interface/node-clients.md#rate-windows).
 #[tokio::test]
 async fn all_addresses_of_one_ipv6_network_are_one_caller() {
     let model = Model::openai().await;

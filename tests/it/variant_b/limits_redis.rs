@@ -1,5 +1,5 @@
-//! Windows that processes share on Redis, and what is left of them without Redis (decisions, "Rate window
-//! store unreachable").
+//! Windows that processes share on Redis, and what is left of them without Redis
+//! (host/docs/interface/decisions-http.md#rate-windows).
 
 use acceptance::{Model, Redis, Service, Task, Token, eventually};
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! `POST /api/serverless`: the handler as functions of a cloud have it (interface, Variant B, rule 5).
+//! `POST /api/serverless`: the handler as functions of a cloud have it
+//! (host/docs/interface/endpoints.md#variant-b).
 
 use acceptance::{Model, Play, Service, Token, says};
 use serde_json::json;

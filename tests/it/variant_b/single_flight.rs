@@ -1,4 +1,4 @@
-//! Equal questions of one moment run the agent once (decisions, "Cache key").
+//! Equal questions of one moment run the agent once (host/docs/interface/decisions-http.md#the-cache).
 
 use acceptance::{Answer, Model, Service, Task, Token, says};
 use serde_json::{Value, json};

@@ -1,5 +1,6 @@
-//! What Variant B needs to start, or says that it lacks (interface, "Configuration"). All mistakes at once are
-//! in `startup.rs` beside this folder.
+//! What Variant B needs to start, or says that it lacks
+//! (host/docs/interface/errors-and-limits.md#configuration). All mistakes at once are in `startup.rs` beside
+//! this folder.
 
 use acceptance::{Builder, Ended, ReservedPort, SECRET, Service};
 

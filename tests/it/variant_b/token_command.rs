@@ -1,4 +1,5 @@
-//! `agent-host token`: tokens for whoever operates the service (decisions, "Token issuing").
+//! `agent-host token`: tokens for whoever operates the service
+//! (host/docs/interface/decisions-http.md#callers).
 
 use acceptance::{Ended, Model, SECRET, Service, Token, claims, now};
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! Who is let in: the table of tokens (interface, "Authentication"; wire 1.3).
+//! Who is let in: the table of tokens (host/docs/interface/endpoints.md#authentication,
+//! host/docs/interface/node-clients.md#tokens).
 
 use acceptance::{Answer, SECRET, Service, Socket, Token, now};
 use reqwest::Method;
@@ -86,7 +87,7 @@ async fn tokens_that_node_refuses_are_a_403_without_a_body() {
     .await;
 }
 
-/// Decisions, "A token with no usable `id`".
+/// host/docs/interface/decisions-http.md#callers.
 #[tokio::test]
 async fn a_token_without_a_usable_id_is_a_403_without_a_body() {
     let service = Service::variant_b().env("LLM_API_KEY", "sk-1").start().await;
@@ -174,7 +175,7 @@ async fn nobody_without_a_token_gets_in_anywhere_below_the_agent() {
     }
 }
 
-/// Decisions, "Order of checks under `/api/`".
+/// host/docs/interface/decisions-http.md#order-of-checks.
 #[tokio::test]
 async fn whoever_has_no_token_hears_nothing_about_his_body() {
     let service = Service::variant_b().env("LLM_API_KEY", "sk-1").start().await;
@@ -209,7 +210,7 @@ async fn no_log_shows_a_token_or_the_secret() {
     }
 }
 
-/// Interface, Errors, rule 1: an entry names the user.
+/// host/docs/interface/errors-and-limits.md#errors: an entry names the user.
 #[tokio::test]
 async fn the_line_of_a_request_names_its_user() {
     let service = Service::variant_b().env("LLM_API_KEY", "sk-1").start().await;

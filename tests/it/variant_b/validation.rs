@@ -1,4 +1,5 @@
-//! What is a question: the table of bodies (wire 1.2; decisions, "400 list of Variant B").
+//! What is a question: the table of bodies (host/docs/interface/node-clients.md#validation-issues,
+//! host/docs/interface/decisions-http.md#validation).
 
 use acceptance::{Model, Service, Token, User, says};
 use insta::assert_snapshot;
@@ -118,7 +119,7 @@ async fn what_is_within_the_bounds_is_a_question() {
     assert!(!model.calls().is_empty());
 }
 
-/// Wire 1.2, "Length unit".
+/// host/docs/interface/node-clients.md#validation-issues.
 #[tokio::test]
 async fn length_is_counted_in_characters_and_not_in_what_they_are_stored_as() {
     let (_service, _model, user) = start().await;

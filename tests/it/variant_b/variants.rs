@@ -1,4 +1,4 @@
-//! Which endpoints a process has (decisions, "Choosing a variant").
+//! Which endpoints a process has (host/docs/interface/decisions-http.md#which-endpoints).
 
 use acceptance::{Model, Service, Token, says};
 

@@ -12,7 +12,7 @@ use super::counters::{Counters, Figures, divided};
 use super::units::{Unit, prepare};
 use super::{Order, Queue};
 
-/// Jobs that a process works on at once (interface, Limits, "Queue worker concurrency").
+/// Jobs that a process works on at once (host/docs/interface/errors-and-limits.md#limits).
 const WORKERS: usize = 5;
 
 /// How many units are watched command by command: the watching costs Redis more than what is watched.

@@ -15,8 +15,8 @@ pub(super) struct Demands<'a> {
     pub(super) model: String,
     /// What the client's `User-Agent` begins with.
     pub(super) client: &'static str,
-    /// Whether the temperature is 0 (interface, Limits, "Model call"). Variant A has no option that could
-    /// change it, Variant B has.
+    /// Whether the temperature is 0 (host/docs/interface/errors-and-limits.md#limits). Variant A has no
+    /// option that could change it, Variant B has.
     pub(super) zero_temperature: bool,
 }
 

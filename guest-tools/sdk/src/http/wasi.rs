@@ -48,12 +48,16 @@ pub(super) fn send(
     request.set_path_with_query(Some(&path)).map_err(|()| wrong("path"))?;
     let outgoing = request.body().map_err(|()| Failure::new(UNAVAILABLE, "the request has no body"))?;
     let waiting = outgoing_handler::handle(request, None).map_err(|error| failed(&error))?;
-    write(outgoing, body)?;
+    let written = write(outgoing, body);
     waiting.subscribe().block();
-    match waiting.get() {
-        Some(Ok(Ok(response))) => Ok(Incoming(response)),
-        Some(Ok(Err(error))) => Err(failed(&error)),
-        Some(Err(())) | None => Err(Failure::new(UNAVAILABLE, "the response was taken before")),
+    match (waiting.get(), written) {
+        // A server may answer before it has read everything.
+        (Some(Ok(Ok(response))), _) => Ok(Incoming(response)),
+        // The host drops the body of a request that it refuses. Why it did stands here, not in the failed
+        // write.
+        (Some(Ok(Err(error))), _) => Err(failed(&error)),
+        (Some(Err(())) | None, Err(unwritten)) => Err(unwritten),
+        (Some(Err(())) | None, Ok(())) => Err(Failure::new(UNAVAILABLE, "the response was taken before")),
     }
 }
 
@@ -104,6 +108,12 @@ fn failed(error: &ErrorCode) -> Failure {
         // The host says there why it refused.
         ErrorCode::InternalError(Some(why)) => Failure::new(DENIED, why.clone()),
         ErrorCode::HttpRequestDenied => Failure::new(DENIED, "the policy does not grant this request"),
+        // Asked again, the server would answer in the same coding.
+        ErrorCode::HttpResponseContentCoding(_) => Failure::new(
+            DENIED,
+            "the server answered with an encoded body (gzip or the like), which the host does not hand on: ask for one \
+             that is not encoded",
+        ),
         ErrorCode::HttpRequestUriInvalid | ErrorCode::HttpRequestMethodInvalid => {
             Failure::new(INVALID_ARGUMENTS, format!("the request is not valid: {error}"))
         }

@@ -5,8 +5,8 @@
 
 use crate::words::{BYTES_PER_TOKEN, Message, ToolCall, Usage, prompt_tokens};
 
-/// The reply that a run keeps room for, so that it can end in words (decisions, "A run at its last affordable
-/// model call").
+/// The reply that a run keeps room for, so that it can end in words
+/// (host/docs/interface/decisions-runs.md#how-a-run-ends).
 const CLOSING_REPLY_TOKENS: u64 = 256;
 
 /// A reply shorter than this can hold no answer, and some providers refuse to be asked for one.
@@ -32,8 +32,9 @@ pub(crate) fn reply_allowance(budget: u64, used: u64, input: u64, wanted: Option
     Some(wanted.map_or(room, |wanted| wanted.min(room)))
 }
 
-/// Whether a call that reads `input` tokens is the last affordable one: after a reply of 256 tokens the next call,
-/// which reads both again, has no room for another 256 (decisions, "A run at its last affordable model call").
+/// Whether a call that reads `input` tokens is the last affordable one: after a reply of 256 tokens the next
+/// call, which reads both again, has no room for another 256
+/// (host/docs/interface/decisions-runs.md#how-a-run-ends).
 pub(crate) fn is_last(budget: u64, used: u64, input: u64) -> bool {
     let this_call = input.saturating_add(CLOSING_REPLY_TOKENS);
     let next_call = this_call.saturating_add(CLOSING_REPLY_TOKENS);

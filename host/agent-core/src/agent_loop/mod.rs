@@ -84,8 +84,8 @@ pub struct OpenCall {
     /// Whether the call may be made again when its answer is lost. Of one that may not, [`Event::ToolsStarted`] has
     /// to be journaled before it is made.
     pub is_repeatable: bool,
-    /// Whether the call may destroy something. Those that may are made one after another, in the order of the reply; all
-    /// others at once (decisions, "Several tool calls in one reply").
+    /// Whether the call may destroy something. Those that may are made one after another, in the order of the
+    /// reply; all others at once (host/docs/interface/decisions-runs.md#how-a-run-ends).
     pub is_destructive: bool,
     /// Whether the tool may call other tools.
     pub calls_tools: bool,

@@ -11,16 +11,19 @@ use std::time::{Duration, Instant};
 
 pub use shared::{Pass, SharedCircuit};
 
-/// Default of `CIRCUIT_MIN_VOLUME` (decisions, "Circuit"): fewer calls than that never open the circuit.
+/// Default of `CIRCUIT_MIN_VOLUME` (host/docs/interface/decisions-http.md#capacity-and-time): fewer calls
+/// than that never open the circuit.
 pub const DEFAULT_MIN_VOLUME: u64 = 5;
 
-/// How long an open circuit turns everybody away (interface, Errors, rule 2, "reset timeout").
+/// How long an open circuit turns everybody away (host/docs/interface/errors-and-limits.md#errors).
 pub const RESET_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// More failures than that open the circuit, in percent of the calls (interface, Errors, rule 2).
+/// More failures than that open the circuit, in percent of the calls
+/// (host/docs/interface/errors-and-limits.md#errors).
 const ERROR_THRESHOLD: u64 = 50;
 
-/// The window that calls are counted in is this many buckets of this length (wire 1.6, "rolling window").
+/// The window that calls are counted in is this many buckets of this length
+/// (host/docs/interface/node-clients.md#circuit-breaker).
 const BUCKETS: usize = 10;
 const BUCKET: Duration = Duration::from_secs(1);
 
@@ -152,7 +155,8 @@ impl Circuit {
             (State::Closed, Verdict::Failure) if self.fails_too_often() => self.open(now),
             (State::HalfOpen { .. }, Verdict::Failure) if ticket.is_trial => self.open(now),
             (State::HalfOpen { .. }, Verdict::Success) if ticket.is_trial => {
-                // The window is not cleared (wire 1.6): one failure soon after may open the circuit again.
+                // The window is not cleared (host/docs/interface/node-clients.md#circuit-breaker): one
+                // failure soon after may open the circuit again.
                 self.state = State::Closed;
                 self.transitions.closed += 1;
                 Some(Transition::Closed)

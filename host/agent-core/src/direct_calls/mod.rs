@@ -19,6 +19,7 @@ use tracing::Instrument as _;
 use uuid::Uuid;
 
 use crate::agent_loop::refusal;
+use crate::layers::{InvokeError, PreparedTools};
 use crate::loop_driver::gen_ai;
 use crate::ports::{NestedTools, ProgressSink, ToolRequest, ToolSet, Toolbox};
 use crate::progress::LatestProgress;
@@ -35,6 +36,7 @@ pub use permits::MOST_AT_ONCE;
 #[derive(Clone)]
 pub struct DirectCalls {
     toolbox: Arc<dyn Toolbox>,
+    prepared: PreparedTools,
     time_limit: Duration,
     permits: CallPermits,
     stopping: CancellationToken,
@@ -57,15 +59,34 @@ pub struct DirectCall<'a> {
 }
 
 impl DirectCalls {
-    /// Calls end after `time_limit` at the latest; a tool's own limit may be shorter.
+    /// Calls end after `time_limit` at the latest; a tool's own limit may be shorter. Callers wait for the
+    /// tools to be prepared, however long that takes.
     pub fn new(toolbox: Arc<dyn Toolbox>, time_limit: Duration) -> Self {
-        Self { toolbox, time_limit, permits: CallPermits::default(), stopping: CancellationToken::new() }
+        let prepared = PreparedTools::new(toolbox.clone(), Duration::MAX);
+        Self {
+            toolbox,
+            prepared,
+            time_limit,
+            permits: CallPermits::default(),
+            stopping: CancellationToken::new(),
+        }
+    }
+
+    /// The same; callers wait for the tools to be prepared as `prepared` has it.
+    #[must_use]
+    pub fn waiting_for(self, prepared: PreparedTools) -> Self {
+        Self { prepared, ..self }
     }
 
     /// The same; when `stopping` is cancelled, nobody is told of changes any more. Calls under way go on.
     #[must_use]
     pub fn until(self, stopping: CancellationToken) -> Self {
         Self { stopping, ..self }
+    }
+
+    /// Waits until the tools are prepared. Before that, a list has a part of them and a call finds none.
+    pub async fn prepared(&self) -> Result<(), InvokeError> {
+        self.prepared.wait().await
     }
 
     /// The tools that the caller may use now, sorted by name.

@@ -41,6 +41,7 @@ pub struct Checks<P> {
 struct Shared {
     name: &'static str,
     time_to_live: Duration,
+    tells_last_while_slow: bool,
     state: Mutex<State>,
     wanted: Notify,
     answered: watch::Receiver<u64>,
@@ -65,11 +66,28 @@ enum KnownAnswer {
 impl CachedProbe {
     /// Keeps good answers for `time_to_live`; zero means that only callers of the same moment share a check. A check
     /// that takes longer than `limit` has failed. Nothing is checked unless the task runs.
+    ///
+    /// While a check takes long, callers are told the last answer if it was good.
     pub fn new<P: Probe>(probe: P, time_to_live: Duration, limit: Duration) -> (Self, Checks<P>) {
+        Self::open(probe, time_to_live, true, limit)
+    }
+
+    /// The same, but callers wait for a check that takes long: no answer is older than `time_to_live`.
+    pub fn strict<P: Probe>(probe: P, time_to_live: Duration, limit: Duration) -> (Self, Checks<P>) {
+        Self::open(probe, time_to_live, false, limit)
+    }
+
+    fn open<P: Probe>(
+        probe: P,
+        time_to_live: Duration,
+        tells_last_while_slow: bool,
+        limit: Duration,
+    ) -> (Self, Checks<P>) {
         let (answered, receiver) = watch::channel(0);
         let shared = Arc::new(Shared {
             name: probe.name(),
             time_to_live,
+            tells_last_while_slow,
             state: Mutex::default(),
             wanted: Notify::new(),
             answered: receiver,
@@ -99,7 +117,7 @@ impl Shared {
         }
         // Not one of long ago: nobody has asked since, so nothing is known.
         let longest = self.time_to_live.saturating_mul(2);
-        let recent = last.filter(|(when, _)| when.elapsed() < longest);
+        let recent = last.filter(|(when, _)| self.tells_last_while_slow && when.elapsed() < longest);
         let good = recent.map(|(_, outcome)| outcome.clone()).filter(Result::is_ok);
         if !state.checking {
             state.checking = true;
@@ -212,7 +230,7 @@ mod tests {
     }
 
     #[async_trait]
-    impl Probe for Arc<Slow> {
+    impl Probe for Slow {
         fn name(&self) -> &'static str {
             "slow"
         }
@@ -223,6 +241,16 @@ mod tests {
             self.under_way.fetch_sub(1, Ordering::SeqCst);
             (self.answer)(self.asked.fetch_add(1, Ordering::SeqCst))
         }
+    }
+
+    /// Those of a store, each of which takes a second.
+    fn start_strict(answer: fn(u32) -> Outcome) -> Setting {
+        let (asked, under_way) = (AtomicU32::new(0), AtomicU32::new(0));
+        let probe = Arc::new(Slow { takes: SECOND, asked, under_way, answer });
+        let (cached, checks) = CachedProbe::strict(Arc::clone(&probe), SECOND, 10 * SECOND);
+        let mut task = JoinSet::new();
+        task.spawn(checks.run());
+        Setting { probe, cached, task }
     }
 
     /// A probe behind a cache whose task runs.
@@ -318,6 +346,18 @@ mod tests {
         assert_eq!(setting.cached.check().await, well(0), "the last answer, while the next is on its way");
         sleep(SECOND).await;
         assert_eq!(setting.cached.check().await, ill());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_no_answer_may_be_old_a_slow_check_is_waited_for() {
+        let setting = start_strict(|asked| if asked == 0 { well(0) } else { ill() });
+        for outcome in join_all((0..10).map(|_| setting.cached.check())).await {
+            assert_eq!(outcome, well(0));
+        }
+        sleep(SECOND / 2).await;
+        assert_eq!((setting.cached.check().await, setting.asked()), (well(0), 1));
+        sleep(SECOND / 2).await;
+        assert_eq!((setting.cached.check().await, setting.asked()), (ill(), 2));
     }
 
     #[tokio::test(start_paused = true)]

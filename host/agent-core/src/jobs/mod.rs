@@ -28,7 +28,7 @@ use crate::live::LiveRuns;
 use crate::ports::{JobQueue, QueueError, RunStore};
 use crate::words::{CancelOutcome, Job, JobData, JobPage, JobQuery};
 
-/// How many jobs a process works on at once (interface, Limits, "Queue worker concurrency").
+/// How many jobs a process works on at once (host/docs/interface/errors-and-limits.md#limits).
 pub const WORKERS: usize = 5;
 
 /// How often a job that a caller waits for is polled while the queue does not say which jobs end, in case that another

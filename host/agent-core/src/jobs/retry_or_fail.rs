@@ -113,13 +113,15 @@ const INTERNAL: &str = "Internal server error";
 const UNAVAILABLE: &str = "Service temporarily unavailable";
 const RATE_LIMITED: &str = "Rate limit exceeded";
 
-/// The texts are those that a request would have been answered with (interface, Errors), and hold no more.
+/// The texts are those that a request would have been answered with
+/// (host/docs/interface/errors-and-limits.md#errors), and hold no more.
 fn failed(error: &InvokeError) -> Disposition {
     match error {
         // Nothing was tried: three attempts would be used up before a circuit closes.
-        InvokeError::Busy { .. } | InvokeError::CircuitOpen { .. } => {
-            Disposition { pause: true, ..handed_back() }
-        }
+        InvokeError::Busy { .. }
+        | InvokeError::CircuitOpen { .. }
+        | InvokeError::Stopping
+        | InvokeError::ToolsNotPrepared { .. } => Disposition { pause: true, ..handed_back() },
         InvokeError::TimedOut { .. } => provider_failed(Fault::Unwell(None)),
         // Jobs choose no tools, and were counted when they were submitted.
         InvokeError::UnknownTools { .. } | InvokeError::OverLimit => end_failed(INTERNAL.to_owned(), false),
@@ -275,6 +277,7 @@ mod tests {
         for (error, is_excused, pause) in [
             (InvokeError::Busy { waited: moment }, true, true),
             (InvokeError::CircuitOpen { retry_after: moment }, true, true),
+            (InvokeError::ToolsNotPrepared { waited: moment }, true, true),
             (RunError::Journal(store).into(), false, true),
             (RunError::Stopped.into(), true, false),
         ] {

@@ -405,7 +405,7 @@ async fn after(stopping: &CancellationToken, grace: Duration) {
     sleep(grace).await;
 }
 
-/// One line per attempt (interface, Events): whose job it was, never what was asked.
+/// One line per attempt (host/docs/interface/endpoints.md#events): whose job it was, never what was asked.
 fn report(claim: &Claim, end: &End, disposition: &Disposition) {
     let Claim { job_id, run_id, .. } = claim;
     let user_id = claim.data.as_ref().map_or("", |data| data.user_id.as_str());

@@ -10,10 +10,10 @@ use tokio::time::{Instant, timeout};
 
 use super::{Answer, Ask, Invoke, InvokeError};
 
-/// Default of `MAX_CONCURRENT_AGENTS` (interface, Limits).
+/// Default of `MAX_CONCURRENT_AGENTS` (host/docs/interface/errors-and-limits.md#limits).
 pub const DEFAULT_PLACES: usize = 10;
 
-/// Default of `ADMISSION_WAIT_MS` (decisions, "`MAX_CONCURRENT_AGENTS`").
+/// Default of `ADMISSION_WAIT_MS` (host/docs/interface/decisions-http.md#capacity-and-time).
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 
 /// The permits for agent runs, given out in the order in which they were asked for. Clones share them.

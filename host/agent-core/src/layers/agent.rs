@@ -114,7 +114,7 @@ impl Agent {
         };
         let ended = driven.instrument(span.clone()).await;
         gen_ai::agent_ended(&span, &ended);
-        Ok(Answer { result: Arc::new(ended?), cached: None })
+        Ok(Answer { result: Arc::new(ended?), cached: None, is_turn_lost: false })
     }
 
     /// The options with as much of the history as the token budget has room for.

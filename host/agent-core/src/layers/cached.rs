@@ -32,7 +32,7 @@ use crate::words::{AgentResult, CanonicalResult, Principal, StopReason};
 pub use key::Answerer;
 pub use unwritten::WriteBehindCache;
 
-/// For how long a result is kept (interface, Limits, "Cache time-to-live").
+/// For how long a result is kept (host/docs/interface/errors-and-limits.md#limits).
 pub const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
 
 /// How long an answer may be held up by a cache that does not react. Callers would rather have the agent run. Longer
@@ -136,6 +136,11 @@ impl<I: Invoke + 'static> Invoke for Unshared<I> {
     }
 }
 
+/// Conversations are outside of the cache.
+fn answer_with(result: Arc<AgentResult>, is_from_cache: bool) -> Answer {
+    Answer { result, cached: Some(is_from_cache), is_turn_lost: false }
+}
+
 /// For callers who read the result.
 fn parsed(answer: JsonAnswer) -> Result<Answer, InvokeError> {
     let json = match answer {
@@ -143,7 +148,7 @@ fn parsed(answer: JsonAnswer) -> Result<Answer, InvokeError> {
         JsonAnswer::Written(json) => json,
     };
     match json.parse() {
-        Ok(result) => Ok(Answer { result: Arc::new(result), cached: Some(true) }),
+        Ok(result) => Ok(answer_with(Arc::new(result), true)),
         // A bug: those bytes were checked.
         Err(error) => {
             error!(%error, "a kept result cannot be parsed although it is canonical");
@@ -246,7 +251,7 @@ impl<I: Invoke + 'static> Parts<I> {
         // Looking comes before running but within the flight: a caller whose look just missed must not begin
         // a second run when the first one has ended meanwhile.
         let kept = match self.cache.unwritten.get(key) {
-            Some(result) => Some(JsonAnswer::Parsed(Answer { result, cached: Some(true) })),
+            Some(result) => Some(JsonAnswer::Parsed(answer_with(result, true))),
             None => self.bounded(self.cache.get(key)).await.flatten().and_then(|json| read(key, json)),
         };
         if let Some(answer) = kept {
@@ -266,7 +271,7 @@ impl<I: Invoke + 'static> Parts<I> {
         if is_for_all && began_with == *tools && ended_with() == *tools {
             self.keep(key.clone(), result.clone()).await;
         }
-        Ok(JsonAnswer::Parsed(Answer { result, cached: Some(false) }))
+        Ok(JsonAnswer::Parsed(answer_with(result, false)))
     }
 
     /// Keeps a result behind its answer; while too many are on their way already, before it.
@@ -316,7 +321,7 @@ fn read(key: &str, json: Bytes) -> Option<JsonAnswer> {
     };
     let result: serde_json::Result<AgentResult> = serde_json::from_slice(&json);
     let result = result.inspect_err(|error| debug!(key, %error, "a kept result cannot be read")).ok()?;
-    Some(JsonAnswer::Parsed(Answer { result: Arc::new(result), cached: Some(true) }))
+    Some(JsonAnswer::Parsed(answer_with(Arc::new(result), true)))
 }
 
 impl<I> std::fmt::Debug for Parts<I> {

@@ -38,8 +38,8 @@ pub fn restricted(tools: Arc<dyn ToolSet>, chosen: &[String]) -> Arc<dyn ToolSet
     if kept.len() == catalog.tools().len() {
         return tools;
     }
-    let specs = kept.iter().filter_map(|name| catalog.get(name)).cloned().collect();
-    let catalog = Arc::new(Catalog::new(specs, digest_of(catalog, &kept)));
+    let specs = kept.iter().filter_map(|name| catalog.shared(name)).cloned().collect();
+    let catalog = Arc::new(Catalog::derived(catalog, specs, digest_of(catalog, &kept)));
     Arc::new(Restricted { tools, catalog })
 }
 

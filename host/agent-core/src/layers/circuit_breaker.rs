@@ -12,8 +12,9 @@ use crate::loop_driver::RunError;
 use crate::ports::ModelError;
 use crate::words::StopReason;
 
-/// Passes requests through a circuit (interface, Errors, rule 2). The deadline belongs inside, so that runs
-/// that take too long count as failures. So do runs that panic: the next one would panic as well.
+/// Passes requests through a circuit (host/docs/interface/errors-and-limits.md#errors). The deadline belongs
+/// inside, so that runs that take too long count as failures. So do runs that panic: the next one would panic
+/// as well.
 #[derive(Debug)]
 pub struct Breaker<I> {
     inner: I,
@@ -57,6 +58,8 @@ fn judge(answer: &Result<Answer, InvokeError>) -> Verdict {
         Err(
             InvokeError::Busy { .. }
             | InvokeError::CircuitOpen { .. }
+            | InvokeError::Stopping
+            | InvokeError::ToolsNotPrepared { .. }
             | InvokeError::OverLimit
             | InvokeError::UnknownTools { .. }
             | InvokeError::Conversation(_)

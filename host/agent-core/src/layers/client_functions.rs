@@ -21,9 +21,9 @@ pub(super) fn offered(tools: Arc<dyn ToolSet>, functions: &[ClientFunction]) -> 
     hash.update(own.digest());
     // Functions can always be written.
     hash.update(serde_json::to_vec(functions).unwrap_or_default());
-    let others = functions.iter().filter(|function| own.get(&function.name).is_none()).map(spec);
-    let specs = own.tools().iter().cloned().chain(others).collect();
-    let catalog = Arc::new(Catalog::new(specs, format!("sha256:{:x}", hash.finalize())));
+    let others = functions.iter().filter(|function| own.get(&function.name).is_none());
+    let specs = own.tools().iter().cloned().chain(others.map(|function| Arc::new(spec(function)))).collect();
+    let catalog = Arc::new(Catalog::derived(own, specs, format!("sha256:{:x}", hash.finalize())));
     Arc::new(Offered { tools, catalog })
 }
 

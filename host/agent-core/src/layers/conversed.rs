@@ -4,15 +4,21 @@
 #[cfg(test)]
 mod tests;
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
+use tokio::time::{Instant, timeout_at};
+use tracing::warn;
 use uuid::Uuid;
 
 use super::{Answer, Ask, Invoke, InvokeError, JsonAnswer};
 use crate::conversations::{ConversationRefusal, Conversations, InConversation, in_front, is_kept, said};
+use crate::ports::ConversationError;
 use crate::ports::conversations::owner_of_attempt;
 use crate::words::Turn;
+
+/// How long appending a turn may take beyond the time that its run could have taken.
+const APPEND_GRACE: Duration = Duration::from_secs(5);
 
 /// Puts what was said before in front of a run that is part of a conversation, and appends its turn when it ends well.
 ///
@@ -22,15 +28,17 @@ use crate::words::Turn;
 pub struct Conversed<I> {
     inner: I,
     conversations: Conversations,
+    limit: Duration,
 }
 
 impl<I: Invoke> Conversed<I> {
-    /// Runs of `inner` in these conversations.
-    pub fn new(inner: I, conversations: Conversations) -> Self {
-        Self { inner, conversations }
+    /// Runs of `inner` in these conversations. A run may take `limit`.
+    pub fn new(inner: I, conversations: Conversations, limit: Duration) -> Self {
+        Self { inner, conversations, limit }
     }
 
     async fn go_on(&self, mut ask: Ask, conversation: InConversation) -> Result<Answer, InvokeError> {
+        let until = Instant::now() + self.limit;
         // A caller who is over the limits neither claims nor begins a conversation.
         if let Some(check) = ask.rate_check.take()
             && !check.passes().await
@@ -49,12 +57,22 @@ impl<I: Invoke> Conversed<I> {
         }
         let own = std::mem::take(&mut ask.options.history);
         ask.options.history = in_front(before, &own);
-        let run_id = ask.run_id.clone();
-        let answer = held.while_running(self.inner.invoke(ask)).await;
-        match &answer {
-            Ok(Answer { result, .. }) if is_kept(result.stop_reason) => {
-                let messages = said(&own, &result.messages);
-                held.append(Turn { id: turn_id, run_id, at: now(), messages }).await?;
+        let (run_id, is_job) = (ask.run_id.clone(), ask.job_id.is_some());
+        let mut answer = held.while_running(self.inner.invoke(ask)).await;
+        match &mut answer {
+            Ok(answer) if is_kept(answer.result.stop_reason) => {
+                let messages = said(&own, &answer.result.messages);
+                let appending = held.append(Turn { id: turn_id, run_id, at: now(), messages });
+                match in_time(appending, until).await {
+                    Ok(()) => {}
+                    // The job's next attempt appends what the journal has by then, and pays for nothing
+                    // twice. A request would lose what it has paid for.
+                    Err(ConversationRefusal::Store(error)) if !is_job => {
+                        warn!(%error, "an answer is given although its conversation does not know it");
+                        answer.is_turn_lost = true;
+                    }
+                    Err(refusal) => return Err(refusal.into()),
+                }
             }
             Ok(_) | Err(_) => held.release().await,
         }
@@ -77,6 +95,15 @@ impl<I: Invoke> Invoke for Conversed<I> {
             None => self.inner.invoke_for_json(ask).await,
         }
     }
+}
+
+/// Appends until the run's time is over, and a little longer.
+async fn in_time(
+    appending: impl Future<Output = Result<(), ConversationRefusal>>,
+    until: Instant,
+) -> Result<(), ConversationRefusal> {
+    let appended = timeout_at(until.max(Instant::now()) + APPEND_GRACE, appending).await;
+    appended.unwrap_or_else(|_elapsed| Err(ConversationError("no answer".into()).into()))
 }
 
 /// Who claims the conversation: each attempt at a job by itself, so that one that was replaced can neither give away nor write

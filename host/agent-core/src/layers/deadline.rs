@@ -34,8 +34,9 @@ impl<I: Invoke> Invoke for Deadline<I> {
         // little more, or a model call that gives up at that very moment would pass for the provider's failure.
         ask.deadline = Some((until + MARGIN).into_std());
         match timeout_at(until, self.inner.invoke(ask)).await {
-            // The provider's own time limit may end in the same tick of the clock, and the run is looked at first.
-            // Whoever was waited for, it took too long (decisions, "Agent past 30 s").
+            // The provider's own time limit may end in the same tick of the clock, and the run is looked at
+            // first. Whoever was waited for, it took too long
+            // (host/docs/interface/decisions-http.md#capacity-and-time).
             Ok(Err(InvokeError::Run(RunError::Model(_)))) if Instant::now() >= until => late(),
             Ok(result) => result,
             Err(_elapsed) => late(),
@@ -83,6 +84,6 @@ mod tests {
     async fn a_run_that_takes_too_long_is_ended() {
         let ask = Ask::new("r".into(), "hi".into());
         let error = Deadline::new(Endless, Duration::from_secs(30)).invoke(ask).await.unwrap_err();
-        assert_eq!(error.to_string(), "the agent run took longer than 30000 ms");
+        assert_eq!(error.to_string(), "the agent run took longer than the 30000 ms of AGENT_TIMEOUT_MS");
     }
 }

@@ -11,9 +11,11 @@ mod client_functions;
 mod conversed;
 mod deadline;
 mod heartbeat;
+mod prepared_tools;
 mod rate_check;
 mod recorded;
 mod recorded_start;
+mod shutdown_check;
 mod single_flight;
 
 use std::sync::Arc;
@@ -31,9 +33,11 @@ pub use circuit_breaker::Breaker;
 pub use conversed::Conversed;
 pub use deadline::Deadline;
 pub use heartbeat::{HEARTBEAT, Heartbeat, record_end};
+pub use prepared_tools::{PreparedTools, WithPreparedTools};
 pub use rate_check::{RateCheck, RateChecked};
 pub use recorded::Recorded;
 pub use recorded_start::RecordedStart;
+pub use shutdown_check::ShutdownChecked;
 
 use crate::conversations::{ConversationRefusal, InConversation};
 use crate::live::LiveRun;
@@ -138,6 +142,9 @@ pub struct Answer {
     pub result: Arc<AgentResult>,
     /// Whether it came from the cache; absent where none is in use.
     pub cached: Option<bool>,
+    /// Whether the run's turn could not be appended to the conversation that it was part of: later runs do
+    /// not know it.
+    pub is_turn_lost: bool,
 }
 
 /// What a caller gets who passes the result on as JSON.
@@ -160,7 +167,7 @@ pub enum InvokeError {
         RunError,
     ),
     /// The run took longer than it may.
-    #[error("the agent run took longer than {} ms", .limit.as_millis())]
+    #[error("the agent run took longer than the {} ms of AGENT_TIMEOUT_MS", .limit.as_millis())]
     TimedOut {
         /// How long it may take.
         limit: Duration,
@@ -173,12 +180,21 @@ pub enum InvokeError {
         /// How long the caller waited.
         waited: Duration,
     },
+    /// The service has just started and its tools were not prepared in time.
+    #[error("the tools were not prepared within {} ms", .waited.as_millis())]
+    ToolsNotPrepared {
+        /// How long the caller waited.
+        waited: Duration,
+    },
     /// The circuit is open: the agent failed too often of late.
     #[error("the circuit breaker is open")]
     CircuitOpen {
         /// How long until one run is tried again.
         retry_after: Duration,
     },
+    /// The service stops, and the run could not end before it has stopped.
+    #[error("the service is stopping")]
+    Stopping,
     /// The caller is over its rate limits, which was found out while the ask was on its way.
     #[error("the caller is over its rate limits")]
     OverLimit,

@@ -45,6 +45,8 @@ fn outcome(answer: &Result<Answer, InvokeError>, meter: &UsageMeter) -> Option<R
         | Err(
             InvokeError::Busy { .. }
             | InvokeError::CircuitOpen { .. }
+            | InvokeError::Stopping
+            | InvokeError::ToolsNotPrepared { .. }
             | InvokeError::OverLimit
             | InvokeError::UnknownTools { .. }
             // Refused outside of the run.
@@ -76,9 +78,11 @@ fn failed(error: String, meter: &UsageMeter, kind: FailureKind) -> RunOutcome {
 fn kind(error: &InvokeError) -> FailureKind {
     match error {
         InvokeError::Run(RunError::Model(ModelError::RateLimited { .. })) => FailureKind::RateLimited,
-        InvokeError::TimedOut { .. } | InvokeError::Busy { .. } | InvokeError::CircuitOpen { .. } => {
-            FailureKind::Unavailable
-        }
+        InvokeError::TimedOut { .. }
+        | InvokeError::Busy { .. }
+        | InvokeError::CircuitOpen { .. }
+        | InvokeError::Stopping
+        | InvokeError::ToolsNotPrepared { .. } => FailureKind::Unavailable,
         InvokeError::OverLimit => FailureKind::RateLimited,
         InvokeError::Run(_) | InvokeError::UnknownTools { .. } | InvokeError::Conversation(_) => {
             FailureKind::Internal

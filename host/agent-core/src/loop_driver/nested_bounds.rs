@@ -1,6 +1,9 @@
 //! What bounds the calls that a tool makes of other tools, in a run and outside of runs, and the answers to those that are
 //! refused.
 
+use json_schema::MemoryBudget;
+use serde_json::{Map, Value};
+
 use crate::agent_loop::refusal;
 use crate::ports::{DENIED, LIMIT_EXCEEDED};
 use crate::words::{ToolCall, ToolOutcome, ToolReceipt, ToolReturn, cut};
@@ -28,7 +31,7 @@ pub(crate) fn read(id: String, name: String, arguments: &str) -> Result<ToolCall
         let content = format!("Error: the arguments are too long: at most {ARGUMENTS_BYTES} bytes are read.");
         return Err(ToolReturn { content, receipt: ToolReceipt::new(&name, ToolOutcome::InvalidArguments) });
     }
-    Ok(ToolCall::from_text(id, name, arguments.to_owned()))
+    Ok(ToolCall::from_text(id, name, arguments.to_owned(), &mut MemoryBudget::default()))
 }
 
 /// The answer to a call of a tool that calls tools itself.
@@ -38,7 +41,7 @@ pub(crate) fn calls_tools_itself(call: &ToolCall) -> ToolReturn {
 
 /// The answer to one call too many. `bounds` says what there may be.
 pub(crate) fn one_too_many(name: String, bounds: &str) -> ToolReturn {
-    let call = ToolCall::from_text(String::new(), name, String::new());
+    let call = ToolCall { id: String::new(), name, arguments: Value::Object(Map::new()) };
     refused(&call, LIMIT_EXCEEDED, &format!("there are too many calls of tools by tools: {bounds}"))
 }
 

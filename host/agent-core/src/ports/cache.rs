@@ -20,8 +20,8 @@ pub trait ResultCache: Send + Sync {
     async fn delete_matching(&self, pattern: &str) -> Result<u64, CacheError>;
 }
 
-/// What every key begins with (interface, Variant B, rule 2, "prefixed with an agent namespace"; decisions,
-/// "Cache key").
+/// What every key begins with (host/docs/interface/endpoints.md#variant-b,
+/// host/docs/interface/decisions-http.md#the-cache).
 pub const NAMESPACE: &str = "agent:";
 
 /// Why a cache could not do it. It holds no address and no secret.

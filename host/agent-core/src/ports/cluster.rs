@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-/// Answers a query elsewhere (interface, "Gateway request (hybrid variant)").
+/// Answers a query elsewhere (host/docs/interface/endpoints.md#gateway-request).
 #[async_trait]
 pub trait Cluster: Send + Sync {
     /// Forwards a query and brings back the answer, whatever it says.
@@ -27,6 +27,8 @@ pub struct ClusterAnswer {
     pub status: u16,
     /// The `Content-Type`, if it had one.
     pub content_type: Option<Vec<u8>>,
+    /// The `Retry-After`, if it had one.
+    pub retry_after: Option<Vec<u8>>,
     /// The body.
     pub body: Vec<u8>,
 }

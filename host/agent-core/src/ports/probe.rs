@@ -1,5 +1,6 @@
 //! A dependency whose health can be asked for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,6 +14,17 @@ pub trait Probe: Send + Sync {
     /// Asks the dependency for a sign of life. An answer that was kept from an earlier check says how long
     /// that one took; a probe that asked just now may leave the measuring to its caller.
     async fn check(&self) -> Result<Option<Duration>, ProbeError>;
+}
+
+#[async_trait]
+impl<P: Probe + ?Sized> Probe for Arc<P> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    async fn check(&self) -> Result<Option<Duration>, ProbeError> {
+        (**self).check().await
+    }
 }
 
 /// Why a dependency counts as unhealthy. The text is shown in health reports, so it holds no secret.

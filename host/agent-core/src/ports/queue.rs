@@ -15,10 +15,10 @@ use super::journal::Epoch;
 use crate::trace::TraceContext;
 use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome};
 
-/// Name of the queue (interface, Variant B, rule 4).
+/// Name of the queue (host/docs/interface/endpoints.md#variant-b).
 pub const QUEUE: &str = "agent-tasks";
 
-/// Name of every job in it (interface, Variant B, rule 4).
+/// Name of every job in it (host/docs/interface/endpoints.md#variant-b).
 pub const JOB: &str = "invoke";
 
 /// How often a job is tried before it counts as failed.
@@ -28,12 +28,13 @@ pub const ATTEMPTS: u32 = 3;
 /// than the 5 s that a provider may be away without a job being lost, however quickly its attempts fail.
 pub const FIRST_BACKOFF: Duration = Duration::from_secs(2);
 
-/// How long a lease lasts without being renewed. A job of a killed worker has to be taken up again within 10 s
-/// (decisions, "A killed worker"), and finding it takes a little as well.
+/// How long a lease lasts without being renewed. A job of a killed worker has to be taken up again within 10
+/// s (host/docs/interface/decisions-runs.md#durability), and finding it takes a little as well.
 pub const LEASE: Duration = Duration::from_secs(6);
 
-/// How long a lease may go without a heartbeat before a successor at the same address takes the worker for dead (stalled):
-/// longer than between two renewals, and within the 2 s after a restart (decisions, "A killed worker").
+/// How long a lease may go without a heartbeat before a successor at the same address takes the worker for
+/// dead (stalled): longer than between two renewals, and within the 2 s after a restart
+/// (host/docs/interface/decisions-runs.md#durability).
 pub fn stalled_after(lease: Duration) -> Duration {
     lease / 4
 }

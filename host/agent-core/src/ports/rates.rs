@@ -5,12 +5,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 /// Counts requests in fixed windows. A window begins with its key's first hit and ends after its period,
-/// whatever comes in between (wire 1.1, "Window").
+/// whatever comes in between (host/docs/interface/node-clients.md#rate-windows).
 #[async_trait]
 pub trait RateWindows: Send + Sync {
     /// Counts one hit in each of the windows, in their order, up to and including the first one that is
     /// thereby exceeded: a request that the first window turns away is not counted in the second. The answer
-    /// has one entry per window that was counted in. A store does this in one round trip.
+    /// has one entry per window that was counted in. A store does this in one round trip. A hit that costs
+    /// nothing only reads a window, and begins none.
     async fn hit(&self, windows: &[Window<'_>]) -> Result<Vec<Hits>, RateError>;
 }
 
@@ -25,14 +26,16 @@ pub struct Window<'a> {
     pub limit: u64,
     /// How long the window lasts.
     pub period: Duration,
+    /// What the hit counts for: 1, or 0 to read the window only.
+    pub cost: u64,
 }
 
 /// What a window counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WindowKind {
-    /// The requests of an address (interface, Limits, "IP rate limit").
+    /// The requests of an address (host/docs/interface/errors-and-limits.md#limits).
     Address,
-    /// The requests of a user (interface, Limits, "Per-user rate limit").
+    /// The requests of a user (host/docs/interface/errors-and-limits.md#limits).
     User,
 }
 

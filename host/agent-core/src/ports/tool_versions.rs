@@ -68,13 +68,17 @@ pub trait ToolVersions: Send + Sync {
         audit: &AuditLine,
     ) -> Result<u64, VersionsError>;
 
-    /// Keeps a component and its signature under `sha256:…` of its bytes. Kept already, only the
-    /// signature is replaced, and only by another one.
-    /// Either way it counts as kept now, for [`prune`](Self::prune).
-    async fn keep(&self, digest: &str, component: &KeptComponent) -> Result<(), VersionsError>;
+    /// Keeps a component's bytes under `sha256:…` of them, and its signature under that and the name, which
+    /// it is over. Bytes that are kept already stay as they are; a signature replaces that of the same name.
+    /// Either way the bytes count as kept now, for [`prune`](Self::prune).
+    async fn keep(&self, name: &str, digest: &str, component: &KeptComponent) -> Result<(), VersionsError>;
 
-    /// What is kept under a digest. The caller checks the digest: a store is not trusted with it.
-    async fn component(&self, digest: &str) -> Result<Option<KeptComponent>, VersionsError>;
+    /// The bytes that are kept under a digest, with the signature of that name. The caller checks the digest:
+    /// a store is not trusted with it.
+    async fn component(&self, name: &str, digest: &str) -> Result<Option<KeptComponent>, VersionsError>;
+
+    /// How many bytes all components have that are kept, whether or not a record names them.
+    async fn kept_bytes(&self) -> Result<u64, VersionsError>;
 
     /// Removes components that no record names among its versions or as the one that serves, and that were last kept
     /// `grace` ago or longer. Says how many. Removes counts of trials that no record has, too. Whoever keeps a component
@@ -88,6 +92,23 @@ pub trait ToolVersions: Send + Sync {
     /// The last lines about a component, newest first: at most `most`, and at most [`MOST_AUDIT_LINES`]. A line that
     /// cannot be read is left out and logged.
     async fn audit(&self, name: &str, most: u32) -> Result<Vec<AuditLine>, VersionsError>;
+
+    /// Whether records that other processes write are announced here, so that [`announced`](Self::announced)
+    /// ends with each. Programs of earlier releases announce nothing.
+    fn is_announced(&self) -> bool {
+        false
+    }
+
+    /// Waits for such an announcement, or until [`is_announced`](Self::is_announced) says something else. For
+    /// one caller at a time. Cancellation-safe.
+    async fn announced(&self) {
+        std::future::pending().await
+    }
+
+    /// Listens to announcements, for ever. Nothing is announced unless this runs.
+    async fn listen(&self) {
+        std::future::pending().await
+    }
 }
 
 /// The records of all components.

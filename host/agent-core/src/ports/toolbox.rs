@@ -45,6 +45,15 @@ pub trait Toolbox: Send + Sync {
     fn preparing(&self) -> Preparing {
         Preparing::default()
     }
+
+    /// Waits until everything that the service found at its start serves or is refused. From then on this
+    /// returns at once.
+    async fn prepared(&self) {}
+
+    /// Why there is nothing to serve, where that is how the service was set up.
+    fn no_tools(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Versions of components: `sha256:…` of each, by name.

@@ -19,9 +19,15 @@ pub trait WebhookOutbox: Send + Sync {
     /// [current trace](crate::trace::current) goes with it.
     async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError>;
 
-    /// Claims up to `most` webhooks that are due. They are due again after `lease`, whatever becomes of the claim: so
-    /// one is delivered by one process at a time, and a process that dies leaves it to the others.
-    async fn claim_due(&self, owner: &str, lease: Duration, most: u32) -> Result<Vec<Webhook>, WebhookError>;
+    /// Claims webhooks that are due, within `bounds`, those first that have been due for longest. They are
+    /// due again after `lease`, whatever becomes of the claim: so one is delivered by one process at a time,
+    /// and a process that dies leaves it to the others.
+    async fn claim_due(
+        &self,
+        owner: &str,
+        lease: Duration,
+        bounds: ClaimBounds,
+    ) -> Result<Vec<Webhook>, WebhookError>;
 
     /// Writes what became of a claimed webhook, and when it is due again: never if `next` is absent. False when `owner` has
     /// lost it: then nothing is changed.
@@ -38,6 +44,16 @@ pub trait WebhookOutbox: Send + Sync {
     /// Makes a webhook that was delivered or given up [`WebhookState::Pending`] and due now, with all its attempts before
     /// it. False when it was neither.
     async fn replay(&self, job_id: &str) -> Result<bool, WebhookError>;
+}
+
+/// How many webhooks are claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimBounds {
+    /// At most, in all.
+    pub most: u32,
+    /// At most of one user, together with those of that user that are claimed already, by whomever. Claims at
+    /// the same moment may exceed it by a few.
+    pub of_a_user: u32,
 }
 
 /// A webhook that is put in.

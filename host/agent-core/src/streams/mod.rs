@@ -1,7 +1,7 @@
 //! Runs that are watched: begun for a reader, followed from any event on by any number of them, on any replica.
 //!
 //! ```text
-//! streams.start(ask, …)        -> Following     a run of its own, which goes on when its reader leaves
+//! streams.start(ask, reader)   -> Following     a run of its own, which goes on when its reader leaves
 //! streams.follow(found, from)  -> Following     any run that is kept, wherever it is or was carried
 //! streams.follow_job(job, from)-> Following     the run of a job, which may not have begun
 //! following.next()             -> Followed      events, words of replies, the end
@@ -10,8 +10,12 @@
 //! The journal is the stream: an event is given to readers once it is stored, under its number. Of runs in this process
 //! the events come from [`LiveRuns`], of others from the store, which is polled. How a reader learns of the end is in
 //! `ending.rs`: from the owner, from the job, or from the record, whose heartbeat also says that the owner lives.
+//!
+//! A shutdown interrupts readers that can resume on another replica as soon as connections are accepted no
+//! longer. All other readers are served until requests under way are cut off.
 
 mod ending;
+mod recorded_result;
 mod resumable_reader;
 #[cfg(test)]
 mod tests;
@@ -20,16 +24,16 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
-pub use resumable_reader::{Followed, Following, Interruption, RunEnd, RunFailure};
+pub use recorded_result::{Interruption, RunEnd, RunFailure};
+pub use resumable_reader::{Followed, Following};
 
 use crate::agent_loop::recorded_end;
 use crate::jobs::Jobs;
-use crate::layers::{Ask, Invoke, record_end};
+use crate::layers::{Ask, Invoke, InvokeError, record_end};
 use crate::live::LiveRuns;
 use crate::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
 use crate::runs::Runs;
+use crate::shutdown::Shutdown;
 use crate::words::{CancelOutcome, Event, Job, JobStatus, RunOutcome, RunRecord};
 use ending::{Ends, of_handle, of_job, of_record};
 use resumable_reader::Source;
@@ -43,7 +47,7 @@ pub struct RunStreams {
     runs: Runs,
     kept: RunStores,
     jobs: Option<Jobs>,
-    stopping: CancellationToken,
+    shutdown: Shutdown,
     keeps_results: bool,
 }
 
@@ -69,6 +73,15 @@ pub struct FoundRun {
     pub job_id: Option<String>,
 }
 
+/// The reader for whom a run is begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FirstReader {
+    /// What becomes of the run when the reader leaves.
+    pub on_disconnect: OnDisconnect,
+    /// Whether it can resume the stream where the run is kept.
+    pub can_resume: bool,
+}
+
 /// What becomes of a run whose reader leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDisconnect {
@@ -82,7 +95,7 @@ impl RunStreams {
     /// Runs that are begun here are invocations of `stack`, whose journal is that of `kept`.
     pub fn new(stack: Arc<dyn Invoke>, kept: RunStores, spawn: Arc<dyn Spawn>) -> Self {
         let runs = Runs::new(stack, kept.journal.clone(), spawn);
-        Self { runs, kept, jobs: None, stopping: CancellationToken::new(), keeps_results: false }
+        Self { runs, kept, jobs: None, shutdown: Shutdown::default(), keeps_results: false }
     }
 
     /// The runs of these jobs are among them.
@@ -97,22 +110,30 @@ impl RunStreams {
         Self { keeps_results, ..self }
     }
 
-    /// Readers are told to come again when `stopping` is cancelled.
+    /// Readers are told of this shutdown.
     #[must_use]
-    pub fn until(self, stopping: CancellationToken) -> Self {
-        Self { stopping, ..self }
+    pub fn until(self, shutdown: Shutdown) -> Self {
+        Self { shutdown, ..self }
     }
 
-    /// Begins a run, and follows it from its beginning.
-    pub fn start(&self, mut ask: Ask, on_disconnect: OnDisconnect) -> Following {
+    /// Begins a run, and follows it from its beginning. Nothing is begun for a reader that would be
+    /// interrupted at once: it reads [`InvokeError::Stopping`].
+    pub fn start(&self, mut ask: Ask, reader: FirstReader) -> Following {
         let run_id: Arc<str> = ask.run_id.as_str().into();
         // Before it begins, so that nothing is missed.
         let mut source = self.source(&run_id, Box::pin(pending()));
+        if !reader.can_resume {
+            source.can_resume = false;
+            source.interrupted = self.shutdown.requests_end().clone();
+        }
+        if source.interrupted.is_cancelled() {
+            return Following::refused(source, InvokeError::Stopping);
+        }
         ask.live = Some(self.kept.live.run(&run_id));
         let cancel = ask.cancel.get_or_insert_default().clone();
         source.ends = of_handle(self.runs.start(ask));
         let mut following = Following::new(source, 0, true);
-        if on_disconnect == OnDisconnect::Cancel {
+        if reader.on_disconnect == OnDisconnect::Cancel {
             following.cancel_when_dropped(cancel);
         }
         following
@@ -231,13 +252,18 @@ impl RunStreams {
         Ok(CancelOutcome::Refused)
     }
 
+    /// What a reader is made of. With a store it can resume on another replica, so a shutdown interrupts it
+    /// early.
     fn source(&self, run_id: &str, ends: Ends) -> Source {
+        let has_store = self.kept.records.is_some();
+        let interrupted = if has_store { self.shutdown.drained() } else { self.shutdown.requests_end() };
         Source {
             run_id: run_id.into(),
             journal: self.kept.journal.clone(),
             watcher: self.kept.live.watch(run_id),
             ends,
-            stopping: self.stopping.clone(),
+            can_resume: true,
+            interrupted: interrupted.clone(),
             cached: self.keeps_results.then_some(false),
         }
     }

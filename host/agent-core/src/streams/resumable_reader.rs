@@ -8,14 +8,14 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::ending::{Ending, Ends};
+use super::recorded_result::{Fold, Interruption, RunEnd, RunFailure, failure};
 use crate::agent_loop::recorded_end;
 use crate::backoff::Backoff;
-use crate::jobs::failure_kind;
-use crate::layers::{Answer, InvokeError};
+use crate::layers::InvokeError;
 use crate::live::{Delta, Live, NewText, Stored, Watcher};
 use crate::loop_driver::RunError;
-use crate::ports::{Journal, JournalError};
-use crate::words::{AgentResult, CallProgress, Event, FailureKind, Job, JobStatus, StopReason};
+use crate::ports::Journal;
+use crate::words::{CallProgress, Event, JobStatus};
 
 /// How often the store is asked for events of a run that another process carries: soon at first, then less and less often.
 const FIRST_POLL: Duration = Duration::from_millis(50);
@@ -54,69 +54,23 @@ pub enum Followed {
     Interrupted(Interruption),
 }
 
-/// What came of a run.
-#[derive(Debug, Clone)]
-pub enum RunEnd {
-    /// A result.
-    Answer(Answer),
-    /// None, as the run's owner in this process says.
-    Failed(InvokeError),
-    /// None, as its record or its job says.
-    Recorded(RunFailure),
-    /// It was cancelled before it began.
-    NeverBegan,
-}
-
-/// Why a run has no result, if its error is not at hand.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunFailure {
-    /// What a client is told.
-    pub kind: FailureKind,
-    /// What the log would say, or what the job's owner reads.
-    pub error: String,
-    /// Whether a client may read [`Self::error`].
-    pub is_public: bool,
-    /// Whether that is known, and not only concluded from the owner's silence: then no event can follow.
-    pub is_final: bool,
-}
-
-impl RunEnd {
-    /// Whether no event can follow.
-    pub fn is_final(&self) -> bool {
-        match self {
-            Self::Answer(_) | Self::NeverBegan => true,
-            // Somebody else may carry it on.
-            Self::Failed(error) => !matches!(error, InvokeError::Run(RunError::Journal(_))),
-            Self::Recorded(failure) => failure.is_final,
-        }
-    }
-}
-
-/// Why a reader is told to come again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Interruption {
-    /// It did not keep up.
-    TooSlow,
-    /// The service stops.
-    Stopping,
-    /// The store cannot be read.
-    Store(JournalError),
-    /// Neither the queue nor the store knows what became of the run.
-    Unknown,
-}
-
 /// A reader of a run. Dropping it changes nothing about the run, unless that was asked for when the run was begun.
 pub struct Following {
     run_id: Arc<str>,
     journal: Arc<dyn Journal>,
     watcher: Watcher,
     ends: Ends,
-    stopping: CancellationToken,
+    /// Whether the reader can come again and read the rest.
+    can_resume: bool,
+    /// Is cancelled when a shutdown interrupts this reader.
+    interrupted: CancellationToken,
     /// Stands in results that come from journals: whether results are kept.
     cached: Option<bool>,
     /// The number of the next event.
     next: u64,
     ready: VecDeque<Followed>,
+    /// What the watcher told last, as long as it is not taken over.
+    told: Option<Live>,
     ending: Option<Ending>,
     is_over: bool,
     polls: Polls,
@@ -129,7 +83,8 @@ pub(super) struct Source {
     pub(super) journal: Arc<dyn Journal>,
     pub(super) watcher: Watcher,
     pub(super) ends: Ends,
-    pub(super) stopping: CancellationToken,
+    pub(super) can_resume: bool,
+    pub(super) interrupted: CancellationToken,
     pub(super) cached: Option<bool>,
 }
 
@@ -151,7 +106,7 @@ impl Polls {
 impl Following {
     /// Reads from event number `next` on. With `is_new` the run begins only now, in this process.
     pub(super) fn new(source: Source, next: u64, is_new: bool) -> Self {
-        let Source { run_id, journal, watcher, ends, stopping, cached } = source;
+        let Source { run_id, journal, watcher, ends, can_resume, interrupted, cached } = source;
         let mut polls =
             Polls { at: Instant::now(), backoff: Backoff::new(FIRST_POLL, LAST_POLL), is_here: is_new };
         if is_new {
@@ -162,15 +117,25 @@ impl Following {
             journal,
             watcher,
             ends,
-            stopping,
+            can_resume,
+            interrupted,
             cached,
             next,
             ready: VecDeque::new(),
+            told: None,
             ending: None,
             is_over: false,
             polls,
             cancel: None,
         }
+    }
+
+    /// The reader of a run that was not begun.
+    pub(super) fn refused(source: Source, error: InvokeError) -> Self {
+        let mut refused = Self::new(source, 0, true);
+        refused.is_over = true;
+        refused.ready.push_back(Followed::Ended { events: 0, end: RunEnd::Failed(error) });
+        refused
     }
 
     /// Id of the run, `run_…`.
@@ -192,15 +157,19 @@ impl Following {
             if self.is_over {
                 return None;
             }
+            if self.told.is_some() {
+                self.take_told().await;
+                continue;
+            }
             if self.ending.is_some() {
                 self.conclude().await;
                 continue;
             }
             tokio::select! {
                 biased;
-                () = self.stopping.cancelled() => self.interrupt(Interruption::Stopping),
+                () = self.interrupted.cancelled() => self.interrupt(Interruption::Stopping),
                 live = self.watcher.next() => match live {
-                    Ok(live) => self.take(live).await,
+                    Ok(live) => self.told = Some(live),
                     Err(_lagged) => self.interrupt(Interruption::TooSlow),
                 },
                 ending = &mut self.ends => self.ending = Some(ending),
@@ -214,15 +183,22 @@ impl Following {
         self.ready.pop_front()
     }
 
-    async fn take(&mut self, live: Live) {
+    /// Takes over what the watcher told last. It stays in `told` while the store is read: the caller may drop
+    /// this at the await and call again, and the watcher tells nothing twice.
+    async fn take_told(&mut self) {
         self.polls.is_here = true;
-        match live {
-            Live::Stored(Stored { first, events }) => {
-                if first > self.next {
-                    // Another process wrote what is missing, or it was written before this reader came.
-                    self.polls.at = Instant::now();
-                    return self.read().await;
-                }
+        let is_behind = match &self.told {
+            // Another process wrote what is missing, or it was written before this reader came.
+            Some(Live::Stored(stored)) => stored.first > self.next,
+            Some(Live::Reply(new)) => new.number > self.next,
+            Some(Live::Progress(reports)) => reports.iter().any(|report| report.number > self.next),
+            None => false,
+        };
+        if is_behind {
+            self.read().await;
+        }
+        match self.told.take() {
+            Some(Live::Stored(Stored { first, events })) => {
                 self.polls.put_off();
                 for (number, event) in (first..).zip(events.iter()) {
                     if number == self.next {
@@ -230,22 +206,13 @@ impl Following {
                     }
                 }
             }
-            Live::Reply(new) => {
-                if new.number > self.next {
-                    self.read().await;
-                }
-                // Words of a reply that is read already say nothing new.
-                if new.number == self.next {
-                    self.give_text(&new);
-                }
-            }
-            Live::Progress(reports) => {
-                if reports.iter().any(|report| report.number > self.next) {
-                    self.read().await;
-                }
+            // Words of a reply that is read already say nothing new.
+            Some(Live::Reply(new)) if new.number == self.next => self.give_text(&new),
+            Some(Live::Progress(reports)) => {
                 let known = reports.into_iter().filter(|report| report.number <= self.next);
                 self.ready.extend(known.map(Followed::Progress));
             }
+            Some(Live::Reply(_)) | None => {}
         }
     }
 
@@ -301,16 +268,19 @@ impl Following {
         }
     }
 
-    /// It is not the reader who leaves.
     fn keep_run(&mut self) {
         if let Some(guard) = self.cancel.take() {
             guard.disarm();
         }
     }
 
+    /// The run goes on for a reader that can come again. Nobody would read the rest of any other reader's
+    /// run.
     fn interrupt(&mut self, why: Interruption) {
         self.is_over = true;
-        self.keep_run();
+        if self.can_resume {
+            self.keep_run();
+        }
         self.ready.push_back(Followed::Interrupted(why));
     }
 
@@ -351,53 +321,6 @@ impl Following {
             Err(why) => self.interrupt(why),
         }
     }
-}
-
-/// Makes the result of a run from its journal. Apart from [`Following`], which cannot be shared between threads.
-struct Fold {
-    journal: Arc<dyn Journal>,
-    run_id: Arc<str>,
-    cached: Option<bool>,
-}
-
-impl Fold {
-    async fn end_of_job(&self, job: Job) -> Result<RunEnd, Interruption> {
-        match job.status {
-            JobStatus::Cancelled => self.result(Some(StopReason::Cancelled), RunEnd::NeverBegan).await,
-            JobStatus::Failed => {
-                let error = job.error.unwrap_or_default();
-                Ok(RunEnd::Recorded(RunFailure {
-                    kind: failure_kind(&error),
-                    error,
-                    is_public: true,
-                    is_final: true,
-                }))
-            }
-            JobStatus::Completed | JobStatus::Waiting | JobStatus::Active | JobStatus::Delayed => {
-                let result =
-                    job.result.and_then(|result| serde_json::from_str::<AgentResult>(result.get()).ok());
-                Ok(match result {
-                    Some(result) => RunEnd::Answer(Answer { result: Arc::new(result), cached: None }),
-                    // Another program may have worked on it.
-                    None => failure("its result is none of an agent"),
-                })
-            }
-        }
-    }
-
-    /// The result that the journal comes to, or what else there is to say.
-    async fn result(&self, recorded: Option<StopReason>, otherwise: RunEnd) -> Result<RunEnd, Interruption> {
-        let events = self.journal.read(&self.run_id, 0).await.map_err(Interruption::Store)?;
-        Ok(match recorded_end(events, recorded) {
-            Ok(Some(result)) => RunEnd::Answer(Answer { result: Arc::new(result), cached: self.cached }),
-            Ok(None) | Err(_) => otherwise,
-        })
-    }
-}
-
-fn failure(error: &str) -> RunEnd {
-    let (kind, error) = (FailureKind::Internal, error.to_owned());
-    RunEnd::Recorded(RunFailure { kind, error, is_public: false, is_final: false })
 }
 
 impl std::fmt::Debug for Following {

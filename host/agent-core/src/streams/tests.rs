@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::journal::{Backlog, WriteBehind};
@@ -44,6 +45,8 @@ fn idle(store: &Arc<TestRuns>) -> RunStreams {
     replica(store, ScriptedModel::new([]), EchoTools::new(&["echo"]))
 }
 
+const RESUMES: FirstReader = FirstReader { on_disconnect: OnDisconnect::Continue, can_resume: true };
+
 fn ask() -> Ask {
     Ask::new("req-1".into(), "hi".into())
 }
@@ -80,7 +83,7 @@ const WHOLE: [&str; 5] =
 async fn a_run_is_read_alike_from_any_event_on_any_replica_while_it_goes_on_and_afterwards() {
     let store = Arc::new(TestRuns::default());
     let (here, there) = (replica(&store, calling(), EchoTools::new(&["echo"])), idle(&store));
-    let started = here.start(ask(), OnDisconnect::Continue);
+    let started = here.start(ask(), RESUMES);
     let run_id = started.run_id().to_owned();
     assert_eq!(read(started).await, WHOLE);
     for streams in [&here, &there] {
@@ -102,7 +105,7 @@ async fn readers_of_another_replica_follow_a_run_that_goes_on() {
     let store = Arc::new(TestRuns::default());
     let slow = Slow { pause: Duration::from_secs(3), ..Slow::new(calling()) };
     let (here, there) = (replica(&store, slow, EchoTools::new(&["echo"])), idle(&store));
-    let mut started = here.start(ask(), OnDisconnect::Continue);
+    let mut started = here.start(ask(), RESUMES);
     let Some(Followed::Stored { number: 0, .. }) = started.next().await else { panic!() };
     let run = there.find(started.run_id()).await.unwrap().unwrap();
     drop(started);
@@ -116,7 +119,7 @@ async fn words_of_a_reply_come_before_it_and_go_to_whoever_watches_here() {
     let slow =
         Slow { pause: Duration::from_secs(1), words, ..Slow::new(ScriptedModel::new([Ok(says("done"))])) };
     let here = replica(&store, slow, EchoTools::new(&["echo"]));
-    let started = here.start(ask(), OnDisconnect::Continue);
+    let started = here.start(ask(), RESUMES);
     let expected = ["0 started", "+do", "reset", "+do", "+ne", "1 model_replied", "2 ended completed"];
     assert_eq!(read(started).await, expected);
 }
@@ -129,7 +132,7 @@ async fn no_word_is_missing_of_a_model_that_writes_faster_than_anybody_reads() {
         Ok(says(&WORDS.concat())),
     ]);
     let here = replica(&store, Slow { words: &WORDS, ..Slow::new(replies) }, EchoTools::new(&["echo"]));
-    let mut started = here.start(ask(), OnDisconnect::Continue);
+    let mut started = here.start(ask(), RESUMES);
     assert!(matches!(started.next().await, Some(Followed::Stored { number: 0, .. })));
     // The whole run goes by meanwhile.
     sleep(Duration::from_secs(60)).await;
@@ -148,7 +151,7 @@ async fn who_comes_in_the_middle_of_a_reply_is_given_all_of_it() {
         ..Slow::new(ScriptedModel::new([Ok(says("done"))]))
     };
     let here = replica(&store, slow, EchoTools::new(&["echo"]));
-    let mut started = here.start(ask(), OnDisconnect::Continue);
+    let mut started = here.start(ask(), RESUMES);
     for _ in 0..2 {
         started.next().await.unwrap();
     }
@@ -158,12 +161,56 @@ async fn who_comes_in_the_middle_of_a_reply_is_given_all_of_it() {
     assert_eq!(read(later).await, ["reset", "+do", "+ne", "1 model_replied", "2 ended completed"]);
 }
 
+/// A store that answers the first question late.
+struct FirstReadLate {
+    store: Arc<TestRuns>,
+    has_read: std::sync::atomic::AtomicBool,
+}
+
+#[async_trait]
+impl Journal for FirstReadLate {
+    async fn append(&self, _: &str, _: Epoch, _: u64, _: &[Event]) -> Result<(), JournalError> {
+        unreachable!("it is only read")
+    }
+
+    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+        if !self.has_read.swap(true, std::sync::atomic::Ordering::Relaxed) {
+            sleep(Duration::from_millis(100)).await;
+        }
+        self.store.read(run_id, from).await
+    }
+}
+
+/// As a heartbeat does.
+#[tokio::test(start_paused = true)]
+async fn words_are_not_lost_when_the_reader_stops_waiting_for_the_store() {
+    let store = Arc::new(TestRuns::default());
+    let slow = Slow {
+        pause: Duration::from_secs(1),
+        words: &["do", "ne"],
+        ..Slow::new(ScriptedModel::new([Ok(says("done"))]))
+    };
+    let here = replica(&store, slow, EchoTools::new(&["echo"]));
+    let mut started = here.start(ask(), RESUMES);
+    for _ in 0..2 {
+        started.next().await.unwrap();
+    }
+    let run = here.find(started.run_id()).await.unwrap().unwrap();
+    let journal = Arc::new(FirstReadLate { store: store.clone(), has_read: false.into() });
+    let kept = RunStores { journal, ..here.kept.clone() };
+    let late = RunStreams::new(Arc::new(ScriptedInvoke::default()), kept, Arc::new(TokioSpawn));
+    let mut later = late.follow(&run, 0);
+    assert!(timeout(Duration::from_millis(10), later.next()).await.is_err());
+    let expected = ["0 started", "reset", "+do", "+ne", "1 model_replied", "2 ended completed"];
+    assert_eq!(read(later).await, expected);
+}
+
 #[tokio::test(start_paused = true)]
 async fn progress_comes_between_a_calls_beginning_and_its_answer_and_is_not_kept() {
     let store = Arc::new(TestRuns::default());
     let tools = EchoTools::new(&["echo"]).reporting(&[("half", Some(0.5)), ("most", None)]);
     let (here, there) = (replica(&store, calling(), tools), idle(&store));
-    let started = here.start(ask(), OnDisconnect::Continue);
+    let started = here.start(ask(), RESUMES);
     let run_id = started.run_id().to_owned();
     let mut expected = WHOLE.to_vec();
     expected.splice(2..2, ["0 1 half Some(0.5)", "0 1 most None"]);
@@ -178,7 +225,7 @@ async fn a_failed_run_ends_its_streams_with_its_failure() {
     let limited = ModelError::RateLimited { provider: "p".into(), detail: "429".into(), retry_after: None };
     let model = ScriptedModel::new([Err(limited)]);
     let here = replica(&store, model, EchoTools::new(&["echo"]));
-    let mut started = here.start(ask(), OnDisconnect::Continue);
+    let mut started = here.start(ask(), RESUMES);
     let run_id = started.run_id().to_owned();
     assert!(matches!(started.next().await, Some(Followed::Stored { number: 0, .. })));
     let Some(Followed::Ended { events: 1, end: RunEnd::Failed(InvokeError::Run(_)) }) = started.next().await
@@ -219,7 +266,7 @@ async fn a_run_is_cancelled_here_from_elsewhere_and_by_a_reader_who_asked_for_th
         let here = replica(&store, calling(), EchoTools::new(&["echo"]).hanging());
         let there = idle(&store);
         let on_disconnect = if way == 2 { OnDisconnect::Cancel } else { OnDisconnect::Continue };
-        let mut started = here.start(ask(), on_disconnect);
+        let mut started = here.start(ask(), FirstReader { on_disconnect, ..RESUMES });
         for _ in 0..2 {
             started.next().await.unwrap();
         }
@@ -246,18 +293,52 @@ async fn a_run_is_cancelled_here_from_elsewhere_and_by_a_reader_who_asked_for_th
 
 #[tokio::test(start_paused = true)]
 async fn readers_are_told_to_come_again_when_the_service_stops_or_they_are_too_slow() {
-    let store = Arc::new(TestRuns::default());
-    let stopping = CancellationToken::new();
-    let here = idle(&store).until(stopping.clone());
+    let (store, shutdown) = (Arc::new(TestRuns::default()), Shutdown::default());
+    let here = idle(&store).until(shutdown.clone());
     let run = FoundRun { run_id: "run_1".into(), user_id: None, job_id: None };
     let slow = here.follow(&run, 0);
     for number in 0..100 {
         here.kept.journal.append("run_1", Epoch(1), number, &[Event::HandedBack]).await.unwrap();
     }
     assert_eq!(read(slow).await, ["TooSlow"]);
-    let reader = here.follow(&run, 0);
-    stopping.cancel();
+    let mut reader = here.follow(&run, 100);
+    shutdown.begin(Instant::now() + Duration::from_secs(28));
+    assert!(timeout(Duration::from_secs(1), reader.next()).await.is_err(), "while connections are accepted");
+    shutdown.end_drain();
     assert_eq!(read(reader).await, ["Stopping"]);
+}
+
+/// A reader of OpenAI's protocols, which cannot resume.
+const LEAVES: FirstReader = FirstReader { on_disconnect: OnDisconnect::Cancel, can_resume: false };
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_lets_readers_that_cannot_resume_read_to_the_end() {
+    let (store, shutdown) = (Arc::new(TestRuns::default()), Shutdown::default());
+    let here = replica(&store, calling(), EchoTools::new(&["echo"])).until(shutdown.clone());
+    let started = here.start(ask(), LEAVES);
+    shutdown.begin(Instant::now() + Duration::from_secs(28));
+    shutdown.end_drain();
+    assert_eq!(read(started).await, WHOLE);
+    // A reader that would be interrupted at once begins nothing.
+    assert_eq!(read(here.start(ask(), RESUMES)).await, ["failed: the service is stopping"]);
+    shutdown.end_requests();
+    assert_eq!(read(here.start(ask(), LEAVES)).await, ["failed: the service is stopping"]);
+    assert_eq!((store.records().len(), here.runs.under_way()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_only_reader_is_interrupted_for_good_is_cancelled() {
+    let (store, shutdown) = (Arc::new(TestRuns::default()), Shutdown::default());
+    let here = replica(&store, calling(), EchoTools::new(&["echo"]).hanging()).until(shutdown.clone());
+    let mut started = here.start(ask(), LEAVES);
+    for _ in 0..2 {
+        started.next().await.unwrap();
+    }
+    let run = here.find(started.run_id()).await.unwrap().unwrap();
+    shutdown.end_requests();
+    assert_eq!(read(started).await, ["Stopping"]);
+    let rest = timeout(Duration::from_secs(5), read(idle(&store).follow(&run, 2))).await.unwrap();
+    assert_eq!(rest, ["2 cancelled", "3 ended cancelled"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -265,7 +346,7 @@ async fn what_is_refused_before_it_begins_is_the_first_that_is_read() {
     let kept = RunStores { journal: Arc::new(TestRuns::default()), records: None, live: LiveRuns::default() };
     let busy = ScriptedInvoke::new([Err(InvokeError::Busy { waited: Duration::ZERO })]);
     let streams = RunStreams::new(Arc::new(busy), kept, Arc::new(TokioSpawn));
-    let mut started = streams.start(ask(), OnDisconnect::Continue);
+    let mut started = streams.start(ask(), RESUMES);
     let first = started.next().await;
     let Some(Followed::Ended { events: 0, end: RunEnd::Failed(InvokeError::Busy { .. }) }) = first else {
         panic!("{first:?}")

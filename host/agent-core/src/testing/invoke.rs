@@ -57,10 +57,10 @@ impl ScriptedInvoke {
 
     /// A completed run that says this after a call to a tool that can tell users apart.
     pub fn answer_of_one_user(text: &str) -> Answer {
-        let Answer { mut result, cached } = Self::answer(text);
+        let mut answer = Self::answer(text);
         let receipt = of_one_user(ToolReceipt::new("recall", ToolOutcome::Ok));
-        Arc::make_mut(&mut result).tool_calls.push(receipt);
-        Answer { result, cached }
+        Arc::make_mut(&mut answer.result).tool_calls.push(receipt);
+        answer
     }
 
     /// A run that ended for this reason.
@@ -75,7 +75,7 @@ impl ScriptedInvoke {
             model: "test/scripted".into(),
             tool_calls: vec![],
         };
-        Answer { result: Arc::new(result), cached: None }
+        Answer { result: Arc::new(result), cached: None, is_turn_lost: false }
     }
 
     /// Then gives this answer.

@@ -222,9 +222,9 @@ impl EchoTools {
     /// The same tools, of which that one may not be called twice for one purpose.
     #[must_use]
     pub fn once_only(mut self, name: &str) -> Self {
-        let once = |tool: &ToolSpec| ToolSpec {
+        let once = |tool: &Arc<ToolSpec>| ToolSpec {
             is_repeatable: tool.is_repeatable && tool.name != name,
-            ..tool.clone()
+            ..ToolSpec::clone(tool)
         };
         let tools = self.catalog.tools().iter().map(once).collect();
         self.catalog = Arc::new(Catalog::new(tools, self.catalog.digest().to_owned()));

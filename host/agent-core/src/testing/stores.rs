@@ -198,7 +198,7 @@ impl RateWindows for TestRates {
         let mut hits = Vec::new();
         for window in windows {
             let count = counts.entry(window.key.to_owned()).or_default();
-            *count += 1;
+            *count += window.cost;
             let hit = Hits { count: *count, resets_in: window.period };
             hits.push(hit);
             if hit.exceed(window.limit) {

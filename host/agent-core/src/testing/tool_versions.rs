@@ -6,12 +6,13 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::{Switch, lock};
 use crate::ports::tool_versions::stored::{
-    add_counts, check_component, check_trial, decode_audit_line, decode_record, encode_audit_line,
-    encode_record, needed_digests,
+    check_component, check_trial, decode_audit_line, decode_record, encode_audit_line, encode_record,
+    needed_digests,
 };
 use crate::ports::tool_versions::{
     KeptComponent, MOST_AUDIT_LINES, Records, ToolVersions, Versioned, VersionsError,
@@ -30,7 +31,9 @@ pub struct TestToolVersions {
 struct State {
     revision: u64,
     records: BTreeMap<String, StoredRecord>,
-    components: HashMap<String, (KeptComponent, Instant)>,
+    components: HashMap<String, (Bytes, Instant)>,
+    /// By name and digest.
+    signatures: HashMap<(String, String), Bytes>,
     counts: HashMap<String, TrialCounts>,
     /// Of all components, the oldest first.
     audit: Vec<(String, String)>,
@@ -43,7 +46,7 @@ struct StoredRecord {
     revision: u64,
     json: String,
     digests: BTreeSet<String>,
-    trial: Option<String>,
+    counted: Vec<String>,
 }
 
 impl TestToolVersions {
@@ -124,44 +127,54 @@ impl ToolVersions for TestToolVersions {
         }
         let digests = needed_digests(record).into_iter().map(ToOwned::to_owned).collect();
         let trial = record.trial.as_ref().map(|trial| trial.id.clone());
+        let counted = trial.into_iter().chain(record.first_calls_id(name)).collect();
         let revision = expected + 1;
-        state.records.insert(name.to_owned(), StoredRecord { revision, json, digests, trial });
+        state.records.insert(name.to_owned(), StoredRecord { revision, json, digests, counted });
         state.audit.push((name.to_owned(), line));
         state.revision += 1;
         Ok(revision)
     }
 
-    async fn keep(&self, digest: &str, component: &KeptComponent) -> Result<(), VersionsError> {
-        check_component(digest, component)?;
+    async fn keep(&self, name: &str, digest: &str, component: &KeptComponent) -> Result<(), VersionsError> {
+        check_component(name, digest, component)?;
         self.check().await?;
         let mut state = lock(&self.state);
         let now = state.now();
-        let (kept, kept_at) =
-            state.components.entry(digest.to_owned()).or_insert_with(|| (component.clone(), now));
-        if component.signature.is_some() {
-            kept.signature.clone_from(&component.signature);
+        let kept = state.components.entry(digest.to_owned());
+        kept.or_insert_with(|| (component.bytes.clone(), now)).1 = now;
+        if let Some(signature) = component.signature.clone() {
+            state.signatures.insert((name.to_owned(), digest.to_owned()), signature);
         }
-        *kept_at = now;
         Ok(())
     }
 
-    async fn component(&self, digest: &str) -> Result<Option<KeptComponent>, VersionsError> {
+    async fn component(&self, name: &str, digest: &str) -> Result<Option<KeptComponent>, VersionsError> {
         self.check().await?;
-        Ok(lock(&self.state).components.get(digest).map(|(kept, _)| kept.clone()))
+        let state = lock(&self.state);
+        let Some((bytes, _)) = state.components.get(digest) else { return Ok(None) };
+        let signature = state.signatures.get(&(name.to_owned(), digest.to_owned()));
+        Ok(Some(KeptComponent { bytes: bytes.clone(), signature: signature.cloned() }))
+    }
+
+    async fn kept_bytes(&self) -> Result<u64, VersionsError> {
+        self.check().await?;
+        let state = lock(&self.state);
+        Ok(state.components.values().map(|(bytes, _)| bytes.len() as u64).sum())
     }
 
     async fn prune(&self, grace: Duration) -> Result<u64, VersionsError> {
         self.check().await?;
         let mut state = lock(&self.state);
         let now = state.now();
-        let State { records, components, counts, .. } = &mut *state;
+        let State { records, components, signatures, counts, .. } = &mut *state;
         let before = components.len();
         components.retain(|digest, (_, kept_at)| {
             let is_needed = records.values().any(|record| record.digests.contains(digest));
             is_needed || now.duration_since(*kept_at) < grace
         });
+        signatures.retain(|(_, digest), _| components.contains_key(digest));
         let removed = (before - components.len()) as u64;
-        counts.retain(|trial, _| records.values().any(|record| record.trial.as_ref() == Some(trial)));
+        counts.retain(|id, _| records.values().any(|record| record.counted.contains(id)));
         Ok(removed)
     }
 
@@ -170,7 +183,7 @@ impl ToolVersions for TestToolVersions {
         self.check().await?;
         let mut state = lock(&self.state);
         let sum = state.counts.entry(trial.to_owned()).or_default();
-        add_counts(sum, counts);
+        sum.add(counts);
         Ok(sum.clone())
     }
 

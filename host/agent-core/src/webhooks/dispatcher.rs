@@ -1,7 +1,9 @@
-//! Delivers webhooks: claims those that are due, reads how their jobs ended, sends that, and notes what became of it.
+//! Delivers webhooks: claims those that are due, reads how their jobs ended, sends that, and notes what
+//! became of it.
 //!
-//! One task does all of it, [`AT_ONCE`] deliveries at a time, so that a receiver that hangs costs one of these and nobody
-//! else waits. A process that dies leaves its claims to the others when their lease ends.
+//! One task does all of it, [`AT_ONCE`] deliveries at a time and [`OF_A_USER`] of one user, so that a user
+//! whose receivers hang delays nobody else. A process that dies leaves its claims to the others when their
+//! lease ends.
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::pin::pin;
@@ -10,19 +12,26 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, warn};
 use uuid::Uuid;
 
 use super::{schedule, spans};
+use crate::jobs::Jobs;
 use crate::outage::Outage;
-use crate::ports::webhooks::{MOST_LOGGED, WebhookMessage};
-use crate::ports::{JobQueue, WebhookOutbox, WebhookSender};
+use crate::ports::webhooks::{ClaimBounds, MOST_LOGGED, WebhookMessage};
+use crate::ports::{WebhookOutbox, WebhookSender};
 use crate::words::{Job, Webhook, WebhookAttempt, WebhookState};
 
 /// Most deliveries of a process at once.
 const AT_ONCE: usize = 16;
+
+/// Most deliveries of one user at once, in all processes together.
+const OF_A_USER: u32 = 4;
+
+/// How long deliveries under way may take when the service stops. Those that take longer are made again.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// How long a claim lasts: longer than any delivery.
 const LEASE: Duration = Duration::from_secs(60);
@@ -43,8 +52,8 @@ pub type RenderJob = fn(&Job) -> String;
 pub struct DispatcherContext {
     /// Where webhooks are.
     pub outbox: Arc<dyn WebhookOutbox>,
-    /// Says how jobs ended.
-    pub queue: Arc<dyn JobQueue>,
+    /// Say how they ended, also when the queue has forgotten them.
+    pub jobs: Jobs,
     /// Sends messages.
     pub sender: Arc<dyn WebhookSender>,
     /// Writes messages.
@@ -75,20 +84,22 @@ impl Dispatcher {
         Self { context, outage: Outage::default() }
     }
 
-    /// Delivers until `stopping` is cancelled. Dropped, it leaves what it has claimed to the lease.
+    /// Delivers until `stopping` is cancelled, and then what is under way for `GRACE`. Dropped, it leaves
+    /// what it has claimed to the lease.
     pub async fn run(&self, stopping: CancellationToken) {
         let owner = Uuid::now_v7().simple().to_string();
         let mut deliveries = FuturesUnordered::new();
-        let mut next_claim = Instant::now();
+        let (mut next_claim, mut may_be_more) = (Instant::now(), false);
         while !stopping.is_cancelled() {
             if deliveries.len() < AT_ONCE && Instant::now() >= next_claim {
                 let room = u32::try_from(AT_ONCE - deliveries.len()).unwrap_or(1);
                 let claimed = beside(&mut deliveries, self.claim(&owner, room)).await;
+                // More may be due, of users who have as many deliveries under way as they may, or of anybody.
+                may_be_more = claimed.as_ref().is_some_and(|due| !due.is_empty());
                 next_claim = Instant::now()
-                    + claimed.as_ref().map_or(PAUSE, |due| {
-                        // More may be due when all that was asked for was.
-                        if due.len() == room as usize { Duration::ZERO } else { POLL }
-                    });
+                    + claimed
+                        .as_ref()
+                        .map_or(PAUSE, |due| if due.len() == room as usize { Duration::ZERO } else { POLL });
                 for webhook in claimed.unwrap_or_default() {
                     deliveries.push(self.attend(&owner, webhook));
                 }
@@ -96,14 +107,23 @@ impl Dispatcher {
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => {}
-                Some(()) = deliveries.next() => {}
+                Some(()) = deliveries.next() => {
+                    if may_be_more {
+                        next_claim = next_claim.min(Instant::now());
+                    }
+                }
                 () = tokio::time::sleep_until(next_claim), if deliveries.len() < AT_ONCE => {}
             }
+        }
+        let last = async { while deliveries.next().await.is_some() {} };
+        if timeout(GRACE, last).await.is_err() {
+            warn!("webhooks are delivered again by another process: their receivers are slow");
         }
     }
 
     async fn claim(&self, owner: &str, most: u32) -> Option<Vec<Webhook>> {
-        match self.context.outbox.claim_due(owner, LEASE, most).await {
+        let bounds = ClaimBounds { most, of_a_user: OF_A_USER };
+        match self.context.outbox.claim_due(owner, LEASE, bounds).await {
             Ok(due) => {
                 if let Some(lasted) = self.outage.ends() {
                     tracing::info!(outage_ms = lasted.as_millis(), "webhooks are delivered again");
@@ -143,7 +163,7 @@ impl Dispatcher {
 
     async fn proceed(&self, webhook: Webhook) -> Settled {
         let age = SystemTime::now().duration_since(webhook.created_at).unwrap_or_default();
-        match self.context.queue.read(&webhook.job_id).await {
+        match self.context.jobs.read(&webhook.user_id, &webhook.job_id, Duration::ZERO).await {
             Err(_error) => Settled { webhook, next: Some(PAUSE) },
             Ok(Some(job)) if job.status.has_ended() => self.deliver(webhook, &job).await,
             Ok(None) if age >= NEVER_ADDED || webhook.state == WebhookState::Pending => {
@@ -152,7 +172,7 @@ impl Dispatcher {
                     &mut webhook,
                     SystemTime::now(),
                     Duration::ZERO,
-                    Err("the queue does not have the job".into()),
+                    Err("neither the queue nor the records have the job".into()),
                 );
                 Settled { webhook, next: None }
             }

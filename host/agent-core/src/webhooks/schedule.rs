@@ -17,8 +17,8 @@ const RETRIES: [Duration; 11] = [
     Duration::from_hours(8),
 ];
 
-/// Longest wait that a receiver may ask for.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(1);
+/// Longest wait that a receiver may ask for: the longest that the schedule has itself.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(8);
 
 const FIRST_POLL: Duration = Duration::from_secs(1);
 const LAST_POLL: Duration = Duration::from_secs(30);

@@ -10,16 +10,21 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{Dispatcher, DispatcherContext, Webhooks};
-use crate::ports::webhooks::{NewWebhook, WebhookMessage, WebhookReply};
-use crate::ports::{AttemptEnd, JobQueue, Spawn as _, WebhookError, WebhookOutbox, WebhookSender};
-use crate::testing::{TestQueue, TokioSpawn};
-use crate::words::{JobData, Webhook, WebhookState};
+use crate::jobs::Jobs;
+use crate::ports::webhooks::{ClaimBounds, NewWebhook, WebhookMessage, WebhookReply};
+use crate::ports::{
+    AttemptEnd, JobQueue, RunStore as _, Spawn as _, WebhookError, WebhookOutbox, WebhookSender,
+};
+use crate::testing::{TestQueue, TestRuns, TokioSpawn};
+use crate::words::{JobData, RunOutcome, RunRecord, Webhook, WebhookState};
 
 /// An outbox in memory. Everything is due at its time of the paused clock.
 #[derive(Default)]
 struct Outbox {
     rows: Mutex<BTreeMap<String, (Webhook, Option<Instant>)>>,
     fails: Mutex<bool>,
+    /// How many are claimed of each user.
+    claimed: Mutex<BTreeMap<String, u32>>,
     /// One write at a time, in the order in which they were asked for, as SQLite has it.
     turn: tokio::sync::Mutex<()>,
 }
@@ -52,18 +57,27 @@ impl WebhookOutbox for Outbox {
         Ok(())
     }
 
-    async fn claim_due(&self, _: &str, lease: Duration, most: u32) -> Result<Vec<Webhook>, WebhookError> {
+    async fn claim_due(
+        &self,
+        _: &str,
+        lease: Duration,
+        bounds: ClaimBounds,
+    ) -> Result<Vec<Webhook>, WebhookError> {
         let _turn = self.turn.lock().await;
         self.check()?;
         let mut rows = self.rows.lock().unwrap();
-        let is_due = |due: &Option<Instant>| due.is_some_and(|due| due <= Instant::now());
-        let due = rows.values_mut().filter(|(_, due)| is_due(due)).take(most as usize);
-        Ok(due
-            .map(|(webhook, due)| {
+        let mut of_users = self.claimed.lock().unwrap();
+        let mut claimed = Vec::new();
+        for (webhook, due) in rows.values_mut() {
+            let of_user = of_users.entry(webhook.user_id.clone()).or_default();
+            let is_due = due.is_some_and(|due| due <= Instant::now());
+            if is_due && claimed.len() < bounds.most as usize && *of_user < bounds.of_a_user {
                 *due = Some(Instant::now() + lease);
-                webhook.clone()
-            })
-            .collect())
+                *of_user += 1;
+                claimed.push(webhook.clone());
+            }
+        }
+        Ok(claimed)
     }
 
     async fn settle(&self, _: &str, webhook: &Webhook, next: Option<Duration>) -> Result<bool, WebhookError> {
@@ -71,6 +85,7 @@ impl WebhookOutbox for Outbox {
         yield_now().await;
         self.check()?;
         let due = next.map(|next| Instant::now() + next);
+        *self.claimed.lock().unwrap().get_mut(&webhook.user_id).unwrap() -= 1;
         self.rows.lock().unwrap().insert(webhook.job_id.clone(), (webhook.clone(), due));
         Ok(true)
     }
@@ -95,6 +110,10 @@ impl WebhookOutbox for Outbox {
 #[derive(Default)]
 struct Receiver {
     replies: Mutex<Vec<Result<u16, String>>>,
+    /// How long it takes for each.
+    takes: Mutex<Duration>,
+    /// How many deliveries are under way to each address, and the most there ever were.
+    under_way: Mutex<BTreeMap<String, (u32, u32)>>,
     got: Mutex<Vec<(Instant, WebhookMessage)>>,
 }
 
@@ -104,8 +123,12 @@ impl WebhookSender for Receiver {
         Ok(())
     }
 
-    async fn send(&self, _: &str, message: &WebhookMessage) -> WebhookReply {
+    async fn send(&self, url: &str, message: &WebhookMessage) -> WebhookReply {
         self.got.lock().unwrap().push((Instant::now(), message.clone()));
+        self.count(url, 1);
+        let takes = *self.takes.lock().unwrap();
+        sleep(takes).await;
+        self.count(url, -1);
         let mut replies = self.replies.lock().unwrap();
         let outcome = if replies.len() > 1 { replies.remove(0) } else { replies[0].clone() };
         WebhookReply { outcome, retry_after: None }
@@ -116,7 +139,21 @@ impl WebhookSender for Receiver {
     }
 }
 
+impl Receiver {
+    fn count(&self, url: &str, change: i32) {
+        let mut under_way = self.under_way.lock().unwrap();
+        let (now, most) = under_way.entry(url.to_owned()).or_default();
+        *now = now.checked_add_signed(change).unwrap();
+        *most = (*most).max(*now);
+    }
+
+    fn most_under_way(&self, url: &str) -> u32 {
+        self.under_way.lock().unwrap()[url].1
+    }
+}
+
 struct Bench {
+    records: Arc<TestRuns>,
     queue: Arc<TestQueue>,
     outbox: Arc<Outbox>,
     receiver: Arc<Receiver>,
@@ -126,9 +163,18 @@ struct Bench {
 }
 
 impl Bench {
+    /// Another job with a webhook, whose run has ended.
+    async fn add_ended(&self, user_id: &str, url: &str) -> String {
+        let job_id = self.queue.add(&JobData::new("2+2", user_id)).await.unwrap();
+        self.webhooks.put(&NewWebhook { job_id: &job_id, user_id, url }).await.unwrap();
+        self.finish_job().await;
+        job_id
+    }
+
     /// A job with a webhook, and a dispatcher that runs.
     async fn new(replies: &[Result<u16, &str>]) -> Self {
         let (queue, outbox) = (Arc::new(TestQueue::default()), Arc::new(Outbox::default()));
+        let records = Arc::new(TestRuns::default());
         let receiver = Arc::new(Receiver::default());
         *receiver.replies.lock().unwrap() =
             replies.iter().map(|reply| reply.map_err(str::to_owned)).collect();
@@ -138,14 +184,14 @@ impl Bench {
         webhooks.put(&webhook).await.unwrap();
         let dispatcher = Dispatcher::new(DispatcherContext {
             outbox: outbox.clone(),
-            queue: queue.clone(),
+            jobs: Jobs::new(queue.clone()).recorded_in(records.clone()),
             sender: receiver.clone(),
             render: |job| format!("{} {}", job.id, job.status.as_str()),
         });
         let stopping = CancellationToken::new();
         let until = stopping.clone();
         TokioSpawn.spawn("dispatcher", Box::pin(async move { dispatcher.run(until).await }));
-        Self { queue, outbox, receiver, webhooks, stopping, job_id }
+        Self { records, queue, outbox, receiver, webhooks, stopping, job_id }
     }
 
     async fn finish_job(&self) {
@@ -240,7 +286,7 @@ async fn a_job_that_was_never_added_is_given_up() {
     sleep(Duration::from_secs(60)).await;
     let webhook = bench.outbox.row("never");
     assert_eq!(webhook.state, WebhookState::Failed);
-    assert_eq!(webhook.attempts[0].error.as_deref(), Some("the queue does not have the job"));
+    assert_eq!(webhook.attempts[0].error.as_deref(), Some("neither the queue nor the records have the job"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -261,4 +307,63 @@ async fn deliveries_that_wait_for_their_turn_to_write_do_not_hold_up_the_next_cl
     for job_id in &job_ids {
         assert_eq!(bench.outbox.row(job_id).attempts.len(), 1, "{job_id}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_whose_receiver_hangs_delays_nobody_else() {
+    let bench = Bench::new(&[Ok(200)]).await;
+    bench.finish_job().await;
+    *bench.receiver.takes.lock().unwrap() = Duration::from_secs(20);
+    for _ in 0..40 {
+        bench.add_ended("many", "https://tarpit.example/").await;
+    }
+    sleep(Duration::from_secs(1)).await;
+    let others = bench.add_ended("u2", "https://example.org/").await;
+    sleep(Duration::from_secs(25)).await;
+    assert_eq!(bench.outbox.row(&others).state, WebhookState::Delivered);
+    // As soon as one has ended, the next one begins.
+    sleep(Duration::from_secs(200)).await;
+    assert_eq!(bench.receiver.most_under_way("https://tarpit.example/"), 4);
+    assert!(bench.outbox.rows.lock().unwrap().values().all(|(row, _)| row.state == WebhookState::Delivered));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_webhook_of_a_job_that_the_queue_has_trimmed_is_sent_from_the_record_of_its_run() {
+    let bench = Bench::new(&[Err("the connection was refused")]).await;
+    bench.finish_job().await;
+    sleep(Duration::from_secs(3)).await;
+    let now = SystemTime::now();
+    let record = RunRecord {
+        id: "run_1".into(),
+        request_id: bench.job_id.clone(),
+        user_id: Some("u1".into()),
+        job_id: Some(bench.job_id.clone()),
+        started_at: now,
+        finished_at: now,
+        outcome: RunOutcome::Failed {
+            error: String::new(),
+            iterations: 0,
+            usage: Default::default(),
+            kind: Default::default(),
+        },
+    };
+    bench.records.save(&record).await.unwrap();
+    bench.queue.remove(&bench.job_id);
+    *bench.receiver.replies.lock().unwrap() = vec![Ok(200)];
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(bench.state(), WebhookState::Delivered);
+    assert_eq!(bench.got().last().unwrap().1.body, format!("{} failed", bench.job_id));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delivery_under_way_when_the_service_stops_is_finished() {
+    let bench = Bench::new(&[Ok(200)]).await;
+    *bench.receiver.takes.lock().unwrap() = Duration::from_secs(1);
+    bench.finish_job().await;
+    while bench.got().is_empty() {
+        sleep(Duration::from_millis(10)).await;
+    }
+    bench.stopping.cancel();
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(bench.state(), WebhookState::Delivered);
 }

@@ -1,5 +1,7 @@
 //! The tools a model may choose from, as data.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 /// One tool, as the model is told of it.
@@ -56,35 +58,62 @@ pub fn prompt_tokens(bytes: u64) -> u64 {
 /// An immutable, sorted set of tools. Two catalogs with the same digest are the same.
 #[derive(Debug, Default)]
 pub struct Catalog {
-    tools: Vec<ToolSpec>,
+    tools: Vec<Arc<ToolSpec>>,
     digest: String,
     prompt_bytes: u64,
+    /// The service's own catalog, if this one was made of it for one caller's wishes.
+    base: Option<Arc<Catalog>>,
 }
 
 impl Catalog {
     /// A catalog of `tools`, whose names must be unique. `digest` names the code behind them, so that a
     /// swapped tool gives another digest even if its description stays the same.
-    pub fn new(mut tools: Vec<ToolSpec>, digest: String) -> Self {
+    pub fn new(tools: Vec<ToolSpec>, digest: String) -> Self {
+        Self::sorted(tools.into_iter().map(Arc::new).collect(), digest, None)
+    }
+
+    /// A catalog for one caller: tools of `base`, shared with it, and what the caller has added.
+    pub fn derived(base: &Arc<Self>, tools: Vec<Arc<ToolSpec>>, digest: String) -> Self {
+        Self::sorted(tools, digest, Some(base.base.as_ref().unwrap_or(base).clone()))
+    }
+
+    fn sorted(mut tools: Vec<Arc<ToolSpec>>, digest: String, base: Option<Arc<Self>>) -> Self {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
-        let prompt_bytes = tools.iter().map(ToolSpec::prompt_bytes).sum::<usize>() as u64;
-        Self { tools, digest, prompt_bytes }
+        let prompt_bytes = tools.iter().map(|tool| tool.prompt_bytes()).sum::<usize>() as u64;
+        Self { tools, digest, prompt_bytes, base }
     }
 
     /// Every tool, sorted by name.
-    pub fn tools(&self) -> &[ToolSpec] {
+    pub fn tools(&self) -> &[Arc<ToolSpec>] {
         &self.tools
     }
 
     /// The tool of that name.
     pub fn get(&self, name: &str) -> Option<&ToolSpec> {
+        self.shared(name).map(|tool| &**tool)
+    }
+
+    /// The same, to be put into another catalog.
+    pub fn shared(&self, name: &str) -> Option<&Arc<ToolSpec>> {
         let place = self.tools.binary_search_by(|tool| tool.name.as_str().cmp(name)).ok()?;
         self.tools.get(place)
+    }
+
+    /// The service's own catalog, if this one was made of it for one caller's wishes.
+    pub fn base(&self) -> Option<&Arc<Self>> {
+        self.base.as_ref()
+    }
+
+    /// Whether a tool of this catalog is the service's, and not a function that a caller has added.
+    pub fn is_own(&self, tool: &Arc<ToolSpec>) -> bool {
+        let is_in = |base: &Arc<Self>| base.shared(&tool.name).is_some_and(|own| Arc::ptr_eq(own, tool));
+        self.base.as_ref().is_none_or(is_in)
     }
 
     /// The tools that a tool which calls tools can call, sorted by name: those that call none themselves, so that calls
     /// never nest deeper than one.
     pub fn nestable(&self) -> impl Iterator<Item = &ToolSpec> {
-        self.tools.iter().filter(|tool| !tool.calls_tools)
+        self.tools.iter().map(|tool| &**tool).filter(|tool| !tool.calls_tools)
     }
 
     /// Names the tools and the code behind them.

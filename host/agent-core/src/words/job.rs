@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 
 use super::Principal;
 
-/// What a job is to do. Its JSON is the payload on the queue (interface, "Async job submission"), `{query, userId}`, which
-/// Node producers and workers know; queues keep the rest beside it.
+/// What a job is to do. Its JSON is the payload on the queue (host/docs/interface/endpoints.md#job-payload),
+/// `{query, userId}`, which Node producers and workers know; queues keep the rest beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobData {
@@ -97,7 +97,7 @@ impl Job {
     }
 }
 
-/// Where a job stands (decisions, "Reading a job").
+/// Where a job stands (host/docs/interface/decisions-runs.md#jobs).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JobStatus {

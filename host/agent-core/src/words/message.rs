@@ -1,5 +1,6 @@
 //! What is said in a run: messages and the tool calls in them.
 
+use json_schema::MemoryBudget;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -63,11 +64,12 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// A call whose arguments are the text a model wrote, which may be anything.
-    pub fn from_text(id: String, name: String, arguments: String) -> Self {
+    /// A call whose arguments are the text a model wrote, which may be anything. Values that take more than
+    /// `memory` has left stay text.
+    pub fn from_text(id: String, name: String, arguments: String, memory: &mut MemoryBudget) -> Self {
         // Some providers write nothing at all for a tool without parameters.
         let text = if arguments.trim().is_empty() { "{}" } else { &arguments };
-        let arguments = match serde_json::from_str::<Value>(text) {
+        let arguments = match memory.read(text.as_bytes()) {
             Ok(object @ Value::Object(_)) if is_shallow(&object, MOST_LEVELS) => object,
             Ok(_) | Err(_) => Value::String(arguments),
         };
@@ -137,7 +139,10 @@ mod tests {
 
     #[test]
     fn arguments_that_are_no_json_object_are_kept_as_text() {
-        let arguments = |text: &str| ToolCall::from_text("1".into(), "t".into(), text.into()).arguments;
+        let arguments = |text: &str| {
+            let mut memory = MemoryBudget::default();
+            ToolCall::from_text("1".into(), "t".into(), text.into(), &mut memory).arguments
+        };
         assert_eq!(arguments(r#"{"a":1}"#), json!({"a": 1}));
         assert_eq!(arguments("  "), json!({}));
         assert_eq!(arguments("[1]"), json!("[1]"));
@@ -146,11 +151,16 @@ mod tests {
         let nested = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
         assert!(arguments(&nested(98)).is_object());
         assert!(arguments(&nested(110)).is_string(), "deeper than a journal could be read");
+        let dense = format!(r#"{{"a":[{}0]}}"#, r#"{"":0},"#.repeat(1 << 20));
+        assert!(arguments(&dense).is_string(), "its values would take a gigabyte");
     }
 
     #[test]
     fn equal_arguments_have_one_digest_however_they_were_written() {
-        let digest = |text: &str| ToolCall::from_text("1".into(), "t".into(), text.into()).arguments_digest();
+        let digest = |text: &str| {
+            let mut memory = MemoryBudget::default();
+            ToolCall::from_text("1".into(), "t".into(), text.into(), &mut memory).arguments_digest()
+        };
         let one = digest(r#"{"b": [1, {"y": null, "x": 0.5}], "a": "ä"}"#);
         assert_eq!(one, digest(r#"{"a":"\u00e4","b":[1,{"x":5e-1,"y":null}]}"#));
         assert_ne!(one, digest(r#"{"a":"ä","b":[{"x":0.5,"y":null},1]}"#));

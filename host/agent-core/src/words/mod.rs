@@ -21,6 +21,7 @@ mod result;
 mod task;
 mod tool;
 mod tool_version;
+mod trial_counts;
 mod usage;
 mod user_content;
 mod webhook;
@@ -53,10 +54,10 @@ pub use task::{
 };
 pub use tool::ToolOutcome;
 pub use tool_version::{
-    AuditLine, CallCounts, ComponentFacts, ComponentRecord, ComponentVersion, DURATION_BUCKETS, Finding,
-    Impact, Millis, Thresholds, ToolFacts, Trial, TrialCounts, TrialKind, TrialState, VersionDiff,
-    VersionSource, VersionStatus,
+    AuditLine, ComponentFacts, ComponentRecord, ComponentVersion, Finding, Impact, Millis, Thresholds,
+    ToolFacts, Trial, TrialKind, TrialState, VersionDiff, VersionSource, VersionStatus,
 };
+pub use trial_counts::{CallCounts, DURATION_BUCKETS, MOST_COUNTED_USERS, TrialCounts, UserCounts};
 pub use usage::Usage;
 pub use user_content::{ContentPart, UserContent};
 pub use webhook::{Webhook, WebhookAttempt, WebhookState};

@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::{Grants, Message, Principal, StopReason};
 
-/// Most model calls of one run (interface, Limits, "Agent iterations").
+/// Most model calls of one run (host/docs/interface/errors-and-limits.md#limits).
 pub const MAX_ITERATIONS: u32 = 10;
 
-/// Default of `TOKEN_BUDGET_PER_REQUEST` (interface, Limits).
+/// Default of `TOKEN_BUDGET_PER_REQUEST` (host/docs/interface/errors-and-limits.md#limits).
 pub const DEFAULT_TOKEN_BUDGET: u64 = 10_000;
 
 /// What a run may use up.
@@ -106,7 +106,7 @@ pub struct Options {
     /// Most tokens one reply may have. Absent: the provider's own limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// Sampling temperature, 0 to 2. Absent: 0 (interface, Limits, "Model call").
+    /// Sampling temperature, 0 to 2. Absent: 0 (host/docs/interface/errors-and-limits.md#limits).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// Names of the only tools that the run has, as the caller listed them. Absent: all that the caller may use.

@@ -25,9 +25,16 @@ pub struct ComponentRecord {
     /// Digest of the version that serves; absent while none was approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active: Option<String>,
+    /// Since when that version serves; absent in records that an earlier release of the service wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active_since: Option<Millis>,
     /// Digests of the versions that served before, the last one first: what a rollback goes back to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub previous: Vec<String>,
+    /// Digests among `previous` that a rollback took back, or the host because their calls trapped: only a
+    /// rollback that names one of them goes back to it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub withdrawn: Vec<String>,
     /// The versions whose bytes are kept, newest proposal first.
     pub versions: Vec<ComponentVersion>,
     /// Every digest that was ever proposed, the newest first, as far as is remembered: a file that has one of them is no
@@ -37,6 +44,32 @@ pub struct ComponentRecord {
     /// How a version is being tried, or what came of the last trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial: Option<Trial>,
+}
+
+impl ComponentRecord {
+    /// The version that a rollback without a digest goes back to: the last that served before and was not
+    /// withdrawn.
+    pub fn earlier(&self) -> Option<&String> {
+        self.previous.iter().find(|digest| !self.withdrawn.contains(digest))
+    }
+
+    /// The newest version that waits for an approval.
+    pub fn newest_waiting(&self) -> Option<&ComponentVersion> {
+        self.versions.iter().find(|version| matches!(version.status, VersionStatus::Waiting { .. }))
+    }
+
+    /// Under this the replicas add up the first calls of the version that serves: another id each time one
+    /// comes to serve. Absent while none serves.
+    pub fn first_calls_id(&self, name: &str) -> Option<String> {
+        let (digest, since) = (self.active.as_ref()?, self.active_since?);
+        Some(format!("first calls of {name} {since} {digest}"))
+    }
+
+    /// The version that an operator is to look at next: the newest that waits, unless a newer one serves.
+    pub fn next_to_approve(&self) -> Option<&ComponentVersion> {
+        let newer = self.versions.iter().take_while(|version| self.active.as_ref() != Some(&version.digest));
+        newer.into_iter().find(|version| matches!(version.status, VersionStatus::Waiting { .. }))
+    }
 }
 
 /// One version of a component.
@@ -86,7 +119,8 @@ pub enum VersionStatus {
     },
     /// It may.
     Approved {
-        /// Who said so: `user:<id>`, `policy`, `unchanged`, `first`, `off` or `command line`.
+        /// Who said so: `user:<id>`, `policy`, `off` or `command line`; in records of earlier releases
+        /// `unchanged` or `first`.
         by: String,
         /// When.
         at: Millis,
@@ -103,7 +137,7 @@ pub struct ComponentFacts {
     /// What it was built for: `agent:tool@0.1.1`, or `typed`.
     #[schema(example = "agent:tool@0.1.1")]
     pub contract: String,
-    /// The interfaces that it imports, sorted.
+    /// The interfaces that it imports: what the host answers first, each part sorted.
     #[schema(example = json!(["agent:tool/log@0.1.1"]))]
     pub imports: Vec<String>,
     /// What of that is the operator's to grant, as the policy names it: `http`, `key-value`, `toolbox`, …; sorted.
@@ -242,44 +276,6 @@ impl Default for Thresholds {
             promote: false,
         }
     }
-}
-
-/// How many buckets the durations of calls are counted in: bucket `n` has those below `2^n` microseconds that no lower one
-/// has, the last one everything above.
-pub const DURATION_BUCKETS: usize = 32;
-
-/// What the calls of one version in a trial came to. Counts of replicas add up.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct CallCounts {
-    /// Calls that ended.
-    #[schema(example = 120)]
-    pub calls: u64,
-    /// Of these, those that failed through the component: traps, time-outs, limits, wrong outputs.
-    #[schema(example = 1)]
-    pub failed: u64,
-    /// Of the failed ones, those that trapped.
-    #[schema(example = 0)]
-    pub trapped: u64,
-    /// Answers of a shadow that were compared.
-    #[schema(example = 118)]
-    pub compared: u64,
-    /// Of these, those that were equal.
-    #[schema(example = 118)]
-    pub agreed: u64,
-    /// Durations; shorter than [`DURATION_BUCKETS`] where the rest is 0.
-    #[schema(max_items = 32, example = json!([0, 3, 112, 5]))]
-    pub durations: Vec<u64>,
-}
-
-/// What a trial has counted until now.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct TrialCounts {
-    /// Calls of the version that serves.
-    pub old: CallCounts,
-    /// Calls of the version that is tried.
-    pub new: CallCounts,
 }
 
 /// Something that was done with a component, for whoever asks later who did what.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use anyhow::Context as _;
 use http_edge::{Claims, Tokens};
 use tokio::runtime::Handle;
 use uuid::Uuid;
@@ -24,11 +25,18 @@ const KEY_FILE: &str = "target/dev-tools.key.pem";
 /// Where those are that need a grant, beside the others.
 const GRANTED_TOOLS: &str = "target/tools-granted";
 
+/// Where an installed package has its tools, seen from the folder of the binary: first that of the packages, then that of
+/// the folder that is released.
+const INSTALLED_TOOLS: [&str; 2] = ["../share/agent-host/tools", "tools"];
+
 /// How long the token that is printed is valid.
 const TOKEN_LIFETIME: Duration = Duration::from_hours(24);
 
 pub(crate) async fn run(guest_runtime: Handle) -> anyhow::Result<Exit> {
-    let vars = DevVars::over(ProcessEnv);
+    let vars = DevVars::over(ProcessEnv, Place::of_this_process());
+    if let Place::Installed { state, .. } = &vars.place {
+        fs::create_dir_all(state).with_context(|| format!("making the folder {}", state.display()))?;
+    }
     let demo = vars.defaults.contains_key("LLM_MODEL");
     let secret = vars.defaults.get("JWT_SECRET");
     let token = secret.map(|secret| sign(secret)).transpose()?;
@@ -37,6 +45,9 @@ pub(crate) async fn run(guest_runtime: Handle) -> anyhow::Result<Exit> {
     let signer = if tools == Path::new(BUILT_TOOLS) && !is_production { sign_built_tools()? } else { None };
     serve::run(&vars, guest_runtime, |address| {
         introduce(address, token.as_deref(), demo, &tools);
+        if let Some(database) = vars.get("DATABASE_URL") {
+            introduce_files(&database.to_string_lossy());
+        }
         introduce_granted(signer.as_deref());
     })
     .await
@@ -82,14 +93,52 @@ fn introduce_granted(signer: Option<&str>) {
     println!("  In {BUILT_TOOLS}.policy.toml they go by their names and signer = \"{signer}\"\n");
 }
 
+/// Where `dev` was started.
+enum Place {
+    /// In a checkout whose tools have been built.
+    Checkout,
+    /// Anywhere, by a binary that was installed with its tools. `state` is the folder for what it keeps.
+    Installed { tools: PathBuf, state: PathBuf },
+    /// Anywhere, by a binary alone.
+    Elsewhere,
+}
+
+impl Place {
+    fn of_this_process() -> Self {
+        if Path::new(BUILT_TOOLS).is_dir() {
+            return Self::Checkout;
+        }
+        let binary = std::env::current_exe().ok();
+        let tools = binary.as_deref().and_then(Path::parent).and_then(installed_tools);
+        match (tools, state_folder(&ProcessEnv)) {
+            (Some(tools), Some(state)) => Self::Installed { tools, state },
+            _ => Self::Elsewhere,
+        }
+    }
+}
+
+/// The tools that were installed with a binary of that folder.
+fn installed_tools(folder: &Path) -> Option<PathBuf> {
+    let folders = INSTALLED_TOOLS.iter().filter_map(|tools| folder.join(tools).canonicalize().ok());
+    folders.into_iter().find(|tools| tools.is_dir())
+}
+
+/// Where the platform wants what a program keeps (XDG base directory specification).
+fn state_folder(vars: &impl EnvVars) -> Option<PathBuf> {
+    let named = |name| vars.get(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let state = named("XDG_STATE_HOME").or_else(|| Some(named("HOME")?.join(".local/state")))?;
+    Some(state.join("agent-host"))
+}
+
 /// The environment, and beneath it what it leaves open.
 struct DevVars<V> {
     set: V,
+    place: Place,
     defaults: BTreeMap<&'static str, String>,
 }
 
 impl<V: EnvVars> DevVars<V> {
-    fn over(set: V) -> Self {
+    fn over(set: V, place: Place) -> Self {
         let mut defaults = BTreeMap::new();
         let mut default = |name, value: &str| defaults.insert(name, value.to_owned());
         let is_open = |name| set.get(name).is_none_or(|value| value.is_empty());
@@ -97,10 +146,23 @@ impl<V: EnvVars> DevVars<V> {
         default("HOST", "127.0.0.1");
         default("SERVICE_VARIANT", "both");
         default("REDIS_URL", "memory://");
-        let built_here = Path::new(BUILT_TOOLS).is_dir();
-        default("DATABASE_URL", if built_here { "sqlite://target/dev.db" } else { "sqlite://dev.db" });
-        if built_here {
-            default("TOOLS_DIR", BUILT_TOOLS);
+        match &place {
+            Place::Checkout => {
+                default("DATABASE_URL", "sqlite://target/dev.db");
+                default("TOOLS_DIR", BUILT_TOOLS);
+            }
+            Place::Installed { tools, state } => {
+                default("DATABASE_URL", &format!("sqlite://{}", state.join("dev.db").display()));
+                default("TOOLS_DIR", &tools.to_string_lossy());
+                // Beside what is kept: the folder of the tools may be another user's.
+                let policy = state.join("tools.policy.toml");
+                if policy.is_file() {
+                    default("TOOLS_POLICY", &policy.to_string_lossy());
+                }
+            }
+            Place::Elsewhere => {
+                default("DATABASE_URL", "sqlite://dev.db");
+            }
         }
         if is_open("JWT_SECRET") {
             // Made anew at every start: whoever can reach this service must not be able to guess it.
@@ -108,9 +170,8 @@ impl<V: EnvVars> DevVars<V> {
         }
         if is_open("LLM_API_KEY") && is_open("LLM_MODEL") {
             default("LLM_MODEL", "demo/rules");
-            default("LLM_API_KEY", "demo");
         }
-        Self { set, defaults }
+        Self { set, place, defaults }
     }
 }
 
@@ -118,6 +179,10 @@ impl<V: EnvVars> EnvVars for DevVars<V> {
     fn get(&self, name: &str) -> Option<OsString> {
         let set = self.set.get(name).filter(|value| !value.is_empty());
         set.or_else(|| self.defaults.get(name).map(Into::into))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.set.names()
     }
 }
 
@@ -147,6 +212,12 @@ fn introduce(address: SocketAddr, token: Option<&str>, demo: bool, tools: &Path)
     }
 }
 
+/// Says what is written where, so that it can be looked at and removed.
+#[expect(clippy::print_stdout, reason = "dev speaks to a person at a terminal")]
+fn introduce_files(database: &str) {
+    println!("Runs and jobs are kept in {database} (DATABASE_URL).\n");
+}
+
 fn introduce_tools(folder: &Path) -> String {
     let shown = folder.display();
     if !folder.is_dir() {
@@ -165,7 +236,7 @@ mod tests {
 
     fn get(set: &[(&'static str, &str)], name: &str) -> Option<String> {
         let set: BTreeMap<_, _> = set.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        DevVars::over(set).get(name).map(|value| value.into_string().unwrap())
+        DevVars::over(set, Place::Elsewhere).get(name).map(|value| value.into_string().unwrap())
     }
 
     #[test]
@@ -188,6 +259,24 @@ mod tests {
             nowhere.contains("/no/such/folder does not exist") && nowhere.contains("TOOLS_DIR"),
             "{nowhere}"
         );
+    }
+
+    #[test]
+    fn an_installed_binary_serves_the_tools_that_came_with_it_and_keeps_its_files_at_home() {
+        let prefix = tempfile::tempdir().unwrap();
+        fs::create_dir_all(prefix.path().join("bin")).unwrap();
+        fs::create_dir_all(prefix.path().join("share/agent-host/tools")).unwrap();
+        let tools = installed_tools(&prefix.path().join("bin")).expect("the tools of the prefix");
+        assert!(tools.ends_with("share/agent-host/tools"), "{}", tools.display());
+        assert_eq!(installed_tools(&prefix.path().join("share/agent-host/tools")), None);
+
+        let home: BTreeMap<&'static str, String> = BTreeMap::from([("HOME", "/home/ada".to_owned())]);
+        let state = state_folder(&home).expect("a folder at home");
+        assert_eq!(state, Path::new("/home/ada/.local/state/agent-host"));
+        let vars = DevVars::over(home, Place::Installed { tools: tools.clone(), state });
+        assert_eq!(vars.get("TOOLS_DIR").map(PathBuf::from), Some(tools));
+        let database = "sqlite:///home/ada/.local/state/agent-host/dev.db";
+        assert_eq!(vars.get("DATABASE_URL"), Some(database.into()));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use agent_core::direct_calls::DirectCalls;
+use agent_core::ports::Toolbox as _;
 use agent_core::words::Principal;
 use anyhow::Context as _;
 use clap::Args;
@@ -25,8 +26,8 @@ use super::{Exit, tools};
 use crate::config::{Log, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
 
-/// How long a client waits at most until what has to be compiled is there: less than clients wait for their first answer.
-/// What is compiled later is listed then.
+/// How long a client waits at most for its first answer while components compile: less than clients wait for it. The list of
+/// tools waits for the rest of them. A client that ends its input early is answered all the same if they are there by then.
 const PREPARE_LIMIT: Duration = Duration::from_secs(20);
 
 /// Longest message, in bytes: the largest request body that a service may be set to take is a fraction of it.
@@ -67,7 +68,7 @@ pub(crate) async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::
 /// Serves the one client until its input ends, of which `ended` tells those that wait for swaps. Calls under way have some
 /// seconds more.
 async fn serve(host: &ToolHost, server: McpServer, ended: CancellationToken) -> anyhow::Result<Exit> {
-    // silent-ok: what is not prepared by then is listed when it is.
+    // silent-ok: what is not prepared by then is waited for by who asks for the list.
     let _ = timeout(PREPARE_LIMIT, host.prepared()).await;
     let (input, output) = stdio_pipes();
     let input = Input { inner: input, ended };

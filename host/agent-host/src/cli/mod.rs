@@ -9,6 +9,7 @@ mod doctor;
 mod jobs;
 mod launch;
 mod mcp;
+mod metrics;
 mod progress_bar;
 mod replay;
 mod runs;
@@ -20,10 +21,16 @@ mod variables;
 use clap::{Parser, Subcommand};
 use tokio::runtime::Handle;
 
+/// Version, commit and date. `cargo xtask dist` names the last two; a build without them is somebody's own.
+const VERSION: &str = match option_env!("AGENT_HOST_VERSION") {
+    Some(version) => version,
+    None => concat!(env!("CARGO_PKG_VERSION"), " (built from a working copy)"),
+};
+
 /// Serves a tool-using language-model agent over HTTP. Its tools are sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
 #[command(
-    version,
+    version = VERSION,
     arg_required_else_help = true,
     after_help = "All settings are environment variables: agent-host variables lists them. To try it out: agent-host dev. \
                   To see a tool answer: agent-host tools call"
@@ -97,6 +104,11 @@ enum Command {
     Completions(completions::Arguments),
     /// List every setting: what it holds, its default, who needs it
     Variables(variables::Arguments),
+    /// List every metric: its name, kind and labels, and what it counts
+    ///
+    /// As /metrics of a service shows them with the default METRICS_PREFIX. Not every service has each: there is a queue, a second
+    /// provider or an export of traces behind some.
+    Metrics,
     #[command(hide = true)]
     Compile(compile::Arguments),
     #[command(hide = true)]
@@ -119,7 +131,7 @@ pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<
         Command::Serve => serve::run(&crate::config::ProcessEnv, guest_runtime, |_| {}).await,
         Command::Dev => dev::run(guest_runtime).await,
         Command::Tools(arguments) => tools::run(&arguments, guest_runtime).await,
-        Command::Mcp(arguments) => mcp::run(arguments, guest_runtime).await,
+        Command::Mcp(arguments) => Box::pin(mcp::run(arguments, guest_runtime)).await,
         Command::Chat(arguments) => chat::run(*arguments).await,
         Command::Token(arguments) => token::run(arguments, json),
         Command::Runs(arguments) => runs::run(arguments).await,
@@ -129,6 +141,7 @@ pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<
         Command::Doctor(arguments) => doctor::run(&arguments, guest_runtime).await,
         Command::Cache(arguments) => cache::run(arguments, json).await,
         Command::Variables(arguments) => variables::run(&arguments, json),
+        Command::Metrics => metrics::run(json),
         // `run_alone` has done these.
         Command::Compile(arguments) => Ok(compile::run(&arguments)),
         Command::Launch(arguments) => Ok(launch::run(arguments)),

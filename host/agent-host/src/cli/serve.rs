@@ -3,21 +3,23 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use agent_core::shutdown::Shutdown;
 use anyhow::{Context as _, anyhow};
 use futures::{Stream, StreamExt as _};
 use http_edge::{Hosts, Latch};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{Exit, install_tls};
 use crate::composition::{self, Identity, Running, Service};
-use crate::config::{self, Config, EnvVars};
+use crate::config::{self, Config, EnvVars, Problems};
 use crate::file_limits;
 use crate::serve::lambda::LeftBehind;
-use crate::serve::{self, BodyLimits, Outcome, Server, Signal, Timeouts};
+use crate::serve::{self, BodyLimits, Outcome, Server, Signal};
 use crate::tasks::{Supervisor, Tasks};
 use crate::telemetry::export::Exporter;
 use crate::telemetry::{self, Destination};
@@ -28,7 +30,7 @@ pub(crate) async fn run(
     guest_runtime: Handle,
     introduce: impl FnOnce(SocketAddr),
 ) -> anyhow::Result<Exit> {
-    let config = Config::from_vars(vars)?;
+    let config = Config::from_vars(vars).map_err(|problems| refused(vars, problems))?;
     let is_function = config.service.lambda_runtime_api.is_some();
     let destination = if is_function { Destination::Function } else { Destination::Service };
     install_tls();
@@ -57,16 +59,16 @@ pub(crate) async fn run(
     let hosts = if address.ip().to_canonical().is_loopback() { Hosts::Loopback } else { Hosts::Named };
     let identity = Identity { worker, hosts };
     let most_connections = file_limits::connections(config.http.max_connections, descriptors);
-    let stopping = CancellationToken::new();
+    let shutdown = Shutdown::default();
     // What the start waits for, such as a database, must not keep a signal waiting.
     let built = tokio::select! {
-        built = composition::build(&config, guest_runtime, identity, latch.readiness(), &stopping) => built?,
+        built = composition::build(&config, guest_runtime, identity, latch.readiness(), &shutdown) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
     };
     let Service { router, background, http_metrics, .. } = built;
 
     let exports = export(exporter, background.supervisor());
-    let running = background.start(&stopping, false);
+    let running = background.start(&shutdown, false);
     tracing::info!(
         %address,
         environment = %config.service.environment,
@@ -76,20 +78,29 @@ pub(crate) async fn run(
         "serving"
     );
     introduce(address);
-    // Both end with the signal: readiness, and taking jobs.
-    let wanted = (latch, stopping.drop_guard());
     let server = Server {
         listener,
         router,
-        times: Timeouts::with_drain(config.http.drain),
+        times: config.http.timeouts,
         bodies: BodyLimits { bytes: config.http.max_body_bytes, time: config.http.body_timeout },
         most_connections,
         metrics: http_metrics,
+        shutdown,
     };
-    Ok(match server.run(signals, wanted, close(running, exports)).await {
+    let close = async move |forced| close(running, exports, &forced).await;
+    Ok(match server.run(signals, latch, close).await {
         Outcome::Clean => Exit::Success,
         Outcome::Forced => Exit::Forced,
     })
+}
+
+/// What is wrong with the settings. Whoever has set nothing of a model may look for a first try.
+fn refused(vars: &impl EnvVars, problems: Problems) -> anyhow::Error {
+    let is_open = |name| vars.get(name).is_none_or(|value| value.is_empty());
+    if is_open("LLM_API_KEY") && is_open("LLM_MODEL") {
+        return anyhow!("{problems}\n  To try it without any settings: agent-host dev");
+    }
+    problems.into()
 }
 
 fn say_where_traces_go(config: &config::Tracing) {
@@ -122,8 +133,9 @@ fn export(exporter: Option<Exporter>, supervisor: &Supervisor) -> Tasks {
 }
 
 /// Ends what goes on beside the requests. Spans are exported last, because everything else may record some.
-async fn close(running: Running, exports: Tasks) {
-    running.close().await;
+/// Once `forced` is cancelled, nothing is waited for but what is written.
+async fn close(running: Running, exports: Tasks, forced: &CancellationToken) {
+    running.close(forced).await;
     exports.stop();
     exports.finished().await;
 }
@@ -137,22 +149,23 @@ async fn run_as_function(
     mut signals: impl Stream<Item = Signal> + Unpin,
     exporter: Option<Exporter>,
 ) -> anyhow::Result<Exit> {
-    let stopping = CancellationToken::new();
+    let shutdown = Shutdown::default();
     let identity = Identity { worker: worker_name("lambda"), hosts: Hosts::Unchecked };
     let built = tokio::select! {
-        built = composition::build(config, guest_runtime, identity, latch.readiness(), &stopping) => built?,
+        built = composition::build(config, guest_runtime, identity, latch.readiness(), &shutdown) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
     };
-    let Service { router, background, recording, .. } = built;
+    let Service { router, background, recording, writes, .. } = built;
     background.prepare().await;
-    let left_behind = LeftBehind { recording, spans: exporter.as_ref().map(Exporter::flusher) };
+    let left_behind = LeftBehind { recording, writes, spans: exporter.as_ref().map(Exporter::flusher) };
     let exports = export(exporter, background.supervisor());
-    let running = background.start(&stopping, true);
+    let running = background.start(&shutdown, true);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving as a Lambda function");
     let served = serve::lambda::run(router, left_behind, signals).await;
     drop(latch);
-    stopping.cancel();
-    close(running, exports).await;
+    // No request is under way.
+    shutdown.begin(Instant::now());
+    close(running, exports, &CancellationToken::new()).await;
     let outcome = served.map_err(|error| anyhow!(error).context("serving Lambda's events"))?;
     Ok(match outcome {
         Outcome::Clean => Exit::Success,

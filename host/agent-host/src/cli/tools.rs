@@ -1,5 +1,6 @@
 //! `agent-host tools`: what would be served, and calls of it, without serving it; and tools in the making.
 
+mod approve_all;
 mod build;
 mod call;
 mod check;
@@ -113,7 +114,7 @@ enum Command {
     ///
     /// By default what serves with the newest proposal. Exits with 1 when the difference is breaking.
     Diff(versions::DiffArguments),
-    /// Let a version serve that waits for an approval
+    /// Let a version serve that waits for an approval, or with --all every one
     Approve(versions::ApproveArguments),
     /// Have an earlier version serve, by default the last one
     Rollback(versions::DigestArguments),
@@ -166,9 +167,10 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
         Some(Command::Publish(arguments)) => publish::run(arguments, json).await,
         Some(Command::Versions(arguments)) => versions::show(arguments, guest_runtime).await,
         Some(Command::Diff(arguments)) => versions::diff(arguments, guest_runtime).await,
-        Some(Command::Approve(arguments)) => {
-            versions::change(&arguments.version.name, arguments.action(), json, guest_runtime).await
-        }
+        Some(Command::Approve(arguments)) => match &arguments.name {
+            Some(name) => versions::change(name, arguments.action(), json, guest_runtime).await,
+            None => approve_all::run(arguments.serves(), json, guest_runtime).await,
+        },
         Some(Command::Rollback(versions::DigestArguments { name, digest })) => {
             versions::change(name, AdminAction::Rollback(digest.clone()), json, guest_runtime).await
         }
@@ -208,18 +210,6 @@ impl Load {
 
 /// Loads the tools folder.
 async fn load(config: &Tools, guest_runtime: Handle, load: Load) -> anyhow::Result<ToolHost> {
-    let host = load_begun(config, guest_runtime, load).await?;
-    // The start itself does not wait for what has to be compiled.
-    host.reload().await;
-    Ok(host)
-}
-
-/// Begins to load the tools folder, for a command that follows it.
-pub(super) async fn start_folder(config: &Tools, guest_runtime: Handle) -> anyhow::Result<ToolHost> {
-    load_begun(config, guest_runtime, Load::quiet()).await
-}
-
-async fn load_begun(config: &Tools, guest_runtime: Handle, load: Load) -> anyhow::Result<ToolHost> {
     let folder = &config.folder;
     if !folder.is_dir() {
         let found = if folder.exists() { "is no folder" } else { "does not exist" };
@@ -229,7 +219,15 @@ async fn load_begun(config: &Tools, guest_runtime: Handle, load: Load) -> anyhow
             std::path::absolute(folder).as_ref().unwrap_or(folder).display()
         );
     }
-    start(config, guest_runtime, load).await
+    let host = start(config, guest_runtime, load).await?;
+    // The start itself does not wait for what has to be compiled.
+    host.reload().await;
+    Ok(host)
+}
+
+/// Begins to load the tools folder, for a command that follows it.
+pub(super) async fn start_folder(config: &Tools, guest_runtime: Handle) -> anyhow::Result<ToolHost> {
+    start(config, guest_runtime, Load::quiet()).await
 }
 
 /// A tool host for whoever looks after versions: nothing of the folder is compiled for that.
@@ -261,23 +259,32 @@ async fn start(
 
 async fn list(json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
     telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
-    let host = load(
-        &Tools::from_vars(&ProcessEnv)?,
-        guest_runtime,
-        Load { observer: Arc::new(NoObserver), learn: false },
-    )
-    .await?;
+    let config = Tools::from_vars(&ProcessEnv)?;
+    let host = load(&config, guest_runtime, Load::quiet()).await?;
     let tools = host.list();
-    let text = if json { serde_json::to_string_pretty(&tools)? + "\n" } else { describe(&tools) };
+    let text = match json {
+        true => serde_json::to_string_pretty(&tools)? + "\n",
+        false if tools.is_empty() => format!("no tools are loaded {}\n", whence(&config)?),
+        false => describe(&tools),
+    };
     print(&text)?;
     // The faults are in the log, on the standard error.
     Ok(if host.faults().is_empty() { Exit::Success } else { Exit::Failure })
 }
 
+/// The source of a command's tools, for a message that the one that is meant is not among them.
+fn whence(config: &Tools) -> anyhow::Result<String> {
+    let folder = config.folder.display();
+    Ok(match Stores::from_vars(&ProcessEnv)?.database {
+        None => format!("in {folder} (TOOLS_DIR)"),
+        Some(_) => format!(
+            "among those that serve by the records of DATABASE_URL, whatever lies in {folder} (TOOLS_DIR): `agent-host tool versions` \
+             shows what serves and what waits; unset DATABASE_URL to have the folder decide"
+        ),
+    })
+}
+
 fn describe(tools: &[ToolListing]) -> String {
-    if tools.is_empty() {
-        return "no tools are loaded\n".to_owned();
-    }
     let paragraphs: Vec<_> = tools.iter().map(describe_one).collect();
     paragraphs.join("\n")
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use agent_core::jobs::{Jobs, WORKERS, Worker};
 use agent_core::journal::Flusher;
 use agent_core::ports::queue::{LEASE, stalled_after};
-use agent_core::ports::{JobQueue, RunStore};
+use agent_core::ports::{JobQueue, RunStore, Toolbox as _};
 use agent_core::retention::Sweeper;
+use agent_core::shutdown::Shutdown;
 use agent_core::webhooks::Dispatcher;
 use backends::Writer;
 use backends::mongo::MongoStore;
@@ -77,10 +78,11 @@ impl Background {
         self.tools.reload().await;
     }
 
-    /// Starts everything. The workers begin to hand their jobs back when `stopping` is cancelled. A function
+    /// Starts everything. The workers begin to hand their jobs back when the shutdown begins. A function
     /// that is frozen between requests must not hold jobs nor locks: it goes `without_workers`.
-    pub fn start(self, stopping: &CancellationToken, without_workers: bool) -> Running {
+    pub fn start(self, shutdown: &Shutdown, without_workers: bool) -> Running {
         let mut running = Running {
+            shutdown: shutdown.clone(),
             runs: self.runs,
             others: Tasks::new(),
             workers: Tasks::new(),
@@ -90,7 +92,7 @@ impl Background {
             database: self.database,
             mongo: self.mongo,
         };
-        let starting = Starting { supervisor: self.supervisor, stopping };
+        let starting = Starting { supervisor: self.supervisor, stopping: shutdown.stopping() };
         let watched = self.tools.clone();
         let watch = move || {
             let watched = watched.clone();
@@ -233,7 +235,8 @@ impl Starting<'_> {
             return;
         }
         if let Some(dispatcher) = processing.webhooks {
-            self.dispatch(dispatcher, &running.others);
+            // Among those whose end is waited for: deliveries under way are finished.
+            self.dispatch(dispatcher, &running.workers);
         }
         self.recover(processing.queue, processing.name, &running.others);
         let worker = Arc::new(processing.worker);

@@ -8,15 +8,16 @@ use agent_core::jobs::{CancelledRuns, WorkerContext};
 use agent_core::journal::{LastEventsBehind, NotifyingJournal, RetryingJournal, WriteBehind};
 use agent_core::layers::{
     Admission, Admitted, Agent, Answerer, Breaker, Cached, Conversed, Deadline, Heartbeat, Invoke,
-    RateChecked, Recorded, RecordedStart, WriteBehindCache,
+    PreparedTools, RateChecked, Recorded, RecordedStart, ShutdownChecked, WithPreparedTools,
+    WriteBehindCache,
 };
 use agent_core::live::{LiveJournal, LiveRuns};
 use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
 use agent_core::runs::Runs;
+use agent_core::shutdown::Shutdown;
 use agent_core::streams::{RunStores, RunStreams};
 use agent_core::words::{Limits, MAX_ITERATIONS};
 use backends::sql::{SqlConversations, SqlPool};
-use tokio_util::sync::CancellationToken;
 
 use crate::config;
 use crate::metrics::Metrics;
@@ -27,6 +28,8 @@ pub(crate) struct SharedDeps<'a> {
     pub(crate) metrics: &'a Metrics,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) toolbox: Arc<dyn Toolbox>,
+    /// What a request waits for that comes before the tools are prepared.
+    pub(crate) tools: PreparedTools,
     /// What the model is told before every conversation.
     pub(crate) instructions: Option<Arc<str>>,
     /// Records runs behind their answers; absent when there is no store.
@@ -47,14 +50,14 @@ pub(crate) struct SharedDeps<'a> {
     pub(crate) store: Option<Arc<dyn RunStore>>,
     /// Where conversations are kept; absent when there is no store.
     pub(crate) conversations: Option<Conversations>,
-    /// Is cancelled when the service is going away.
-    pub(crate) stopping: CancellationToken,
+    /// Says how far the service has stopped.
+    pub(crate) shutdown: Shutdown,
 }
 
 impl SharedDeps<'_> {
     /// What a request of Variant A is given to.
     pub(crate) fn for_variant_a(&self) -> Arc<dyn Invoke> {
-        Arc::new(self.guarded())
+        Arc::new(WithPreparedTools::new(self.guarded(), self.tools.clone()))
     }
 
     /// The cache as every stack has it: nobody waits until a result is written.
@@ -66,10 +69,15 @@ impl SharedDeps<'_> {
     pub(crate) fn for_variant_b(&self, cache: Option<WriteBehindCache>) -> Arc<dyn Invoke> {
         // Inside the cache, which is looked at while requests are counted.
         let checked = RateChecked::new(self.guarded());
-        let Some(cache) = cache else { return self.conversed(Arc::new(checked)) };
-        // Outside of the rest: what is known costs neither a place nor a try.
-        let (toolbox, answerer) = (self.toolbox.clone(), self.answerer());
-        self.conversed(Arc::new(Cached::new(checked, cache, toolbox, answerer, self.metrics.service())))
+        let run: Arc<dyn Invoke> = match cache {
+            None => Arc::new(checked),
+            // Outside of the rest: what is known costs neither a place nor a try.
+            Some(cache) => {
+                let (toolbox, answerer) = (self.toolbox.clone(), self.answerer());
+                Arc::new(Cached::new(checked, cache, toolbox, answerer, self.metrics.service()))
+            }
+        };
+        self.with_prepared_tools(self.conversed(run))
     }
 
     /// Those that runs are part of: in this database, unless runs are kept elsewhere.
@@ -81,12 +89,17 @@ impl SharedDeps<'_> {
         self.conversations.clone().unwrap_or_else(in_database)
     }
 
-    /// Outermost: what was said before decides which questions are equal.
+    /// What was said before decides which questions are equal, so this is outside of the cache.
     fn conversed(&self, run: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
         match &self.conversations {
-            Some(conversations) => Arc::new(Conversed::new(run, conversations.clone())),
+            Some(conversations) => Arc::new(Conversed::new(run, conversations.clone(), self.config.timeout)),
             None => run,
         }
+    }
+
+    /// Outermost: no conversation is claimed and no cache key made before the tools are known.
+    fn with_prepared_tools(&self, run: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
+        Arc::new(WithPreparedTools::new(run, self.tools.clone()))
     }
 
     /// The runs that are streamed. Each is the reader's own, so none is shared with others, and goes on without the
@@ -112,9 +125,10 @@ impl SharedDeps<'_> {
                 Arc::new(Cached::new(checked, cache, toolbox, answerer, self.metrics.service()).unshared())
             }
         };
-        RunStreams::new(self.conversed(stack), kept, self.spawn.clone())
+        let stack = self.with_prepared_tools(self.conversed(stack));
+        RunStreams::new(stack, kept, self.spawn.clone())
             .keeping_results(keeps_results)
-            .until(self.stopping.clone())
+            .until(self.shutdown.clone())
     }
 
     fn kept(&self) -> RunStores {
@@ -178,6 +192,8 @@ impl SharedDeps<'_> {
         let admitted = Admitted::new(run, self.admission.clone(), self.config.admission_wait);
         // Outside the admission: while the circuit is open nobody has to wait to hear so.
         let guarded = Breaker::new(admitted, self.circuit.clone());
+        // A run that the shutdown would cut off is refused before it waits or is tried.
+        let guarded = ShutdownChecked::new(guarded, self.shutdown.clone(), self.config.timeout);
         // Counts those that are turned away as well.
         Arc::new(self.metrics.judged(guarded))
     }

@@ -21,18 +21,17 @@ use std::sync::Arc;
 
 use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::journal::{Backlog, WriteBehind};
-use agent_core::layers::Admission;
+use agent_core::layers::{Admission, PreparedTools};
 use agent_core::live::LiveRuns;
 use agent_core::ports::{IdempotencyStore, Probe};
 use agent_core::retention::Sweeper;
+use agent_core::shutdown::Shutdown;
 use axum::Router;
 use backends::memory::MemoryJournal;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
-use futures::FutureExt;
 use http_edge::{Edge, Hosts, Idempotency, Readiness, Settings};
 use tokio::runtime::Handle;
-use tokio_util::sync::CancellationToken;
 use tool_host::{HttpMode, ToolHost};
 
 use crate::config::{self, Config};
@@ -42,6 +41,7 @@ use crate::tasks::{Supervisor, Tasks};
 use background::Recording;
 use invoke::SharedDeps;
 use migration::{Migration, Schema};
+use probes::SharedChecks;
 use store_checks::StoreChecks;
 use stores::Runs;
 
@@ -50,6 +50,7 @@ pub(crate) use dependencies::{StoreProbes, providers, store_probes};
 pub use error::WireError;
 pub use graceful_shutdown::Running;
 pub(crate) use instructions::read as read_instructions;
+pub(crate) use probes::PROBE_LIMIT;
 pub(crate) use retention::sweeper as open_sweeper;
 pub(crate) use stores::{
     http_recordings as open_http_recordings, open as open_stores, queue as open_queue, values_in,
@@ -61,10 +62,6 @@ pub use tools::{
 /// Bytes of journals that are kept in memory while there is no store to keep them.
 const JOURNAL_BYTES: usize = 8 << 20;
 
-/// How long one check of a health report may take: half the interval at which orchestrators ask (interface,
-/// Limits, "Container probes").
-pub(crate) const PROBE_LIMIT: std::time::Duration = std::time::Duration::from_secs(5);
-
 /// A service that is ready to be served.
 pub struct Service {
     /// Every endpoint of the variants.
@@ -75,6 +72,8 @@ pub struct Service {
     pub http_metrics: Arc<HttpMetrics>,
     /// Runs that are recorded behind their answers, if runs are recorded.
     pub recording: Option<WriteBehind>,
+    /// Runs of requests, and what else is written behind answers.
+    pub writes: Tasks,
 }
 
 /// How the process is known to others.
@@ -86,14 +85,15 @@ pub struct Identity {
     pub hosts: Hosts,
 }
 
-/// Puts a service together. `guest_runtime` is where guests go on that take long; `readiness` and `stopping` say when the
-/// service is going away.
+/// Puts a service together. `guest_runtime` is where guests go on that take long; `readiness` and `shutdown`
+/// say when the service is going away.
+#[expect(clippy::too_many_lines, reason = "the composition of the service, read from top to bottom")]
 pub async fn build(
     config: &Config,
     guest_runtime: Handle,
     Identity { worker, hosts }: Identity,
     readiness: Readiness,
-    stopping: &CancellationToken,
+    shutdown: &Shutdown,
 ) -> Result<Service, WireError> {
     let (metrics, models) = connect_models(config)?;
     let (stores, store_checks) = open_checked(config).await?;
@@ -104,12 +104,15 @@ pub async fn build(
     let conversations = stores::conversations(&stores, &runs);
     let (recording, behind) = record(stores.runs, &metrics);
     let (circuit, admission) = bulkheads(&config.agent, &metrics)?;
-    let (llm, checks) = probes::llm(models.checked, &config.models);
+    let (llm, checks_of_model) = probes::llm(models.checked, &config.models);
+    let mut checks = SharedChecks::default();
+    checks.add(checks_of_model);
     let parts = SharedDeps {
         config: &config.agent,
         metrics: &metrics,
         model: Arc::new(probes::Heard { model: models.chat, probe: llm.clone() }),
         toolbox: tools.clone(),
+        tools: PreparedTools::new(tools.clone(), config.agent.admission_wait),
         instructions: instructions::read(&config.agent)?,
         behind,
         unrecorded: Arc::new(MemoryJournal::new(JOURNAL_BYTES)),
@@ -120,29 +123,33 @@ pub async fn build(
         live: LiveRuns::default(),
         store: recording.as_ref().map(|recording| recording.store.clone()),
         conversations,
-        stopping: stopping.clone(),
+        shutdown: shutdown.clone(),
     };
 
     let database = check_database(stores.database.as_ref(), stores.mongo.as_ref(), &schema);
     let (supervisor, readiness) = supervise(&metrics, readiness.with_stores(store_checks.findings()));
-    let a = config.service.variant.serves_a().then(|| variant_a(&parts, database.clone()));
+    let of_a = || database.clone().map(|probe| checks.share(probe, probes::KEPT_IN_A));
+    let a = config.service.variant.serves_a().then(of_a).map(|database| variant_a(&parts, database));
     let (b, processing) = match (&config.variant_b, &stores.database, database, &recording) {
         (Some(needs), Some(pool), Some(probe), Some(recording)) => {
             let (runs, findings, prepared) =
                 (recording.store.clone(), store_checks.findings(), schema.prepared);
-            let (stopping, tool_admin) = (stopping.clone(), tools::administered(&tools));
-            let stores = variant_b::Stores { pool, probe, runs, prepared, findings, stopping, tool_admin };
+            let (stopping, tool_admin) = (shutdown.stopping().clone(), tools::administered(&tools));
+            let probe = checks.share(probe, probes::KEPT_IN_B);
+            let checks = &mut checks;
+            let stores =
+                variant_b::Stores { pool, probe, checks, runs, prepared, findings, stopping, tool_admin };
             Some(variant_b::build(config, needs, stores, &parts, worker)?)
         }
         _ => None, // Variant B has a database, and where there is one runs are recorded.
     }
     .unzip();
-    let (http_metrics, behind) = (metrics.http(), parts.behind.clone());
-    let router = http_edge::router(Edge { a, b, ..edge(&config.http, metrics, readiness, callers) });
+    let (http_metrics, behind, writes) = (metrics.http(), parts.behind.clone(), runs.clone());
+    let router = http_edge::router(Edge { a, b, ..edge(config, metrics, readiness, callers) });
     let background = Background {
         supervisor,
         tools,
-        checks: checks.run().boxed(),
+        checks: checks.run(),
         store_checks,
         migration,
         runs,
@@ -153,7 +160,7 @@ pub async fn build(
         database: stores.database,
         mongo: stores.mongo,
     };
-    Ok(Service { router, background, http_metrics, recording: behind })
+    Ok(Service { router, background, http_metrics, recording: behind, writes })
 }
 
 fn connect_models(config: &Config) -> Result<(Metrics, models::Connected), WireError> {
@@ -269,7 +276,7 @@ fn record(runs: Option<Runs>, metrics: &Metrics) -> (Option<Recording>, Option<W
 }
 
 fn variant_a(parts: &SharedDeps<'_>, database: Option<Arc<dyn Probe>>) -> http_edge::VariantA {
-    // Decisions, "`/health/ready` checks (Variant A)".
+    // host/docs/interface/decisions-http.md#reports-and-metrics.
     let probes = [Some(parts.llm.clone()), database].into_iter().flatten().collect();
     let streams = Some(parts.streams(None));
     http_edge::VariantA { invoke: parts.for_variant_a(), streams, toolbox: parts.toolbox.clone(), probes }
@@ -298,13 +305,13 @@ fn check_database(
 }
 
 /// What both variants share, without the variants.
-fn edge(config: &config::Http, metrics: Metrics, readiness: Readiness, callers: Callers) -> Edge {
+fn edge(config: &Config, metrics: Metrics, readiness: Readiness, callers: Callers) -> Edge {
     let counted = metrics.http();
     Edge {
         a: None,
         b: None,
         observe: Arc::new(move |request| counted.answered(request)),
-        origins: config.origins.clone(),
+        origins: config.http.origins.clone(),
         hosts: callers.hosts,
         idempotency: callers.idempotency,
         metrics: Arc::new(move |format| metrics.render_as(format)),
@@ -313,13 +320,16 @@ fn edge(config: &config::Http, metrics: Metrics, readiness: Readiness, callers: 
     }
 }
 
-fn settings(config: &config::Http) -> Settings {
+fn settings(config: &Config) -> Settings {
+    let http = &config.http;
     Settings {
-        max_body_bytes: config.max_body_bytes,
-        body_time_limit: config.body_timeout,
+        max_body_bytes: http.max_body_bytes,
+        body_time_limit: http.body_timeout,
         probe_time_limit: PROBE_LIMIT,
-        trusted_proxies: config.trusted_proxies,
-        rates: config.rates,
+        trusted_proxies: http.trusted_proxies,
+        rates: http.rates,
+        // Lambda gives an answer when it is whole.
+        whole_answers: config.service.lambda_runtime_api.is_some(),
     }
 }
 

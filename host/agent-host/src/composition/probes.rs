@@ -9,8 +9,14 @@ use agent_core::words::{Catalog, Message, ModelReply};
 use async_trait::async_trait;
 use backends::mongo::{MongoProbe, MongoStore};
 use backends::sql::{SqlPool, SqlProbe};
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
 
 use crate::config::Models;
+
+/// How long one check of a health report may take: half the interval at which orchestrators ask
+/// (host/docs/interface/errors-and-limits.md#limits).
+pub(crate) const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Most tokens of the answer to a health check: the least there is, because it is thrown away. A provider that
 /// refuses to write so little is asked for what it wants.
@@ -19,11 +25,43 @@ const CHECK_TOKENS: u32 = 1;
 /// How much longer a check may take than the call it makes, so that the call says what went wrong.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// The model's check, made at most once per time to live (decisions, "Model health check"), and the task that makes
-/// it. It may take as long as any call of the model: one that is busy or slow is not ill.
+/// The model's check, made at most once per time to live
+/// (host/docs/interface/decisions-http.md#reports-and-metrics), and the task that makes it. It may take as
+/// long as any call of the model: one that is busy or slow is not ill.
 pub(crate) fn llm(model: Arc<dyn Model>, config: &Models) -> (CachedProbe, Checks<ModelProbe>) {
     let probe = ModelProbe::new(model, config.timeout);
     CachedProbe::new(probe, config.health_ttl, config.timeout + MARGIN)
+}
+
+/// How long the result of a store's check is kept
+/// (host/docs/interface/decisions-http.md#reports-and-metrics): in Variant A every check is carried out, and
+/// callers of the same moment share one; in Variant B it is kept for up to a second.
+pub(crate) const KEPT_IN_A: Duration = Duration::ZERO;
+pub(crate) const KEPT_IN_B: Duration = Duration::from_secs(1);
+
+/// The tasks that make the checks which callers share, so that however many ask for the service's health, its
+/// stores are not asked more often.
+#[derive(Default)]
+pub(crate) struct SharedChecks(Vec<BoxFuture<'static, ()>>);
+
+impl SharedChecks {
+    /// The probe for many callers: never asked twice at once, and not again for as long as its result is
+    /// `kept`.
+    pub(crate) fn share(&mut self, probe: Arc<dyn Probe>, kept: Duration) -> Arc<dyn Probe> {
+        let (shared, checks) = CachedProbe::strict(probe, kept, PROBE_LIMIT);
+        self.add(checks);
+        Arc::new(shared)
+    }
+
+    /// Makes those of another probe as well.
+    pub(crate) fn add<P: Probe + 'static>(&mut self, checks: Checks<P>) {
+        self.0.push(checks.run().boxed());
+    }
+
+    /// Makes checks whenever callers want one, for ever.
+    pub(crate) fn run(self) -> BoxFuture<'static, ()> {
+        join_all(self.0).map(drop).boxed()
+    }
 }
 
 /// A model whose replies to runs count as health checks.
@@ -88,7 +126,7 @@ impl Probe for InProcess {
     }
 }
 
-/// Sends one short user message (interface, Variant B, rule 1).
+/// Sends one short user message (host/docs/interface/endpoints.md#variant-b).
 pub(crate) struct ModelProbe {
     model: Arc<dyn Model>,
     no_tools: Catalog,

@@ -84,6 +84,7 @@ pub fn tool_host_config(start: ToolsStart<'_>) -> tool_host::Config {
         start;
     tool_host::Config {
         folder: config.folder.clone(),
+        folder_may_be_absent: config.is_default_folder,
         cache: config.cache.clone(),
         // This very program, even if another version was installed since it started.
         compiler: Compiler::new("/proc/self/exe", &["compile"]),
@@ -128,5 +129,9 @@ impl Observer for Counted {
             .map(|tool| (tool.tool.as_str(), tool.component.as_str(), tool.digest.as_str()))
             .collect();
         self.0.set_changed(&loaded, change.faults);
+    }
+
+    fn version_withdrawn(&self, component: &str) {
+        self.0.version_withdrawn(component);
     }
 }

@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::background::JobProcessing;
 use super::error::WireError;
 use super::invoke::SharedDeps;
-use super::{stores, webhooks};
+use super::probes::SharedChecks;
+use super::{probes, stores, webhooks};
 use crate::config::{self, Config, Environment};
 
 /// What Variant B shares with the rest of the process.
@@ -23,6 +24,8 @@ pub(crate) struct Stores<'a> {
     pub(crate) pool: &'a SqlPool,
     /// Checks the database.
     pub(crate) probe: Arc<dyn Probe>,
+    /// Makes the checks that callers share.
+    pub(crate) checks: &'a mut SharedChecks,
     /// Where the journals of jobs are.
     pub(crate) runs: Arc<dyn RunStore>,
     /// What is found of the stores' settings.
@@ -54,7 +57,7 @@ pub(crate) fn build(
         None => jobs,
     };
     let cache = config.agent.result_cache.then(|| parts.written_behind(shared.cache));
-    let (webhooks, dispatcher) = webhooks::open(&config.webhooks, stores.pool, &shared.queue)?.unzip();
+    let (webhooks, dispatcher) = webhooks::open(&config.webhooks, stores.pool, &jobs)?.unzip();
     let processing = JobProcessing {
         queue: shared.queue.clone(),
         writer: shared.queue_writer,
@@ -77,11 +80,12 @@ pub(crate) fn build(
         cluster: connect_cluster(&config.agent)?,
         tokens: Tokens::new(needs.jwt_secret.expose().as_bytes()),
         database: stores.probe,
-        key_value: shared.key_value,
+        key_value: stores.checks.share(shared.key_value, probes::KEPT_IN_B),
         llm: parts.llm.clone(),
         toolbox: parts.toolbox.clone(),
         tool_calls: DirectCalls::new(parts.toolbox.clone(), config.agent.timeout)
-            .until(parts.stopping.clone()),
+            .until(parts.shutdown.stopping().clone())
+            .waiting_for(parts.tools.clone()),
         tool_admin: stores.tool_admin,
         openai: needs.openai,
         prepared: stores.prepared,

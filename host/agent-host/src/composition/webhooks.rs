@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::{JobQueue, WebhookOutbox, WebhookSender};
+use agent_core::jobs::Jobs;
+use agent_core::ports::{WebhookOutbox, WebhookSender};
 use agent_core::webhooks::{Dispatcher, DispatcherContext, Webhooks};
 use backends::sql::{SqlPool, SqlWebhooks};
 
@@ -14,7 +15,7 @@ use crate::webhooks::HttpWebhooks;
 pub(super) fn open(
     config: &config::Webhooks,
     pool: &SqlPool,
-    queue: &Arc<dyn JobQueue>,
+    jobs: &Jobs,
 ) -> Result<Option<(Webhooks, Dispatcher)>, WireError> {
     let Some(secret) = &config.secret else { return Ok(None) };
     let sender: Arc<dyn WebhookSender> =
@@ -22,6 +23,6 @@ pub(super) fn open(
     let outbox: Arc<dyn WebhookOutbox> = Arc::new(SqlWebhooks::new(pool.clone()));
     let webhooks = Webhooks::new(outbox.clone(), sender.clone());
     let render = http_edge::webhook_message;
-    let dispatcher = Dispatcher::new(DispatcherContext { outbox, queue: queue.clone(), sender, render });
+    let dispatcher = Dispatcher::new(DispatcherContext { outbox, jobs: jobs.clone(), sender, render });
     Ok(Some((webhooks, dispatcher)))
 }

@@ -40,7 +40,7 @@ settings! {
 #[derive(Debug, Clone)]
 pub struct Agent {
     /// How many may run at once (`MAX_CONCURRENT_AGENTS`). Variant A alone has no limit unless one is set
-    /// (decisions, "Open circuit, agent past 30 s").
+    /// (host/docs/interface/decisions-http.md#capacity-and-time).
     pub max_concurrent: Option<usize>,
     /// How long a request waits for its turn (`ADMISSION_WAIT_MS`).
     pub admission_wait: Duration,
@@ -76,7 +76,7 @@ impl Agent {
         let instructions = reader.path(&AGENT_INSTRUCTIONS);
         let cluster_url = reader.http_url(&AGENT_CLUSTER_URL);
         if reader.variant().is_some_and(Variant::serves_b) && !reader.is_set(&AGENT_CLUSTER_URL) {
-            // Decisions, "Gateway".
+            // host/docs/interface/decisions-http.md#gateway-and-serverless.
             reader.warn("AGENT_CLUSTER_URL is not set: gateway requests of high priority are handled here");
         }
         Ok(Self {

@@ -64,8 +64,8 @@ impl Environment {
         }
     }
 
-    /// The sets of the two variants differ (interface, "Configuration"). Where both are served, a value must
-    /// be in both sets.
+    /// The sets of the two variants differ (host/docs/interface/errors-and-limits.md#configuration). Where
+    /// both are served, a value must be in both sets.
     pub(super) fn exists(self, variant: Variant) -> bool {
         match self {
             Self::Development | Self::Production => true,

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use http_edge::{Origins, RateLimit, RateLimits, Settings};
 
+use super::problem::Problem;
 use super::reader::{Reader, Reported};
 use super::setting::{HOUR, MIB, Setting, bytes, millis, milliseconds, number, settings, special};
+use crate::serve::Timeouts;
 
 settings! {
     /// The address to listen on.
@@ -15,7 +17,7 @@ settings! {
     PORT = number(0, 65_535).or_number(|| 3000);
     /// Most bytes a request body may have.
     MAX_BODY_BYTES = bytes(1, 100 * MIB).or_number(|| Settings::default().max_body_bytes as u64);
-    /// How long a client may take to send a request body. Well below the 30 s after which a shutdown is forced.
+    /// How long a client may take to send a request body. Well below SHUTDOWN_TIMEOUT_MS.
     BODY_TIMEOUT_MS = milliseconds(1, HOUR).or_number(|| millis(Settings::default().body_time_limit));
     /// How many proxies stand in front of the service and append to X-Forwarded-For. 0 believes none of it.
     TRUST_PROXY = number(0, 32).or_number(|| Settings::default().trusted_proxies as u64);
@@ -24,7 +26,8 @@ settings! {
     /// The origins, separated by commas, whose pages may call from a browser. Pages of other origins are
     /// refused. A listener on a loopback address answers under their host names as well.
     CORS_ORIGINS = special("origins such as https://app.example or http://localhost:5173, separated by commas");
-    /// Most requests of one address to what is under /api/ and /admin/ within its window; reading jobs counts.
+    /// Most requests of one address to /mcp and what is under /api/, /admin/ and /v1/ within its window;
+    /// reading jobs counts.
     RATE_LIMIT_IP = number(1, 1_000_000_000).or_number(|| RateLimits::default().address.requests);
     /// How many seconds the window of an address is long.
     RATE_LIMIT_IP_WINDOW_S = number(1, 86_400).or_number(|| RateLimits::default().address.period.as_secs());
@@ -36,6 +39,12 @@ settings! {
     RATE_LIMIT_USER_WINDOW_S = number(1, 86_400).or_number(|| RateLimits::default().user.period.as_secs());
     /// How long connections are still accepted after a signal to stop, while readiness is already denied.
     SHUTDOWN_DRAIN_MS = milliseconds(0, 29_000).or_number(|| 0);
+    /// How long after a signal to stop the process ends, whatever is still under way. Give the deployment's
+    /// own grace period some seconds more. At least a second more than SHUTDOWN_DRAIN_MS.
+    SHUTDOWN_TIMEOUT_MS = milliseconds(1_000, HOUR).or_number(|| millis(Timeouts::default().force));
+    /// How long a connection is kept open after an answer for the next request. Longer than what stands in
+    /// front keeps it.
+    KEEP_ALIVE_MS = milliseconds(1_000, HOUR).or_number(|| millis(Timeouts::default().next_request));
 }
 
 /// How the service is reached.
@@ -57,8 +66,9 @@ pub struct Http {
     pub origins: Origins,
     /// How often one may call (`RATE_LIMIT_…`).
     pub rates: RateLimits,
-    /// How long connections are accepted after a signal to stop (`SHUTDOWN_DRAIN_MS`).
-    pub drain: Duration,
+    /// How long clients and a shutdown may take (`SHUTDOWN_DRAIN_MS`, `SHUTDOWN_TIMEOUT_MS`,
+    /// `KEEP_ALIVE_MS`).
+    pub timeouts: Timeouts,
 }
 
 impl Http {
@@ -71,7 +81,7 @@ impl Http {
         let max_connections = reader.optional_number(&MAX_CONNECTIONS);
         let origins = reader.optional(&CORS_ORIGINS, |list| Origins::parse(list).ok());
         let rates = read_rates(reader);
-        let drain = reader.duration(&SHUTDOWN_DRAIN_MS);
+        let timeouts = read_timeouts(reader);
         Ok(Self {
             host: host?,
             port: port?,
@@ -81,9 +91,24 @@ impl Http {
             max_connections: max_connections?,
             origins: origins?.unwrap_or_default(),
             rates: rates?,
-            drain: drain?,
+            timeouts: timeouts?,
         })
     }
+}
+
+fn read_timeouts(reader: &mut Reader<'_>) -> Result<Timeouts, Reported> {
+    let drain = reader.duration(&SHUTDOWN_DRAIN_MS);
+    let force = reader.duration(&SHUTDOWN_TIMEOUT_MS);
+    let next_request = reader.duration(&KEEP_ALIVE_MS);
+    let (drain, force, next_request) = (drain?, force?, next_request?);
+    if drain + Duration::from_secs(1) > force {
+        return Err(reader.report(Problem::not_a_second_after(
+            &SHUTDOWN_TIMEOUT_MS,
+            force,
+            &SHUTDOWN_DRAIN_MS,
+        )));
+    }
+    Ok(Timeouts { drain, force, next_request, ..Timeouts::default() })
 }
 
 fn read_rates(reader: &mut Reader<'_>) -> Result<RateLimits, Reported> {

@@ -34,6 +34,7 @@ mod stores;
 mod tests;
 mod tools;
 mod tracing;
+mod unknown;
 mod value_type;
 mod variant_b;
 mod webhooks;
@@ -104,6 +105,9 @@ impl Config {
         let (jwt_secret, openai) = (VariantB::read_secret(reader), VariantB::read_openai(reader));
         let (service, stores) = (service?, stores?);
         let (mut models, agent) = (models?, agent?);
+        for warning in unknown::warnings(&reader.names()) {
+            reader.warn(&warning);
+        }
         if !reader.is_set(&model::LLM_TIMEOUT_MS) {
             // Whoever gives runs more time has a slow model.
             models.timeout = models.timeout.max(agent.timeout);

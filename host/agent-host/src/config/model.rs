@@ -12,7 +12,7 @@ use super::reader::{Reader, Reported};
 use super::setting::{HOUR, Need, Setting, key, millis, milliseconds, number, settings, special, url};
 
 settings! {
-    /// The key of the language-model provider.
+    /// The key of the language-model provider. The demo model needs none.
     LLM_API_KEY = key().needed(Need::Always);
     /// The language model. A name without a provider is understood when it begins like those of OpenAI
     /// (gpt, o1, o3, o4, chatgpt) or Anthropic (claude). demo/… answers by rules and is for first contact.
@@ -106,8 +106,13 @@ impl Models {
 }
 
 fn read_first(reader: &mut Reader<'_>) -> Result<ModelAccess, Reported> {
-    let api_key = reader.key(&LLM_API_KEY);
     let id = read_id(reader, &LLM_MODEL);
+    let is_demo = matches!(&id, Ok(Some(id)) if id.provider == ModelProvider::Demo);
+    let api_key = if is_demo && !reader.is_set(&LLM_API_KEY) {
+        Ok(Some(Secret::new("")))
+    } else {
+        reader.key(&LLM_API_KEY)
+    };
     let base_url = reader.http_url(&LLM_BASE_URL);
     let (Some(api_key), Some(id)) = (api_key?, id?) else {
         // The key is always needed and the model has a default, so this is a mistake in the table.

@@ -1,6 +1,7 @@
 //! What is wrong with the variables: all of it, in one message, without a secret.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::setting::{Need, Setting};
 
@@ -48,6 +49,12 @@ impl Problem {
     /// Needed because of another variable.
     pub(super) fn missing_beside(setting: &Setting, other: &Setting) -> Self {
         Self::because(setting, format!("not set, but needed because {} is", other.name))
+    }
+
+    /// A time that ends less than a second after another one.
+    pub(super) fn not_a_second_after(setting: &Setting, found: Duration, other: &Setting) -> Self {
+        let (found, other) = (found.as_millis(), other.name);
+        Self::because(setting, format!("found {found}, which is less than a second more than {other}"))
     }
 
     /// A value that is not allowed.

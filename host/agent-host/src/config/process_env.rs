@@ -9,6 +9,9 @@ use std::hash::{BuildHasher, Hash};
 pub trait EnvVars {
     /// The value of the variable of that name, whatever bytes it holds.
     fn get(&self, name: &str) -> Option<OsString>;
+
+    /// The names of those that are set. Names that are no text are left out: none of ours is.
+    fn names(&self) -> Vec<String>;
 }
 
 /// The environment of the process. Nothing else in the project reads it.
@@ -19,6 +22,10 @@ impl EnvVars for ProcessEnv {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
     fn get(&self, name: &str) -> Option<OsString> {
         std::env::var_os(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect()
     }
 }
 
@@ -31,6 +38,10 @@ where
     fn get(&self, name: &str) -> Option<OsString> {
         HashMap::get(self, name).map(|value| value.as_ref().to_owned())
     }
+
+    fn names(&self) -> Vec<String> {
+        self.keys().map(|name| name.borrow().to_owned()).collect()
+    }
 }
 
 impl<K, V> EnvVars for BTreeMap<K, V>
@@ -40,5 +51,9 @@ where
 {
     fn get(&self, name: &str) -> Option<OsString> {
         BTreeMap::get(self, name).map(|value| value.as_ref().to_owned())
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.keys().map(|name| name.borrow().to_owned()).collect()
     }
 }

@@ -82,6 +82,11 @@ impl Reader<'_> {
         self.warnings.push(warning.to_owned());
     }
 
+    /// The names of all variables that are set.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.vars.names()
+    }
+
     /// The warnings so far.
     pub(super) fn take_warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.warnings)

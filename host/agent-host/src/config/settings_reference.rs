@@ -1,4 +1,4 @@
-//! The reference of all settings as people read it: a table for README.md, and the file `.env.example`.
+//! The reference of all settings as people read it: a table in Markdown, and the file `.env.example`.
 //!
 //! `cargo xtask docs` writes both; a test fails when they are not what stands here.
 

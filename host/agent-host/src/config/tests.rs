@@ -2,6 +2,7 @@
 
 mod every_setting;
 mod properties;
+mod servers;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -81,7 +82,13 @@ fn what_is_not_set_has_the_default_of_the_interface() {
                 },
                 premium_requests: 100,
             },
-            drain: 0ns,
+            timeouts: Timeouts {
+                drain: 0ns,
+                force: 30s,
+                first_request: 10s,
+                next_request: 65s,
+                unread: 20s,
+            },
         },
         Observe {
             log: Log {
@@ -117,6 +124,23 @@ fn what_has_ended_is_kept_for_days_and_any_number_of_it_unless_that_is_set() {
         ("RUNS_RETENTION_COUNT", "5"),
     ];
     assert_eq!(retention(&set), (bounds(None, Some(1000)), bounds(Some(365), Some(5))));
+}
+
+#[test]
+fn a_shutdown_goes_on_for_a_second_after_its_drain_at_least() {
+    let set = |drain, timeout| vars("a", &[("SHUTDOWN_DRAIN_MS", drain), ("SHUTDOWN_TIMEOUT_MS", timeout)]);
+    let timeouts = Config::from_vars(&set("4000", "5000")).unwrap().http.timeouts;
+    assert_eq!((timeouts.drain.as_secs(), timeouts.force.as_secs()), (4, 5));
+    let problems = Config::from_vars(&set("4001", "5000")).unwrap_err();
+    let text = problems.to_string();
+    assert!(
+        text.contains(
+            "SHUTDOWN_TIMEOUT_MS: found 5000, which is less than a second more than SHUTDOWN_DRAIN_MS"
+        ),
+        "{text}"
+    );
+    let times = read("a", &[]).http.timeouts;
+    assert_eq!((times.force.as_secs(), times.next_request.as_secs()), (30, 65));
 }
 
 #[test]
@@ -160,6 +184,7 @@ fn models_agent_and_tools_have_defaults_too() {
         },
         Tools {
             folder: "tools",
+            is_default_folder: true,
             policy: Beside(
                 "tools",
             ),
@@ -267,6 +292,14 @@ fn the_demo_model_is_refused_in_production() {
 }
 
 #[test]
+fn the_demo_model_needs_no_key() {
+    let demo = BTreeMap::from([("LLM_MODEL", "demo/rules")]);
+    let config = Config::from_vars(&demo).unwrap();
+    assert_eq!(config.models.first.id.to_string(), "demo/rules");
+    assert_eq!(faults(&BTreeMap::from([("LLM_MODEL", "openai/gpt-5")])), ["LLM_API_KEY"]);
+}
+
+#[test]
 fn the_second_provider_is_whole_or_absent() {
     const KEY: (&str, &str) = ("ALT_LLM_API_KEY", "sk-2");
     const MODEL: (&str, &str) = ("ALT_LLM_MODEL", "claude-x");
@@ -301,6 +334,14 @@ fn what_an_operator_should_know_is_a_warning() {
         ),
         ("b", &[], &["AGENT_CLUSTER_URL is not set: gateway requests of high priority are handled here"]),
         ("b", &[("AGENT_CLUSTER_URL", "http://cluster")], &[]),
+        (
+            "a",
+            &[("RATE_LIMIT_IPS", "3")],
+            &[
+                "RATE_LIMIT_IPS is set, and there is no such setting: RATE_LIMIT_IP may be meant; agent-host variables lists \
+               them all",
+            ],
+        ),
         (
             "a",
             &[("DATABASE_URL", "sqlite://x"), ("DATABASE_DIRECT_URL", "postgres://h/d")],
@@ -438,21 +479,6 @@ fn everything_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
-fn a_queue_has_shards_in_a_cluster_only() {
-    let shards = |url: &str| match read("b", &[("REDIS_URL", url), ("QUEUE_SHARDS", "3")]).stores.key_value {
-        Some(KeyValue::Redis(address)) => address.queue_shards,
-        _ => 0,
-    };
-    assert_eq!(shards("redis+cluster://h1:6379,h2:6379"), 3);
-    check("b", &[("REDIS_URL", "redis://h"), ("QUEUE_SHARDS", "1")], &[]);
-    for url in ["redis://h", "rediss://h", "redis+sentinel://h1,h2/main"] {
-        check("b", &[("REDIS_URL", url), ("QUEUE_SHARDS", "2")], &["QUEUE_SHARDS"]);
-    }
-    let warnings = read("b", &[("QUEUE_SHARDS", "2")]).warnings;
-    assert!(warnings.iter().any(|warning| warning.contains("QUEUE_SHARDS")), "{warnings:?}");
-}
-
-#[test]
 fn one_problem_is_not_called_several() {
     insta::assert_snapshot!(Config::from_vars(&Map::new()).unwrap_err(), @r#"
     1 problem with the environment variables:
@@ -465,29 +491,4 @@ fn a_variable_can_be_looked_up_in_either_map_and_in_the_environment() {
     let hashed = std::collections::HashMap::from([("LLM_API_KEY", "k")]);
     assert_eq!(faults(&hashed), Vec::<&str>::new());
     assert!(EnvVars::get(&ProcessEnv, "PATH").is_some() && EnvVars::get(&ProcessEnv, "").is_none());
-}
-
-#[test]
-fn a_login_to_a_registry_is_whole_or_none() {
-    let all = [
-        ("TOOLS_REGISTRY", "registry.example.org:5000"),
-        ("TOOLS_REGISTRY_USER", "publisher"),
-        ("TOOLS_REGISTRY_PASSWORD", "hunter2"),
-    ];
-    let login = read("a", &all).tools.registry.unwrap();
-    assert_eq!((&*login.registry, &*login.user), ("registry.example.org:5000", "publisher"));
-    assert!(!format!("{login:?}").contains("hunter2"), "{login:?}");
-    let [registry, user, password] = all;
-    check("a", &[registry, user], &["TOOLS_REGISTRY_PASSWORD"]);
-    check("a", &[registry], &["TOOLS_REGISTRY_USER"]);
-    check("a", &[user, password], &["TOOLS_REGISTRY"]);
-    for (name, bad) in [
-        ("TOOLS_REGISTRY", "https://registry.example.org"),
-        ("TOOLS_REGISTRY", "registry/path"),
-        ("TOOLS_REGISTRY", "publisher@registry"),
-        ("TOOLS_REGISTRY_USER", "publisher:hunter2"),
-    ] {
-        let others = all.into_iter().filter(|(other, _)| *other != name);
-        check("a", &[(name, bad)].into_iter().chain(others).collect::<Vec<_>>(), &[name]);
-    }
 }

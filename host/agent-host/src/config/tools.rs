@@ -21,9 +21,9 @@ settings! {
     TOOLS_POLICY = path().or_derived("<TOOLS_DIR>.policy.toml");
     /// The folder that compiled tools are kept in, and what a restart has to know of them.
     TOOLS_CACHE_DIR = path().or_derived("$XDG_CACHE_HOME/agent-host or $HOME/.cache/agent-host");
-    /// Whether a component that is new, that reaches for more than before or that tells models something else serves only
-    /// once an operator has approved it: through the admin API or `agent-host tool approve` where there is a DATABASE_URL,
-    /// else by naming its digest or signer in the policy.
+    /// Whether bytes of a component serve only once somebody has approved them: the policy by naming their
+    /// digest or signer or, where there is a DATABASE_URL, an operator through the admin API or `agent-host
+    /// tools approve`.
     TOOLS_APPROVAL = one_of(&["on", "off"]).or_derived("on with NODE_ENV=production, else off");
     /// How long one tool call may take.
     TOOL_TIMEOUT_MS = milliseconds(1, HOUR).or_number(|| millis(Limits::default().timeout));
@@ -56,6 +56,8 @@ pub static PLATFORM_FOLDERS: [&str; 2] = ["XDG_CACHE_HOME", "HOME"];
 pub struct Tools {
     /// The folder of components (`TOOLS_DIR`).
     pub folder: PathBuf,
+    /// Whether that is the default one, which may be missing.
+    pub is_default_folder: bool,
     /// The file that grants things to tools (`TOOLS_POLICY`).
     pub policy: PolicyFile,
     /// The folder for compiled components (`TOOLS_CACHE_DIR`). Absent when neither it nor the platform's own
@@ -103,6 +105,7 @@ impl Tools {
         Ok(Self {
             policy: policy?.map_or_else(|| PolicyFile::Beside(folder.clone()), PolicyFile::At),
             folder,
+            is_default_folder: !reader.is_set(&TOOLS_DIR),
             cache: cache?.or(platform_cache),
             needs_approval: needs_approval?.unwrap_or(is_production),
             timeout: timeout?,

@@ -10,11 +10,15 @@ use super::setting::{Need, one_of, secret, settings};
 use super::stores::{Database, KeyValue, Stores};
 
 settings! {
-    /// Signs and verifies the bearer tokens of Variant B.
+    /// Signs and verifies the bearer tokens of Variant B. In production one of less than 32 bytes is warned
+    /// of.
     JWT_SECRET = secret().needed(Need::VariantB);
     /// Whether clients of OpenAI find the agent under /v1/, with the same bearer tokens. Only Variant B has those.
     OPENAI_API = one_of(&["on", "off"]).or_derived("on with Variant B, off without");
 }
+
+/// Bytes of a secret that cannot be found by trying (RFC 7518, section 3.2: as many as the hash has).
+const SAFE_SECRET_BYTES: usize = 32;
 
 /// What Variant B cannot do without.
 #[derive(Debug, Clone)]
@@ -32,7 +36,15 @@ pub struct VariantB {
 impl VariantB {
     /// The secret if it is set; it has to be when Variant B is served.
     pub(super) fn read_secret(reader: &mut Reader<'_>) -> Result<Option<Secret>, Reported> {
-        reader.secret(&JWT_SECRET)
+        let secret = reader.secret(&JWT_SECRET)?;
+        let is_used = reader.is_production() && reader.variant().is_none_or(Variant::serves_b);
+        if is_used && secret.as_ref().is_some_and(|it| it.expose().len() < SAFE_SECRET_BYTES) {
+            reader.warn(
+                "JWT_SECRET has less than 32 bytes: who sees a token can find it by trying and sign tokens of an \
+                 administrator; set a random one, as `openssl rand -base64 48` prints",
+            );
+        }
+        Ok(secret)
     }
 
     /// Whether clients of OpenAI are answered, which needs the tokens of Variant B.
@@ -72,5 +84,33 @@ impl VariantB {
             database: stores.database.clone()?,
             key_value: stores.key_value.clone()?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crate::config::Config;
+
+    #[test]
+    fn a_short_secret_in_production_is_a_warning_and_no_error() {
+        let warns = |variant: &str, environment: &str, bytes: usize| {
+            let secret = "s".repeat(bytes);
+            let vars = BTreeMap::from([
+                ("SERVICE_VARIANT", variant),
+                ("NODE_ENV", environment),
+                ("LLM_API_KEY", "sk-1"),
+                ("DATABASE_URL", "sqlite://agent.db"),
+                ("REDIS_URL", "memory://"),
+                ("JWT_SECRET", &secret),
+            ]);
+            let warnings = Config::from_vars(&vars).unwrap().warnings;
+            warnings.iter().any(|warning| warning.starts_with("JWT_SECRET has less than 32 bytes"))
+        };
+        assert!(warns("b", "production", 31) && warns("both", "production", 1));
+        assert!(
+            !warns("b", "production", 32) && !warns("b", "development", 31) && !warns("a", "production", 1)
+        );
     }
 }

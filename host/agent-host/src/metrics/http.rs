@@ -1,9 +1,10 @@
 //! Requests by route, method and status, and the connections that they come on.
 
 use http_edge::AnsweredRequest;
-use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts};
 
 use super::buckets::LONG_SECONDS;
+use super::described::Register;
 use super::exemplars::Exemplars;
 
 const SECONDS: &str = "agent_http_request_duration_seconds";
@@ -24,7 +25,7 @@ pub struct HttpMetrics {
 
 impl HttpMetrics {
     /// All series at zero.
-    pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+    pub fn register(registry: &impl Register) -> Result<Self, prometheus::Error> {
         let requests = Opts::new(
             "agent_http_requests_total",
             "Requests by route, method and status; 499: the client went away before its answer was ready",

@@ -4,13 +4,15 @@ use std::time::Instant;
 
 use agent_core::layers::{Answer, Ask, Invoke, InvokeError};
 use async_trait::async_trait;
-use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Opts, Registry};
+use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Opts};
 
 use super::buckets::LONG_SECONDS;
+use super::described::Register;
 use super::exemplars::Exemplars;
 use crate::config::Environment;
 
-/// The three series (interface, "Metrics"), each with the labels `environment` and `version`.
+/// The three series (host/docs/interface/errors-and-limits.md#metrics), each with the labels `environment`
+/// and `version`.
 #[derive(Debug, Clone)]
 pub(super) struct Invocations {
     total: IntCounter,
@@ -20,7 +22,10 @@ pub(super) struct Invocations {
 }
 
 impl Invocations {
-    pub(super) fn register(registry: &Registry, environment: Environment) -> Result<Self, prometheus::Error> {
+    pub(super) fn register(
+        registry: &impl Register,
+        environment: Environment,
+    ) -> Result<Self, prometheus::Error> {
         let labelled = |name, help| {
             Opts::new(name, help)
                 .const_label("environment", environment.as_str())

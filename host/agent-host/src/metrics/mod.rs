@@ -6,7 +6,7 @@
 //!   `retention`: what is removed of what has ended.
 //! - `process`, `runtime`: what the process uses up, read at every scrape.
 //! - `telemetry`: what was lost of the log and of the traces.
-//! - `family`: samples that are known only when they are asked for.
+//! - `family`: samples that are known only when they are asked for. `described`: all metrics by name, for their reference.
 //!
 //! A label's values are bounded: names of the configuration, of loaded components, or words of this code.
 //! Nothing that a caller sends or a provider answers becomes a label.
@@ -14,6 +14,7 @@
 //! What does not belong here: the endpoint and its content type, which are http-edge's.
 
 mod buckets;
+mod described;
 mod exemplars;
 mod family;
 mod http;
@@ -39,9 +40,10 @@ use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::layers::Admission;
 use agent_core::ports::{Model, RateWindows};
 use http_edge::MetricsFormat;
-use prometheus::{Registry, TextEncoder};
+use prometheus::TextEncoder;
 use tokio::runtime::Handle;
 
+pub use described::{Described, Register};
 pub use http::HttpMetrics;
 pub use invocations::Metered;
 pub use models::{MeteredModel, ProviderState};
@@ -52,6 +54,7 @@ pub use service::{MeteredWindows, ServiceMetrics};
 pub use tools::ToolMetrics;
 
 use crate::config::Environment;
+use described::DescribedRegistry;
 use exemplars::Exemplars;
 use invocations::Invocations;
 use models::{ModelMetrics, Providers};
@@ -59,7 +62,7 @@ use outcomes::Outcomes;
 
 /// All series of the process.
 pub struct Metrics {
-    registry: Registry,
+    registry: DescribedRegistry,
     invocations: Invocations,
     outcomes: Outcomes,
     models: ModelMetrics,
@@ -77,7 +80,7 @@ impl Metrics {
         process_prefix: &str,
         handle: &Handle,
     ) -> Result<Self, prometheus::Error> {
-        let registry = Registry::new();
+        let registry = DescribedRegistry::default();
         #[cfg(target_os = "linux")]
         registry.register(Box::new(process::collector(process_prefix)?))?;
         registry.register(Box::new(runtime::collector(process_prefix, handle.clone())?))?;
@@ -93,6 +96,15 @@ impl Metrics {
             retention: Arc::new(RetentionMetrics::register(&registry)?),
             registry,
         })
+    }
+
+    /// Every metric that a process can have, by name.
+    pub fn described(process_prefix: &str, handle: &Handle) -> Result<Vec<Described>, prometheus::Error> {
+        let metrics = Self::new(Environment::Development, process_prefix, handle)?;
+        metrics.show_providers(Vec::new())?;
+        metrics.show_gates(SharedCircuit::new(0), Admission::unlimited())?;
+        metrics.show_queue()?;
+        Ok(metrics.registry.into_described())
     }
 
     /// Everything as it is now. Reads a few files of `/proc` and waits for nothing.

@@ -10,9 +10,10 @@ use agent_core::words::ModelReply;
 use async_trait::async_trait;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
-use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
+use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts};
 
 use super::buckets::LONG_SECONDS;
+use super::described::Register;
 use super::exemplars::Exemplars;
 use super::family::{Family, Kind};
 use super::service::as_number;
@@ -28,7 +29,7 @@ pub(super) struct ModelMetrics {
 }
 
 impl ModelMetrics {
-    pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+    pub(super) fn register(registry: &impl Register) -> Result<Self, prometheus::Error> {
         let calls = Opts::new("agent_model_calls_total", "Model calls by how they ended");
         let tokens = Opts::new("agent_model_tokens_total", "Tokens that providers say they billed");
         let seconds = HistogramOpts::new(SECONDS, "Duration of model calls").buckets(LONG_SECONDS.to_vec());

@@ -5,7 +5,9 @@ use agent_core::loop_driver::RunError;
 use agent_core::ports::ModelError;
 use agent_core::words::StopReason;
 use async_trait::async_trait;
-use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
+use prometheus::{IntCounter, IntCounterVec, Opts};
+
+use super::described::Register;
 
 /// What a run came to, and why: the values of both labels.
 type Outcome = (&'static str, &'static str);
@@ -18,7 +20,7 @@ const CANCELLED: &str = "cancelled";
 const DROPPED: Outcome = (CANCELLED, "dropped");
 
 /// Those without a stop reason.
-const OTHERS: [Outcome; 18] = [
+const OTHERS: [Outcome; 19] = [
     (CANCELLED, "requested"),
     DROPPED,
     (FAILED, "model_timeout"),
@@ -34,6 +36,7 @@ const OTHERS: [Outcome; 18] = [
     ("timed_out", "deadline"),
     ("rejected", "busy"),
     ("rejected", "circuit_open"),
+    ("rejected", "stopping"),
     ("rejected", "unknown_tools"),
     ("rejected", "over_limit"),
     ("handed_back", "shutdown"),
@@ -44,7 +47,7 @@ const OTHERS: [Outcome; 18] = [
 pub(super) struct Outcomes(IntCounterVec);
 
 impl Outcomes {
-    pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+    pub(super) fn register(registry: &impl Register) -> Result<Self, prometheus::Error> {
         let help = "Runs of requests and jobs by what they came to and why: the stop reason of those that ended, and \
                     what failed, stopped or turned away the others";
         let this = Self(IntCounterVec::new(Opts::new("agent_runs_total", help), &["outcome", "reason"])?);
@@ -103,6 +106,8 @@ fn judge(answer: &Result<Answer, InvokeError>) -> Outcome {
         Err(InvokeError::TimedOut { .. }) => ("timed_out", "deadline"),
         Err(InvokeError::Busy { .. }) => ("rejected", "busy"),
         Err(InvokeError::CircuitOpen { .. }) => ("rejected", "circuit_open"),
+        Err(InvokeError::Stopping) => ("rejected", "stopping"),
+        Err(InvokeError::ToolsNotPrepared { .. }) => ("rejected", "tools_not_prepared"),
         Err(InvokeError::UnknownTools { .. }) => ("rejected", "unknown_tools"),
         Err(InvokeError::OverLimit) => ("rejected", "over_limit"),
         Err(InvokeError::Conversation(_)) => ("rejected", "conversation"),

@@ -1,7 +1,7 @@
 //! What the process uses up, read from `/proc` at every scrape.
 //!
-//! Names, units and texts are those of the Node stack's default metrics (wire.md, 1.5), so that dashboards
-//! made for it go on working.
+//! Names, units and texts are those of the Node stack's default metrics
+//! (host/docs/interface/node-clients.md#metrics), so that dashboards made for it go on working.
 
 use procfs::process::{LimitValue, Process};
 use procfs::{ProcResult, WithCurrentSystemInfo as _};

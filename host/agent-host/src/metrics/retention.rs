@@ -4,7 +4,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use agent_core::observe::Observer;
 use agent_core::ports::RetainedKind;
-use prometheus::{GaugeVec, IntCounterVec, Opts, Registry};
+use prometheus::{GaugeVec, IntCounterVec, Opts};
+
+use super::described::Register;
 
 /// Counts what sweeps remove.
 #[derive(Debug)]
@@ -16,7 +18,7 @@ pub struct RetentionMetrics {
 }
 
 impl RetentionMetrics {
-    pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+    pub(super) fn register(registry: &impl Register) -> Result<Self, prometheus::Error> {
         let counters = |name, help| IntCounterVec::new(Opts::new(name, help), &["what"]);
         let oldest = Opts::new(
             "agent_retention_oldest_timestamp_seconds",

@@ -9,9 +9,10 @@ use agent_core::observe::{AttemptOutcome, CacheUse, Observer};
 use agent_core::ports::{Hits, RateError, RateWindows, Window, WindowKind};
 use async_trait::async_trait;
 use prometheus::core::Collector;
-use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
+use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts};
 
 use super::buckets::LONG_SECONDS;
+use super::described::Register;
 use super::exemplars::Exemplars;
 use super::family::{Kind, Readings, Series};
 
@@ -32,7 +33,7 @@ pub struct ServiceMetrics {
 }
 
 impl ServiceMetrics {
-    pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+    pub(super) fn register(registry: &impl Register) -> Result<Self, prometheus::Error> {
         let counters = |name, help, label| IntCounterVec::new(Opts::new(name, help), &[label]);
         let seconds = HistogramOpts::new(ATTEMPT_SECONDS, "Duration of attempts at jobs")
             .buckets(LONG_SECONDS.to_vec());
@@ -171,7 +172,8 @@ impl RateWindows for MeteredWindows {
     async fn hit(&self, windows: &[Window<'_>]) -> Result<Vec<Hits>, RateError> {
         let hits = self.inner.hit(windows).await?;
         for (window, hits) in windows.iter().zip(&hits) {
-            if hits.exceed(window.limit) {
+            // Nobody is turned away whose window is only read.
+            if window.cost > 0 && hits.exceed(window.limit) {
                 self.limited.with_label_values(&[window.kind.as_str()]).inc();
             }
         }

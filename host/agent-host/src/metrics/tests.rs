@@ -279,6 +279,17 @@ async fn a_scrape_shows_the_tool_set_of_the_moment() {
 }
 
 #[tokio::test]
+async fn versions_that_were_withdrawn_are_counted_from_zero() {
+    let metrics = metrics("agent_");
+    let tools = metrics.tools();
+    let withdrawn = || lines(&metrics, "agent_tool_versions_withdrawn_total{");
+    tools.set_changed(&[ADD], &[]);
+    assert_eq!(withdrawn(), "agent_tool_versions_withdrawn_total{component=\"calculator\"} 0\n");
+    tools.version_withdrawn("calculator");
+    assert_eq!(withdrawn(), "agent_tool_versions_withdrawn_total{component=\"calculator\"} 1\n");
+}
+
+#[tokio::test]
 async fn a_call_that_ends_after_its_tool_has_gone_is_counted() {
     let metrics = metrics("agent_");
     let tools = metrics.tools();

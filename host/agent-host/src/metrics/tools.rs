@@ -12,9 +12,10 @@ use agent_core::words::ToolOutcome;
 use arc_swap::ArcSwap;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
-use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
+use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts};
 use tool_host::CallReport;
 
+use super::described::Register;
 use super::exemplars::Exemplars;
 use super::family::{Family, Kind};
 
@@ -69,6 +70,7 @@ pub struct ToolMetrics {
     set: Arc<ArcSwap<ToolSet>>,
     swapped: IntCounter,
     failed: IntCounter,
+    withdrawn: IntCounterVec,
     /// Held while a change is taken in, so that two changes cannot overwrite one another.
     changing: Mutex<()>,
 }
@@ -102,11 +104,17 @@ struct ToolSet {
 
 impl ToolMetrics {
     /// All series at zero, to be gathered by `registry`.
-    pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+    pub fn new(registry: &impl Register) -> Result<Self, prometheus::Error> {
         let swaps = Opts::new("agent_tool_swaps_total", "Changes of the tool set, and components refused");
         let swaps = IntCounterVec::new(swaps, &["outcome"])?;
+        let withdrawn = Opts::new(
+            "agent_tool_versions_withdrawn_total",
+            "Versions that served and were withdrawn by the host because their calls trapped",
+        );
+        let withdrawn = IntCounterVec::new(withdrawn, &["component"])?;
         let set = Arc::default();
         registry.register(Box::new(swaps.clone()))?;
+        registry.register(Box::new(withdrawn.clone()))?;
         registry.register(Box::new(ToolSetCollector::new(Arc::clone(&set))?))?;
         let series = Series::register(registry)?;
         Ok(Self {
@@ -117,6 +125,7 @@ impl ToolMetrics {
             set,
             swapped: swaps.with_label_values(&["swapped"]),
             failed: swaps.with_label_values(&["failed"]),
+            withdrawn,
             changing: Mutex::new(()),
         })
     }
@@ -162,9 +171,16 @@ impl ToolMetrics {
         self.set.store(Arc::new(now));
     }
 
+    /// Counts a version that was withdrawn.
+    pub fn version_withdrawn(&self, component: &str) {
+        self.withdrawn.with_label_values(&[component]).inc();
+    }
+
     fn learn(&self, loaded: &[(&str, &str, &str)]) -> Known {
         let mut known = Known::clone(&self.known.load());
         for &(tool, component, _) in loaded {
+            // At zero, so that the first one is an increase.
+            self.withdrawn.with_label_values(&[component]);
             let components = known.entry(tool.to_owned()).or_default();
             if components.iter().all(|(known, _)| known != component) {
                 let counters = self.series.counters(tool, component);
@@ -176,7 +192,7 @@ impl ToolMetrics {
 }
 
 impl Series {
-    fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+    fn register(registry: &impl Register) -> Result<Self, prometheus::Error> {
         let calls = Opts::new("agent_tool_calls_total", "Tool calls by how they ended");
         let seconds = HistogramOpts::new(DURATION, "Duration of tool calls").buckets(SECONDS.to_vec());
         let memory = HistogramOpts::new("agent_tool_peak_memory_bytes", "Most memory a tool call had")

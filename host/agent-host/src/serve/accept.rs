@@ -110,7 +110,7 @@ mod tests {
         let router = Router::new().route("/", get(async || "served"));
         let shared = Shared {
             router,
-            times: Timeouts::with_drain(Duration::ZERO),
+            times: Timeouts::default(),
             bodies: BodyLimits { bytes: 0, time: Duration::ZERO },
             metrics: Arc::new(HttpMetrics::register(&prometheus::Registry::new()).unwrap()),
         };

@@ -4,6 +4,10 @@
 //! started there, see `cli/serve.rs`, and what is recorded and exported behind an answer elsewhere is recorded and
 //! exported before it here.
 
+mod event_path;
+#[cfg(test)]
+mod tests;
+
 use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::pin;
@@ -26,9 +30,11 @@ use tokio_util::sync::CancellationToken;
 use tower::layer::layer_fn;
 
 use super::{Outcome, Signal};
+use crate::tasks::Tasks;
 use crate::telemetry::export::SpanFlusher;
 
-/// How long an answer waits for its run to be recorded: a store that is down must not cost the answer.
+/// How long an answer waits for its run to be recorded, and for what else is written behind it: a store that
+/// is down must not cost the answer.
 const RECORDING: Duration = Duration::from_secs(2);
 
 /// How long an answer waits for its spans to be exported. A collector that is slow or down costs that, and spans, but
@@ -44,8 +50,8 @@ const WRITING_AT_STOP: Duration = Duration::from_secs(1);
 
 /// Answers Lambda's events until the first of `signals`, and then the one that is being answered.
 ///
-/// API Gateway (both versions), function URLs and load balancers are understood. Its environment variables are
-/// read by the library: the platform sets all of them.
+/// API Gateway (both versions, any stage, custom domains), function URLs and load balancers are understood.
+/// Its environment variables are read by the library: the platform sets all of them.
 pub async fn run(
     router: Router,
     left_behind: LeftBehind,
@@ -57,6 +63,7 @@ pub async fn run(
     let handler = lambda_http::service_fn(move |mut event: Request| {
         let caller = SocketAddr::new(caller(&event), 0);
         event.extensions_mut().insert(ConnectInfo(caller));
+        event_path::strip_prefix(&mut event);
         let (mut router, left_behind, stopping) = (router.clone(), left_behind.clone(), stopping.clone());
         async move {
             let Ok(answer) = router.call(event).await;
@@ -97,6 +104,8 @@ pub async fn run(
 pub struct LeftBehind {
     /// Runs that wait to be recorded; absent when none are.
     pub recording: Option<WriteBehind>,
+    /// Results that are written to the cache, and conversations that are given back.
+    pub writes: Tasks,
     /// Spans that wait for their export; absent when none are recorded.
     pub spans: Option<SpanFlusher>,
 }
@@ -111,6 +120,13 @@ impl LeftBehind {
                 tracing::warn!("a run is recorded with a later event: the store does not answer");
             }
         };
+        let write = async {
+            if timeout(RECORDING, self.writes.finished()).await.is_err() {
+                tracing::warn!(
+                    "a cached result or a conversation is settled with a later event: its store is slow"
+                );
+            }
+        };
         let export = async {
             if let Some(spans) = &self.spans
                 && timeout(EXPORTING, spans.flush()).await.is_err()
@@ -123,7 +139,7 @@ impl LeftBehind {
             sleep(WRITING_AT_STOP).await;
         };
         tokio::select! {
-            ((), ()) = futures::future::join(record, export) => {}
+            ((), (), ()) = futures::future::join3(record, write, export) => {}
             () = at_stop => tracing::warn!("records and spans are written after the last answer, if there is time"),
         }
     }

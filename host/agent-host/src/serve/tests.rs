@@ -34,16 +34,17 @@ struct Bench {
     /// Lets `/slow` answer.
     answer: Arc<Notify>,
     metrics: prometheus::Registry,
+    phases: Shutdown,
 }
 
 /// Runs a service and `act` side by side until both have ended.
 async fn with_service<F: Future<Output = ()>>(times: Timeouts, act: impl FnOnce(Bench) -> F) -> Outcome {
-    with_closing(times, async {}, act).await
+    with_closing(times, async |_forced| {}, act).await
 }
 
 async fn with_closing<F: Future<Output = ()>>(
     times: Timeouts,
-    close: impl Future<Output = ()>,
+    close: impl AsyncFnOnce(CancellationToken),
     act: impl FnOnce(Bench) -> F,
 ) -> Outcome {
     with_server(times, |_server| {}, close, act).await
@@ -54,13 +55,13 @@ async fn with_changed<F: Future<Output = ()>>(
     change: impl FnOnce(&mut Server),
     act: impl FnOnce(Bench) -> F,
 ) -> Outcome {
-    with_server(times(), change, async {}, act).await
+    with_server(times(), change, async |_forced| {}, act).await
 }
 
 async fn with_server<F: Future<Output = ()>>(
     times: Timeouts,
     change: impl FnOnce(&mut Server),
-    close: impl Future<Output = ()>,
+    close: impl AsyncFnOnce(CancellationToken),
     act: impl FnOnce(Bench) -> F,
 ) -> Outcome {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -70,7 +71,10 @@ async fn with_server<F: Future<Output = ()>>(
     let address = listener.local_addr().unwrap();
     let metrics = prometheus::Registry::new();
     let counts = Arc::new(HttpMetrics::register(&metrics).unwrap());
-    let bench = Bench { address, signals, unwanted, asked: asked.clone(), answer: answer.clone(), metrics };
+    let shutdown = Shutdown::default();
+    let phases = shutdown.clone();
+    let bench =
+        Bench { address, signals, unwanted, asked: asked.clone(), answer: answer.clone(), metrics, phases };
     let slow = async move || {
         asked.notify_one();
         answer.notified().await;
@@ -87,7 +91,8 @@ async fn with_server<F: Future<Output = ()>>(
         .route("/late", post(async || StatusCode::REQUEST_TIMEOUT))
         .route("/read", post(async |body: Bytes| body));
     let bodies = BodyLimits { bytes: 100, time: Duration::from_secs(3600) };
-    let mut server = Server { listener, router, times, bodies, most_connections: 1000, metrics: counts };
+    let mut server =
+        Server { listener, router, times, bodies, most_connections: 1000, metrics: counts, shutdown };
     change(&mut server);
     join(server.run(received, wanted, close), act(bench)).await.0
 }
@@ -270,7 +275,7 @@ async fn the_deadline_forces_the_end_of_a_request() {
 #[tokio::test]
 async fn what_is_to_be_closed_is_closed_after_the_last_answer_and_under_the_same_limits() {
     let (closing, mut closed) = oneshot::channel();
-    let close = async { closing.send(()).unwrap() };
+    let close = async |_forced| closing.send(()).unwrap();
     let outcome = with_closing(times(), close, async |bench| {
         let mut client = bench.connect().await;
         client.ask("/slow").await;
@@ -284,12 +289,40 @@ async fn what_is_to_be_closed_is_closed_after_the_last_answer_and_under_the_same
     });
     assert_eq!(outcome.await, Outcome::Clean);
 
-    let outcome = with_closing(times(), pending(), async |bench| {
+    let began = Instant::now();
+    let outcome = with_closing(
+        times(),
+        async |_forced| pending().await,
+        async |bench| {
+            bench.signal(Signal::Terminate);
+            bench.wait_until_refused().await;
+            tokio::time::pause();
+            bench.signal(Signal::Terminate);
+        },
+    );
+    assert_eq!(outcome.await, Outcome::Forced);
+    assert_about(began, LAST_WRITES.as_secs());
+}
+
+/// As a record of a run that has ended, beside a request that has not.
+#[tokio::test]
+async fn at_a_forced_end_what_has_ended_is_written_after_connections_were_cut_off() {
+    let (writing, written) = oneshot::channel();
+    let close = async |forced: CancellationToken| {
+        forced.cancelled().await;
+        writing.send(()).unwrap();
+    };
+    let outcome = with_closing(times(), close, async |bench| {
+        let mut client = bench.connect().await;
+        client.ask("/slow").await;
+        bench.asked.notified().await;
         bench.signal(Signal::Terminate);
         bench.wait_until_refused().await;
         bench.signal(Signal::Terminate);
+        client.wait_until_closed().await;
     });
     assert_eq!(outcome.await, Outcome::Forced);
+    written.await.unwrap();
 }
 
 #[tokio::test]
@@ -343,4 +376,30 @@ async fn a_client_that_reads_nothing_is_let_go_and_holds_up_no_shutdown() {
     })
     .await;
     assert_eq!(outcome, Outcome::Clean);
+}
+
+#[tokio::test]
+async fn the_phases_of_a_shutdown_are_told_in_their_time() {
+    let times = Timeouts { drain: Duration::from_secs(5), force: Duration::from_secs(30), ..times() };
+    let outcome = with_service(times, async |bench| {
+        let mut client = bench.connect().await;
+        client.ask("/slow").await;
+        bench.asked.notified().await;
+        let phases = bench.phases.clone();
+        assert!(!phases.stopping().is_cancelled());
+        bench.signal(Signal::Terminate);
+        phases.stopping().cancelled().await;
+        let began = Instant::now();
+        assert!(!phases.drained().is_cancelled());
+        tokio::time::pause();
+        phases.drained().cancelled().await;
+        assert_about(began, 5);
+        assert!(!phases.requests_end().is_cancelled());
+        // Early enough for an answer to end by itself.
+        phases.requests_end().cancelled().await;
+        assert_about(began, 28);
+        bench.answer.notify_one();
+        assert_eq!(client.answer().await.1, "slow");
+    });
+    assert_eq!(outcome.await, Outcome::Clean);
 }

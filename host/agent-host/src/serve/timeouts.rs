@@ -7,22 +7,21 @@ use std::time::Duration;
 pub struct Timeouts {
     /// How long connections are still accepted after the signal (`SHUTDOWN_DRAIN_MS`).
     pub drain: Duration,
-    /// How long after the signal the process ends, whatever is still under way.
+    /// How long after the signal the process ends, whatever is still under way (`SHUTDOWN_TIMEOUT_MS`).
     pub force: Duration,
     /// How long a new connection may take to send the head of its first request.
     pub first_request: Duration,
-    /// How long a connection may take from an answer to the whole head of the next request.
+    /// How long a connection may take from an answer to the whole head of the next request (`KEEP_ALIVE_MS`).
     pub next_request: Duration,
     /// How long a connection may go without taking a byte of an answer.
     pub unread: Duration,
 }
 
-impl Timeouts {
-    /// Everything but the drain is fixed.
-    pub fn with_drain(drain: Duration) -> Self {
+impl Default for Timeouts {
+    fn default() -> Self {
         Self {
-            drain,
-            // Interface, Limits, "Graceful shutdown".
+            drain: Duration::ZERO,
+            // host/docs/interface/errors-and-limits.md#limits.
             force: Duration::from_secs(30),
             // A head fits into one packet. Clients that dribble it would hold a descriptor each.
             first_request: Duration::from_secs(10),

@@ -182,7 +182,7 @@ pub(super) fn new(config: &config::Tracing, resource: &Resource) -> anyhow::Resu
     Ok((Queue { sender, counts }, exporter))
 }
 
-/// Decisions, "Tracing".
+/// host/docs/interface/decisions-runs.md#tracing.
 fn headers(config: &config::Tracing) -> anyhow::Result<HeaderMap> {
     let hidden = |text: &str| -> anyhow::Result<HeaderValue> {
         let mut value = HeaderValue::from_str(text)?;

@@ -16,7 +16,7 @@ use std::time::SystemTime;
 use agent_core::trace::{self, TraceContext};
 use opentelemetry::trace::{
     Span as _, SpanBuilder, SpanContext, SpanId, SpanKind, Status, TraceContextExt as _, TraceFlags, TraceId,
-    TraceState, Tracer as _,
+    Tracer as _,
 };
 use opentelemetry::{Array, Context as ParentContext, KeyValue, StringValue, Value};
 use opentelemetry_sdk::trace::{SdkTracer, Span};
@@ -139,15 +139,16 @@ fn parent_of<'s, S: LookupSpan<'s>>(span: &SpanRef<'s, S>) -> Option<SpanContext
     span.scope().skip(1).find_map(|span| {
         let extensions = span.extensions();
         let own = extensions.get::<Recorded>().map(|Recorded(recorded)| recorded.span_context().clone());
-        own.or_else(|| extensions.get().map(remote))
+        own.or_else(|| extensions.get().map(|context| remote(context, extensions.get())))
     })
 }
 
 /// What a caller sent.
-fn remote(context: &trace::Attached) -> SpanContext {
+fn remote(context: &trace::Attached, state: Option<&trace::TraceState>) -> SpanContext {
     let TraceContext { trace_id, span_id, sampled } = context.0;
     let flags = if sampled { TraceFlags::SAMPLED } else { TraceFlags::default() };
-    SpanContext::new(TraceId::from(trace_id), SpanId::from(span_id), flags, true, TraceState::default())
+    let state = state.and_then(|state| state.as_str().parse().ok()).unwrap_or_default();
+    SpanContext::new(TraceId::from(trace_id), SpanId::from(span_id), flags, true, state)
 }
 
 fn context_of(context: &SpanContext) -> Option<trace::Attached> {

@@ -6,6 +6,7 @@
 //! its head is read. Which attempts are made, and when, is the core's (`agent_core::webhooks`).
 
 mod signature;
+mod slow_hosts;
 #[cfg(test)]
 mod tests;
 
@@ -26,10 +27,14 @@ use tokio::net::lookup_host;
 use url::{Host, Url};
 
 pub(crate) use signature::{SigningKeys, WebhookSecret};
+use slow_hosts::SlowHosts;
 
 /// How long connecting may take, and how long a delivery may take in all: what Standard Webhooks asks of senders.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long a delivery may take to a host that did not answer the last ones in time.
+const TIMEOUT_OF_SLOW: Duration = Duration::from_secs(5);
 
 /// Most addresses of a name that are tried.
 const MOST_ADDRESSES: usize = 8;
@@ -39,6 +44,7 @@ pub(crate) struct HttpWebhooks {
     client: Client,
     keys: SigningKeys,
     private: Arc<PrivateHosts>,
+    slow: SlowHosts,
 }
 
 /// The receivers that may be on private addresses (`WEBHOOK_PRIVATE_HOSTS`), in lower case.
@@ -68,7 +74,6 @@ impl HttpWebhooks {
         let client = Client::builder()
             .user_agent(concat!("agent-host/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(TIMEOUT)
             // A kept connection would be one to an address that a name had before.
             .pool_max_idle_per_host(0)
             .redirect(redirect::Policy::none())
@@ -76,16 +81,20 @@ impl HttpWebhooks {
             .http1_only()
             .dns_resolver(Arc::new(CheckedResolver(private.clone())))
             .build()?;
-        Ok(Self { client, keys: SigningKeys::of(secret), private })
+        Ok(Self { client, keys: SigningKeys::of(secret), private, slow: SlowHosts::default() })
     }
 
     async fn post(&self, url: &str, message: &WebhookMessage) -> Result<WebhookReply, String> {
         // It was checked when it was submitted. The settings may be others now.
         self.check(url).map_err(str::to_owned)?;
-        let timestamp = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let now = SystemTime::now();
+        let timestamp = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let host = Url::parse(url).map(|url| url.authority().to_owned()).unwrap_or_default();
+        let limit = if self.slow.holds(&host) { TIMEOUT_OF_SLOW } else { TIMEOUT };
         let sending = self
             .client
             .post(url)
+            .timeout(limit)
             .header(CONTENT_TYPE, "application/json")
             .header("webhook-id", &message.id)
             .header("webhook-timestamp", timestamp)
@@ -95,13 +104,14 @@ impl HttpWebhooks {
             Some(context) => sending.header("traceparent", context.to_string()),
             None => sending,
         };
-        let response = sending.send().await.map_err(|error| describe(&error))?;
+        let sent = sending.send().await;
+        self.slow.note(&host, sent.as_ref().is_err_and(reqwest::Error::is_timeout));
+        let response = sent.map_err(|error| describe(&error, limit))?;
         let retry_after = response.headers().get(RETRY_AFTER);
-        let seconds = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
         // Its body is nobody's concern: dropping the response closes the connection.
         Ok(WebhookReply {
             outcome: Ok(response.status().as_u16()),
-            retry_after: seconds.map(Duration::from_secs),
+            retry_after: retry_after.and_then(|value| read_retry_after(value.to_str().ok()?, now)),
         })
     }
 }
@@ -167,10 +177,20 @@ fn allowed(found: &[SocketAddr], may_be_private: bool) -> Result<Vec<SocketAddr>
     }
 }
 
+/// Seconds, or a date.
+fn read_retry_after(text: &str, now: SystemTime) -> Option<Duration> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(now).unwrap_or_default())
+}
+
 /// What went wrong, for the job's owner: the innermost cause says most, and addresses of ours are in none.
-fn describe(error: &reqwest::Error) -> String {
+fn describe(error: &reqwest::Error, limit: Duration) -> String {
     if error.is_timeout() {
-        return format!("no answer within {} s", TIMEOUT.as_secs());
+        return format!("no answer within {} s", limit.as_secs());
     }
     let mut innermost: &dyn Error = error;
     while let Some(source) = innermost.source() {

@@ -76,6 +76,43 @@ async fn a_receiver_that_takes_its_time_is_given_up() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_host_that_does_not_answer_again_and_again_is_given_less_time_until_it_answers() {
+    let sender = sender("127.0.0.1");
+    let listening = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listening.local_addr().unwrap());
+    let message = WebhookMessage { id: "msg_1".into(), body: "{}".into() };
+    for (is_answered, seconds) in [(false, 20), (false, 20), (false, 5), (true, 0), (false, 20)] {
+        let receiving = async {
+            let (mut stream, _) = listening.accept().await.unwrap();
+            let mut read = [0; 4096];
+            assert!(stream.read(&mut read).await.unwrap() > 0);
+            if is_answered {
+                stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+            }
+            stream
+        };
+        let begun = Instant::now();
+        let (_stream, reply) = tokio::join!(receiving, sender.send(&url, &message));
+        assert_eq!((reply.outcome.is_ok(), begun.elapsed().as_secs()), (is_answered, seconds));
+    }
+}
+
+#[test]
+fn retry_after_is_seconds_or_a_date() {
+    let now = UNIX_EPOCH + Duration::from_secs(784_111_777);
+    for (text, wait) in [
+        ("120", Some(120)),
+        (" 0 ", Some(0)),
+        ("Sun, 06 Nov 1994 08:50:37 GMT", Some(60)),
+        ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+        ("-1", None),
+        ("soon", None),
+    ] {
+        assert_eq!(read_retry_after(text, now), wait.map(Duration::from_secs), "{text}");
+    }
+}
+
 #[test]
 fn what_is_no_secret_is_refused_and_none_is_shown() {
     for text in ["", "whsec_", "whsec_c2hvcnQ=", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_!"] {

@@ -81,7 +81,8 @@ struct Leased {
     is_more: bool,
 }
 
-/// Claims the next job. However short the patience, each shard is polled once.
+/// Claims the next job. With less patience than [`STALLED_CHECK_INTERVAL`] each shard is polled once, also
+/// one whose marker is waited for.
 pub(super) async fn claim(
     stores: &[Arc<Store>],
     pollers: &Mutex<Pollers>,
@@ -127,8 +128,9 @@ impl Pollers {
         Self { each: std::iter::repeat_with(Poller::default).take(shards).collect(), first: 0 }
     }
 
-    /// Polls each shard until one has a job; after the first time those alone whose wait has ended. Fails when one does and the
-    /// others failed as well when they were polled last.
+    /// Polls each shard until one has a job, but for those that were found empty and whose marker is waited
+    /// for. A caller with less patience than such a wait has polls them too, the first time. Fails when one
+    /// does and the others failed as well when they were polled last.
     async fn poll_each(
         &mut self,
         stores: &[Arc<Store>],
@@ -140,7 +142,9 @@ impl Pollers {
         for step in 0..stores.len() {
             let index = (self.first + step) % stores.len();
             let (Some(store), Some(poller)) = (stores.get(index), self.each.get_mut(index)) else { continue };
-            if !is_first && poller.wait.is_some() {
+            // The wait began for another slot that found nothing: a poll now would find nothing either.
+            let may_wait = !is_first || patience >= STALLED_CHECK_INTERVAL;
+            if may_wait && poller.wait.is_some() {
                 continue;
             }
             match poller.poll_unless_drained(store, worker, patience).await {
@@ -424,7 +428,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_the_first_round_those_shards_alone_are_polled_whose_wait_has_ended() {
+    async fn a_shard_whose_marker_is_waited_for_is_polled_by_an_impatient_caller_alone() {
         let (stores, mut pollers) = (stores(), Pollers::new(3));
         for poller in &mut pollers.each {
             poller.poll = Some(Box::pin(ready(Ok(Polled::Empty(LEASE)))));
@@ -434,14 +438,20 @@ mod tests {
         // Without stores no wait is begun.
         pollers.wait(&[]).await.unwrap();
         assert_eq!(waits(&pollers), [false, true, false], "all that have ended are taken at once");
-        for (is_first, left) in [(false, [false, true, false]), (true, [false; 3])] {
+        let moment = STALLED_CHECK_INTERVAL / 2;
+        for (is_first, patience, left) in [
+            (false, LEASE, [false, true, false]),
+            (true, LEASE, [false, true, false]),
+            (false, moment, [false, true, false]),
+            (true, moment, [false; 3]),
+        ] {
             // Only a poll that was not made yet is still there afterwards.
             for poller in &mut pollers.each {
                 poller.poll = Some(Box::pin(ready(Ok(Polled::Empty(LEASE)))));
             }
-            assert_eq!(pollers.poll_each(&stores, "worker", LEASE, is_first).await, Ok(None));
+            assert_eq!(pollers.poll_each(&stores, "worker", patience, is_first).await, Ok(None));
             let unpolled: Vec<_> = pollers.each.iter().map(|poller| poller.poll.is_some()).collect();
-            assert_eq!(unpolled, left, "{is_first}");
+            assert_eq!(unpolled, left, "{is_first} {patience:?}");
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use agent_core::ports::{Claim, EarlierClaims, Epoch};
 use agent_core::words::{Job, JobData, JobStatus};
+use json_schema::{MemoryBudget, ReadError};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
@@ -114,7 +115,10 @@ pub(super) fn read_data(text: &str) -> Result<JobData, String> {
 }
 
 fn parse_data(text: &str) -> Result<JobData, &'static str> {
-    let value: Value = serde_json::from_str(text).map_err(|_quotes_it| "the job's data is not JSON")?;
+    let value = MemoryBudget::default().read(text.as_bytes()).map_err(|error| match error {
+        ReadError::Json(_quotes_it) => "the job's data is not JSON",
+        ReadError::TooLarge { .. } => "the job's data has too many members and elements",
+    })?;
     let object = value.as_object().ok_or("the job's data is not an object")?;
     match object.get("query") {
         Some(Value::String(query)) if !query.is_empty() => Ok(JobData::new(query.as_str(), user_of(&value))),
@@ -124,7 +128,7 @@ fn parse_data(text: &str) -> Result<JobData, &'static str> {
 
 /// Whose job it is, also when there is nothing to be done with the rest of its data.
 pub(super) fn read_user(text: &str) -> String {
-    serde_json::from_str(text).map(|value| user_of(&value)).unwrap_or_default()
+    MemoryBudget::default().read(text.as_bytes()).map(|value| user_of(&value)).unwrap_or_default()
 }
 
 /// A job of nobody is worked off like any other, and nobody can read it.

@@ -84,11 +84,16 @@ impl RateWindows for MemoryWindows {
 impl Running {
     fn count(&mut self, window: &Window<'_>, now: Instant) -> Hits {
         let fresh = Count { hits: 0, ends: now + window.period };
-        let count = self.windows.entry(digest(window.key)).or_insert(fresh);
+        let key = digest(window.key);
+        if window.cost == 0 {
+            let count = self.windows.get(&key).filter(|count| count.ends > now).unwrap_or(&fresh);
+            return Hits { count: count.hits, resets_in: count.ends.duration_since(now) };
+        }
+        let count = self.windows.entry(key).or_insert(fresh);
         if count.ends <= now {
             *count = fresh;
         }
-        count.hits += 1;
+        count.hits += window.cost;
         Hits { count: count.hits, resets_in: count.ends.duration_since(now) }
     }
 
@@ -136,7 +141,7 @@ mod tests {
     const PERIOD: Duration = Duration::from_secs(60);
 
     fn window(key: &str) -> Window<'_> {
-        Window { kind: WindowKind::Address, key, limit: 2, period: PERIOD }
+        Window { kind: WindowKind::Address, key, limit: 2, period: PERIOD, cost: 1 }
     }
 
     #[test]

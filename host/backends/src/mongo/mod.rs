@@ -35,13 +35,13 @@ use crate::Writer;
 /// The database when the address names none.
 const DATABASE: &str = "agent_host";
 
-/// Most connections of one process to a server (interface, Limits, "Database pool").
+/// Most connections of one process to a server (host/docs/interface/errors-and-limits.md#limits).
 const MOST_CONNECTIONS: u32 = 20;
 
-/// How long a connection may be idle before it is closed (interface, Limits, "Database pool").
+/// How long a connection may be idle before it is closed (host/docs/interface/errors-and-limits.md#limits).
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long finding a server and connecting to it may take (interface, Limits, "Database pool").
+/// How long finding a server and connecting to it may take (host/docs/interface/errors-and-limits.md#limits).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long an answer may take once the server was found. The driver itself would wait for ever for one that

@@ -50,6 +50,12 @@ end
 
 local function put(value, time_to_live)
   if not fits(#value) then return does_not_fit() end
+  -- A value for no time is never there. Written, it would take room until the next write, if the clock is set
+  -- back meanwhile.
+  if time_to_live == '0' then
+    if before then remove(key) end
+    return {'done'}
+  end
   redis.call('HSET', values, key, value)
   count(#value)
   if time_to_live == '' then

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 
 use super::Redis;
 
-/// Pings (interface, Variant B, rule 1; the check named `redis` in `/health` and `cache` in `/ready`).
+/// Pings: the check named `redis` in `/health` and `cache` in `/ready`
+/// (host/docs/interface/endpoints.md#variant-b).
 #[derive(Debug)]
 pub struct RedisProbe(pub Redis);
 

@@ -11,7 +11,7 @@ use redis::Script;
 
 use super::Redis;
 
-/// What every key begins with (wire 1.1, "Window").
+/// What every key begins with (host/docs/interface/node-clients.md#rate-windows).
 const PREFIX: &str = "rl:";
 
 /// Counts hits in Redis, for all replicas together.
@@ -58,7 +58,7 @@ impl RedisWindows {
         for window in windows {
             let period = u64::try_from(window.period.as_millis()).unwrap_or(u64::MAX);
             // Lua's numbers hold whole ones up to 2^53.
-            count.key(key(window)).arg(window.limit).arg(period.clamp(1, 1 << 52));
+            count.key(key(window)).arg(window.limit).arg(period.clamp(1, 1 << 52)).arg(window.cost);
         }
         let count = &count;
         let asked = redis.query(|mut redis| async move { count.invoke_async(&mut redis).await }).await;

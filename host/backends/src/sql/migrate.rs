@@ -9,7 +9,7 @@ use super::time_limit::NO_LIMIT;
 use super::{Postgres, SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 14] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 17] = [
     (
         1,
         "runs and jobs",
@@ -93,6 +93,24 @@ const MIGRATIONS: [(i64, &str, &str, &str); 14] = [
         "partitions of runs",
         include_str!("../../migrations/postgres/0015_partitions_of_runs.sql"),
         include_str!("../../migrations/sqlite/0015_partitions_of_runs.sql"),
+    ),
+    (
+        16,
+        "webhooks of users",
+        include_str!("../../migrations/postgres/0016_webhooks_of_users.sql"),
+        include_str!("../../migrations/sqlite/0016_webhooks_of_users.sql"),
+    ),
+    (
+        17,
+        "signatures by name",
+        include_str!("../../migrations/postgres/0017_signatures_by_name.sql"),
+        include_str!("../../migrations/sqlite/0017_signatures_by_name.sql"),
+    ),
+    (
+        18,
+        "first calls of versions",
+        include_str!("../../migrations/postgres/0018_first_calls.sql"),
+        include_str!("../../migrations/sqlite/0018_first_calls.sql"),
     ),
 ];
 

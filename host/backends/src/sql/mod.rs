@@ -9,6 +9,8 @@ mod error;
 mod http_recordings;
 mod idempotency;
 mod key_value;
+mod listener;
+mod listening;
 mod migrate;
 mod pooler;
 mod postgres;

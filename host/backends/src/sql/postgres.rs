@@ -25,21 +25,22 @@ use uuid::Uuid;
 
 use super::commit::Lane;
 use super::error::is_full_pooler;
+use super::listener::Listener;
 use super::time_limit::in_time;
 
-/// Most connections of one process (interface, Limits, "Database pool").
+/// Most connections of one process (host/docs/interface/errors-and-limits.md#limits).
 const MOST_CONNECTIONS: u32 = 20;
 
 /// The same, with the one that listens for jobs.
 pub(super) const CONNECTIONS_OF_A_PROCESS: i64 = MOST_CONNECTIONS as i64 + 1;
 
-/// How long a connection may be idle before it is closed (interface, Limits, "Database pool").
+/// How long a connection may be idle before it is closed (host/docs/interface/errors-and-limits.md#limits).
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a connection is used: so that a name which leads elsewhere by now is looked up again.
 const LIFETIME: Duration = Duration::from_secs(30 * 60);
 
-/// How long getting a connection may take (interface, Limits, "Database pool").
+/// How long getting a connection may take (host/docs/interface/errors-and-limits.md#limits).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a connection counts as alive after an answer.
@@ -69,6 +70,8 @@ struct Shared {
     idle: Mutex<VecDeque<IdleConnection>>,
     is_closing: AtomicBool,
     lane: Lane,
+    /// Hears what other processes announce.
+    listener: Listener,
 }
 
 /// A connection on which nothing is under way.
@@ -124,7 +127,13 @@ impl Postgres {
             idle: Mutex::default(),
             is_closing: AtomicBool::new(false),
             lane: Lane::default(),
+            listener: Listener::default(),
         }))
+    }
+
+    /// What listens to announcements in this process.
+    pub(super) fn listener(&self) -> &Listener {
+        &self.0.listener
     }
 
     /// The commit lane of the database in this process.

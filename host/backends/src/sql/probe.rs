@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use super::SqlPool;
 use super::error::describe;
 
-/// Runs a trivial query (interface, Variant B, rule 1; the check named `database` of both variants).
+/// Runs a trivial query: the check named `database` of both variants
+/// (host/docs/interface/endpoints.md#variant-b).
 #[derive(Debug)]
 pub struct SqlProbe(pub SqlPool);
 

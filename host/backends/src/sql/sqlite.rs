@@ -24,13 +24,13 @@ use tokio::time::{Instant, sleep};
 use super::answer;
 use super::commit::Lane;
 
-/// Most connections of one process (interface, Limits, "Database pool").
+/// Most connections of one process (host/docs/interface/errors-and-limits.md#limits).
 const MOST_CONNECTIONS: u32 = 20;
 
-/// How long a connection may be idle before it is closed (interface, Limits, "Database pool").
+/// How long a connection may be idle before it is closed (host/docs/interface/errors-and-limits.md#limits).
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long getting a connection may take (interface, Limits, "Database pool").
+/// How long getting a connection may take (host/docs/interface/errors-and-limits.md#limits).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a writer waits for its turn, and for another process that writes.

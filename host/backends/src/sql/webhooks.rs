@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use agent_core::ports::webhooks::{KEPT, NewWebhook};
+use agent_core::ports::webhooks::{ClaimBounds, KEPT, NewWebhook};
 use agent_core::ports::{WebhookError, WebhookOutbox};
 use agent_core::trace;
 use agent_core::words::{Webhook, WebhookAttempt, WebhookState};
@@ -18,20 +18,42 @@ use super::{SqlPool, from_ms, reading, writing};
 const PUT: &str = "INSERT INTO webhooks (job_id, user_id, url, traceparent, state, due_at, created_at) \
     SELECT $1, $2, $3, $4, 'waiting', ms, ms FROM clock WHERE TRUE ON CONFLICT DO NOTHING";
 
-/// `$1` owner, `$2` ms of the lease, `$3` most rows.
+/// `$1` owner, `$2` ms of the lease, `$3` most rows, `$4` most rows of a user.
+///
+/// The users with webhooks are found by jumping through an index, the first `$4` due webhooks of each by
+/// another: what a user has waiting beyond that is not read. When nothing is due, no user is looked for.
 macro_rules! claim {
-    ($lock:literal) => {
+    ($first_of_each:literal, $lock:literal) => {
         concat!(
-            "UPDATE webhooks SET owner = $1, due_at = (SELECT ms FROM clock) + $2 WHERE job_id IN (\
-             SELECT job_id FROM webhooks WHERE due_at <= (SELECT ms FROM clock) ORDER BY due_at LIMIT $3 ",
+            "WITH RECURSIVE users (user_id) AS (\
+             SELECT MIN(user_id) FROM webhooks WHERE due_at IS NOT NULL \
+             AND EXISTS (SELECT 1 FROM webhooks WHERE due_at <= (SELECT ms FROM clock)) \
+             UNION ALL SELECT (SELECT MIN(w.user_id) FROM webhooks w \
+             WHERE w.due_at IS NOT NULL AND w.user_id > u.user_id) FROM users u WHERE u.user_id IS NOT NULL) \
+             UPDATE webhooks SET owner = $1, due_at = (SELECT ms FROM clock) + $2 WHERE job_id IN (\
+             SELECT job_id FROM webhooks WHERE due_at <= (SELECT ms FROM clock) AND job_id IN (\
+             SELECT job_id FROM (SELECT w.job_id, w.due_at, \
+             ROW_NUMBER() OVER (PARTITION BY w.user_id ORDER BY w.due_at) + (SELECT COUNT(*) FROM webhooks c \
+             WHERE c.user_id = w.user_id AND c.owner IS NOT NULL AND c.due_at > (SELECT ms FROM clock)) AS nth \
+             FROM users u CROSS JOIN ",
+            $first_of_each,
+            ") ranked WHERE nth <= $4 ORDER BY due_at LIMIT $3) ",
             $lock,
             ") RETURNING job_id, user_id, url, traceparent, state, tries, attempts, created_at"
         )
     };
 }
 
-const CLAIM_IN_SQLITE: &str = claim!("");
-const CLAIM_IN_POSTGRES: &str = claim!("FOR UPDATE SKIP LOCKED");
+const CLAIM_IN_SQLITE: &str = claim!(
+    "webhooks w WHERE w.job_id IN (SELECT d.job_id FROM webhooks d WHERE d.user_id = u.user_id \
+     AND d.due_at <= (SELECT ms FROM clock) ORDER BY d.due_at LIMIT $4)",
+    ""
+);
+const CLAIM_IN_POSTGRES: &str = claim!(
+    "LATERAL (SELECT d.job_id, d.user_id, d.due_at FROM webhooks d WHERE d.user_id = u.user_id \
+     AND d.due_at <= (SELECT ms FROM clock) ORDER BY d.due_at LIMIT $4) w",
+    "FOR UPDATE SKIP LOCKED"
+);
 
 /// `$1` job, `$2` owner, `$3` state, `$4` tries, `$5` attempts, `$6` ms until it is due, or null.
 const SETTLE: &str = "UPDATE webhooks SET state = $3, tries = $4, attempts = $5, owner = NULL, \
@@ -91,13 +113,19 @@ impl WebhookOutbox for SqlWebhooks {
         Ok(())
     }
 
-    async fn claim_due(&self, owner: &str, lease: Duration, most: u32) -> Result<Vec<Webhook>, WebhookError> {
+    async fn claim_due(
+        &self,
+        owner: &str,
+        lease: Duration,
+        ClaimBounds { most, of_a_user }: ClaimBounds,
+    ) -> Result<Vec<Webhook>, WebhookError> {
         let claim = match self.pool {
             SqlPool::Postgres(_) => CLAIM_IN_POSTGRES,
             SqlPool::Sqlite(_) => CLAIM_IN_SQLITE,
         };
         let rows: Vec<Row> = writing!(&self.pool, db => {
-            sqlx::query_as(claim).bind(owner).bind(ms(lease)).bind(i64::from(most)).fetch_all(db)
+            let claim = sqlx::query_as(claim).bind(owner).bind(ms(lease));
+            claim.bind(i64::from(most)).bind(i64::from(of_a_user)).fetch_all(db)
         })
         .map_err(failed)?;
         rows.into_iter().map(Row::into_webhook).collect()

@@ -65,6 +65,26 @@ async fn a_job_takes_three_commands_and_two_when_it_follows_another() {
     assert_eq!(tokens.len(), 3, "each claim has a token of its own");
 }
 
+/// Five slots of a process, none of which finds a job, as they wait one after the other for the same marker.
+#[tokio::test]
+async fn an_idle_slot_does_not_poll_while_the_marker_is_waited_for() {
+    let (server, queue) = start().await;
+    // The first one loads the script.
+    assert_eq!(queue.claim("worker", Duration::ZERO).await, Ok(None));
+    let mut monitor = server.monitor().await;
+    let idle = async |slot: u32| {
+        let patience = Duration::from_secs(1) + Duration::from_millis(130) * slot;
+        for _ in 0..3 {
+            assert_eq!(queue.claim("worker", patience).await, Ok(None));
+        }
+    };
+    join_all((0..5).map(idle)).await;
+    let commands = monitor.commands().await.of_clients;
+    let of = |name: &str| commands.iter().filter(|command| *command == name).count();
+    let (polls, waits) = (of("EVALSHA"), of("BZPOPMIN"));
+    assert!(polls > 0 && polls <= waits + 1, "each poll is followed by a wait: {polls} polls, {waits} waits");
+}
+
 #[tokio::test]
 async fn leases_that_are_due_together_are_renewed_by_one_command() {
     let (server, queue) = start().await;

@@ -98,10 +98,10 @@ async fn the_versions_of_tests_fail_on_demand() {
     crate::contract::tool_versions::check_unavailable(&store).await;
     store.switch.fail(false);
     assert_eq!(store.revision().await.unwrap(), 0);
-    store.keep("sha256:a", &component(b"1", None)).await.unwrap();
+    store.keep("echo", "sha256:a", &component(b"1", None)).await.unwrap();
     assert_eq!(store.digests().into_iter().collect::<Vec<_>>(), ["sha256:a"]);
     store.lose("sha256:a");
-    assert_eq!(store.component("sha256:a").await.unwrap(), None);
+    assert_eq!(store.component("echo", "sha256:a").await.unwrap(), None);
 }
 
 async fn open_values() -> crate::contract::key_value::Bench {

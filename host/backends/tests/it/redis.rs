@@ -30,7 +30,8 @@ mod keys {
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
-const WINDOW: Window<'_> = Window { kind: WindowKind::Address, key: "ip:192.0.2.1", limit: 10, period: HOUR };
+const WINDOW: Window<'_> =
+    Window { kind: WindowKind::Address, key: "ip:192.0.2.1", limit: 10, period: HOUR, cost: 1 };
 
 async fn open_cache() -> crate::contract::cache::Bench {
     let server = test_servers::Redis::start().await;

@@ -210,7 +210,7 @@ async fn a_slot_that_moves_is_followed_and_every_node_is_checked() {
     let cluster = RedisCluster::start().await;
     let redis = Redis::open(&cluster.url()).unwrap();
     let windows = RedisWindows::new(redis.clone());
-    let window = Window { kind: WindowKind::Address, key: "ip:192.0.2.1", limit: 10, period: HOUR };
+    let window = Window { kind: WindowKind::Address, key: "ip:192.0.2.1", limit: 10, period: HOUR, cost: 1 };
     assert_eq!(windows.hit(&[window]).await.unwrap()[0].count, 1);
     let slot = cluster.nodes()[0].ask(&["CLUSTER", "KEYSLOT", "rl:ip:192.0.2.1"]).await;
     cluster.empty().await;

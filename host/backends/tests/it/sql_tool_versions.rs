@@ -13,7 +13,7 @@ use backends::sql::{SqlKeyValues, SqlPool, SqlToolVersions};
 use futures::future::join_all;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqlSafeStr as _, SqliteConnection};
-use test_servers::{Postgres, eventually};
+use test_servers::{Postgres, Task, eventually, within};
 
 use crate::contract::key_value::SPACE;
 use crate::contract::tool_versions::{
@@ -53,20 +53,35 @@ async fn blobs_and_chunks(database: &Database) -> (i64, i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_that_another_process_writes_is_announced_on_postgres() {
+    let database = Database::postgres().await;
+    let (store, peer) = (open_versions_of(&database).await, open_versions_of(&database).await);
+    assert!(!store.is_announced(), "nobody listens");
+    let listening = store.clone();
+    let _listening = Task::begin(async move { listening.listen().await });
+    eventually("announcements to be heard", async || store.is_announced().then_some(())).await;
+    store.announced().await;
+    let before = store.revision().await.unwrap();
+    peer.write("a", 0, &record_of(["sha256:1"]), &line("a")).await.unwrap();
+    within("the announcement", store.announced()).await;
+    assert_eq!(store.revision().await.unwrap(), before + 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bytes_that_nobody_needs_leave_nothing() {
     for database in [Database::sqlite(), Database::postgres().await] {
         let (store, peer) = (open_versions_of(&database).await, open_versions_of(&database).await);
         let kept = component(&random_bytes(2_500_000, 1), None);
-        let keeps =
-            [&store, &peer, &store, &peer].map(async |store| store.keep("sha256:a", &kept).await.unwrap());
+        let keeps = [&store, &peer, &store, &peer]
+            .map(async |store| store.keep("echo", "sha256:a", &kept).await.unwrap());
         join_all(keeps).await;
         assert_eq!(blobs_and_chunks(&database).await, (1, 3), "those of one, whoever was first");
-        store.keep("sha256:b", &kept).await.unwrap();
+        store.keep("echo", "sha256:b", &kept).await.unwrap();
         assert_eq!(blobs_and_chunks(&database).await, (2, 6));
         store.write("echo", 0, &record_of(["sha256:b"]), &line("x")).await.unwrap();
         assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 1);
         assert_eq!(blobs_and_chunks(&database).await, (1, 3));
-        assert!(store.component("sha256:b").await.unwrap() == Some(kept), "the other one's");
+        assert!(store.component("echo", "sha256:b").await.unwrap() == Some(kept), "the other one's");
     }
 }
 
@@ -75,7 +90,7 @@ async fn a_component_that_is_dropped_half_way_is_not_there_and_is_swept_later() 
     for database in [Database::sqlite(), Database::postgres().await] {
         let store = open_versions_of(&database).await;
         let kept = component(&random_bytes(3_500_000, 1), None);
-        let mut keep = Box::pin(store.keep("sha256:a", &kept));
+        let mut keep = Box::pin(store.keep("echo", "sha256:a", &kept));
         // As a process does that is killed.
         let some_chunks = eventually("some chunks", async || {
             let is_whole = futures::poll!(&mut keep).is_ready();
@@ -84,14 +99,14 @@ async fn a_component_that_is_dropped_half_way_is_not_there_and_is_swept_later() 
         });
         assert!((1..4).contains(&some_chunks.await));
         drop(keep);
-        assert_eq!(store.component("sha256:a").await.unwrap(), None, "a part of it");
+        assert_eq!(store.component("echo", "sha256:a").await.unwrap(), None, "a part of it");
         assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 0);
         assert_eq!(blobs_and_chunks(&database).await.0, 1, "it may be on its way");
         database.execute(AN_HOUR_PASSES).await;
-        store.keep("sha256:a", &kept).await.unwrap();
+        store.keep("echo", "sha256:a", &kept).await.unwrap();
         assert_eq!(store.prune(Duration::from_secs(60)).await.unwrap(), 0);
         assert_eq!(blobs_and_chunks(&database).await, (1, 4), "what was dropped is gone");
-        assert!(store.component("sha256:a").await.unwrap() == Some(kept));
+        assert!(store.component("echo", "sha256:a").await.unwrap() == Some(kept));
     }
 }
 
@@ -100,7 +115,7 @@ async fn others_write_while_a_component_is_kept() {
     for database in [Database::sqlite(), Database::postgres().await] {
         let store = open_versions_of(&database).await;
         let kept = component(&random_bytes(20 << 20, 1), None);
-        let mut keep = Box::pin(store.keep("sha256:a", &kept));
+        let mut keep = Box::pin(store.keep("echo", "sha256:a", &kept));
         let mut writes = 0;
         loop {
             let (record, action) = (ComponentRecord::default(), line("x"));
@@ -132,9 +147,9 @@ async fn bytes_that_are_missing_are_said_to_be() {
             "UPDATE tool_components SET bytes = 1000000000000",
             "UPDATE tool_components SET bytes = -1",
         ] {
-            store.keep("sha256:a", &kept).await.unwrap();
+            store.keep("echo", "sha256:a", &kept).await.unwrap();
             database.execute(damage).await;
-            let error = store.component("sha256:a").await.unwrap_err();
+            let error = store.component("echo", "sha256:a").await.unwrap_err();
             assert!(
                 matches!(&error, VersionsError::Unreadable { name, .. } if name == "sha256:a"),
                 "{error:?}"
@@ -216,13 +231,13 @@ async fn a_file_that_another_process_holds_is_not_waited_for_for_ever() {
     let store = open_versions_of(&database).await;
     let record = ComponentRecord::default();
     store.write("echo", 0, &record, &line("x")).await.unwrap();
-    store.keep("sha256:a", &component(b"1", None)).await.unwrap();
+    store.keep("echo", "sha256:a", &component(b"1", None)).await.unwrap();
     let mut other = SqliteConnection::connect(&database.url()).await.unwrap();
     sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
     tokio::time::pause();
     let errors = [
         store.write("echo", 1, &record, &line("x")).await.unwrap_err(),
-        store.keep("sha256:a", &component(b"1", None)).await.unwrap_err(),
+        store.keep("echo", "sha256:a", &component(b"1", None)).await.unwrap_err(),
     ];
     tokio::time::resume();
     for error in errors {
@@ -233,10 +248,12 @@ async fn a_file_that_another_process_holds_is_not_waited_for_for_ever() {
     }
     assert_eq!(store.revision().await.unwrap(), 1, "reading goes on");
     assert_eq!(store.records().await.unwrap().components.len(), 1);
-    assert_eq!(store.component("sha256:a").await.unwrap(), Some(component(b"1", None)));
+    assert_eq!(store.component("echo", "sha256:a").await.unwrap(), Some(component(b"1", None)));
     sqlx::query("ROLLBACK").execute(&mut other).await.unwrap();
-    eventually("the store to write", async || store.keep("sha256:b", &component(b"1", None)).await.ok())
-        .await;
+    eventually("the store to write", async || {
+        store.keep("echo", "sha256:b", &component(b"1", None)).await.ok()
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -278,6 +295,23 @@ async fn tables_that_were_never_made_and_a_closed_pool_are_said_aloud() {
     pool.close().await;
     let error = store.revision().await.unwrap_err().to_string();
     assert!(error.contains("the service is shutting down"), "{error}");
+}
+
+#[tokio::test]
+async fn a_signature_that_an_earlier_release_kept_is_read_until_its_name_has_one() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        let store = open_versions_of(&database).await;
+        store.keep("echo", "sha256:a", &component(b"1", None)).await.unwrap();
+        let old = match &database {
+            Database::Sqlite(_) => "UPDATE tool_components SET signature = CAST('old' AS BLOB)",
+            Database::Postgres { .. } => "UPDATE tool_components SET signature = 'old'::bytea",
+        };
+        database.execute(old).await;
+        assert_eq!(store.component("echo", "sha256:a").await.unwrap(), Some(component(b"1", Some(b"old"))));
+        let new = component(b"1", Some(b"new"));
+        store.keep("echo", "sha256:a", &new).await.unwrap();
+        assert_eq!(store.component("echo", "sha256:a").await.unwrap(), Some(new));
+    }
 }
 
 /// Rows in the tables of runs and jobs, as the program before versions of tools had them.
@@ -334,8 +368,8 @@ async fn a_database_of_the_program_before_gets_the_tables_and_keeps_its_data() {
         assert_eq!(values.get(SPACE, "k").await.unwrap().as_deref(), Some(&b"v"[..]));
         assert_eq!(one.revision().await.unwrap(), 0);
         one.write("echo", 0, &record_of(["sha256:a"]), &line("x")).await.unwrap();
-        two.keep("sha256:a", &component(b"1", None)).await.unwrap();
+        two.keep("echo", "sha256:a", &component(b"1", None)).await.unwrap();
         assert_eq!(two.records().await.unwrap().revision, 1);
-        assert_eq!(one.component("sha256:a").await.unwrap(), Some(component(b"1", None)));
+        assert_eq!(one.component("echo", "sha256:a").await.unwrap(), Some(component(b"1", None)));
     }
 }

@@ -1,5 +1,5 @@
 //! `GET /console`: the page by which administrators look at the service: runs, jobs, tools, limits, and a place to try a
-//! prompt and a tool. README, "Console", says how it is used.
+//! prompt and a tool. host/docs/operate/console.md says how it is used.
 //!
 //! The page and its modules are texts in the binary, written by hand: no build step, no other network. They hold no data,
 //! so everybody may read them; what they show comes from `/admin/` and `/api/` with the token that the person at the page

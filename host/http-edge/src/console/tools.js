@@ -51,14 +51,16 @@ export const one = {
     };
     const change = (kind, digest) => view.attempt(async () => {
       const [label, text, make, verb = kind] = KINDS[kind];
+      const seen = tag;
       const about = digest ? [" Version ", short(digest), "."] : "";
       if (!(await view.confirm(`${label}: ${name}`, [text, about], label))) return;
-      await send(verb, make(digest));
+      await send(verb, make(digest), seen);
       view.say(`${label}: done.`);
     });
-    // The revision goes along: whoever has changed the component meanwhile is not overruled unseen.
-    const send = async (verb, value) => {
-      const headers = tag ? { "if-match": tag } : {};
+    // The revision goes along that was there when the button was pressed: whoever has changed the component meanwhile, also
+    // while the question was open, is not overruled unseen.
+    const send = async (verb, value, seen) => {
+      const headers = seen ? { "if-match": seen } : {};
       try {
         await api.json(`${path}/${verb}`, { method: "POST", body: value, headers });
       } finally {
@@ -68,9 +70,10 @@ export const one = {
       if (trail.open) await showTrail();
     };
     const begin = (digest, kind, share) => view.attempt(async () => {
+      const seen = tag;
       const text = kind === "canary" ? "It serves that share of the runs." : "It gets that share of the calls beside the version that serves, and its answers are thrown away.";
       if (!(await view.confirm(`Begin a ${kind} of ${name}`, [text, " Version ", short(digest), "."], "Begin"))) return;
-      await send(kind, { digest, share });
+      await send(kind, { digest, share }, seen);
       view.say(`The ${kind} has begun.`);
     });
     const compare = (from, to) => view.attempt(async () => {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// All of them on one page: a catalog is bounded by what a model can be told of at once.
 pub(super) fn list(catalog: &Catalog) -> ListToolsResult {
-    ListToolsResult::with_all_items(catalog.tools().iter().map(tool).collect())
+    ListToolsResult::with_all_items(catalog.tools().iter().map(|spec| tool(spec)).collect())
 }
 
 fn tool(spec: &ToolSpec) -> Tool {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use agent_core::progress::LatestProgress;
 use agent_core::words::ToolProgress;
 use rmcp::model::{NumberOrString, ProgressNotificationParam, ProgressToken, RequestMetaObject};
-use rmcp::{Peer, RoleServer};
 use tokio::time::timeout;
 
 /// Longest token, in bytes: it is in every notification.
@@ -36,44 +35,51 @@ impl ProgressNotices {
         is_short.then(|| Self { token, values: Values::default() })
     }
 
-    /// Waits for a call and notifies the client of its progress meanwhile. A client that does not read holds no call up and
-    /// reads the latest report when it goes on.
-    pub(super) async fn follow<T>(
+    /// Waits for a call and notifies the client of its progress meanwhile, with `send`, which is done when a
+    /// notification is on its way to the client. Each of them, the last one too, is sent before this returns,
+    /// so none comes after the answer. A client that does not read holds no call up and reads the latest
+    /// report when it goes on.
+    pub(super) async fn follow<T, S: Future<Output = ()>>(
         mut self,
         latest: &LatestProgress,
-        peer: &Peer<RoleServer>,
         call: impl Future<Output = T>,
+        mut send: impl FnMut(ProgressNotificationParam) -> S,
     ) -> T {
         let mut call = pin!(call);
-        let answer = tokio::select! {
-            biased;
-            answer = &mut call => answer,
-            () = self.send_all(latest, peer) => call.await,
+        let answer = loop {
+            let progress = tokio::select! {
+                biased;
+                answer = &mut call => break answer,
+                progress = latest.next() => progress,
+            };
+            let mut sent = pin!(send(self.notice(&progress)));
+            tokio::select! {
+                biased;
+                answer = &mut call => {
+                    in_time(sent).await;
+                    break answer;
+                }
+                () = &mut sent => {}
+            }
         };
         if let Some(last) = latest.take() {
-            // silent-ok: the client is about to read that the call has ended.
-            let _ = timeout(LAST_NOTICE, self.send(last, peer)).await;
+            in_time(send(self.notice(&last))).await;
         }
         answer
     }
 
-    /// Never ends.
-    async fn send_all(&mut self, latest: &LatestProgress, peer: &Peer<RoleServer>) {
-        loop {
-            self.send(latest.next().await, peer).await;
-        }
-    }
-
-    async fn send(&mut self, progress: ToolProgress, peer: &Peer<RoleServer>) {
+    fn notice(&mut self, progress: &ToolProgress) -> ProgressNotificationParam {
         let (value, total) = self.values.next(progress.fraction);
         let mut notice = ProgressNotificationParam::new(self.token.clone(), value);
         notice.total = total;
-        if !progress.message.is_empty() {
-            notice = notice.with_message(&*progress.message);
-        }
-        // silent-ok: a client that is gone has its call cancelled.
-        let _ = peer.notify_progress(notice).await;
+        if progress.message.is_empty() { notice } else { notice.with_message(&*progress.message) }
     }
+}
+
+/// Waits for a notification that the answer stands behind.
+async fn in_time(sent: impl Future<Output = ()>) {
+    // silent-ok: the client is about to read that the call has ended.
+    let _ = timeout(LAST_NOTICE, sent).await;
 }
 
 /// The numbers of the notifications, each greater than the one before as the protocol has it, whatever the tool says: shares of
@@ -99,7 +105,44 @@ impl Values {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
+    use agent_core::ports::ProgressSink as _;
+    use tokio::time::sleep;
+
     use super::*;
+
+    /// The values that a client was sent by when it was answered, which takes `send` for each. The call
+    /// reports at its beginning and, 10 ms later, at its end.
+    async fn sent_before_the_answer(send: Duration) -> Vec<f64> {
+        let token = ProgressToken(NumberOrString::Number(1));
+        let (notices, latest) =
+            (ProgressNotices { token, values: Values::default() }, LatestProgress::default());
+        let report = || latest.report(ToolProgress { message: "a step".into(), fraction: None });
+        let sent = RefCell::new(Vec::new());
+        let call = async {
+            report();
+            sleep(Duration::from_millis(10)).await;
+            report();
+        };
+        let record = |notice: ProgressNotificationParam| {
+            let sent = &sent;
+            async move {
+                sleep(send).await;
+                sent.borrow_mut().push(notice.progress);
+            }
+        };
+        notices.follow(&latest, call, record).await;
+        sent.into_inner()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_notification_is_on_its_way_before_the_answer() {
+        for send in [Duration::ZERO, Duration::from_millis(15), LAST_NOTICE / 2] {
+            assert_eq!(sent_before_the_answer(send).await, [1.0, 2.0], "{send:?}");
+        }
+        assert_eq!(sent_before_the_answer(LAST_NOTICE * 2).await, [0.0; 0], "a client that does not read");
+    }
 
     #[test]
     fn values_grow_whatever_a_tool_reports() {

@@ -49,7 +49,8 @@ pub struct McpServer {
 struct OverHttp {
     under_way: CallsUnderWay,
     session: Arc<str>,
-    streams: StreamPermits,
+    /// Absent where clients cannot be told of swaps.
+    streams: Option<StreamPermits>,
 }
 
 impl McpServer {
@@ -58,10 +59,26 @@ impl McpServer {
         Self { calls, caller, request_id: request_id.into(), over_http: None }
     }
 
-    /// The server of one request over HTTP. The session is the client's, or empty.
-    pub(crate) fn over_http(self, under_way: CallsUnderWay, session: &str, streams: StreamPermits) -> Self {
+    /// The server of one request over HTTP. The session is the client's, or empty. Without `streams` clients
+    /// are told of no swaps.
+    pub(crate) fn over_http(
+        self,
+        under_way: CallsUnderWay,
+        session: &str,
+        streams: Option<StreamPermits>,
+    ) -> Self {
         let over_http = Some(OverHttp { under_way, session: session.into(), streams });
         Self { over_http, ..self }
+    }
+
+    fn tells_of_swaps(&self) -> bool {
+        self.over_http.as_ref().is_none_or(|over_http| over_http.streams.is_some())
+    }
+
+    /// Waits until the tools are prepared, so that no client reads a part of the list.
+    async fn tools_prepared(&self) -> Result<(), ErrorData> {
+        let prepared = self.calls.prepared().await;
+        prepared.map_err(|error| ErrorData::internal_error(format!("{error}: ask again"), None))
     }
 
     /// Notes the call as one that can be cancelled, where a later request may do so.
@@ -77,7 +94,9 @@ impl McpServer {
 
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let tools = ServerCapabilities::builder().enable_tools();
+        let capabilities =
+            if self.tells_of_swaps() { tools.enable_tool_list_changed().build() } else { tools.build() };
         InitializeResult::new(capabilities)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
             .with_server_info(Implementation::new("agent-host", env!("CARGO_PKG_VERSION")))
@@ -96,6 +115,7 @@ impl ServerHandler for McpServer {
         if request.is_some_and(|request| request.cursor.is_some()) {
             return Err(ErrorData::invalid_params("there is no page of that cursor", None));
         }
+        self.tools_prepared().await?;
         Ok(listing::list(&self.calls.catalog(&self.caller)))
     }
 
@@ -104,6 +124,7 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        self.tools_prepared().await?;
         let arguments = request.arguments.unwrap_or_default();
         let (notices, latest) = (ProgressNotices::asked_for(&context.meta), LatestProgress::default());
         let call = self.calls.call(DirectCall {
@@ -115,7 +136,14 @@ impl ServerHandler for McpServer {
         });
         let call = async {
             match notices {
-                Some(notices) => notices.follow(&latest, &context.peer, call).await,
+                Some(notices) => {
+                    let peer = &context.peer;
+                    let send = |notice| async move {
+                        // silent-ok: a client that is gone has its call cancelled.
+                        let _ = peer.notify_progress(notice).await;
+                    };
+                    notices.follow(&latest, call, send).await
+                }
                 None => call.await,
             }
         };
@@ -137,18 +165,21 @@ impl ServerHandler for McpServer {
     }
 
     fn accepted_subscription_filter(&self, _requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(SubscriptionFilter::builder().tools_list_changed().build())
+        self.tells_of_swaps().then(|| SubscriptionFilter::builder().tools_list_changed().build())
     }
 
     /// Tells the client of swaps as long as it listens (2026-07-28 and later).
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let permit = match &self.over_http {
-            Some(OverHttp { streams, .. }) => {
+            // The request was refused: no filter is accepted.
+            Some(OverHttp { streams: None, .. }) => return Ok(()),
+            Some(OverHttp { streams: Some(streams), .. }) => {
                 let user_id = self.caller.user_id.as_deref().unwrap_or_default();
                 Some(streams.acquire(user_id).ok_or_else(too_many_streams)?)
             }
             None => None,
         };
+        self.tools_prepared().await?;
         // Who listens over HTTP proves only at the beginning who they are, and no token is good for ever.
         let life = if permit.is_some() { STREAM_LIFE } else { Duration::MAX };
         let mut changes = self.calls.changes(&self.caller, None);
@@ -169,6 +200,9 @@ impl ServerHandler for McpServer {
     /// Tells the client of swaps until it is gone (before 2026-07-28). Over HTTP this is not called: there the client asks
     /// for a stream.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if self.tools_prepared().await.is_err() {
+            return;
+        }
         let mut changes = self.calls.changes(&self.caller, None);
         while changes.next().await.is_some() {
             if context.peer.notify_tool_list_changed().await.is_err() {

@@ -12,8 +12,9 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) struct ClientAddress(pub(crate) IpAddr);
 
 impl ClientAddress {
-    /// As whom a caller of that address is counted. IPv6 callers own whole networks, so a /56 counts as one caller
-    /// (decisions, "Client address"). Callers without an address, who do not come through a socket, are one caller.
+    /// As whom a caller of that address is counted. IPv6 callers own whole networks, so a /56 counts as one
+    /// caller (host/docs/interface/decisions-http.md#callers). Callers without an address, who do not come
+    /// through a socket, are one caller.
     pub(crate) fn key(address: Option<Self>) -> String {
         match address.map(|Self(address)| address.to_canonical()) {
             Some(IpAddr::V4(address)) => format!("ip:{address}"),

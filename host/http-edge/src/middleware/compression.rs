@@ -14,13 +14,16 @@ const LEAST_BYTES: u16 = 1024;
 
 type IsText = fn(StatusCode, Version, &HeaderMap, &Extensions) -> bool;
 
+/// Media types that begin so are text. Prometheus prefers OpenMetrics to `text/plain`.
+const TEXTS: [&[u8]; 4] = [b"application/json", b"application/openmetrics-text", b"image/svg+xml", b"text/"];
+
 /// The layer, at the levels that are meant for answers that are made anew each time.
 pub(crate) fn layer() -> CompressionLayer<And<SizeAbove, IsText>> {
     let is_text: IsText = |_, _, headers, _| {
         let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
         // Events are sent one by one, and a compressor holds them back.
         let is_stream = content_type.starts_with(b"text/event-stream");
-        content_type.starts_with(b"application/json") || (content_type.starts_with(b"text/") && !is_stream)
+        !is_stream && TEXTS.iter().any(|text| content_type.starts_with(text))
     };
     CompressionLayer::new().compress_when(SizeAbove::new(LEAST_BYTES).and(is_text))
 }

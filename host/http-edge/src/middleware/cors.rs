@@ -15,8 +15,9 @@ use crate::origins::Origins;
 
 /// What pages may read beside the few headers that they always may.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
-    "ETag, Idempotent-Replayed, Location, Mcp-Session-Id, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, RateLimit-Reset, \
-     Retry-After, WWW-Authenticate, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Request-Id",
+    "Allow, Content-Location, ETag, Idempotent-Replayed, Location, Mcp-Session-Id, RateLimit-Limit, RateLimit-Policy, \
+     RateLimit-Remaining, RateLimit-Reset, Retry-After, WWW-Authenticate, X-RateLimit-Limit, X-RateLimit-Remaining, \
+     X-RateLimit-Reset, X-Request-Id",
 );
 
 /// The service behind this layer.

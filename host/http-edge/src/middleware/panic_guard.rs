@@ -13,7 +13,8 @@ pub(crate) fn layer() -> CatchPanicLayer<fn(Box<dyn Any + Send>) -> Response> {
     CatchPanicLayer::custom(answer_panic as fn(_) -> _)
 }
 
-/// A bug of ours: the client learns nothing of it (interface, Errors), the log learns its text.
+/// A bug of ours: the client learns nothing of it (host/docs/interface/errors-and-limits.md#errors), the log
+/// learns its text.
 pub(crate) fn answer_panic(payload: Box<dyn Any + Send>) -> Response {
     let text = match payload.downcast::<String>() {
         Ok(formatted) => *formatted,

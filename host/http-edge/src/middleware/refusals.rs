@@ -39,6 +39,10 @@ pub(crate) struct Rules {
     pub(crate) checks_reads: bool,
 }
 
+/// An extension of the answer to a preflight of a page that may call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Preflight;
+
 /// Why a request is refused. Nothing of the request is quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 enum Refusal {
@@ -157,6 +161,7 @@ impl Rules {
             return None;
         }
         let mut response = StatusCode::NO_CONTENT.into_response();
+        response.extensions_mut().insert(Preflight);
         let answer = response.headers_mut();
         answer.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
         answer.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);

@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 use tower::Service;
 use uuid::Uuid;
 
-/// Decisions, "`X-Request-Id`": accepted or made, echoed, in every log line.
+/// host/docs/interface/decisions-http.md#paths-and-methods: accepted or made, echoed, in every log line.
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Longer than any id in use, short enough for a log line.

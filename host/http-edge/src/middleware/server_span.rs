@@ -1,8 +1,10 @@
 //! A request in traces: the caller's trace context, and the span of the request as OpenTelemetry's conventions for HTTP
 //! servers describe it.
 
-use agent_core::trace::{self, TraceContext};
+use agent_core::trace::{self, TraceContext, TraceState};
 use axum::extract::MatchedPath;
+use http::header::HOST;
+use http::uri::Authority;
 use http::{HeaderMap, Method, Request};
 use tracing::field::Empty;
 use tracing::{Span, debug_span};
@@ -12,6 +14,10 @@ use super::log_text::LogText;
 
 /// W3C Trace Context.
 const TRACEPARENT: &str = "traceparent";
+const TRACESTATE: &str = "tracestate";
+
+/// Longest name of a host, in bytes.
+const LONGEST_HOST: usize = 255;
 
 /// Asked every few seconds by orchestrators and scrapers, and no work of the service.
 const PROBES: [&str; 5] = ["/health", "/health/live", "/health/ready", "/metrics", "/ready"];
@@ -21,6 +27,10 @@ pub(super) fn begin<B>(request: &Request<B>, around: &Span) -> Span {
     let path = request.uri().path();
     if let Some(context) = read_context(request.headers()) {
         trace::continue_from(around, context);
+        let states = request.headers().get_all(TRACESTATE).iter().filter_map(|value| value.to_str().ok());
+        if let Some(state) = TraceState::parse(states) {
+            trace::pass_on(around, state);
+        }
     }
     if PROBES.contains(&path) {
         return Span::none();
@@ -35,6 +45,8 @@ pub(super) fn begin<B>(request: &Request<B>, around: &Span) -> Span {
         otel.name = %format_args!("{method}{}{}", if route.is_some() { " " } else { "" }, route.unwrap_or_default()),
         http.request.method = method,
         http.route = route,
+        url.scheme = request.uri().scheme_str().unwrap_or("http"),
+        server.address = host(request),
         url.path = %LogText { text: path, limit: 512 },
         client.address = client,
         http.response.status_code = Empty,
@@ -62,6 +74,14 @@ fn read_context(headers: &HeaderMap) -> Option<TraceContext> {
     if second.is_some() { None } else { TraceContext::parse(first.to_str().ok()?) }
 }
 
+/// The name under which the service was called, without its port.
+fn host<B>(request: &Request<B>) -> Option<&str> {
+    let named = || request.headers().get(HOST)?.to_str().ok();
+    let host = request.uri().authority().map(Authority::as_str).or_else(named)?;
+    let end = host.rfind(':').filter(|colon| !host[*colon..].contains(']')).unwrap_or(host.len());
+    Some(&host[..end]).filter(|host| (1..=LONGEST_HOST).contains(&host.len()))
+}
+
 /// Callers may make up methods, so that any other is the word of the conventions for it.
 fn known(method: &Method) -> &'static str {
     match *method {
@@ -83,6 +103,23 @@ mod tests {
     use super::*;
 
     const VALID: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn the_host_is_what_the_caller_named_without_its_port() {
+        for (uri, header, expected) in [
+            ("/", Some("example.test:3000"), Some("example.test")),
+            ("/", Some("[::1]:3000"), Some("[::1]")),
+            ("/", Some("[::1]"), Some("[::1]")),
+            ("https://example.test/a:b", Some("other"), Some("example.test")),
+            ("/", None, None),
+        ] {
+            let mut request = Request::builder().uri(uri);
+            if let Some(header) = header {
+                request = request.header(HOST, header);
+            }
+            assert_eq!(host(&request.body(()).unwrap()), expected, "{uri} {header:?}");
+        }
+    }
 
     #[test]
     fn one_valid_traceparent_is_believed() {

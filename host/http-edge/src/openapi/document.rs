@@ -8,8 +8,8 @@ use super::operation::tags;
 use super::routes::Described;
 use super::schemas::Schemas;
 
-/// The document as JSON.
-pub(super) fn document(described: &[Described]) -> Value {
+/// The document as JSON. Request bodies have at most so many bytes.
+pub(super) fn document(described: &[Described], max_body_bytes: usize) -> Value {
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     let mut schemas = Schemas::default();
     for Described { method, path, operation } in described {
@@ -25,11 +25,13 @@ pub(super) fn document(described: &[Described]) -> Value {
             "title": "agent-host",
             "version": env!("CARGO_PKG_VERSION"),
             "summary": "Runs agents that use tools, over HTTP.",
-            "description": "A request's text becomes a run: a language model is asked, the tools it wants are called, \
-                            and the model is asked again until it answers.\n\nRequest bodies are JSON whatever their \
-                            content type says, may be encoded with `gzip`, `deflate` or `br`, and have at most \
-                            `MAX_BODY_BYTES` bytes (102400). Of whatever is not described here no client may \
-                            depend on the absence: fields are added.",
+            "description": format!(
+                "A request's text becomes a run: a language model is asked, the tools it wants are called, and the \
+                 model is asked again until it answers.\n\nRequest bodies are JSON whatever their content type says, \
+                 may be encoded with `gzip`, `deflate` or `br`, and have at most {max_body_bytes} bytes \
+                 (`MAX_BODY_BYTES`). Of whatever is not described here no client may depend on the absence: fields \
+                 are added."
+            ),
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "servers": [{ "url": "/", "description": "This service." }],

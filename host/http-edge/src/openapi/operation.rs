@@ -172,7 +172,7 @@ impl Operation {
     }
 
     fn answers_stream(self) -> Self {
-        self.answers_text("text/event-stream", "Events: README, \"Streams\", specifies them")
+        self.answers_text("text/event-stream", "Events: host/docs/api/streams.md specifies them")
             .header(StatusCode::OK, &CONTENT_LOCATION)
     }
 
@@ -180,7 +180,7 @@ impl Operation {
     pub(crate) fn once(self, refused: impl IntoIterator<Item = Refused>) -> Self {
         let schema = json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!#-\\[\\]-~]+$", "examples": ["8e03978e-40d5-43dd-bc93-6e2a7bea36ca"] });
         let description = "A key under which the request is carried out once: whoever repeats it within 24 hours gets the same \
-                           answer.";
+                           answer. It may stand in double quotes.";
         self.parameter(Parameter::header("Idempotency-Key", description, schema)).refuses(refused)
     }
 

@@ -24,8 +24,13 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const PAGE: &str = include_str!("page.html");
 
-/// The routes of the document of these routes, of itself and of the page. `more` is what is said of every route.
-pub(crate) fn serve(mut described: Vec<Described>, more: fn(Operation) -> Operation) -> Router {
+/// The routes of the document of these routes, of itself and of the page. `more` is what is said of every
+/// route. Request bodies have at most so many bytes.
+pub(crate) fn serve(
+    mut described: Vec<Described>,
+    max_body_bytes: usize,
+    more: fn(Operation) -> Operation,
+) -> Router {
     let own = Routes::<()>::new().get("/openapi.json", || async {}, describe_document()).get(
         "/docs",
         || async {},
@@ -35,7 +40,7 @@ pub(crate) fn serve(mut described: Vec<Described>, more: fn(Operation) -> Operat
     let described: Vec<_> = described.into_iter().map(|route| route.map(more)).collect();
     let document = made_by(move || {
         // A document is always JSON.
-        let document = serde_json::to_vec(&document(&described)).unwrap_or_default();
+        let document = serde_json::to_vec(&document(&described, max_body_bytes)).unwrap_or_default();
         StaticText::new(answer::JSON, document.into(), None)
     });
     let page = made_by(|| {

@@ -1,5 +1,5 @@
-//! Runs as server-sent events (WHATWG HTML, section 9.2). README, "Streams", specifies them for clients; `frames.rs` writes
-//! them.
+//! Runs as server-sent events (WHATWG HTML, section 9.2). host/docs/api/streams.md specifies them for
+//! clients; `frames.rs` writes them.
 //!
 //! The id of an event is the number of its entry in the run's journal. Where one entry stands for several events the
 //! further ones are `n.1`, `n.2` and so on. What is in no journal has no id.
@@ -13,7 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::JournalError;
-use agent_core::streams::{Followed, Following, FoundRun, Interruption, OnDisconnect, RunEnd, RunStreams};
+use agent_core::streams::{
+    FirstReader, Followed, Following, FoundRun, Interruption, OnDisconnect, RunEnd, RunStreams,
+};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -22,13 +24,14 @@ use http::header::{CACHE_CONTROL, CONTENT_LOCATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 pub(crate) use accept::accepts_events;
 pub(crate) use frames::Position;
 pub(crate) use permits::{MOST_STREAMS, StreamPermit, StreamPermits};
 
+use crate::dependencies::Settings;
 use frames::Frames;
 
 /// How long a stream is silent at most: proxies take a connection for dead after half a minute or so.
@@ -36,6 +39,9 @@ pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// How long a stream lasts at most that does not end by itself. Clients begin another one, with a token that is good then.
 pub(crate) const STREAM_LIFE: Duration = Duration::from_hours(1);
+
+/// How long a run is followed at most where answers are passed on whole: nobody reads them before their end.
+const WHOLE_LIFE: Duration = Duration::from_secs(5);
 
 /// How much is put into one write at most, about.
 const MOST_BYTES: usize = 64 << 10;
@@ -64,8 +70,18 @@ pub(crate) enum ShownEnd {
 /// Shows the end of a run as the variant's plain answers do.
 pub(crate) type ShowEnd = Arc<dyn Fn(&RunEnd) -> ShownEnd + Send + Sync>;
 
-/// What becomes of the run when the reader leaves, if the request says so.
-pub(crate) fn on_disconnect(headers: &HeaderMap, otherwise: OnDisconnect) -> OnDisconnect {
+/// A reader that resumes after its last event. Its run goes on when it leaves, unless the request says
+/// otherwise.
+pub(crate) fn resuming_reader(headers: &HeaderMap) -> FirstReader {
+    FirstReader { on_disconnect: on_disconnect(headers, OnDisconnect::Continue), can_resume: true }
+}
+
+/// A reader that cannot resume. Its run ends when it leaves, unless the request says otherwise.
+pub(crate) fn leaving_reader(headers: &HeaderMap) -> FirstReader {
+    FirstReader { on_disconnect: on_disconnect(headers, OnDisconnect::Cancel), can_resume: false }
+}
+
+fn on_disconnect(headers: &HeaderMap, otherwise: OnDisconnect) -> OnDisconnect {
     match headers.get(ON_DISCONNECT).map(HeaderValue::as_bytes) {
         Some(value) if value.eq_ignore_ascii_case(b"cancel") => OnDisconnect::Cancel,
         Some(value) if value.eq_ignore_ascii_case(b"continue") => OnDisconnect::Continue,
@@ -113,6 +129,16 @@ pub(crate) struct EventStream {
 impl EventStream {
     /// The response, whose body ends with the run.
     pub(crate) fn into_response(self) -> Response {
+        self.respond_until(None)
+    }
+
+    /// The same for a run that may go on for long, which where answers are passed on whole is followed for a
+    /// while only.
+    pub(crate) fn into_response_with(self, settings: &Settings) -> Response {
+        self.respond_until(settings.whole_answers.then(|| Instant::now() + WHOLE_LIFE))
+    }
+
+    fn respond_until(self, until: Option<Instant>) -> Response {
         let Self { following, first, after, show_end, location, permit } = self;
         let state = Streaming {
             following,
@@ -120,6 +146,8 @@ impl EventStream {
             frames: Frames::after(after),
             show_end,
             is_begun: false,
+            until,
+            is_cut: false,
             _permit: permit,
         };
         let chunks = unfold(state, async |mut state| {
@@ -165,11 +193,18 @@ struct Streaming {
     frames: Frames,
     show_end: ShowEnd,
     is_begun: bool,
+    /// When the stream ends although the run may go on.
+    until: Option<Instant>,
+    /// Whether it has ended so.
+    is_cut: bool,
     _permit: Option<StreamPermit>,
 }
 
 impl Streaming {
     async fn next_chunk(&mut self) -> Option<Bytes> {
+        if self.is_cut {
+            return None;
+        }
         if !self.is_begun {
             // Sent at once, so that the client knows that it is connected.
             self.is_begun = true;
@@ -178,6 +213,12 @@ impl Streaming {
         let mut next = match self.first.take() {
             Some(first) => Some(first),
             None if !self.frames.is_empty() => None,
+            None if self.until.is_some_and(|until| until <= Instant::now()) => {
+                self.is_cut = true;
+                self.frames.comment("answers are passed on whole here: resume from the last event");
+                self.frames.say_retry();
+                None
+            }
             None => match timeout(HEARTBEAT, self.following.next()).await {
                 Ok(next) => Some(next?),
                 Err(_elapsed) => {

@@ -1,4 +1,4 @@
-//! Which tokens are accepted: wire 1.3, a row each.
+//! Which tokens are accepted: host/docs/interface/node-clients.md#tokens, a row each.
 
 use std::fmt::Write;
 use std::time::Duration;

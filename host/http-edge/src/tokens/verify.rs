@@ -35,7 +35,8 @@ fn check_times(payload: &Value, now: u64) -> Result<(), TokenError> {
     Ok(())
 }
 
-/// Strings and numbers tell users apart, everything else does not (decisions, "A token with no usable `id`").
+/// Strings and numbers tell users apart, everything else does not
+/// (host/docs/interface/decisions-http.md#callers).
 fn read_id(id: &Value) -> Option<String> {
     match id {
         Value::String(text) => is_usable(text).then(|| text.clone()),

@@ -10,7 +10,7 @@ use http::{HeaderValue, StatusCode};
 use super::input::InputError;
 use crate::answer;
 use crate::body::BodyError;
-use crate::json::NotJson;
+use crate::json::JsonError;
 use crate::middleware::idempotency::Refusal;
 use crate::openapi::Refused;
 
@@ -20,7 +20,7 @@ pub(super) enum Error {
     #[error(transparent)]
     Body(#[from] BodyError),
     #[error(transparent)]
-    Json(#[from] NotJson),
+    Json(#[from] JsonError),
     #[error(transparent)]
     Input(#[from] InputError),
     #[error(transparent)]
@@ -49,21 +49,26 @@ impl Error {
     /// The table. It has no catch-all arm, so that whoever adds an error has to decide what clients see of it.
     pub(super) fn status_and_text(&self) -> (StatusCode, &'static str) {
         match self {
-            Self::Body(BodyError::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "Payload too large"),
+            Self::Body(BodyError::TooLarge { .. }) | Self::Json(JsonError::TooLarge(_)) => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "Payload too large")
+            }
             Self::Body(BodyError::TooSlow { .. }) => (StatusCode::REQUEST_TIMEOUT, "Request timeout"),
             Self::Body(BodyError::UnknownCoding) => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, answer::UNSUPPORTED_CODING)
             }
             Self::Body(BodyError::Broken(_) | BodyError::Undecodable(_))
-            | Self::Json(_)
+            | Self::Json(JsonError::Syntax { .. })
             | Self::Input(_)
             | Self::Invoke(InvokeError::UnknownTools { .. }) => (StatusCode::BAD_REQUEST, "Invalid input"),
-            // "500 | Variant A: agent throws" (interface, Errors), for whatever reason.
+            // "500 | Variant A: agent throws" (host/docs/interface/errors-and-limits.md#errors), for whatever
+            // reason.
             Self::Invoke(
                 InvokeError::Run(_)
                 | InvokeError::TimedOut { .. }
                 | InvokeError::Busy { .. }
                 | InvokeError::CircuitOpen { .. }
+                | InvokeError::Stopping
+                | InvokeError::ToolsNotPrepared { .. }
                 // This variant counts nobody, and has no conversations.
                 | InvokeError::OverLimit
                 | InvokeError::Conversation(_),

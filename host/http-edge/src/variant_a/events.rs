@@ -7,7 +7,7 @@ use agent_core::error_chain::ErrorChain;
 use agent_core::layers::{Ask, InvokeError};
 use agent_core::loop_driver::RunError;
 use agent_core::ports::JournalError;
-use agent_core::streams::{Followed, FoundRun, OnDisconnect, RunEnd, RunStreams};
+use agent_core::streams::{Followed, FoundRun, RunEnd, RunStreams};
 use agent_core::words::CancelOutcome;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -39,8 +39,7 @@ pub(super) fn describe_cancel() -> Operation {
 
 /// Begins a run that goes on without its reader.
 pub(super) async fn stream(streams: &RunStreams, headers: &HeaderMap, ask: Ask) -> Result<Response, Error> {
-    let mut following =
-        streams.start(ask, server_sent_events::on_disconnect(headers, OnDisconnect::Continue));
+    let mut following = streams.start(ask, server_sent_events::resuming_reader(headers));
     let first = following.next().await;
     if let Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) = first {
         return Err(error.into());
@@ -64,7 +63,7 @@ pub(super) async fn follow_run(
     let location = location(&run.run_id);
     let following = streams.follow(&run, from);
     let stream = EventStream { following, first: None, after, show_end: show_end(), location, permit: None };
-    Ok(stream.into_response())
+    Ok(stream.into_response_with(&edge.settings))
 }
 
 pub(super) async fn cancel_run(

@@ -1,5 +1,5 @@
-//! `GET /health/live`: the process answers. It consults nothing (interface, Variant A, rule 3) and says so
-//! during a shutdown as well, so that an orchestrator lets running requests finish.
+//! `GET /health/live`: the process answers. It consults nothing (host/docs/interface/endpoints.md#variant-a)
+//! and says so during a shutdown as well, so that an orchestrator lets running requests finish.
 
 use axum::Extension;
 use axum::response::IntoResponse;

@@ -52,8 +52,9 @@ pub(super) async fn report_readiness(State(edge): State<Arc<RouteState<VariantA>
     (Extension(RoutineAnswer), response)
 }
 
-/// Whether requests should be sent here, and why not (interface, "Readiness and health report (Variant A)"), and two fields
-/// more when there is something to say in them.
+/// Whether requests should be sent here, and why not
+/// (host/docs/interface/endpoints.md#readiness-of-variant-a), and two fields more when there is something to
+/// say in them.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ReadinessReport)]
 struct Report<'a> {
@@ -78,7 +79,8 @@ struct Report<'a> {
 
 impl<'a> Report<'a> {
     fn new(checks: &'a [Check], stores: Vec<StoreWarning>, tools: Option<ToolsReport>) -> Self {
-        // "healthy is true exactly when no check has failed" (interface, States).
+        // "healthy is true exactly when no check has failed"
+        // (host/docs/interface/endpoints.md#readiness-of-variant-a).
         let healthy = checks.iter().all(|check| check.outcome.is_ok());
         Self { healthy, status: if healthy { "healthy" } else { "unhealthy" }, checks, stores, tools }
     }

@@ -75,7 +75,7 @@ fn ask_of(caller: &Caller, request_id: &RequestId, query: String, options: Optio
 }
 
 /// "The response body is the agent result object itself", with `cached` beside its fields when results are
-/// kept (interface, "Invocation response (Variant B)").
+/// kept (host/docs/interface/endpoints.md#answer-of-variant-b).
 pub(super) fn show(answer: &JsonAnswer) -> Response {
     match answer {
         JsonAnswer::Parsed(answer) => answer::json(StatusCode::OK, &Success::from(answer)),

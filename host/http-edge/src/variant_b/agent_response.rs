@@ -1,5 +1,5 @@
-//! The body of Variant B's answers. "The response body is the agent result object itself", with `cached` beside its fields
-//! when results are kept (interface, "Invocation response (Variant B)").
+//! The body of Variant B's answers. "The response body is the agent result object itself", with `cached`
+//! beside its fields when results are kept (host/docs/interface/endpoints.md#answer-of-variant-b).
 
 use agent_core::layers::Answer;
 use agent_core::words::CanonicalResult;
@@ -18,11 +18,16 @@ pub(super) struct Success<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = false)]
     cached: Option<bool>,
+    /// False when the run could not be appended to its conversation; else absent.
+    #[serde(rename = "conversationKept", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = false)]
+    conversation_kept: Option<bool>,
 }
 
 impl<'a> From<&'a Answer> for Success<'a> {
     fn from(answer: &'a Answer) -> Self {
-        Self { result: ResultBody::from(&*answer.result), cached: answer.cached }
+        let conversation_kept = answer.is_turn_lost.then_some(false);
+        Self { result: ResultBody::from(&*answer.result), cached: answer.cached, conversation_kept }
     }
 }
 

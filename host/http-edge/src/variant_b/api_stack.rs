@@ -31,7 +31,7 @@ use crate::stack;
 /// What a token that is none is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenRefusal {
-    /// 403 (interface, Errors).
+    /// 403 (host/docs/interface/errors-and-limits.md#errors).
     Forbidden,
     /// 401, as RFC 6750 has it: MCP clients take another token for it.
     Unauthorized,

@@ -17,7 +17,7 @@ use super::error::Error;
 use crate::middleware::request_log::RequestUser;
 use crate::tokens::{Claims, TokenError, Tokens};
 
-/// The only role that may do more than others (decisions, "Cache invalidation").
+/// The only role that may do more than others (host/docs/interface/decisions-http.md#the-cache).
 const ADMIN: &str = "admin";
 
 /// The authenticated user of a request. Clones are cheap.
@@ -126,7 +126,8 @@ pub(super) fn require_admin<B>(request: &Request<B>) -> Result<(), Error> {
     }
 }
 
-/// The second of the parts that single spaces separate; the first one may be any word (wire 1.3).
+/// The second of the parts that single spaces separate; the first one may be any word
+/// (host/docs/interface/node-clients.md#tokens).
 fn find_token(authorization: &[u8]) -> Option<&[u8]> {
     authorization.split(|byte| *byte == b' ').nth(1).filter(|token| !token.is_empty())
 }

@@ -1,5 +1,5 @@
-//! `DELETE /api/agent/cache?pattern=agent:*`: forgets results (interface, Variant B, rule 3). For
-//! administrators.
+//! `DELETE /api/agent/cache?pattern=agent:*`: forgets results (host/docs/interface/endpoints.md#variant-b).
+//! For administrators.
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;

@@ -5,6 +5,7 @@
 //! (a missing token is the 401 with an empty body) and, beside the body that is not JSON, `ValidationError` (the
 //! schema's 400 has a list). What only the admin API refuses has its texts in `admin/refusal.rs`.
 
+mod answer;
 #[cfg(test)]
 mod tests;
 
@@ -18,18 +19,19 @@ use agent_core::layers::InvokeError;
 use agent_core::loop_driver::RunError;
 use agent_core::ports::{AdminError, CacheError, ClusterError, ModelError, QueueError, WebhookError};
 use axum::response::{IntoResponse, Response};
-use http::header::{ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::header::{ACCEPT_ENCODING, ALLOW, CONNECTION, ETAG, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
+pub(super) use self::answer::UNAVAILABLE;
+use self::answer::{Body, ErrorAnswer, TOO_MANY};
 use super::admin::refusal::Refusal;
 use super::mcp::refusal::Refusal as McpRefusal;
 use super::openai::problem::{self, Problem};
-use super::timestamp::whole_seconds;
 use super::validation_issue::{Issue, Issues};
-use crate::answer::{self, Failure};
+use crate::answer::{self as answers, Failure};
 use crate::body::{ACCEPTED_CODINGS, BodyError};
-use crate::json::NotJson;
+use crate::json::JsonError;
 use crate::middleware::idempotency;
 use crate::openapi::{Refused, RefusedBody};
 use crate::tokens::TokenError;
@@ -53,12 +55,13 @@ pub(super) enum Error {
     #[error(transparent)]
     Body(#[from] BodyError),
     #[error(transparent)]
-    Json(#[from] NotJson),
+    Json(#[from] JsonError),
     #[error(transparent)]
     Schema(#[from] Issues),
     #[error(transparent)]
     Invoke(#[from] InvokeError),
-    /// The same, of a route whose every failure is a 500 with a message (interface, Variant B, rule 5).
+    /// The same, of a route whose every failure is a 500 with a message
+    /// (host/docs/interface/endpoints.md#variant-b).
     #[error(transparent)]
     Serverless(InvokeError),
     #[error(transparent)]
@@ -111,42 +114,19 @@ impl From<idempotency::Refusal> for Error {
     }
 }
 
-/// What a client is told.
-struct ErrorAnswer<'a> {
-    status: StatusCode,
-    body: Body<'a>,
-    retry_after: Option<Duration>,
-    header: Option<(HeaderName, HeaderValue)>,
-}
-
-enum Body<'a> {
-    Empty,
-    /// The bare text that the Node stack's limiter sends.
-    Page(&'static str),
-    /// `{"error": text}`.
-    Text(Cow<'static, str>),
-    /// The same, where a component or its author is quoted.
-    Quoting(Cow<'a, str>),
-    /// `{"error": [issue, …]}`.
-    Issues(Cow<'a, [Issue]>),
-}
-
 pub(super) const RATE_LIMITED: &str = "Rate limit exceeded";
-pub(super) const UNAVAILABLE: &str = "Service temporarily unavailable";
-
-/// The body of the address limiter's 429, and its tag: that of Express for these very bytes (wire 1.1). Other
-/// answers carry none: nobody asks again for an answer to a `POST`, and hashing each one costs something.
-const TOO_MANY: &str = "Too many requests from this IP";
-const TOO_MANY_TAG: HeaderValue = HeaderValue::from_static(r#"W/"1e-roKLuvUqeFZ1+vMntDcNHW9otjw""#);
-const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
 /// What the empty 401 and 403 say to clients that read headers (RFC 6750, section 3).
 const TOKEN_NEEDED: HeaderValue = HeaderValue::from_static(r#"Bearer realm="agent-host""#);
 const TOKEN_INVALID: HeaderValue =
     HeaderValue::from_static(r#"Bearer realm="agent-host", error="invalid_token""#);
 
-/// What is said of a body that cannot be read (interface, Errors).
+/// What is said of a body that cannot be read (host/docs/interface/errors-and-limits.md#errors).
 const INVALID_INPUT: &str = "Invalid input";
+
+/// What is said of a body that is too large, as it is or for what is in it
+/// (host/docs/interface/decisions-http.md#bodies).
+const TOO_LARGE: &str = "Payload too large";
 
 /// When to try again what fails for reasons that nobody knows the end of.
 const SOON: Duration = Duration::from_secs(1);
@@ -175,7 +155,7 @@ impl Error {
             }
             Self::NotAdmin => text(StatusCode::FORBIDDEN, "Forbidden"),
             Self::Body(error) => Self::body_refused(error),
-            Self::Json(_) => text(StatusCode::BAD_REQUEST, INVALID_INPUT),
+            Self::Json(error) => Self::json_refused(error),
             Self::Schema(issues) => ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(issues.0.as_slice().into())),
             Self::Invoke(error) => self.agent_failed(error, production),
             // The outermost text alone: what is below it quotes a provider.
@@ -184,6 +164,8 @@ impl Error {
                 | InvokeError::TimedOut { .. }
                 | InvokeError::Busy { .. }
                 | InvokeError::CircuitOpen { .. }
+                | InvokeError::Stopping
+                | InvokeError::ToolsNotPrepared { .. }
                 // Its body has no options, and it is counted before.
                 | InvokeError::UnknownTools { .. }
                 | InvokeError::Conversation(_)
@@ -217,14 +199,24 @@ impl Error {
         }
     }
 
+    fn json_refused(error: &JsonError) -> ErrorAnswer<'_> {
+        match error {
+            JsonError::Syntax { .. } => ErrorAnswer::text(StatusCode::BAD_REQUEST, INVALID_INPUT),
+            JsonError::TooLarge(_) => ErrorAnswer::text(StatusCode::PAYLOAD_TOO_LARGE, TOO_LARGE),
+        }
+    }
+
     fn body_refused(error: &BodyError) -> ErrorAnswer<'_> {
         let text = ErrorAnswer::text;
         match error {
-            BodyError::TooLarge { .. } => text(StatusCode::PAYLOAD_TOO_LARGE, "Payload too large"),
+            BodyError::TooLarge { .. } => text(StatusCode::PAYLOAD_TOO_LARGE, TOO_LARGE),
             BodyError::TooSlow { .. } => text(StatusCode::REQUEST_TIMEOUT, "Request timeout"),
             BodyError::UnknownCoding => {
                 let header = Some((ACCEPT_ENCODING, ACCEPTED_CODINGS));
-                ErrorAnswer { header, ..text(StatusCode::UNSUPPORTED_MEDIA_TYPE, answer::UNSUPPORTED_CODING) }
+                ErrorAnswer {
+                    header,
+                    ..text(StatusCode::UNSUPPORTED_MEDIA_TYPE, answers::UNSUPPORTED_CODING)
+                }
             }
             BodyError::Broken(_) | BodyError::Undecodable(_) => text(StatusCode::BAD_REQUEST, INVALID_INPUT),
         }
@@ -335,7 +327,9 @@ impl Error {
                 | RunError::Panicked,
             ) => self.internal(production),
             InvokeError::TimedOut { retry_after, .. } => ErrorAnswer::unavailable(retry_after.unwrap_or(SOON)),
-            InvokeError::Busy { .. } => ErrorAnswer::unavailable(SOON),
+            InvokeError::Busy { .. } | InvokeError::Stopping | InvokeError::ToolsNotPrepared { .. } => {
+                ErrorAnswer::unavailable(SOON)
+            }
             // `rate_limit` answers in its place, with the window that is full.
             InvokeError::OverLimit => ErrorAnswer::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED),
             InvokeError::CircuitOpen { retry_after } => ErrorAnswer::unavailable(*retry_after),
@@ -361,68 +355,13 @@ impl Error {
         }
     }
 
-    /// "500 | Variant B: any other error" (interface, Errors).
+    /// "500 | Variant B: any other error" (host/docs/interface/errors-and-limits.md#errors).
     fn internal(&self, production: bool) -> ErrorAnswer<'_> {
         let text = match production {
-            true => answer::INTERNAL_ERROR.into(),
+            true => answers::INTERNAL_ERROR.into(),
             false => ErrorChain(self).to_string().into(),
         };
         ErrorAnswer::new(StatusCode::INTERNAL_SERVER_ERROR, Body::Text(text))
-    }
-}
-
-impl<'a> ErrorAnswer<'a> {
-    fn new(status: StatusCode, body: Body<'a>) -> Self {
-        Self { status, body, retry_after: None, header: None }
-    }
-
-    /// An empty body beside the header that says how to come in.
-    fn challenging(status: StatusCode, challenge: HeaderValue) -> Self {
-        Self { header: Some((WWW_AUTHENTICATE, challenge)), ..Self::new(status, Body::Empty) }
-    }
-
-    fn text(status: StatusCode, text: &'static str) -> Self {
-        Self::new(status, Body::Text(text.into()))
-    }
-
-    fn quoting(status: StatusCode, text: &impl ToString) -> Self {
-        Self::new(status, Body::Quoting(text.to_string().into()))
-    }
-
-    fn unavailable(retry_after: Duration) -> Self {
-        Self::text(StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE).after(Some(retry_after))
-    }
-
-    fn after(mut self, retry_after: Option<Duration>) -> Self {
-        self.retry_after = retry_after;
-        self
-    }
-
-    fn into_response(self) -> Response {
-        let mut response = match self.body {
-            Body::Empty => self.status.into_response(),
-            Body::Page(text) => {
-                (self.status, [(CONTENT_TYPE, HTML), (ETAG, TOO_MANY_TAG)], text).into_response()
-            }
-            Body::Text(text) => answer::refuse_with(self.status, &*text),
-            Body::Quoting(text) => answer::refuse_visibly(self.status, &*text),
-            Body::Issues(issues) => answer::refuse_with(self.status, &*issues),
-        };
-        Self::add_headers(&mut response, self.retry_after, self.header);
-        response
-    }
-
-    fn add_headers(
-        response: &mut Response,
-        retry_after: Option<Duration>,
-        header: Option<(HeaderName, HeaderValue)>,
-    ) {
-        if let Some(duration) = retry_after {
-            response.headers_mut().insert(RETRY_AFTER, whole_seconds(duration).max(1).into());
-        }
-        if let Some((name, value)) = header {
-            response.headers_mut().insert(name, value);
-        }
     }
 }
 
@@ -455,14 +394,14 @@ pub(super) fn render_openai(mut answer: Response, production: bool) -> Response 
         Some(ErrorBody(error)) => {
             let ErrorAnswer { retry_after, header, .. } = error.answer(production);
             let (status, body) = error.openai(production);
-            let mut rendered = answer::visible_json(status, &body);
+            let mut rendered = answers::visible_json(status, &body);
             ErrorAnswer::add_headers(&mut rendered, retry_after, header);
             rendered
         }
         None if !is_rendered && answer.extensions().get::<Failure>().is_some() => {
             let status = answer.status();
             let text = status.canonical_reason().unwrap_or_default();
-            answer::visible_json(status, &problem::body(status, text, None, problem::code_of(status)))
+            answers::visible_json(status, &problem::body(status, text, None, problem::code_of(status)))
         }
         None => return answer,
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use agent_core::error_chain::ErrorChain;
 use agent_core::layers::Ask;
 use agent_core::ports::{JournalError, QueueError};
-use agent_core::streams::{Followed, FoundRun, OnDisconnect, RunEnd, RunFailure, RunStreams};
+use agent_core::streams::{Followed, FoundRun, RunEnd, RunFailure, RunStreams};
 use agent_core::words::{CancelOutcome, FailureKind};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -56,8 +56,7 @@ pub(super) async fn stream(
     ask: Ask,
 ) -> Result<Response, Error> {
     let permit = permit(edge, ask.principal.user_id.as_deref().unwrap_or_default())?;
-    let mut following =
-        streams.start(ask, server_sent_events::on_disconnect(headers, OnDisconnect::Continue));
+    let mut following = streams.start(ask, server_sent_events::resuming_reader(headers));
     let first = following.next().await;
     if let Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) = first {
         return Err(error.into());
@@ -101,7 +100,8 @@ pub(super) async fn follow(
     }
     let following = streams.follow(run, after.map_or(0, |after| after.number));
     let (show_end, permit) = (show_end(edge), Some(permit));
-    Ok(EventStream { following, first: None, after, show_end, location, permit }.into_response())
+    let stream = EventStream { following, first: None, after, show_end, location, permit };
+    Ok(stream.into_response_with(&edge.settings))
 }
 
 /// `GET /api/agent/jobs/{jobId}/events`. The stream begins before the job's run does.
@@ -130,7 +130,8 @@ pub(super) async fn follow_job(
     let following = streams.follow_job(&job, from).ok_or(Error::UnknownJob)?;
     let location = format!("/api/agent/jobs/{job_id}/events");
     let (show_end, permit) = (show_end(&edge), Some(permit));
-    Ok(EventStream { following, first: None, after, show_end, location, permit }.into_response())
+    let stream = EventStream { following, first: None, after, show_end, location, permit };
+    Ok(stream.into_response_with(&edge.settings))
 }
 
 /// `POST /api/agent/runs/{runId}/cancel`: the run is cancelled, or will be within seconds.

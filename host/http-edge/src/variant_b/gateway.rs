@@ -6,7 +6,7 @@ use agent_core::words::Options;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 
 use super::agent_response::Success;
@@ -63,8 +63,10 @@ fn give_back(answer: ClusterAnswer) -> Result<Response, ClusterError> {
     let status = StatusCode::from_u16(answer.status).ok().filter(|status| !status.is_informational());
     let status = status.ok_or_else(|| ClusterError(format!("it answered with status {}", answer.status)))?;
     let mut response = (status, Body::from(answer.body)).into_response();
-    if let Some(content_type) = answer.content_type.and_then(|text| HeaderValue::try_from(text).ok()) {
-        response.headers_mut().insert(CONTENT_TYPE, content_type);
+    for (name, value) in [(CONTENT_TYPE, answer.content_type), (RETRY_AFTER, answer.retry_after)] {
+        if let Some(value) = value.and_then(|text| HeaderValue::try_from(text).ok()) {
+            response.headers_mut().insert(name, value);
+        }
     }
     Ok(response)
 }

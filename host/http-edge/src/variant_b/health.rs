@@ -47,7 +47,8 @@ pub(super) fn answer<T: Serialize>(passed: bool, report: &T, checks: &[Check]) -
     response
 }
 
-/// Whether everything that the service depends on works (interface, "Health report (Variant B, `/health`)").
+/// Whether everything that the service depends on works
+/// (host/docs/interface/endpoints.md#health-of-variant-b).
 #[derive(Serialize, ToSchema)]
 #[schema(as = HealthReport)]
 struct Report<'a> {

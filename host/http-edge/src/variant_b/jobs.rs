@@ -1,5 +1,5 @@
 //! `/api/agent/jobs`: reading, listing and cancelling one's own jobs. What belongs to somebody else does not
-//! exist (decisions, "Reading a job").
+//! exist (host/docs/interface/decisions-runs.md#jobs).
 
 use agent_core::words::{CancelOutcome, Job, JobPage, JobQuery, JobStatus};
 use axum::extract::{RawQuery, State};

@@ -1,8 +1,9 @@
 //! Variant B, the API with tokens, rate limits, jobs and a cache: its routes, one file each, and its error table.
 //!
 //! What surrounds the routes under `/api/` is written down in `api_stack`: `rate_limit` counts each request and writes
-//! the headers about it, `auth` verifies the token. The order is that of the decisions: the address's window, the token,
-//! the user's window, the body.
+//! the headers about it, `auth` verifies the token. The order
+//! (host/docs/interface/decisions-http.md#order-of-checks) is: the address's window, the token, the user's
+//! window, the body.
 //!
 //! `admin` is what administrators do with the tools: routes of its own under `/admin/`, in the same stack.
 //!

@@ -10,10 +10,10 @@ use serde_json::json;
 use super::validation_issue::{Issue, Issues, Path};
 use crate::openapi::Parameter;
 
-/// Longest time that reading a job may be held back (decisions, "Reading a job").
+/// Longest time that reading a job may be held back (host/docs/interface/decisions-runs.md#jobs).
 const LONGEST_WAIT: u32 = 60;
 
-/// Jobs of a page, if nothing else is asked for (decisions, "Listing").
+/// Jobs of a page, if nothing else is asked for (host/docs/interface/decisions-runs.md#jobs).
 pub(super) const DEFAULT_LIMIT: usize = 20;
 
 /// Fewest and most jobs of a page: enough for a screen, and few enough that one answer stays small.

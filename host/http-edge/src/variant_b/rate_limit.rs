@@ -27,6 +27,7 @@ use super::state::Shared;
 use super::timestamp::whole_seconds;
 use crate::dependencies::{RateLimit, RateLimits};
 use crate::middleware::client_address::ClientAddress;
+use crate::middleware::refusals::Preflight;
 use crate::tokens::Claims;
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -62,7 +63,7 @@ pub(super) async fn limit(
     let caller = request.extensions().get().and_then(Identity::caller).cloned();
     let count = async move {
         let claims = caller.as_ref().map(Caller::claims);
-        count(&*edge.variant.windows, edge.settings.rates, address, claims).await
+        count(&*edge.variant.windows, edge.settings.rates, address, claims, 1).await
     };
     let (status, answer) = match counting {
         Counting::Before => {
@@ -105,7 +106,9 @@ async fn answer_beside(
 }
 
 /// Writes on an answer what its request was counted in. One that was not counted, because no route has answered it, is
-/// counted now: being turned away only afterwards looks no different, since nothing was done.
+/// counted now: being turned away only afterwards looks no different, since nothing was done. The preflight
+/// of a page that may call is neither counted nor turned away: a browser would hide the 429 of the request
+/// itself from the page.
 pub(super) async fn report(
     State((edge, render)): State<(Shared, Render)>,
     request: Request,
@@ -116,8 +119,10 @@ pub(super) async fn report(
     let status = match answer.extensions_mut().remove::<RateLimitStatus>() {
         Some(status) => status,
         None => {
-            let status = count(&*edge.variant.windows, edge.settings.rates, address, None).await;
-            if let Err(error) = status.check() {
+            let is_preflight = answer.extensions_mut().remove::<Preflight>().is_some();
+            let cost = u64::from(!is_preflight);
+            let status = count(&*edge.variant.windows, edge.settings.rates, address, None, cost).await;
+            if !is_preflight && let Err(error) = status.check() {
                 answer = render(error.into_response(), edge.variant.production);
             }
             status
@@ -147,10 +152,11 @@ async fn count(
     rates: RateLimits,
     address: Option<ClientAddress>,
     user: Option<&Claims>,
+    cost: u64,
 ) -> RateLimitStatus {
     let address_key = ClientAddress::key(address);
     let window =
-        |kind, key, limit: RateLimit| Window { kind, key, limit: limit.requests, period: limit.period };
+        |kind, key, limit: RateLimit| Window { kind, key, limit: limit.requests, period: limit.period, cost };
     let user_key = user.map(|user| format!("user:{}", user.id)).unwrap_or_default();
     let user_limit = user.map_or(rates.user, |user| limit_of(user, rates));
     let both = [
@@ -185,10 +191,11 @@ impl RateLimitStatus {
     }
 
     /// `RateLimit-*` for the address, whose reset is in seconds from now, and `X-RateLimit-*` for the user,
-    /// whose reset is in seconds since the epoch (wire 1.1).
+    /// whose reset is in seconds since the epoch (host/docs/interface/node-clients.md#rate-limit-headers).
     fn write(&self, headers: &mut HeaderMap, now: SystemTime) {
         if let Some(Count { hits, limit: RateLimit { requests, period } }) = self.address {
-            // Both of them, as draft 6 of the header's standard has it (wire 1.1).
+            // Both of them, as draft 6 of the header's standard has it
+            // (host/docs/interface/node-clients.md#rate-limit-headers).
             let policy = HeaderValue::try_from(format!("{requests};w={}", whole_seconds(period)));
             // Digits and letters are always fit for a header.
             if let Ok(policy) = policy {

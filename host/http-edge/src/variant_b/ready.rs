@@ -23,7 +23,7 @@ pub(super) fn describe() -> Operation {
         .answers::<Report<'static>>(StatusCode::SERVICE_UNAVAILABLE, "They should not")
 }
 
-/// Whether requests should be sent here (interface, "Readiness report (Variant B, `/ready`)").
+/// Whether requests should be sent here (host/docs/interface/endpoints.md#readiness-of-variant-b).
 #[derive(Serialize, ToSchema)]
 #[schema(as = InitializedReport)]
 struct Report<'a> {
@@ -57,8 +57,8 @@ struct ReadyChecks {
     cache: CheckResult,
 }
 
-/// `initialized` is true from when the stores and the tools are prepared, which is usually before the first request,
-/// until the shutdown begins (decisions, "Shutdown": readiness turns 503 at once).
+/// `initialized` is true from when the stores and the tools are prepared, which is usually before the first
+/// request, until the shutdown begins (host/docs/interface/decisions-http.md#shutdown).
 pub(super) async fn report_readiness(State(edge): State<Shared>) -> impl IntoResponse {
     let probes = [edge.variant.database.clone(), edge.variant.key_value.clone()];
     let mut checks = check_all(&probes, edge.settings.probe_time_limit).await;

@@ -5,7 +5,7 @@ use agent_core::words::MOST_CHOSEN_TOOLS;
 use serde_json::{Value, json};
 
 use super::conversations;
-use super::schema::{HIGH, LONGEST_URL, MAX_TOKENS, MOST_CHARACTERS, TEMPERATURE};
+use super::schema::{HIGH, LONGEST_URL, MAX_TOKENS, MOST_CHARACTERS, OF_A_REQUEST, TEMPERATURE};
 use crate::history;
 
 /// The body of `POST /api/agent`.
@@ -43,7 +43,7 @@ pub(super) fn agent_request() -> (&'static str, Value) {
 pub(super) fn query_request() -> (&'static str, Value) {
     let schema = json!({
         "type": "object", "required": ["query"], "description": "What the agent is asked.",
-        "properties": { "query": query() },
+        "properties": { "query": query(), "options": options(&json!({}), &json!({})) },
     });
     ("QueryRequest", schema)
 }
@@ -58,11 +58,7 @@ pub(super) fn job_request() -> (&'static str, Value) {
         }, "webhookUrl": {
             "type": "string", "format": "uri", "maxLength": LONGEST_URL, "examples": ["https://example.com/hook"],
             "description": "Where the end of the job is sent (Standard Webhooks), if the service has a secret to sign it with.",
-        }, "options": {
-            // Whatever is no object is not looked at.
-            "description": "Wishes for the job's run. Of those of `POST /api/agent` it has this one.",
-            "properties": { "conversationId": conversation_id() },
-        } },
+        }, "options": options(&json!({ "conversationId": conversation_id() }), &json!({ "conversationId": "trip-to-rome" })) },
     });
     ("JobRequest", schema)
 }
@@ -72,7 +68,7 @@ pub(super) fn gateway_request() -> (&'static str, Value) {
     let schema = json!({
         "type": "object", "required": ["query"], "description": "What the agent is asked, and how urgent that is.",
         "properties": {
-            "query": query(),
+            "query": query(), "options": options(&json!({}), &json!({})),
             // Without a type: any other value, of whatever kind, is not urgent.
             "priority": {
                 "description": format!("`{HIGH}` for the dedicated cluster, if there is one. Anything else is worked here."),
@@ -81,6 +77,16 @@ pub(super) fn gateway_request() -> (&'static str, Value) {
         },
     });
     ("GatewayRequest", schema)
+}
+
+/// Options without those that only `POST /api/agent` takes. Whatever is no object is not looked at.
+fn options(properties: &Value, example: &Value) -> Value {
+    let description =
+        format!("Wishes for the run. Only `POST /api/agent` takes `{}`.", OF_A_REQUEST.join("`, `"));
+    let refused = OF_A_REQUEST.map(|name| json!({ "type": "object", "required": [name] }));
+    json!({
+        "description": description, "properties": properties, "not": { "anyOf": refused }, "examples": [example],
+    })
 }
 
 fn conversation_id() -> Value {

@@ -1,5 +1,6 @@
-//! What a valid request body is. All issues are collected, in the order of the fields here (decisions, "400
-//! list of Variant B"); keys that nobody asked for are ignored. What the issues look like is in `validation_issue`.
+//! What a valid request body is. All issues are collected, in the order of the fields here
+//! (host/docs/interface/decisions-http.md#validation); keys that nobody asked for are ignored. What the
+//! issues look like is in `validation_issue`.
 
 #[cfg(test)]
 mod tests;
@@ -13,19 +14,22 @@ use crate::body::Payload;
 use crate::dependencies::Settings;
 use crate::{history, json};
 
-/// Most characters of a query; the fewest are 1 (interface, Limits, "query length").
+/// Most characters of a query; the fewest are 1 (host/docs/interface/errors-and-limits.md#limits).
 pub(super) const MOST_CHARACTERS: u32 = 1_000;
 
 /// Most characters of an address.
 pub(super) const LONGEST_URL: u32 = 2_048;
 
-/// Interface, Limits, "options.maxTokens".
+/// host/docs/interface/errors-and-limits.md#limits.
 pub(super) const MAX_TOKENS: [u32; 2] = [100, 10_000];
 
-/// Interface, Limits, "options.temperature".
+/// host/docs/interface/errors-and-limits.md#limits.
 pub(super) const TEMPERATURE: [u32; 2] = [0, 2];
 
-/// The priority that the dedicated cluster is for (interface, "Gateway request").
+/// The options that only `POST /api/agent` has.
+pub(super) const OF_A_REQUEST: [&str; 4] = ["maxTokens", "temperature", "tools", "history"];
+
+/// The priority that the dedicated cluster is for (host/docs/interface/endpoints.md#gateway-request).
 pub(super) const HIGH: &str = "high";
 
 /// The body of `POST /api/agent`.
@@ -50,7 +54,8 @@ pub(super) struct JobRequest {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GatewayRequest {
     pub(super) query: String,
-    /// "Any other value is handled locally" (interface), of whatever kind it is.
+    /// Any other value is handled locally (host/docs/interface/endpoints.md#gateway-request), of whatever
+    /// kind it is.
     pub(super) is_urgent: bool,
 }
 
@@ -75,11 +80,15 @@ pub(super) fn read_agent_request(body: Value) -> Result<AgentRequest, Issues> {
 
 /// A query alone, of the same length.
 pub(super) fn read_query(body: Value) -> Result<String, Issues> {
-    Ok(take_query(&mut as_object(body, &[])?, Some(MOST_CHARACTERS))?)
+    let mut fields = as_object(body, &[])?;
+    let mut issues = Issues::default();
+    let query = issues.check(take_query(&mut fields, Some(MOST_CHARACTERS)));
+    refuse_options(fields.get("options"), &mut issues);
+    query.filter(|_| issues.0.is_empty()).ok_or(issues)
 }
 
-/// A query of any length but none (decisions, "`POST /api/agent/async`"), which the body's limit bounds, and where the end of
-/// its job is to be sent.
+/// A query of any length but none (host/docs/interface/decisions-runs.md#jobs), which the body's limit
+/// bounds, and where the end of its job is to be sent.
 pub(super) fn read_job_request(body: Value) -> Result<JobRequest, Issues> {
     let mut fields = as_object(body, &[])?;
     let mut issues = Issues::default();
@@ -87,8 +96,9 @@ pub(super) fn read_job_request(body: Value) -> Result<JobRequest, Issues> {
     let webhook_url = issues.check(take_webhook_url(&mut fields));
     // Of the options of a run a job has this one only.
     let conversation_id = issues.check(read_conversation_id(fields.get("options")));
+    refuse_options(fields.get("options"), &mut issues);
     match (query, webhook_url, conversation_id) {
-        (Some(query), Some(webhook_url), Some(conversation_id)) => {
+        (Some(query), Some(webhook_url), Some(conversation_id)) if issues.0.is_empty() => {
             Ok(JobRequest { query, webhook_url, conversation_id })
         }
         _ => Err(issues),
@@ -97,9 +107,8 @@ pub(super) fn read_job_request(body: Value) -> Result<JobRequest, Issues> {
 
 /// A query and how urgent it is.
 pub(super) fn read_gateway_request(body: Value) -> Result<GatewayRequest, Issues> {
-    let mut fields = as_object(body, &[])?;
-    let query = take_query(&mut fields, Some(MOST_CHARACTERS))?;
-    Ok(GatewayRequest { query, is_urgent: fields.get("priority").is_some_and(|priority| priority == HIGH) })
+    let is_urgent = body.get("priority").is_some_and(|priority| priority == HIGH);
+    Ok(GatewayRequest { query: read_query(body)?, is_urgent })
 }
 
 fn as_object(value: Value, path: Path) -> Result<Map<String, Value>, Issue> {
@@ -132,6 +141,13 @@ fn take_webhook_url(fields: &mut Map<String, Value>) -> Result<Option<String>, I
         Some(Value::String(url)) => Ok(Some(url)),
         Some(other) => Err(Issue::wrong_type("string", Some(&other), WEBHOOK_URL)),
     }
+}
+
+/// Refuses the wishes for a run that only `POST /api/agent` has: a run without a restriction that its caller
+/// asked for is not what the caller wants. Keys that no route knows are ignored.
+fn refuse_options(options: Option<&Value>, issues: &mut Issues) {
+    let given = |name: &&str| options.is_some_and(|options| options.get(*name).is_some());
+    issues.0.extend(OF_A_REQUEST.into_iter().filter(given).map(Issue::option_of_a_request));
 }
 
 fn read_options(options: Option<Value>, issues: &mut Issues) -> Options {

@@ -1,5 +1,5 @@
 //! `POST /api/serverless`: what a function of a cloud would do. `{query}` in, the agent's result out, and the
-//! message of whatever goes wrong with the agent (interface, Variant B, rule 5).
+//! message of whatever goes wrong with the agent (host/docs/interface/endpoints.md#variant-b).
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What is wrong with a request, one issue at a time, as zod 3 says it (wire 1.2).
+//! What is wrong with a request, one issue at a time, as zod 3 says it
+//! (host/docs/interface/node-clients.md#validation-issues).
 //!
 //! Keys and messages are those of zod 3. `origin`, which zod 4 has instead of `type`, stands beside it, so that
 //! clients of either find what they read.
@@ -55,6 +56,9 @@ impl Serialize for Location {
         serializer.collect_seq(names.chain(element))
     }
 }
+
+/// Where a caller says what it wishes for a run.
+const OPTIONS: Path = &["options"];
 
 /// Where a caller chooses the tools of a run.
 pub(super) const CHOSEN_TOOLS: Path = &["options", "tools"];
@@ -153,6 +157,12 @@ impl Issue {
         let allowed = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let message = format!("Unrecognized key '{quoted}': {meant}allowed: {allowed}");
         Self::UnrecognizedKeys { keys: [quoted], path: path.into(), message }
+    }
+
+    /// An option of a run that only `POST /api/agent` takes.
+    pub(super) fn option_of_a_request(name: &str) -> Self {
+        let message = format!("Unrecognized key '{name}': only POST /api/agent takes this option");
+        Self::UnrecognizedKeys { keys: [name.to_owned()], path: OPTIONS.into(), message }
     }
 
     /// What none of the other issues says.

@@ -10,7 +10,7 @@ use insta::assert_snapshot;
 
 use crate::harness::{Answers, Service, request};
 
-/// Decisions, "Body limit".
+/// host/docs/interface/decisions-http.md#bodies.
 const DEFAULT_LIMIT: usize = 102_400;
 
 /// A valid request of exactly that many bytes.
@@ -41,6 +41,20 @@ async fn a_body_over_the_limit_is_a_413() {
     content-type: application/json; charset=utf-8
     {"error":"Payload too large"}
     "#);
+}
+
+/// Where larger bodies are let in: a text of ten megabytes can be a gigabyte of values.
+#[tokio::test]
+async fn a_body_whose_values_would_take_too_much_memory_is_a_413() {
+    let service = Service::configured(Answers, |edge| edge.settings.max_body_bytes = 10 << 20);
+    let dense = format!(r#"{{"input":"a","more":[{}0]}}"#, r#"{"":0},"#.repeat(1 << 20));
+    assert_snapshot!(service.invoke(dense).await, @r#"
+    413 Payload Too Large
+    content-type: application/json; charset=utf-8
+    {"error":"Payload too large"}
+    "#);
+    let long = format!(r#"{{"input":"a","image":"{}"}}"#, "a".repeat(9 << 20));
+    assert_eq!(service.invoke(long).await.status, StatusCode::OK, "a long text is no such body");
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Bodies may be encoded (decisions, "`Content-Encoding` of a request"). What each coding is has its tests beside it.
+//! Bodies may be encoded (host/docs/interface/decisions-http.md#bodies). What each coding is has its tests
+//! beside it.
 
 use std::io::Write as _;
 

@@ -60,6 +60,30 @@ async fn a_browser_gets_a_page_of_the_same_without_anything_that_runs() {
 }
 
 #[tokio::test]
+async fn every_endpoint_that_is_described_is_named() {
+    let fakes = Fakes::with_invoke(Answers);
+    for service in [&Service::with_invoke(Answers), &fakes.service] {
+        let page = service.get("/").await.json();
+        let is_named = |method: &str, path: &str| {
+            page["endpoints"].as_array().unwrap().iter().any(|endpoint| {
+                let named = endpoint["path"].as_str().unwrap();
+                endpoint["method"] == method && named.split('?').next() == Some(path)
+            })
+        };
+        let document = service.get("/openapi.json").await.json();
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            // The page itself, and the files of the console.
+            if path == "/" || path == "/console/{file}" {
+                continue;
+            }
+            for method in methods.as_object().unwrap().keys() {
+                assert!(is_named(&method.to_uppercase(), path), "{method} {path}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn every_endpoint_that_is_named_is_there() {
     let fakes = Fakes::with_invoke(Answers);
     for service in [&Service::with_invoke(Answers), &fakes.service] {

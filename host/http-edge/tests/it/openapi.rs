@@ -59,6 +59,15 @@ async fn the_document_of_both_variants() {
 }
 
 #[tokio::test]
+async fn the_document_says_how_large_bodies_may_be_here() {
+    for bytes in [102_400, 7_777] {
+        let fakes = Fakes::configured(Answers, |edge| edge.settings.max_body_bytes = bytes);
+        let description = document(&fakes.service).await["info"]["description"].to_string();
+        assert!(description.contains(&format!("at most {bytes} bytes (`MAX_BODY_BYTES`)")), "{description}");
+    }
+}
+
+#[tokio::test]
 async fn each_variant_has_its_part_of_the_document_and_no_more() {
     let (a, b) = (Service::with_invoke(Answers), Fakes::with_invoke(Answers));
     let without_admin = Fakes::configured(Answers, |edge| crate::harness::b(edge).tool_admin = None);

@@ -1,4 +1,4 @@
-//! What a browser may do here on behalf of a page (decisions, "Browsers of other origins").
+//! What a browser may do here on behalf of a page (host/docs/interface/decisions-http.md#callers).
 
 use http::{Request, StatusCode};
 use http_edge::{Hosts, Origins};
@@ -89,7 +89,14 @@ async fn a_page_of_an_allowed_origin_may_call_and_read() {
             assert_eq!(answer.status, expected);
             assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
             let exposed = answer.header("access-control-expose-headers").unwrap();
-            for name in ["X-Request-Id", "Retry-After", "Location", "RateLimit-Remaining"] {
+            for name in [
+                "X-Request-Id",
+                "Retry-After",
+                " Location",
+                "Content-Location",
+                "Allow",
+                "RateLimit-Remaining",
+            ] {
                 assert!(exposed.contains(name), "{exposed}");
             }
             assert_eq!(answer.header("vary"), Some("Origin"));
@@ -146,6 +153,37 @@ async fn what_is_refused_under_api_is_counted_and_a_429_can_be_read_by_a_page() 
         (limited.status, limited.header("access-control-allow-origin")),
         (StatusCode::TOO_MANY_REQUESTS, Some("https://app.example"))
     );
+}
+
+#[tokio::test]
+async fn preflights_of_allowed_pages_are_neither_counted_nor_turned_away() {
+    let fakes =
+        Fakes::configured(Answers, |edge| edge.origins = Origins::parse("https://app.example").unwrap());
+    let preflight = async |origin: &'static str, path: &str| {
+        let headers = [("host", "a.example"), ("origin", origin), ("access-control-request-method", "POST")];
+        send(&fakes.service, "OPTIONS", path, &headers).await
+    };
+    for (count, left) in [(7, "93"), (100, "0"), (250, "0")] {
+        fakes.windows.fill("ip:unknown", count);
+        for path in ["/api/agent", "/v1/responses", "/api/nowhere"] {
+            let answer = preflight("https://app.example", path).await;
+            assert_eq!((answer.status, answer.body.as_str()), (StatusCode::NO_CONTENT, ""), "{path}");
+            // The headers are those of every answer under the prefix.
+            for (name, value) in [
+                ("ratelimit-limit", "100"),
+                ("ratelimit-policy", "100;w=900"),
+                ("ratelimit-remaining", left),
+                ("ratelimit-reset", "900"),
+            ] {
+                assert_eq!(answer.header(name), Some(value), "{path}");
+            }
+        }
+        assert_eq!(fakes.windows.count("ip:unknown"), count);
+    }
+    // Pages that may not call are counted like anybody else.
+    let refused = preflight("https://evil.example", "/api/agent").await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(fakes.windows.count("ip:unknown"), 251);
 }
 
 #[tokio::test]

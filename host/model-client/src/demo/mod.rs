@@ -147,7 +147,7 @@ fn property(spec: &ToolSpec, names: [&str; 2]) -> String {
 fn introduction(tools: &Catalog) -> String {
     let is_there = |(name, _): &&(&str, &str)| tools.get(name).is_some();
     let can: Vec<_> = KNOWN.iter().filter(is_there).map(|(_, what)| *what).collect();
-    let known = |tool: &&ToolSpec| KNOWN.iter().any(|(name, _)| *name == tool.name);
+    let known = |tool: &ToolSpec| KNOWN.iter().any(|(name, _)| *name == tool.name);
     let others: Vec<_> =
         tools.tools().iter().filter(|tool| !known(tool)).map(|tool| tool.name.as_str()).collect();
     let mut text = "[demo model] I am a handful of rules in the place of a language model.".to_owned();

@@ -9,6 +9,7 @@ use url::Url;
 
 /// W3C Trace Context.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// The span of a `POST` to `endpoint`. It holds the address without path and query, which may hold a key.
 pub(crate) fn begin(endpoint: &Url) -> Span {
@@ -42,5 +43,7 @@ pub(crate) fn inject_context(headers: &mut HeaderMap) {
         && let Ok(value) = HeaderValue::from_str(&context.to_string())
     {
         headers.insert(TRACEPARENT, value);
+        let state = trace::current_state().and_then(|state| HeaderValue::from_str(state.as_str()).ok());
+        headers.extend(state.map(|state| (TRACESTATE, state)));
     }
 }

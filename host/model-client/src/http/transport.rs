@@ -22,9 +22,6 @@ pub(crate) const ERROR_LIMIT: usize = 64 << 10;
 /// The same of one that is streamed: every few words are an event of some hundred bytes.
 const STREAM_LIMIT: usize = 64 << 20;
 
-/// How long a stream may bring nothing. Providers send pings while a model thinks.
-const IDLE_LIMIT: Duration = Duration::from_secs(20);
-
 /// How long the end of a body is waited for after its last event.
 const END_LIMIT: Duration = Duration::from_millis(5);
 
@@ -150,7 +147,8 @@ impl Transport {
         Ok(())
     }
 
-    /// Gives the body of a response to `reader`.
+    /// Gives the body of a response to `reader`. Silence is bounded by the deadline alone: servers answer the
+    /// head at once and are silent while they read a long prompt or think.
     async fn read_stream(
         &self,
         response: &mut Response,
@@ -159,8 +157,7 @@ impl Transport {
     ) -> Result<(), ExchangeError> {
         let mut read = 0;
         loop {
-            let until = deadline.min(Instant::now() + IDLE_LIMIT);
-            let chunk = timeout_at(until, response.chunk()).await.map_err(|_| ExchangeError::Timeout)?;
+            let chunk = timeout_at(deadline, response.chunk()).await.map_err(|_| ExchangeError::Timeout)?;
             let Some(chunk) = chunk.map_err(|error| self.connection_error(error))? else { return Ok(()) };
             read += chunk.len();
             if read > STREAM_LIMIT {

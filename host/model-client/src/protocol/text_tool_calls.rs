@@ -19,6 +19,10 @@ use serde_json::{Deserializer, Map, Value};
 use super::reply_limits::check_calls;
 use super::tool_call_ids::CallIds;
 
+/// Longest text that is looked at. JSON takes up to 130 times its text as values, and calls that models write
+/// are shorter.
+const MOST_BYTES: usize = 256 << 10;
+
 /// A text that holds calls.
 #[derive(Debug, PartialEq)]
 struct ParsedText {
@@ -47,7 +51,7 @@ pub(crate) fn extract_calls(reply: &mut ModelReply, request: &ModelRequest<'_>) 
 
 fn parse(text: &str, tools: &Catalog) -> Option<ParsedText> {
     // Every form has one of these characters, and most answers have none.
-    if tools.tools().is_empty() || !text.contains(['<', '[', '{']) {
+    if tools.tools().is_empty() || !text.contains(['<', '[', '{']) || text.len() > MOST_BYTES {
         return None;
     }
     // A call within the model's reasoning is not one that it makes.

@@ -1,5 +1,7 @@
 //! Why a response holds no reply.
 
+use json_schema::ReadError;
+
 /// Why the body of a successful response is no reply.
 #[derive(Debug)]
 pub(crate) struct UnreadableReply {
@@ -20,6 +22,15 @@ impl UnreadableReply {
     /// A complete body without a reply in it, which another try may bring.
     pub(crate) fn empty(detail: &str) -> Self {
         Self { detail: detail.to_owned(), truncated: false, retryable: true }
+    }
+}
+
+impl From<ReadError> for UnreadableReply {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Json(error) => error.into(),
+            ReadError::TooLarge { .. } => Self::invalid(&error.to_string()),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_core::backoff::Backoff;
 
-/// How often a failed call is retried (interface, Limits, "Model call": 3 retries).
+/// How often a failed call is retried (host/docs/interface/errors-and-limits.md#limits).
 pub const RETRIES: u32 = 3;
 
 /// How often and how soon a failed call is retried.

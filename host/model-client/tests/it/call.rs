@@ -1,7 +1,7 @@
 //! What the tests ask a model, and how.
 
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agent_core::ports::{Model, ModelError, ModelRequest, ToolChoice};
 use agent_core::secret::Secret;
@@ -85,7 +85,8 @@ pub(crate) fn request() -> ModelRequest<'static> {
         tool_choice: ToolChoice::Auto,
         max_tokens: 100,
         temperature: 0.0,
-        deadline: Instant::now() + Duration::from_secs(30),
+        // Of the clock that tests may move.
+        deadline: tokio::time::Instant::now().into_std() + Duration::from_secs(30),
         deltas: None,
     }
 }

@@ -70,7 +70,7 @@ async fn every_answer_comes_back_as_it_is() {
             answer = answer.with("content-type", content_type);
         }
         let content_type = content_type.map(|text| text.as_bytes().to_vec());
-        let expected = ClusterAnswer { status, content_type, body: body.into() };
+        let expected = ClusterAnswer { status, content_type, retry_after: None, body: body.into() };
         assert_eq!(forward(answer).await.0, Ok(expected));
     }
 }

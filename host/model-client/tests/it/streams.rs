@@ -124,6 +124,18 @@ async fn a_stream_that_stalls_is_given_up_at_the_deadline() {
     }
 }
 
+/// Local servers answer the head at once and read the prompt then; models that reason send nothing meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_is_silent_within_the_deadline_is_waited_for() {
+    for protocol in both() {
+        let (words, end) = events(protocol, &["Hel", "lo"]);
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        let silent = Answer::Silent(head.into(), Duration::from_secs(25), format!("{words}{end}"));
+        let (reply, told, asked) = ask(protocol, [silent]).await;
+        assert_eq!((reply.unwrap().content.as_str(), told.as_str(), asked), ("Hello", "Hello", 1));
+    }
+}
+
 #[tokio::test]
 async fn a_server_that_does_not_stream_is_understood() {
     let (reply, told, asked) = ask(openai(), [Answer::reply(openai(), "hi")]).await;

@@ -5,11 +5,12 @@ mod modules;
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 pub use compiler::{Choice, Compiler, Install, TARGET, find};
 pub use modules::{Build, Module};
 
-use crate::component::{Need, encode};
+use crate::component::{Made, Need, encode};
 use crate::files::read_toml;
 use crate::{Error, Progress, Result};
 
@@ -39,7 +40,8 @@ pub(crate) fn read_name(folder: &Path) -> Result<String> {
 }
 
 /// Builds a project's component.
-pub(crate) fn build(folder: &Path, cargo_home: Option<&Path>, progress: &dyn Progress) -> Result<Vec<u8>> {
+pub(crate) fn build(folder: &Path, cargo_home: Option<&Path>, progress: &dyn Progress) -> Result<Made> {
+    let start = Instant::now();
     if crate::program::ask("cargo", &["--version"], folder).is_none() {
         return Err(Error::new("there is no `cargo` on the PATH")
             .at(folder)
@@ -66,5 +68,5 @@ pub(crate) fn build(folder: &Path, cargo_home: Option<&Path>, progress: &dyn Pro
             .at(&manifest)
             .mend("check that the package has a [lib] with crate-type = [\"cdylib\"]")
     })?;
-    encode(&module.file, Need::Any)
+    Ok(Made { bytes: encode(&module.file, Need::Any)?, took: start.elapsed() })
 }

@@ -93,10 +93,21 @@ fn explain(ended: &Ended, manifest: &Path) -> Error {
             .why(ended.shown())
             .mend("bring the compiler up to date: `rustup update`, or the newer packages of your system");
     }
-    if ended.says(&["a tool's name is a lower-case", "has no description", "doc comment"]) {
+    const SDK: [(&str, &str); 3] = [
+        (
+            "a tool's name is a lower-case",
+            "rename the function that `export!` lists: it is the tool's name, such as `look_up`",
+        ),
+        (
+            "has no description",
+            "write a doc comment above the function in `export!` (the model chooses the tool by it)",
+        ),
+        ("unknown hint", "write one of the hints that the message lists, or take the hint away"),
+    ];
+    if let Some((_, mend)) = SDK.iter().find(|(said, _)| ended.says(&[*said])) {
         return error
             .why("the SDK refuses what a host would refuse; what and where stands above")
-            .mend("write a doc comment above the function in `export!` (the model chooses the tool by it)");
+            .mend(*mend);
     }
     error.why("what the compiler says of it stands above").mend("mend that and build again")
 }

@@ -12,9 +12,14 @@ mkdirSync(dirname(output), { recursive: true });
 mkdirSync('.build', { recursive: true });
 
 const tools = existsSync('tools.ts') ? './tools.ts' : './tools.js';
+// Without the SDK the tools are the functions of the world, exported by name.
+const hasSdk = existsSync('agent-tool');
+const contents = hasSdk
+  ? `import ${JSON.stringify(tools)};\nexport { tool } from './agent-tool/index.js';`
+  : `export * from ${JSON.stringify(tools)};`;
 try {
   await build({
-    stdin: { contents: `import ${JSON.stringify(tools)};\nexport { tool } from './agent-tool/index.js';`, resolveDir: '.' },
+    stdin: { contents, resolveDir: '.' },
     bundle: true,
     format: 'esm',
     platform: 'neutral',
@@ -29,8 +34,10 @@ try {
 }
 
 // As a host would load it, natively: what is wrong shows here in its own words, before the slow step.
-const check = spawnSync(process.execPath, ['--import', './agent-tool/native.mjs', './agent-tool/check.mjs'], { stdio: 'inherit' });
-if (check.status !== 0) process.exit(1);
+if (hasSdk) {
+  const check = spawnSync(process.execPath, ['--import', './agent-tool/native.mjs', './agent-tool/check.mjs'], { stdio: 'inherit' });
+  if (check.status !== 0) process.exit(1);
+}
 
 // What is not named in package.json is left out of the engine: each feature imports parts of WASI, and `http` needs a grant.
 const features = JSON.parse(readFileSync('package.json', 'utf8'))['agent-host']?.features ?? [];

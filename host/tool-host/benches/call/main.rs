@@ -109,6 +109,7 @@ async fn begin(config: Config) -> ToolHost {
 fn config(folder: &Path, policy: PolicyFile, guest_runtime: &Handle) -> Config {
     Config {
         folder: folder.to_owned(),
+        folder_may_be_absent: false,
         cache: None,
         compiler: Compiler::new(env!("CARGO_BIN_EXE_tool-compiler"), &[]),
         launcher: Launcher::new(env!("CARGO_BIN_EXE_tool-compiler"), &["launch"]),

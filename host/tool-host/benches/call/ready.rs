@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::ports::ToolVersions;
+use agent_core::ports::{ToolVersions, Toolbox as _};
 use agent_core::testing::TestToolVersions;
 use tokio::runtime::Handle;
 use tool_host::{PolicyFile, ToolHost};

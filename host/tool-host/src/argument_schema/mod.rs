@@ -1,14 +1,14 @@
 //! JSON Schemas of strangers: read, weighed, and held against values within a budget.
 //!
-//! A schema is a program that the host runs for a guest, so it runs on a meter as the guest does. The evaluator
-//! is our own, for the dialect 2020-12 without dynamic references, because none that could be had can be
-//! metered: the `jsonschema` crate validates in keywords (`uniqueItems`, `enum`, `unevaluated*`, fused checks of
-//! items) that a custom keyword never sees, collects every error before the first is given out, clones the
-//! value once for each branch of an `anyOf`, and recurses without a bound. Here every step is paid for from a
-//! [`Fuel`] before it is done (`check`), programs of patterns are small and matching costs length times size
-//! (`pattern`), what has to be read for it may take only so much memory (`parse`), and what is too deep, too
-//! large or refers to itself is refused when it is loaded (`compile`). That crate is what the tests hold the
-//! evaluator against.
+//! A schema is a program that the host runs for a guest, so it runs on a meter as the guest does. The
+//! evaluator is our own, for the dialect 2020-12 without dynamic references, because none that could be had
+//! can be metered: the `jsonschema` crate validates in keywords (`uniqueItems`, `enum`, `unevaluated*`, fused
+//! checks of items) that a custom keyword never sees, collects every error before the first is given out,
+//! clones the value once for each branch of an `anyOf`, and recurses without a bound. Here every step is paid
+//! for from a [`Fuel`] before it is done (`check`), programs of patterns are small and matching costs length
+//! times size (`pattern`), what has to be read for it may take only so much memory (the crate `json-schema`),
+//! and what is too deep, too large or refers to itself is refused when it is loaded (`compile`). The tests
+//! hold the evaluator against the `jsonschema` crate.
 
 mod brief;
 mod budget;
@@ -16,7 +16,6 @@ mod check;
 mod compile;
 mod fuel;
 mod number;
-mod parse;
 mod pattern;
 mod rules;
 #[cfg(test)]
@@ -24,6 +23,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+use json_schema::{MemoryBudget, ReadError};
 use serde_json::Value;
 
 use check::Check;
@@ -31,7 +31,6 @@ use rules::Rules;
 
 pub(crate) use budget::Budget;
 pub(crate) use fuel::{Exhausted, Fuel};
-pub(crate) use parse::{ParseError, parse};
 
 /// Longest schema, in bytes: it is part of every model call.
 const BYTES: usize = 64 << 10;
@@ -65,7 +64,11 @@ impl Schema {
         if text.len() > BYTES {
             return Err(format!("is longer than {BYTES} bytes: leave out what the tool can check by itself"));
         }
-        let text: Value = serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
+        let text = MemoryBudget::default().read(text.as_bytes());
+        let text = text.map_err(|error| match error {
+            ReadError::Json(error) => format!("is not JSON: {error}"),
+            ReadError::TooLarge { .. } => error.to_string(),
+        })?;
         if !text.is_object() {
             return Err(r#"is not an object: write {"type": "object", …}"#.into());
         }

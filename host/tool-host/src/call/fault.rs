@@ -181,6 +181,12 @@ impl Fault {
         if trap.is_none() && moved_too_much(error) && !importing {
             return Self::too_much(limits);
         }
+        if trap.is_none() && !importing && error.root_cause().is::<std::str::Utf8Error>() {
+            return Self::output(format!(
+                "its answer is no UTF-8 text ({}): write bytes as base64, and texts as UTF-8",
+                error.root_cause()
+            ));
+        }
         let log = detail(error);
         Self::new(ToolOutcome::Trapped, "Error: the tool crashed.".into(), log)
     }

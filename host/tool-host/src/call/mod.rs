@@ -23,9 +23,10 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::ToolRequest;
 use agent_core::trace;
-use agent_core::words::{ToolOutcome, ToolReturn};
+use agent_core::words::{Principal, ToolOutcome, ToolReturn};
 
 use crate::bulkhead::CallKind;
+use crate::capability::nondeterminism::Nondeterminism;
 use crate::capability::toolbox::{Outer, ToolboxState};
 use crate::egress::CallKey;
 use crate::grants::granted::Granted;
@@ -51,7 +52,13 @@ pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: Tool
     let mut begun = call.start;
     loop {
         let progress = Arc::new(Progress::new(begun, runtime.sandbox.counts_fuel()));
-        let mut report = Report { runtime, tool, progress: &progress, outcome: ToolOutcome::Cancelled };
+        let mut report = Report {
+            runtime,
+            tool,
+            caller: request.principal,
+            progress: &progress,
+            outcome: ToolOutcome::Cancelled,
+        };
         let ended = call.attempt(&progress, &mut attempts).await;
         if let Err(fault) = &ended {
             fault.log(tool, request.request_id);
@@ -66,7 +73,7 @@ pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: Tool
             None => {
                 let policy = runtime.grants.current();
                 let answer = attempts.into_return(tool, &request, call.start, (&progress, policy.digest()));
-                tool.tell_trial(runtime, &request, &answer, call.start.elapsed());
+                tool.tell_trial(runtime, &request, &answer, call.start);
                 return answer;
             }
         }
@@ -77,6 +84,7 @@ pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: Tool
 struct Report<'a> {
     runtime: &'a Runtime,
     tool: &'a Tool,
+    caller: &'a Principal,
     progress: &'a Progress,
     outcome: ToolOutcome,
 }
@@ -92,7 +100,7 @@ impl Drop for Report<'_> {
             return;
         }
         if self.outcome == ToolOutcome::Cancelled && cost != Cost::default() {
-            self.tool.tell_trial_of_cancelled(self.progress.elapsed());
+            self.tool.tell_trial_of_cancelled(self.caller, self.progress.elapsed());
         }
         self.runtime.observer.call_ended(&CallReport {
             tool: &self.tool.name,
@@ -207,6 +215,7 @@ impl Call<'_> {
                 (deadline, attempts.operations()),
             ),
             toolbox: ToolboxState(outer),
+            nondeterminism: Nondeterminism::Live,
             reports: request.progress.cloned(),
             granted: granted.clone(),
             limits: limits.clone(),

@@ -15,6 +15,7 @@ use crate::capability::config::ConfigState;
 use crate::capability::context::ContextState;
 use crate::capability::key_value::KeyValueState;
 use crate::capability::log::{LogRate, LogState};
+use crate::capability::nondeterminism::Nondeterminism;
 use crate::capability::progress::ProgressState;
 use crate::capability::secrets::SecretsState;
 use crate::capability::toolbox::ToolboxState;
@@ -34,6 +35,7 @@ pub(crate) struct CallState {
     pub(crate) report: ProgressState,
     pub(crate) config: ConfigState,
     pub(crate) secrets: SecretsState,
+    /// Dropped before `wasi`, which holds the bodies that its requests still send.
     pub(crate) http: HttpState,
     pub(crate) key_value: KeyValueState,
     pub(crate) toolbox: ToolboxState,
@@ -60,6 +62,8 @@ pub(crate) struct Caller {
     pub(crate) requests: Option<Arc<egress::Call>>,
     pub(crate) key_value: KeyValueState,
     pub(crate) toolbox: ToolboxState,
+    /// Where its clocks and random numbers come from.
+    pub(crate) nondeterminism: Nondeterminism,
     /// Where its reports go, if anybody reads them.
     pub(crate) reports: Option<Arc<dyn ProgressSink>>,
 }
@@ -84,6 +88,7 @@ impl CallState {
             requests,
             key_value,
             toolbox,
+            nondeterminism,
             reports,
             ..
         } = caller;
@@ -97,10 +102,20 @@ impl CallState {
             http: HttpState::new(requests, log.clone()),
             key_value,
             toolbox,
-            wasi: WasiState::new(log.clone()),
+            wasi: WasiState::new(log.clone(), nondeterminism),
             log,
-            context: ContextState { request_id, run_id, call_id, attempt, user, trace, deadline, progress },
-            clock: ClockState,
+            context: ContextState {
+                request_id,
+                run_id,
+                call_id,
+                attempt,
+                user,
+                trace,
+                deadline,
+                nondeterminism,
+                progress,
+            },
+            clock: ClockState(nondeterminism),
         }
     }
 

@@ -1,15 +1,15 @@
 //! A tool that can be called.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agent_core::ports::ToolRequest;
-use agent_core::words::ToolReturn;
+use agent_core::words::{Principal, ToolReturn};
 
 use crate::component::Component;
 use crate::definition::Definition;
 use crate::policy::{Policy, Want};
-use crate::rollout::{ShadowCall, Side, TrialPart};
+use crate::rollout::{FirstCalls, ShadowCall, Side, TrialPart};
 use crate::runtime::Runtime;
 
 /// A tool and the component that has it.
@@ -21,6 +21,8 @@ pub(crate) struct Tool {
     pub(crate) policy: Arc<Policy>,
     /// Its part in a trial, if its component is in one.
     pub(crate) tried: Option<TrialPart>,
+    /// Where its calls are counted, if its component has come to serve lately.
+    pub(crate) first_calls: Option<Arc<FirstCalls>>,
 }
 
 impl Tool {
@@ -29,16 +31,26 @@ impl Tool {
         self.tried.as_ref().is_some_and(|tried| tried.is_shadow)
     }
 
-    /// Counts a call that was answered, if its component is in a trial, and has it made again by a shadow.
+    /// Counts a call that was answered, if its component is in a trial or has come to serve lately, and has
+    /// it made again by a shadow.
     pub(super) fn tell_trial(
         &self,
         runtime: &Runtime,
         request: &ToolRequest<'_>,
         answer: &ToolReturn,
-        duration: Duration,
+        start: Instant,
     ) {
+        let (user, outcome, now) =
+            (request.principal.user_id.as_deref(), answer.receipt.outcome, Instant::now());
+        let duration = now.saturating_duration_since(start);
+        if !self.is_shadow() {
+            runtime.recent_users.note(user, now);
+        }
+        if let Some(first_calls) = &self.first_calls {
+            first_calls.observe(user, outcome, duration);
+        }
         let Some(TrialPart { running, side, .. }) = &self.tried else { return };
-        running.observe(*side, answer.receipt.outcome, duration);
+        running.observe(*side, user, outcome, duration);
         // After a call that wrote values, the same call reads others.
         let keeps_values = self.component.wants.contains(&Want::KeyValue);
         // And what a server did once it does not do again for a comparison: both versions are the same server.
@@ -50,9 +62,9 @@ impl Tool {
     }
 
     /// Counts a call whose guest ran when its caller went away, if its component is in a trial.
-    pub(super) fn tell_trial_of_cancelled(&self, duration: Duration) {
+    pub(super) fn tell_trial_of_cancelled(&self, caller: &Principal, duration: Duration) {
         if let Some(TrialPart { running, side, .. }) = &self.tried {
-            running.observe_cancelled(*side, duration);
+            running.observe_cancelled(*side, caller.user_id.as_deref(), duration);
         }
     }
 

@@ -7,6 +7,7 @@ use agent_core::trace::TraceContext;
 use wasmtime::component::{HasSelf, Linker};
 
 use super::imports::Imports;
+use super::nondeterminism::Nondeterminism;
 use crate::bindings::agent::tool::context::{Host, add_to_linker};
 use crate::call::progress::Progress;
 
@@ -23,6 +24,7 @@ pub(crate) struct ContextState {
     pub(crate) user: Option<Arc<str>>,
     pub(crate) trace: Option<TraceContext>,
     pub(crate) deadline: Instant,
+    pub(crate) nondeterminism: Nondeterminism,
     pub(crate) progress: Arc<Progress>,
 }
 
@@ -39,7 +41,7 @@ impl Host for ContextState {
     }
 
     fn remaining_ms(&mut self) -> u64 {
-        let left = self.deadline.saturating_duration_since(Instant::now());
+        let left = self.nondeterminism.remaining(self.deadline);
         u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod context;
 pub(crate) mod imports;
 pub(crate) mod key_value;
 pub(crate) mod log;
+pub(crate) mod nondeterminism;
 mod printed;
 pub(crate) mod progress;
 pub(crate) mod secrets;
@@ -79,19 +80,25 @@ const GRANTED: &[(&str, Want)] = &[
     ("agent:tool/toolbox@0.1.1", Want::Toolbox),
 ];
 
+/// True when a capability answers an import. An import without one is an interface of types alone, or
+/// refused.
+pub(crate) fn answers(import: &str) -> bool {
+    ALL.iter().any(|capability| capability.imports.include(import))
+}
+
 /// Capabilities that a component wants: a bit for each, in the order of the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CapabilitySet(u32);
 
 impl CapabilitySet {
     /// Those that answer these imports, and the imports that none does.
-    pub(crate) fn answering(imports: &[String]) -> (Self, Vec<String>) {
+    pub(crate) fn answering<'a>(imports: &[&'a str]) -> (Self, Vec<&'a str>) {
         let mut set = Self::default();
         let mut unanswered = Vec::new();
         for import in imports {
             match ALL.iter().position(|capability| capability.imports.include(import)) {
                 Some(at) => set.0 |= 1 << at,
-                None => unanswered.push(import.clone()),
+                None => unanswered.push(*import),
             }
         }
         (set, unanswered)
@@ -147,9 +154,8 @@ impl Linkers {
 mod tests {
     use super::*;
 
-    fn set(imports: &[&str]) -> Result<CapabilitySet, Vec<String>> {
-        let imports: Vec<_> = imports.iter().map(|import| (*import).to_owned()).collect();
-        let (set, unanswered) = CapabilitySet::answering(&imports);
+    fn set<'a>(imports: &[&'a str]) -> Result<CapabilitySet, Vec<&'a str>> {
+        let (set, unanswered) = CapabilitySet::answering(imports);
         if unanswered.is_empty() { Ok(set) } else { Err(unanswered) }
     }
 
@@ -180,7 +186,7 @@ mod tests {
             "other:tool/log@0.1.0",
             "env",
         ] {
-            assert_eq!(set(&["agent:tool/log@0.1.0", refused]), Err(vec![refused.to_owned()]));
+            assert_eq!(set(&["agent:tool/log@0.1.0", refused]), Err(vec![refused]));
         }
     }
 

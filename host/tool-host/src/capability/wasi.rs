@@ -7,6 +7,7 @@ use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
 use super::imports::Imports;
 use super::log::LogState;
+use super::nondeterminism::Nondeterminism;
 use super::printed::PrintedLines;
 
 pub(super) const IMPORTS: Imports = Imports::Packages(
@@ -15,7 +16,7 @@ pub(super) const IMPORTS: Imports = Imports::Packages(
 );
 
 /// Most WASI resources (streams, pollables, requests) that one call may hold: a guest must not fill the host's memory with
-/// handles, and each request may have texts of up to what one call of the host takes.
+/// handles. A request keeps up to 80 KiB: its path has up to 64 KiB, its headers up to 16 KiB.
 const RESOURCES: usize = 100;
 
 /// Most random bytes of one request for them: they are made on the host's side, where no limit of the guest
@@ -25,6 +26,7 @@ const RANDOM_BYTES: u64 = 64 << 10;
 /// What a call has of it. Made when the guest first asks for something of WASI, which most never do.
 pub(crate) struct WasiState {
     log: LogState,
+    nondeterminism: Nondeterminism,
     made: Option<Box<(WasiCtx, ResourceTable)>>,
 }
 
@@ -34,18 +36,19 @@ pub(super) fn link<T: WasiView + 'static>(linker: &mut Linker<T>) -> wasmtime::R
 
 impl WasiState {
     /// Nothing is made until it is asked for. What the guest prints goes to `log`.
-    pub(crate) fn new(log: LogState) -> Self {
-        Self { log, made: None }
+    pub(crate) fn new(log: LogState, nondeterminism: Nondeterminism) -> Self {
+        Self { log, nondeterminism, made: None }
     }
 
     pub(crate) fn view(&mut self) -> WasiCtxView<'_> {
-        let log = &self.log;
+        let (log, nondeterminism) = (&self.log, self.nondeterminism);
         let wasi = self.made.get_or_insert_with(|| {
             let mut closed = WasiCtx::builder();
             closed.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
             closed.max_random_size(RANDOM_BYTES);
             closed.stdout(PrintedLines::new(log.clone(), "info", "stdout"));
             closed.stderr(PrintedLines::new(log.clone(), "warn", "stderr"));
+            nondeterminism.give_to(&mut closed);
             let mut table = ResourceTable::new();
             table.set_max_capacity(RESOURCES);
             Box::new((closed.build(), table))

@@ -134,7 +134,11 @@ impl RequestBody {
 
     fn refuse_secret(&self) -> Result<(), EgressError> {
         match self.scan.first_match() {
-            Some(name) => Err(EgressError::SecretInRequest { name: name.to_owned(), place: Place::Body }),
+            Some(name) => {
+                // silent-ok: it is refused already, and the next request for the number of secrets.
+                let _ = self.accounts.budget.meet_secrets(1);
+                Err(EgressError::SecretInRequest { name: name.to_owned(), place: Place::Body })
+            }
             None => Ok(()),
         }
     }

@@ -13,6 +13,10 @@ use tokio::time::Instant;
 use super::allowed_hosts::Limits;
 use super::error::EgressError;
 
+/// How often the values of secrets may be met where they are not used, in one call. A guest that sends
+/// guesses to a server of its own sees which of them comes back replaced, or which request is refused.
+const SECRETS_MET: u32 = 16;
+
 /// What one call may still use up.
 #[derive(Debug)]
 pub(crate) struct CallBudget {
@@ -20,6 +24,7 @@ pub(crate) struct CallBudget {
     deadline: Instant,
     requests_left: AtomicU32,
     bytes_left: AtomicU64,
+    secrets_left: AtomicU32,
     concurrent: Arc<Semaphore>,
 }
 
@@ -31,6 +36,7 @@ impl CallBudget {
             deadline,
             requests_left: AtomicU32::new(limits.requests),
             bytes_left: AtomicU64::new(limits.bytes),
+            secrets_left: AtomicU32::new(SECRETS_MET),
             concurrent: Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))),
         }
     }
@@ -41,6 +47,7 @@ impl CallBudget {
 
     /// Counts a request, whatever becomes of it.
     pub(crate) fn count_request(&self) -> Result<(), EgressError> {
+        self.meet_secrets(0)?;
         let one_less = |left: u32| left.checked_sub(1);
         match self.requests_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
             Ok(_) => Ok(()),
@@ -72,6 +79,19 @@ impl CallBudget {
     /// Refuses early what announces itself as larger than what is left.
     pub(crate) fn expect(&self, bytes: u64) -> Result<(), EgressError> {
         if bytes > self.bytes_left.load(Ordering::Relaxed) { Err(self.bytes_spent()) } else { Ok(()) }
+    }
+
+    /// Counts values of secrets in what the guest wrote, or in an answer of a host that no secret was sent
+    /// to. After too many of them the call makes no more requests.
+    pub(crate) fn meet_secrets(&self, matches: u64) -> Result<(), EgressError> {
+        let matches = u32::try_from(matches).unwrap_or(u32::MAX);
+        let fewer = |left: u32| Some(left.saturating_sub(matches));
+        let before = self.secrets_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
+        if before.unwrap_or_default() > matches {
+            Ok(())
+        } else {
+            Err(EgressError::TooManySecretsMet(SECRETS_MET))
+        }
     }
 
     fn bytes_spent(&self) -> EgressError {

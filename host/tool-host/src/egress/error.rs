@@ -63,13 +63,21 @@ pub(crate) enum EgressError {
     BytesSpent(u64),
     #[error("the tool call's time was over during the request to {0}")]
     Deadline(String),
+    #[error(
+        "the request was refused: {0} times this call has sent or met values of secrets where they are not used, as a \
+         tool does that guesses at them"
+    )]
+    TooManySecretsMet(u32),
     #[error("the tool call has ended")]
     CallEnded,
 
     // The way to the host.
-    #[error("{host} cannot be reached: it has no address that tools may reach")]
+    // Both errors read the same: a guest must not learn which names of the operator's network there are.
+    #[error("{host} cannot be reached: it has no address that tools may reach; check the name")]
     ForbiddenAddress { host: String, addresses: Vec<ForbiddenAddr> },
-    #[error("{host} cannot be reached: its name could not be resolved; check the name")]
+    #[error("{host} cannot be reached: it has no address that tools may reach; check the name")]
+    NoSuchName { host: String, problem: String },
+    #[error("{host} cannot be reached: its name cannot be resolved now")]
     Resolve { host: String, problem: String },
     #[error("{host} cannot be reached: its name was not resolved within {within:?}")]
     ResolveTimeout { host: String, within: Duration },
@@ -201,7 +209,8 @@ impl EgressError {
             | Self::Denied(_)
             | Self::Unanswered(_)
             | Self::SecretInRequest { .. }
-            | Self::SetByGuest { .. } => ErrorKind::HttpRequestDenied,
+            | Self::SetByGuest { .. }
+            | Self::TooManySecretsMet(_) => ErrorKind::HttpRequestDenied,
             Self::Answered { kind, .. } => *kind,
             Self::HeadersTooLarge { .. } => ErrorKind::HttpRequestHeaderSectionSize,
             Self::BodyLength | Self::BodyAborted => ErrorKind::HttpRequestBodySize,
@@ -212,7 +221,7 @@ impl EgressError {
                 ErrorKind::HttpResponseTimeout
             }
             Self::CallEnded | Self::Terminated { .. } => ErrorKind::ConnectionTerminated,
-            Self::ForbiddenAddress { .. } => ErrorKind::DestinationIpProhibited,
+            Self::ForbiddenAddress { .. } | Self::NoSuchName { .. } => ErrorKind::DestinationIpProhibited,
             Self::Resolve { .. } => ErrorKind::DnsError,
             Self::ResolveTimeout { .. } => ErrorKind::DnsTimeout,
             Self::ConnectRefused { .. } => ErrorKind::ConnectionRefused,
@@ -247,6 +256,9 @@ impl EgressError {
                 "the secret {name:?} is configured for {host} and has no value: set the environment variable or write \
                  the file that its line in the policy names"
             ),
+            Self::NoSuchName { host, problem } => {
+                format!("the host {host} cannot be reached: its name cannot be resolved: {problem}")
+            }
             Self::Resolve { problem, .. }
             | Self::Connect { problem, .. }
             | Self::Certificate { problem, .. }
@@ -273,6 +285,7 @@ impl EgressError {
                 | Self::SecretUnusable { .. }
                 | Self::TooManyRequests(_)
                 | Self::ForbiddenAddress { .. }
+                | Self::NoSuchName { .. }
         )
     }
 }

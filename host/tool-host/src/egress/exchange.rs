@@ -43,6 +43,8 @@ struct Exchange {
     target: Target,
     reach: Reach,
     times: Times,
+    /// Whether the request has a secret of the operator's in it, which the server may repeat.
+    has_secret: bool,
     accounts: Accounts,
     /// When the time of the whole exchange is over.
     until: Instant,
@@ -103,6 +105,7 @@ where
         target: prepared.target,
         reach: prepared.reach,
         times: prepared.times,
+        has_secret: !prepared.secrets.is_empty(),
         accounts,
         recording,
         until: call.budget.deadline().min(Instant::now() + prepared.times.total),
@@ -293,6 +296,7 @@ impl Exchange {
         let rewritten = !scanner.is_empty() && !response.body().is_end_stream();
         let (scanned, matches) = headers::for_response(fields, scanner, rewritten);
         self.call.ledger.redacted(matches);
+        self.meet_secrets(matches)?;
         let mut head = Response::new(());
         *head.status_mut() = response.status();
         *head.headers_mut() = scanned;
@@ -327,7 +331,9 @@ impl Exchange {
             // Trailers are not handed on.
             let Ok(data) = frame.into_data() else { continue };
             self.accounts.spend_received(data.len()).map_err(Unread::Failed)?;
+            let before = scan.matches();
             let scanned = scan.push(data);
+            self.meet_secrets(scan.matches() - before).map_err(Unread::Failed)?;
             if let Some(recording) = &self.recording {
                 recording.received(&scanned);
             }
@@ -345,8 +351,16 @@ impl Exchange {
         chunks: Chunks,
         whole: &AtomicBool,
     ) {
+        let before = scan.matches();
         let rest = scan.finish();
         self.call.ledger.redacted(scan.matches());
+        if let Err(error) = self.meet_secrets(scan.matches() - before) {
+            self.count(&error);
+            drop(self);
+            // silent-ok: whoever reads has gone.
+            let _ = chunks.send(Err(error)).await;
+            return;
+        }
         if let Ok(Ok(())) = tokio::time::timeout(READY_WITHIN, connection.sender.ready()).await {
             self.call.egress.pool.put(self.key(), connection);
         }
@@ -361,6 +375,11 @@ impl Exchange {
             // silent-ok: whoever reads has gone.
             let _ = chunks.send(Ok(rest)).await;
         }
+    }
+
+    /// Counts secrets in what a server answered that got none.
+    fn meet_secrets(&self, matches: u64) -> Result<(), EgressError> {
+        if self.has_secret { Ok(()) } else { self.accounts.budget.meet_secrets(matches) }
     }
 
     fn key(&self) -> PoolKey {

@@ -42,7 +42,10 @@ pub(super) fn prepare<B: Body>(
     call.ledger.requested();
     call.budget.count_request()?;
     // First, so that no error repeats a secret.
-    inject::refuse_secrets(&request, &call.grant.scanner)?;
+    inject::refuse_secrets(&request, &call.grant.scanner).inspect_err(|_| {
+        // silent-ok: it is refused already, and the next request for the number of secrets.
+        let _ = call.budget.meet_secrets(1);
+    })?;
     let (head, body) = request.into_parts();
     let target = Target::parse(&head.uri).map_err(EgressError::InvalidUri)?;
     if head.method == Method::CONNECT || head.method == Method::TRACE {

@@ -104,8 +104,14 @@ impl Lookups {
             Host::Address(address, text) => return allowed(&[*address], text, target.port, reach),
             Host::Name(name) => name,
         };
-        let failed =
-            |problem: io::Error| EgressError::Resolve { host: name.clone(), problem: problem.to_string() };
+        let failed = |error: io::Error| {
+            let (host, problem) = (name.clone(), error.to_string());
+            if is_temporary(&problem) {
+                EgressError::Resolve { host, problem }
+            } else {
+                EgressError::NoSuchName { host, problem }
+            }
+        };
         let lookup = async {
             let slot = self.slot(grant).await.map_err(failed)?;
             self.resolver.resolve(name.clone(), slot).await.map_err(failed)
@@ -136,6 +142,12 @@ impl Lookups {
         let new = || Arc::new(Semaphore::new(self.bounds.per_grant));
         known.entry(grant.clone()).or_insert_with(new).clone()
     }
+}
+
+/// Whether another try may resolve the name. The standard library has no kind for it; these are `EAI_AGAIN`
+/// in the words of glibc and of musl.
+fn is_temporary(problem: &str) -> bool {
+    ["Temporary failure", "Try again"].iter().any(|words| problem.contains(words))
 }
 
 fn allowed(

@@ -8,25 +8,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{AdminError, Records, VersionsError};
-use agent_core::words::{TrialState, VersionStatus};
+use agent_core::ports::{AdminError, Records, Versioned, VersionsError};
+use agent_core::words::{ComponentRecord, ComponentVersion, TrialState, VersionStatus};
 use futures::FutureExt;
 use tokio::time::Instant;
 
 use super::Inventory;
 use super::agreement::TrialLoad;
-use super::attempts::{Looks, looks_of};
+use super::attempts::{Looks, looks_of, looks_of_active};
 use super::file_loads::Part;
+use crate::approved;
 use crate::component::Component;
 use crate::error::{FailureClass, LoadError};
 use crate::folder::component_name;
 use crate::load::{self, Source};
 use crate::policy::Identity;
-use crate::rollout::RunningTrial;
+use crate::rollout::{FirstCalls, RunningTrial};
 use crate::versions::record::Change;
 
 /// How often the records are asked for: what one replica changed serves on the others this much later.
 const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The same where the store announces changes: for those of programs of earlier releases, which announce
+/// nothing.
+const UNANNOUNCED_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How often they are asked for until they have been read once.
 const FIRST_INTERVAL: Duration = Duration::from_millis(200);
@@ -63,7 +68,12 @@ impl Inventory {
     pub(super) fn synced(&mut self, result: Result<Option<Records>, VersionsError>) {
         let Some(agreement) = &mut self.agreement else { return };
         let was_awaited = std::mem::take(&mut agreement.is_awaited);
-        (agreement.sync, agreement.next_sync) = (None, Instant::now() + INTERVAL);
+        // What is counted is judged each second.
+        let counts = !agreement.trials.is_empty()
+            || agreement.first_calls.values().any(|first_calls| first_calls.goes_on());
+        let rests = agreement.rollout.store().is_announced() && !counts;
+        let interval = if rests { UNANNOUNCED_INTERVAL } else { INTERVAL };
+        (agreement.sync, agreement.next_sync) = (None, Instant::now() + interval);
         if std::mem::take(&mut agreement.is_stale) && result.is_ok() {
             self.poll_records(was_awaited);
         }
@@ -106,31 +116,74 @@ impl Inventory {
         let Some(records) = self.agreement.as_ref().and_then(|agreement| agreement.records.clone()) else {
             return;
         };
-        let active = records.components.iter().filter_map(|(name, found)| {
-            let digest = found.record.active.clone().filter(|_| found.record.enabled)?;
-            Some((format!("{name}.wasm"), Looks::Kept(digest)))
-        });
+        let active = records
+            .components
+            .iter()
+            .filter_map(|(name, found)| Some((format!("{name}.wasm"), looks_of_active(&found.record)?)));
         let active = active.chain(self.undecided(&records)).collect();
         self.keep_faults_of_folder(&records);
         self.compare(active);
         self.approve_waiting(&records);
         self.follow_trials(&records);
+        self.follow_first_calls(&records);
     }
 
-    /// The files of the folder that serve, or are being loaded, although there is no record of them: they were before the
-    /// store answered, and go on until what they were proposed as is written down.
+    /// Counts the first calls of the versions that serve while an earlier one is kept, unless the policy
+    /// wants them left.
+    fn follow_first_calls(&mut self, records: &Records) {
+        let counts = self.runtime.remembers && self.runtime.grants.current().rolls_back_on_traps();
+        let Some(agreement) = &mut self.agreement else { return };
+        let mut known = std::mem::take(&mut agreement.first_calls);
+        if !counts {
+            return;
+        }
+        let users = self.runtime.recent_users.list(std::time::Instant::now());
+        for (name, found) in &records.components {
+            let Some(first_calls) = FirstCalls::of(name, &found.record, &users) else { continue };
+            let id = first_calls.id().to_owned();
+            let first_calls = known.remove(&id).unwrap_or_else(|| Arc::new(first_calls));
+            agreement.first_calls.insert(id, first_calls);
+        }
+    }
+
+    /// The files of the folder that serve, or are being loaded, although no record knows them: they were
+    /// before the store answered, and go on until what they were proposed as is written down. Another version
+    /// that was proposed meanwhile and does not serve yet ends that no sooner: nothing would serve in
+    /// between. Files that the store could not write down, such as a read-only one, serve likewise.
     fn undecided(&self, records: &Records) -> Vec<(String, Looks)> {
+        // Where approvals are asked for, what a store has no record of was approved by nobody.
+        if self.runtime.needs_approval {
+            return Vec::new();
+        }
         let Some(listing) = self.agreement.as_ref().and_then(|agreement| agreement.listing.as_ref()) else {
             return Vec::new();
         };
-        let is_recorded =
-            |file: &str| component_name(file).is_some_and(|name| records.components.contains_key(name));
+        let is_recorded = |file: &str| {
+            let record = component_name(file).and_then(|name| records.components.get(name));
+            let serving = self.state.get(file).and_then(|state| state.newest());
+            let knows = |record: &ComponentRecord| {
+                serving.is_none_or(|serving| record.known.contains(&serving.version.digest))
+            };
+            record.map(|found| &found.record).is_some_and(|record| {
+                record.active.is_some() || !record.enabled || record.deleted || knows(record)
+            })
+        };
+        let is_loading = |file: &str| {
+            self.file_loads.get(file).is_some_and(|loads| loads.newest.loading_digest().is_some())
+        };
         let serves = |file: &str| {
-            self.state.get(file).is_some_and(|state| state.newest().is_some() || state.loading.is_some())
+            self.state.get(file).is_some_and(|state| state.newest().is_some()) || is_loading(file)
         };
         let mut files = looks_of(listing);
-        files.retain(|file, _| !is_recorded(file) && serves(file));
+        files.retain(|file, _| !is_recorded(file) && (serves(file) || self.is_unwritten(file)));
         files.into_iter().collect()
+    }
+
+    /// Whether the store could not write down what the file was proposed as.
+    pub(super) fn is_unwritten(&self, file: &str) -> bool {
+        let proposal = self.agreement.as_ref().and_then(|agreement| agreement.proposals.get(file));
+        let error = proposal.and_then(|proposal| proposal.error.as_deref());
+        matches!(error, Some(LoadError::NotWrittenDown(_)))
     }
 
     /// Keeps what was found wrong with files while the folder decided, until they have been proposed: for as long as a
@@ -166,11 +219,17 @@ impl Inventory {
         agreement.trials.retain(|id, _| wanted.contains_key(id));
         wanted.retain(|id, _| !agreement.trials.contains_key(id));
         for (id, (name, trial)) in wanted {
-            let (runtime, source) = (self.runtime.clone(), self.kept(&trial.digest));
-            let (loaded, trial_id) = (name.clone(), id.clone());
+            let (runtime, source) = (self.runtime.clone(), self.kept(&name, &trial.digest));
+            let (tried, trial_id, rollout) = (name.clone(), id.clone(), self.rollout());
+            let approved = self.recorded(&format!("{name}.wasm"), &trial.digest);
             let work = async move {
-                let loaded = load::load_from(runtime, &loaded, &source).await.map(Arc::new);
-                Part::Trial(trial_id, loaded)
+                let loaded = async {
+                    let approved = approved.ok_or(LoadError::NotAgreed)?;
+                    let component = load::load_from(runtime.clone(), &tried, &source).await?;
+                    approved::hold(&runtime, rollout.as_deref(), &approved, &component).await?;
+                    Ok(Arc::new(component))
+                };
+                Part::Trial(trial_id, loaded.await)
             };
             let (_, abort) = self.begin(&name, None, work);
             let Some(agreement) = &mut self.agreement else { return };
@@ -213,25 +272,20 @@ impl Inventory {
         let asks_nobody = !self.runtime.needs_approval;
         let by = if asks_nobody { "off" } else { "policy" };
         for (name, found) in &records.components {
-            let waiting = found.record.versions.iter().filter(|version| {
-                let identity = Identity { name, digest: &version.digest, signer: None };
-                let is_named = || self.runtime.grants.names(identity);
-                matches!(version.status, VersionStatus::Waiting { .. }) && (asks_nobody || is_named())
-            });
-            // The newest of them is the one that is meant.
-            let Some(version) = waiting.max_by_key(|version| version.proposed_at) else { continue };
-            let Some(agreement) = &self.agreement else { return };
-            let active = found
-                .record
-                .versions
-                .iter()
-                .find(|other| Some(&other.digest) == found.record.active.as_ref());
-            // One that was proposed before what serves takes nothing from that.
-            let serve = active.is_none_or(|active| active.proposed_at <= version.proposed_at);
-            let (rollout, name, digest) = (agreement.rollout.clone(), name.clone(), version.digest.clone());
+            let is_named = |digest: &str| {
+                asks_nobody || self.runtime.grants.names(Identity { name, digest, signer: None })
+            };
+            let Some(digest) = newest_waiting(&found.record, is_named).map(|version| version.digest.clone())
+            else {
+                continue;
+            };
+            let Some(rollout) = self.rollout() else { return };
+            let name = name.clone();
             let work = async move {
-                let change = Change::Approve { digest: Some(digest), serve };
-                match rollout.change(&name, by, |_| Ok(change.clone())).await {
+                // Decided of the record that is changed: an operator may have promoted a newer version
+                // meanwhile.
+                let approve = |found: &Versioned| Ok(approve_named(&found.record, &digest));
+                match rollout.change(&name, by, approve).await {
                     Ok(_) => {}
                     // Every replica does this, and one of them is the first.
                     Err(error @ AdminError::Conflict(_)) => {
@@ -247,14 +301,86 @@ impl Inventory {
         }
     }
 
+    /// Says in the log which versions wait for an approval, when others do than before, and the command that
+    /// approves them.
+    pub(super) fn tell_of_waiting(&mut self) {
+        let is_asked = self.runtime.remembers && self.runtime.needs_approval;
+        let Some(agreement) = self.agreement.as_mut().filter(|_| is_asked) else { return };
+        let Some(records) = &agreement.records else { return };
+        let waiting: Vec<_> = records
+            .components
+            .iter()
+            .filter_map(|(name, found)| Some(format!("{name}@{}", found.record.next_to_approve()?.digest)))
+            .collect();
+        if waiting == agreement.waiting {
+            return;
+        }
+        if !waiting.is_empty() {
+            tracing::warn!(
+                versions = waiting.join(","),
+                "versions of tool components wait for an approval and do not serve: `agent-host tools versions` shows them, \
+                 `agent-host tools approve --all` approves all of them"
+            );
+        }
+        agreement.waiting = waiting;
+    }
+
     /// Where the bytes of a version are that the store keeps.
-    pub(super) fn kept(&self, digest: &str) -> Source {
-        let rollout = self.agreement.as_ref().map(|agreement| agreement.rollout.clone());
-        Source::Kept { rollout, memory: self.memory.clone(), digest: digest.to_owned() }
+    pub(super) fn kept(&self, name: &str, digest: &str) -> Source {
+        let (name, digest) = (name.to_owned(), digest.to_owned());
+        Source::Kept { rollout: self.rollout(), memory: self.memory.clone(), name, digest }
     }
 
     /// Whether the folder decides what serves.
     pub(super) fn folder_decides(&self) -> bool {
         self.agreement.as_ref().is_none_or(|agreement| agreement.records.is_none())
+    }
+}
+
+/// The newest of the versions that wait and are meant.
+fn newest_waiting(record: &ComponentRecord, is_meant: impl Fn(&str) -> bool) -> Option<&ComponentVersion> {
+    let waiting = record.versions.iter().filter(|version| {
+        matches!(version.status, VersionStatus::Waiting { .. }) && is_meant(&version.digest)
+    });
+    waiting.max_by_key(|version| version.proposed_at)
+}
+
+/// Approves a version. One that was proposed before what serves now takes nothing from that.
+fn approve_named(record: &ComponentRecord, digest: &str) -> Change {
+    let proposed_at = |digest: &str| {
+        let version = record.versions.iter().find(|version| version.digest == digest);
+        version.map(|version| version.proposed_at)
+    };
+    let serves_since = record.active.as_deref().and_then(proposed_at);
+    Change::Approve { digest: Some(digest.to_owned()), serve: serves_since <= proposed_at(digest) }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::words::{ComponentFacts, VersionSource};
+
+    use super::*;
+
+    fn version(digest: &str, proposed_at: u64) -> ComponentVersion {
+        let status = VersionStatus::Waiting { because: vec![] };
+        let (digest, source) = (digest.to_owned(), VersionSource::Folder);
+        ComponentVersion { digest, source, proposed_at, status, facts: ComponentFacts::default() }
+    }
+
+    #[test]
+    fn a_version_that_the_policy_names_takes_no_newer_ones_place() {
+        let record = |active: Option<&str>| ComponentRecord {
+            active: active.map(str::to_owned),
+            versions: vec![version("newest", 3), version("named", 2), version("oldest", 1)],
+            ..ComponentRecord::default()
+        };
+        // As it is decided of the record that is written, whatever served when the policy was read.
+        for (active, serves) in [(None, true), (Some("oldest"), true), (Some("newest"), false)] {
+            let change = approve_named(&record(active), "named");
+            assert_eq!(change, Change::Approve { digest: Some("named".into()), serve: serves }, "{active:?}");
+        }
+        let record = record(None);
+        let of_two = newest_waiting(&record, |digest| digest != "newest");
+        assert_eq!(of_two.map(|version| &*version.digest), Some("named"));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use agent_core::ports::{Records, VersionsError};
-use agent_core::words::Trial;
+use agent_core::words::{Millis, Trial};
 use futures::future::{AbortHandle, BoxFuture};
 use tokio::time::Instant;
 
@@ -13,7 +13,7 @@ use super::attempts::{Attempts, Looks};
 use super::file_loads::Proposed;
 use crate::error::LoadError;
 use crate::folder::Listing;
-use crate::rollout::{Rollout, RunningTrial};
+use crate::rollout::{self, Counted, FirstCalls, Rollout, RunningTrial};
 
 /// The records and what comes of them.
 pub(super) struct Agreement {
@@ -31,13 +31,20 @@ pub(super) struct Agreement {
     pub(super) next_sync: Instant,
     pub(super) syncs: u64,
     pub(super) begun: Instant,
+    /// When it was begun, as records have times.
+    pub(super) begun_at: Millis,
     /// Whether the folder decides until the store has answered.
     pub(super) goes_by_folder: bool,
-    /// The folder as it was listed last.
+    /// The folder as it was listed last, and as it was listed first.
     pub(super) listing: Option<Listing>,
+    pub(super) first_listing: Option<Listing>,
+    /// The versions that wait for an approval, as they were last told of.
+    pub(super) waiting: Vec<String>,
     /// What the files of the folder were proposed as.
     pub(super) proposals: BTreeMap<String, FileProposal>,
     pub(super) trials: BTreeMap<String, TrialLoad>,
+    /// The versions that have come to serve lately, by the id of their counts.
+    pub(super) first_calls: BTreeMap<String, Arc<FirstCalls>>,
 }
 
 /// A version that is to be tried.
@@ -66,10 +73,14 @@ impl Agreement {
             next_sync: Instant::now(),
             syncs: 0,
             begun: Instant::now(),
+            begun_at: rollout::now(),
             goes_by_folder: false,
             listing: None,
+            first_listing: None,
+            waiting: Vec::new(),
             proposals: BTreeMap::new(),
             trials: BTreeMap::new(),
+            first_calls: BTreeMap::new(),
         }
     }
 
@@ -80,13 +91,17 @@ impl Agreement {
             tokio::select! {
                 () = tokio::time::sleep_until(next_sync) => {}
                 () = rollout.changed() => {}
+                () = rollout.store().announced() => {}
             }
         }
     }
 
-    /// The trials that have their version loaded.
-    pub(super) fn running(&self) -> Vec<Arc<RunningTrial>> {
-        self.trials.values().filter_map(|load| load.running.clone()).collect()
+    /// The trials that have their version loaded, and the versions that have come to serve lately.
+    pub(super) fn counted(&self) -> Counted {
+        Counted {
+            trials: self.trials.values().filter_map(|load| load.running.clone()).collect(),
+            first_calls: self.first_calls.values().cloned().collect(),
+        }
     }
 }
 
@@ -94,7 +109,8 @@ impl Agreement {
 #[derive(Default)]
 pub(super) struct FileProposal {
     pub(super) attempts: Attempts,
-    /// How it looked when there were no records yet, until it is proposed: only what lay there then is taken as approved.
+    /// How it looked when there were no records yet, until it is proposed: that is older than all versions
+    /// that there are by then.
     pub(super) first: Option<Looks>,
     /// Why it could not be proposed.
     pub(super) error: Option<Arc<LoadError>>,
@@ -105,6 +121,13 @@ impl Agreement {
     pub(super) fn faults(&self) -> impl Iterator<Item = (String, String)> {
         let faults = self.proposals.iter();
         faults.filter_map(|(file, proposal)| Some((file.clone(), proposal.error.as_ref()?.to_string())))
+    }
+
+    /// Since when a file that looks like this has been there, if it was when the folder was listed first:
+    /// then every version that was proposed since this host began is newer than the file.
+    pub(super) fn there_since(&self, file: &str, looks: &Looks) -> Option<Millis> {
+        let first = self.first_listing.as_ref()?.files.get(file)?;
+        (*looks == Looks::File(*first)).then_some(self.begun_at)
     }
 
     /// The files that are being proposed.

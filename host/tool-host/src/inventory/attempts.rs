@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use agent_core::words::ComponentRecord;
 use futures::future::AbortHandle;
 
 use super::retry::Retry;
+use crate::approved::facts_digest;
 use crate::error::LoadError;
 use crate::folder::{Fingerprint, Listing};
 
@@ -20,13 +22,22 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(2);
 pub(super) enum Looks {
     /// A file of the folder; one without a fingerprint is there but cannot be looked at.
     File(Option<Fingerprint>),
-    /// What the store keeps under that digest.
-    Kept(String),
+    /// The bytes that the store keeps under a digest, with the [`facts_digest`] of how its record describes
+    /// them.
+    Kept { digest: String, facts: String },
 }
 
 /// The files of a listing as what they look like.
 pub(super) fn looks_of(listing: &Listing) -> BTreeMap<String, Looks> {
     listing.files.iter().map(|(file, fingerprint)| (file.clone(), Looks::File(*fingerprint))).collect()
+}
+
+/// The version of a record that is to serve, and how it looks.
+pub(super) fn looks_of_active(record: &ComponentRecord) -> Option<Looks> {
+    let digest = record.active.as_ref().filter(|_| record.enabled)?;
+    let version = record.versions.iter().find(|version| version.digest == *digest);
+    let facts = version.map(|version| facts_digest(&version.facts)).unwrap_or_default();
+    Some(Looks::Kept { digest: digest.clone(), facts })
 }
 
 /// The attempts at one file.
@@ -75,6 +86,11 @@ impl Attempts {
         self.under_way.as_ref()?.looks.as_ref()
     }
 
+    /// The digest of what is being loaded, once it was read.
+    pub(super) fn loading_digest(&self) -> Option<&str> {
+        self.under_way.as_ref()?.digest.as_deref()
+    }
+
     /// The attempt under way has ended, with that error if it failed.
     pub(super) fn end(&mut self, error: Option<&LoadError>, now: Instant) {
         self.seen = self.under_way.take().and_then(|mut load| load.looks.take());
@@ -114,7 +130,7 @@ mod tests {
     use super::*;
 
     fn kept(digest: &str) -> Looks {
-        Looks::Kept(digest.to_owned())
+        Looks::Kept { digest: digest.to_owned(), facts: String::new() }
     }
 
     fn begin(attempts: &mut Attempts, digest: &str) {

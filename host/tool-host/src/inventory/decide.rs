@@ -245,7 +245,7 @@ mod tests {
     fn version(tools: Tools) -> Version {
         let tools: BTreeSet<_> = tools.iter().map(|tool| (*tool).to_owned()).collect();
         // Two versions with the same tools are the same version.
-        Version { digest: format!("{tools:?}"), prompt_bytes: 30 * tools.len() as u64, tools }
+        Version { digest: format!("{tools:?}"), prompt_bytes: 30 * tools.len() as u64, tools, facts: None }
     }
 
     /// Each row: file, tools of its newest version, tools of its last good one.

@@ -19,6 +19,9 @@ pub(crate) struct Version {
     pub(crate) tools: BTreeSet<String>,
     /// Bytes that its tools add to every model call.
     pub(crate) prompt_bytes: u64,
+    /// The digest of how it describes itself. Absent in memories of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) facts: Option<String>,
 }
 
 /// Something that happened to one file.

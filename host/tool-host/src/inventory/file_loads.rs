@@ -66,6 +66,7 @@ impl Version {
             digest: component.digest.clone(),
             tools: specs.clone().map(|spec| spec.name.clone()).collect(),
             prompt_bytes: specs.map(|spec| spec.prompt_bytes() as u64).sum(),
+            facts: Some(component.facts_digest().to_owned()),
         }
     }
 }

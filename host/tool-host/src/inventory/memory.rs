@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::event::Version;
-use crate::component::{MOST_BYTES, digest};
+use crate::component::{self, MOST_BYTES, digest};
 use crate::folder::Content;
 use crate::temp_file;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,9 @@ const MOST_MEMORY_BYTES: u64 = 16 << 20;
 
 /// Most tools folders that are remembered in one place; beyond them those that were not written for longest go.
 const MOST_MEMORIES: usize = 64;
+
+/// How the name of a file with a signature ends.
+const SIGNATURE: &str = "signature";
 
 /// Bytes of an original that are compared at a time.
 const COMPARED_BYTES: usize = 64 << 10;
@@ -108,37 +111,39 @@ impl Memory {
         put(&self.folder, &self.path(), content.as_bytes())
     }
 
-    /// Keeps a component's bytes and its signature, unless they are there and whole.
-    pub(super) fn keep_original(&self, content: &Content) -> io::Result<()> {
+    /// Keeps a component's bytes, unless they are there and whole, and its signature under its name, which it
+    /// is over.
+    pub(super) fn keep_original(&self, name: &str, content: &Content) -> io::Result<()> {
         let path = self.original_path(&content.digest);
         if !holds(&path, &content.bytes).unwrap_or(false) {
             put(&self.folder, &path, &content.bytes)?;
         }
+        let signature_path = signature_path(&path, name);
         match &content.signature {
-            Some(signature) => put(&self.folder, &signature_path(&path), signature),
-            None => temp_file::remove(&signature_path(&path)),
+            Some(signature) => put(&self.folder, &signature_path, signature),
+            None => temp_file::remove(&signature_path),
         }
     }
 
-    /// What had that digest.
-    pub(crate) fn original(&self, name: &str) -> io::Result<Content> {
-        let (mut bytes, path) = (Vec::new(), self.original_path(name));
+    /// The copy under a digest, with the signature of a name.
+    pub(crate) fn original(&self, name: &str, digest: &str) -> io::Result<Content> {
+        let (mut bytes, path) = (Vec::new(), self.original_path(digest));
         File::open(&path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-        if digest(&bytes) != name {
+        if component::digest(&bytes) != digest {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the kept copy is damaged"));
         }
-        let signature = match fs::read(signature_path(&path)) {
-            Ok(signature) => Some(signature),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
+        // Earlier releases kept one signature for all names.
+        let signature = match read_if_there(&signature_path(&path, name))? {
+            Some(signature) => Some(signature),
+            None => read_if_there(&path.with_extension(SIGNATURE))?,
         };
-        Ok(Content { bytes: Arc::new(bytes), digest: name.to_owned(), signature })
+        Ok(Content { bytes: Arc::new(bytes), digest: digest.to_owned(), signature })
     }
 
     /// Removes the originals that no memory refers to, and the oldest memories when they are too many. Those of the
     /// digests `own` are removed whatever their age: this process wrote them and does not need them.
     pub(super) fn prune(&self, own: &BTreeSet<String>) -> io::Result<()> {
-        let (mut memories, mut originals) = (Vec::new(), Vec::new());
+        let (mut memories, mut originals, mut signatures) = (Vec::new(), Vec::new(), Vec::new());
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
             // Another process may have removed it meanwhile.
@@ -146,6 +151,7 @@ impl Memory {
             match path.extension().and_then(|extension| extension.to_str()) {
                 Some("memory") => memories.push((modified, path)),
                 Some("original") => originals.push((modified, path)),
+                Some(SIGNATURE) => signatures.push(path),
                 _ => {}
             }
         }
@@ -162,8 +168,9 @@ impl Memory {
         let unused = originals.into_iter().filter(|(modified, path)| {
             !in_use.contains(path) && (own.contains(path) || !is_young(*modified))
         });
-        let unused = unused.flat_map(|(_, path)| [signature_path(&path), path]);
-        old.into_iter().chain(unused).try_for_each(|path| temp_file::remove(&path))
+        let unused: BTreeSet<_> = unused.map(|(_, path)| path).collect();
+        signatures.retain(|path| original_of(path).is_none_or(|original| unused.contains(&original)));
+        old.into_iter().chain(signatures).chain(unused).try_for_each(|path| temp_file::remove(&path))
     }
 
     fn path(&self) -> PathBuf {
@@ -176,9 +183,23 @@ impl Memory {
     }
 }
 
-/// Where the signature of a copy is.
-fn signature_path(original: &Path) -> PathBuf {
-    original.with_extension("signature")
+/// Where the signature of a copy under that name is.
+fn signature_path(original: &Path, name: &str) -> PathBuf {
+    original.with_extension(format!("{name}.{SIGNATURE}"))
+}
+
+/// The copy whose signature lies there: the name of its file has no dot.
+fn original_of(signature: &Path) -> Option<PathBuf> {
+    let file = signature.file_name()?.to_str()?;
+    Some(signature.with_file_name(format!("{}.original", file.split('.').next()?)))
+}
+
+fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn read(path: &Path) -> io::Result<Written> {
@@ -232,7 +253,12 @@ mod tests {
 
     fn kept(name: &str) -> Remembered {
         let tools = [format!("tool_of_{name}")].into();
-        let version = Version { digest: digest(name.as_bytes()), tools, prompt_bytes: 7 };
+        let version = Version {
+            digest: digest(name.as_bytes()),
+            tools,
+            prompt_bytes: 7,
+            facts: Some(digest(b"facts")),
+        };
         let file = format!("{name}.wasm");
         Remembered {
             in_folder: [(file.clone(), version.digest.clone())].into(),
@@ -283,22 +309,40 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let memory = Memory::new(folder.path(), Path::new("/a"));
         let name = digest(b"bytes");
-        assert_eq!(memory.original(&name).unwrap_err().kind(), io::ErrorKind::NotFound);
-        memory.keep_original(&content(b"bytes")).unwrap();
-        assert_eq!(memory.original(&name).unwrap(), content(b"bytes"));
+        assert_eq!(memory.original("echo", &name).unwrap_err().kind(), io::ErrorKind::NotFound);
+        memory.keep_original("echo", &content(b"bytes")).unwrap();
+        assert_eq!(memory.original("echo", &name).unwrap(), content(b"bytes"));
         let signed = Content { signature: Some(vec![7; 64]), ..content(b"bytes") };
-        memory.keep_original(&signed).unwrap();
-        assert_eq!(memory.original(&name).unwrap(), signed);
-        memory.keep_original(&content(b"bytes")).unwrap();
-        assert_eq!(memory.original(&name).unwrap().signature, None, "it was taken away");
+        memory.keep_original("echo", &signed).unwrap();
+        assert_eq!(memory.original("echo", &name).unwrap(), signed);
+        memory.keep_original("echo", &content(b"bytes")).unwrap();
+        assert_eq!(memory.original("echo", &name).unwrap().signature, None, "it was taken away");
         fs::write(memory.original_path(&name), b"bytez").unwrap();
-        assert_eq!(memory.original(&name).unwrap_err().to_string(), "the kept copy is damaged");
-        memory.keep_original(&content(b"bytes")).unwrap();
+        assert_eq!(memory.original("echo", &name).unwrap_err().to_string(), "the kept copy is damaged");
+        memory.keep_original("echo", &content(b"bytes")).unwrap();
         assert_eq!(
-            memory.original(&name).unwrap(),
+            memory.original("echo", &name).unwrap(),
             content(b"bytes"),
             "it is mended as soon as its file is loaded"
         );
+    }
+
+    #[test]
+    fn a_signature_is_of_one_name_and_goes_with_its_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let (memory, name) = (Memory::new(folder.path(), Path::new("/a")), digest(b"bytes"));
+        let signed = |signature: &[u8]| Content { signature: Some(signature.to_vec()), ..content(b"bytes") };
+        memory.keep_original("one", &signed(b"1")).unwrap();
+        memory.keep_original("t.w.o", &signed(b"2")).unwrap();
+        memory.keep_original("three", &content(b"bytes")).unwrap();
+        let found = |of: &str| memory.original(of, &name).unwrap().signature;
+        let of_all = (found("one"), found("t.w.o"), found("three"));
+        assert_eq!(of_all, (Some(b"1".to_vec()), Some(b"2".to_vec()), None));
+        // As an earlier release left it.
+        fs::write(memory.original_path(&name).with_extension(SIGNATURE), b"old").unwrap();
+        assert_eq!((found("one"), found("three")), (Some(b"1".to_vec()), Some(b"old".to_vec())));
+        memory.prune(&[name].into()).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]
@@ -315,16 +359,16 @@ mod tests {
         }
         let originals = [("0", 60), ("1", 60), ("unknown", 60), ("new", 1)];
         for (bytes, age) in originals {
-            memory(0).keep_original(&content(bytes.as_bytes())).unwrap();
+            memory(0).keep_original("echo", &content(bytes.as_bytes())).unwrap();
             made_before(&memory(0).original_path(&digest(bytes.as_bytes())), age);
         }
         memory(1).prune(&BTreeSet::new()).unwrap();
         assert_eq!((memory(0).read(), memory(1).read()), (Remembered::default(), kept("1")));
-        let left = originals.map(|(bytes, _)| memory(0).original(&digest(bytes.as_bytes())).is_ok());
+        let left = originals.map(|(bytes, _)| memory(0).original("echo", &digest(bytes.as_bytes())).is_ok());
         assert_eq!(left, [false, true, false, true], "of the forgotten folder, in use, unknown, new");
         let own = ["1", "new"].map(|bytes| digest(bytes.as_bytes())).into();
         memory(1).prune(&own).unwrap();
-        let left = originals.map(|(bytes, _)| memory(0).original(&digest(bytes.as_bytes())).is_ok());
+        let left = originals.map(|(bytes, _)| memory(0).original("echo", &digest(bytes.as_bytes())).is_ok());
         assert_eq!(
             left,
             [false, true, false, false],

@@ -40,7 +40,7 @@ use crate::component::Component;
 use crate::error::LoadError;
 use crate::folder::{Folder, Listing, component_name};
 use crate::load::blocking;
-use crate::rollout::{Rollout, RunningTrial};
+use crate::rollout::{Counted, Rollout};
 use crate::runtime::Runtime;
 use crate::watch::Watch;
 use agreement::Agreement;
@@ -62,8 +62,10 @@ pub(crate) struct Settled {
     pub(crate) faults: Vec<ToolFault>,
     /// The files that are being loaded.
     pub(crate) preparing: Preparing,
-    /// The versions that are tried beside those that serve.
-    pub(crate) trials: Vec<Arc<RunningTrial>>,
+    /// The versions whose calls are counted.
+    pub(crate) counted: Counted,
+    /// Whether there is no tools folder.
+    pub(crate) has_no_folder: bool,
     /// The revision of the records that it is, if there are records and all that they say was tried.
     pub(crate) revision: Option<u64>,
 }
@@ -79,6 +81,8 @@ pub(crate) struct Inventory {
     listing: Option<BoxFuture<'static, io::Result<Listing>>>,
     /// Why the folder cannot be read.
     unreadable: Option<ToolFault>,
+    /// Whether nobody has made the folder, which is the default one. Absent until it was listed.
+    is_absent: Option<bool>,
     tickets: u64,
     /// How often the folder was listed.
     round: u64,
@@ -115,6 +119,7 @@ impl Inventory {
     pub(crate) async fn new(
         runtime: Arc<Runtime>,
         path: PathBuf,
+        may_be_absent: bool,
         most_tokens: u64,
         rollout: Option<Arc<Rollout>>,
     ) -> Self {
@@ -125,7 +130,7 @@ impl Inventory {
             None => Remembered::default(),
         };
         Self {
-            folder: Folder::new(path).with_servers(runtime.mcp.clone()),
+            folder: Folder::new(path).that_may_be_absent(may_be_absent).with_servers(runtime.mcp.clone()),
             runtime,
             watch: Watch::new(),
             state: State::default(),
@@ -133,6 +138,7 @@ impl Inventory {
             loads: FuturesUnordered::new(),
             listing: None,
             unreadable: None,
+            is_absent: None,
             tickets: 0,
             round: 0,
             prepared: false,
@@ -247,30 +253,46 @@ impl Inventory {
     /// Turns an input into events. Returns the identity of the folder if it was listed.
     fn take_in(&mut self, input: Input) -> Option<(u64, u64)> {
         match input {
+            Input::Listed(Ok(listing)) if listing.is_absent && self.had_files(&listing) => {
+                self.cannot_be_read(&io::ErrorKind::NotFound.into());
+            }
             Input::Listed(Ok(listing)) => {
                 self.unreadable = None;
+                if listing.is_absent && self.is_absent.is_none() {
+                    let folder = self.folder.path().display();
+                    tracing::warn!(%folder, "there is no tools folder, so no tools of one: make it, or set TOOLS_DIR");
+                }
+                self.is_absent = Some(listing.is_absent);
                 let identity = listing.identity;
                 self.listed(&listing);
                 return Some(identity);
             }
-            // Nothing can be said about the files, so what serves goes on serving.
-            Input::Listed(Err(error)) => {
-                tracing::debug!(folder = %self.folder.path().display(), %error, "the tools folder cannot be read");
-                // Without the path: the text stands in the readiness report, which anyone may read.
-                let todo = if error.kind() == io::ErrorKind::NotFound {
-                    ": create it, or set TOOLS_DIR to the one that is meant"
-                } else {
-                    ""
-                };
-                let error = format!("the tools folder (TOOLS_DIR) cannot be read: {}{todo}", error.kind());
-                self.unreadable = Some(ToolFault { file: ".".into(), error });
-            }
+            Input::Listed(Err(error)) => self.cannot_be_read(&error),
             Input::Synced(synced) => self.synced(synced),
             Input::SyncIsDue => self.poll_records(false),
             Input::Ended(ended) => self.end(ended),
             Input::Changed => self.poll_folder(),
         }
         None
+    }
+
+    /// Nothing can be said about the files, so what serves goes on serving.
+    fn cannot_be_read(&mut self, error: &io::Error) {
+        tracing::debug!(folder = %self.folder.path().display(), %error, "the tools folder cannot be read");
+        // Without the path: the text stands in the readiness report, which anyone may read.
+        let todo = if error.kind() == io::ErrorKind::NotFound {
+            ": create it, or set TOOLS_DIR to the one that is meant"
+        } else {
+            ""
+        };
+        let error = format!("the tools folder (TOOLS_DIR) cannot be read: {}{todo}", error.kind());
+        self.unreadable = Some(ToolFault { file: ".".into(), error });
+    }
+
+    /// Whether the folder that is absent now was there, so that its mount may have gone away.
+    fn had_files(&self, listing: &Listing) -> bool {
+        let before = self.in_folder.keys().chain(self.remembered.keys());
+        self.is_absent == Some(false) || before.into_iter().any(|file| !listing.files.contains_key(file))
     }
 
     /// Logs an event and adds it to the state: at the level `debug` the log has the history of the tool set.
@@ -284,6 +306,7 @@ impl Inventory {
         match &mut self.agreement {
             Some(agreement) => {
                 let goes_by_folder = agreement.goes_by_folder;
+                agreement.first_listing.get_or_insert_with(|| listing.clone());
                 agreement.listing = Some(listing.clone());
                 if agreement.records.is_some() {
                     self.propose_from_folder();
@@ -351,11 +374,15 @@ impl Inventory {
         let may_be_called = |component: &Arc<Component>| component.call_interface.has_answered();
         components.retain(|component| !self.runtime.remembers || may_be_called(component));
         self.prepared |= self.is_idle();
+        if self.is_idle() {
+            self.tell_of_waiting();
+        }
         Settled {
             preparing: Preparing { files: self.preparing(&components), first: !self.prepared },
             components,
+            has_no_folder: self.is_absent == Some(true),
             faults: self.faults(refusals),
-            trials: self.agreement.as_ref().map(Agreement::running).unwrap_or_default(),
+            counted: self.agreement.as_ref().map(Agreement::counted).unwrap_or_default(),
             revision: self.revision().filter(|_| self.is_idle()),
         }
     }
@@ -368,8 +395,12 @@ impl Inventory {
     /// The files that cannot serve as they are, by name. That a version was refused for others' sake comes before what
     /// was wrong with it.
     fn faults(&self, refusals: BTreeMap<String, LoadError>) -> Vec<ToolFault> {
-        let own =
-            self.state.files().filter_map(|(file, state)| Some((file.clone(), state.error()?.to_string())));
+        // That an MCP server is no longer in the policy is no fault of anything: it was taken away.
+        let is_fault = |error: &&Arc<LoadError>| !matches!(***error, LoadError::McpServerGone);
+        let own = self
+            .state
+            .files()
+            .filter_map(|(file, state)| Some((file.clone(), state.error().filter(is_fault)?.to_string())));
         let mut faults: BTreeMap<String, String> = own.collect();
         faults.extend(self.agreement.iter().flat_map(Agreement::faults));
         faults.extend(refusals.into_iter().map(|(file, error)| (file, error.to_string())));

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use agent_core::ports::AdminError;
-use agent_core::words::VersionSource;
+use agent_core::words::{ComponentRecord, ComponentVersion, Millis, VersionSource};
 use futures::FutureExt;
 
 use super::Inventory;
 use super::attempts::{Load, Looks};
 use super::file_loads::{Part, Proposed};
 use crate::error::LoadError;
-use crate::folder::{Folder, component_name};
+use crate::folder::{Content, Folder, component_name};
 use crate::load::{self, Source};
 use crate::rollout::{Proposal, Rollout};
 use crate::runtime::Runtime;
@@ -21,6 +21,9 @@ use crate::versions::record::{Change, says_nothing_new};
 
 /// Who proposes what lies in the folder.
 const FOLDER: &str = "folder";
+
+/// Who takes an MCP server away.
+const POLICY: &str = "policy";
 
 impl Inventory {
     /// Begins to propose what is new in the folder, as it was listed last, and says what is gone from it.
@@ -56,6 +59,7 @@ impl Inventory {
             runtime: self.runtime.clone(),
             rollout: agreement.rollout.clone(),
             folder: self.folder.clone(),
+            there_since: agreement.there_since(file, &looks),
             is_first: agreement
                 .proposals
                 .get(file)
@@ -96,8 +100,35 @@ impl Inventory {
                     self.poll_records(true);
                 }
             }
+            None if self.is_unwritten(file) => self.follow_records(),
             None => {}
         }
+    }
+
+    /// The version that is to serve, and that the load of this ticket found, is the list of an MCP server
+    /// that the policy no longer has. That is written down as with a file that is gone, so that no replica
+    /// tries to load it for ever.
+    pub(super) fn server_is_gone(&mut self, file: &str, ticket: u64) {
+        let loads = self.file_loads.get(file).filter(|loads| loads.newest.is_under_way(ticket));
+        let Some(digest) = loads.and_then(|loads| loads.newest.loading_digest()).map(str::to_owned) else {
+            return;
+        };
+        let Some(name) = component_name(file) else { return };
+        tracing::warn!(
+            server = name,
+            "an MCP server is no longer in the policy, so its tools do not serve: put its [[mcp]] back, or remove what is kept \
+             of it with agent-host tool delete"
+        );
+        let Some(agreement) = self.agreement.as_ref().filter(|_| self.runtime.remembers) else { return };
+        let (rollout, name) = (agreement.rollout.clone(), name.to_owned());
+        let work = async move {
+            let change = Change::ServerGone { digest };
+            if let Err(error) = rollout.change(&name, POLICY, |_| Ok(change.clone())).await {
+                tracing::warn!(server = name, %error, "that it is gone could not be written down yet");
+            }
+            Part::Written
+        };
+        self.begin(file, None, work);
     }
 
     fn file_is_gone(&mut self, file: &str) {
@@ -123,18 +154,44 @@ struct Proposer {
     runtime: Arc<Runtime>,
     rollout: Arc<Rollout>,
     folder: Folder,
+    /// Since when the file has been there, if it was at the start.
+    there_since: Option<Millis>,
+    /// Whether it was there before there were any records.
     is_first: bool,
 }
 
 impl Proposer {
+    /// The digests that were known when the file was found. What lay there before there were any records is
+    /// older than all of them.
+    fn known_before(&self, record: ComponentRecord) -> Vec<String> {
+        let ComponentRecord { versions, mut known, .. } = record;
+        let is_later = |version: &ComponentVersion| {
+            self.is_first || self.there_since.is_some_and(|since| version.proposed_at >= since)
+        };
+        let later: Vec<_> = versions.iter().filter(|version| is_later(version)).collect();
+        known.retain(|digest| !later.iter().any(|version| version.digest == *digest));
+        known
+    }
+
+    /// Refuses a file that would wait, while too much waits already: before it is compiled.
+    async fn check_room(&self, name: &str, content: &Content) -> Result<(), LoadError> {
+        if !self.runtime.needs_approval || load::is_in_policy(&self.runtime, name, content).await? {
+            return Ok(());
+        }
+        let checked = self.rollout.check_room(content.bytes.len() as u64).await;
+        checked.map_err(|error| LoadError::NotWrittenDown(error.to_string()))
+    }
+
     async fn propose(self, file: &str) -> Result<Proposed, LoadError> {
         let name = component_name(file).ok_or(LoadError::BadFileName)?;
         let content = self.folder.read(file).await?;
         let store = self.rollout.store();
         let found = store.record(name).await.map_err(|error| LoadError::NotWrittenDown(error.to_string()))?;
-        if found.is_some_and(|found| says_nothing_new(&found.record, &content.digest)) {
+        if found.as_ref().is_some_and(|found| says_nothing_new(&found.record, &content.digest)) {
             return Ok(Proposed::Known(content.digest));
         }
+        let known = found.map(|found| self.known_before(found.record)).unwrap_or_default();
+        self.check_room(name, &content).await?;
         let source = Source::File(self.folder.clone(), file.to_owned());
         let (component, content) = load::load(self.runtime.clone(), name, &source, content).await?;
         let is_in_policy = self.runtime.grants.names(component.identity());
@@ -144,7 +201,7 @@ impl Proposer {
             source: VersionSource::Folder,
             by: FOLDER.to_owned(),
             expected: None,
-            is_first: self.is_first,
+            known_when_found: Some(known),
             is_in_policy,
         };
         match self.rollout.propose(proposal).await {

@@ -13,9 +13,12 @@ use super::attempts::{Load, Looks};
 use super::event::Change;
 use super::file_loads::{Ended, Part};
 use super::memory::Memory;
+use crate::approved::{self, Approved};
+use crate::component::Component;
 use crate::error::LoadError;
 use crate::folder::{Content, component_name};
 use crate::load::{self, Source, blocking};
+use crate::rollout::Rollout;
 
 /// What a file of the folder needs to serve.
 #[derive(Debug, Clone, Copy)]
@@ -31,8 +34,9 @@ enum Gate {
 impl Inventory {
     /// Begins to load a file that looks like this: reads it first.
     pub(super) fn read(&mut self, file: &str, looks: Looks) {
-        if let Looks::Kept(digest) = &looks
+        if let Looks::Kept { digest, .. } = &looks
             && let Some(component) = self.file_loads.get(file).and_then(|loads| loads.current(digest))
+            && self.approved(file, &looks, digest).is_ok_and(|approved| approved.admits(&component))
         {
             let (ticket, abort) = self.begin(file, None, ready(Part::Newest(Ok(component))));
             if let Some(loads) = self.file_loads.get_mut(file) {
@@ -78,15 +82,15 @@ impl Inventory {
             }
             part => part,
         };
+        if let Part::Newest(Err(LoadError::McpServerGone)) = &part {
+            self.server_is_gone(&file, ticket);
+        }
         let Some(loads) = self.file_loads.get_mut(&file) else { return };
         let now = Instant::now();
         let is_current = loads.newest.is_under_way(ticket);
         let is_last_good = loads.last_good.as_ref().is_some_and(|load| load.ticket == ticket);
         let change = match part {
-            Part::Read(Ok(content)) if is_current => match loads.loaded(&content) {
-                Some(component) => loads.finish(Ok(component), now),
-                None => return self.load(&file, content),
-            },
+            Part::Read(Ok(content)) if is_current => return self.was_read(&file, content, now),
             Part::Read(Err(error)) if is_current => loads.finish(Err(error), now),
             Part::Newest(result) if is_current => loads.finish(result, now),
             Part::LastGood(result) if is_last_good => {
@@ -100,6 +104,22 @@ impl Inventory {
         self.record(&file, change);
     }
 
+    /// Takes in what was read of a file: loads it, unless it is loaded and still what was approved.
+    fn was_read(&mut self, file: &str, content: Content, now: Instant) {
+        let Some(loads) = self.file_loads.get_mut(file) else { return };
+        let (loaded, looks) = (loads.loaded(&content), loads.newest.looks().cloned());
+        let is_approved = |component: &Component| {
+            let approved = looks.as_ref().map(|looks| self.approved(file, looks, &component.digest));
+            approved.is_some_and(|approved| approved.is_ok_and(|approved| approved.admits(component)))
+        };
+        let Some(component) = loaded.filter(|component| is_approved(component)) else {
+            return self.load(file, content);
+        };
+        let Some(loads) = self.file_loads.get_mut(file) else { return };
+        let change = loads.finish(Ok(component), now);
+        self.record(file, change);
+    }
+
     /// Loads what was read of a file.
     fn load(&mut self, file: &str, content: Content) {
         let Some(name) = component_name(file).map(str::to_owned) else { return };
@@ -107,6 +127,7 @@ impl Inventory {
         let Some(looks) = self.file_loads.get(file).and_then(|loads| loads.newest.looks()) else { return };
         let digest = content.digest.clone();
         let (source, gate) = (self.source(file, looks), self.gate(file, looks, &digest));
+        let (approved, rollout) = (self.approved(file, looks, &digest), self.rollout());
         let work = async move {
             match gate {
                 Gate::Open => {}
@@ -114,10 +135,12 @@ impl Inventory {
                 Gate::Policy if load::is_in_policy(&runtime, &name, &content).await? => {}
                 Gate::Policy => return Err(LoadError::NotApproved { digest: content.digest }),
             }
-            let (component, content) = load::load(runtime, &name, &source, content).await?;
+            let approved = approved?;
+            let (component, content) = load::load(runtime.clone(), &name, &source, content).await?;
+            approved::hold(&runtime, rollout.as_deref(), &approved, &component).await?;
             // Before the version is anybody's last good one: a memory names only what is there.
             if let Some(memory) = memory {
-                keep_original(memory, content).await;
+                keep_original(memory, name, content).await;
             }
             Ok(Arc::new(component))
         };
@@ -133,17 +156,18 @@ impl Inventory {
     fn source(&self, file: &str, looks: &Looks) -> Source {
         match looks {
             Looks::File(_) => Source::File(self.folder.clone(), file.to_owned()),
-            Looks::Kept(digest) => self.kept(digest),
+            Looks::Kept { digest, .. } => self.kept(component_name(file).unwrap_or_default(), digest),
         }
     }
 
     /// What a file of the folder that is to serve needs, because nobody else said that it may.
     ///
-    /// With a store its records say so. While it has not answered yet, what served last may go on, and nothing else once
-    /// replicas have ever agreed on anything: what lies in the folder may have been disabled or taken back. When it has
-    /// answered, only what served before goes on until it is written down.
+    /// With a store its records say so. While it has not answered yet, what served last may go on. Nothing
+    /// else may where approvals are asked for, whatever the policy names, or once replicas have ever agreed
+    /// on anything: what lies in the folder may have been disabled or taken back. When it has answered, only
+    /// what served before goes on until it is written down.
     fn gate(&self, file: &str, looks: &Looks, digest: &str) -> Gate {
-        if matches!(looks, Looks::Kept(_)) {
+        if matches!(looks, Looks::Kept { .. }) {
             return Gate::Open;
         }
         let by_policy = if self.runtime.needs_approval { Gate::Policy } else { Gate::Open };
@@ -154,9 +178,41 @@ impl Inventory {
         let served = self.remembered.get(file).into_iter().chain(last_good);
         match () {
             () if served.into_iter().any(|version| version.digest == digest) => Gate::Open,
-            () if self.has_agreed || !self.folder_decides() => Gate::Closed,
+            () if self.runtime.needs_approval || self.has_agreed || !self.folder_decides() => Gate::Closed,
             () => by_policy,
         }
+    }
+
+    /// How a version of a file has to describe itself: as its record says, or while that is not known as it
+    /// did when it served last.
+    fn approved(&self, file: &str, looks: &Looks, digest: &str) -> Result<Approved, LoadError> {
+        match looks {
+            Looks::Kept { .. } => self.recorded(file, digest).ok_or(LoadError::NotAgreed),
+            Looks::File(_) => Ok(self.remembered_as(file, digest)),
+        }
+    }
+
+    /// How a version describes itself by the records.
+    pub(super) fn recorded(&self, file: &str, digest: &str) -> Option<Approved> {
+        let records = self.agreement.as_ref()?.records.as_ref()?;
+        Approved::of(&records.components.get(component_name(file)?)?.record, digest)
+    }
+
+    /// How a version described itself when it served last. Where there is no store nobody approves
+    /// descriptions.
+    fn remembered_as(&self, file: &str, digest: &str) -> Approved {
+        if self.agreement.is_none() {
+            return Approved::Unrecorded;
+        }
+        let last_good = self.state.get(file).and_then(|state| state.last_good.as_ref());
+        let mut served = self.remembered.get(file).into_iter().chain(last_good);
+        Approved::remembered(
+            served.find(|version| version.digest == digest).and_then(|version| version.facts.as_ref()),
+        )
+    }
+
+    pub(super) fn rollout(&self) -> Option<Arc<Rollout>> {
+        self.agreement.as_ref().map(|agreement| agreement.rollout.clone())
     }
 
     /// Loads the last good version of a file, which lies in the folder no longer, from its copy.
@@ -168,8 +224,13 @@ impl Inventory {
             return;
         };
         let (runtime, name, digest) = (self.runtime.clone(), name.to_owned(), version.digest.clone());
-        let source = Source::Original(memory, digest);
-        let work = async move { load::load_from(runtime, &name, &source).await.map(Arc::new) };
+        let approved = self.recorded(file, &digest).unwrap_or_else(|| self.remembered_as(file, &digest));
+        let source = Source::Original { memory, name: name.clone(), digest };
+        let work = async move {
+            let component = load::load_from(runtime, &name, &source).await?;
+            approved.check(&component)?;
+            Ok(Arc::new(component))
+        };
         let (ticket, abort) = self.begin(file, None, work.map(Part::LastGood));
         if let Some(loads) = self.file_loads.get_mut(file) {
             loads.last_good = Some(Load::new(ticket, None, abort));
@@ -177,8 +238,8 @@ impl Inventory {
     }
 }
 
-async fn keep_original(memory: Memory, content: Content) {
-    let kept = blocking(move || memory.keep_original(&content).map_err(LoadError::Unreadable)).await;
+async fn keep_original(memory: Memory, name: String, content: Content) {
+    let kept = blocking(move || memory.keep_original(&name, &content).map_err(LoadError::Unreadable)).await;
     if let Err(error) = kept {
         tracing::warn!(%error, "a tool component cannot be kept: should its file be damaged, a restart cannot go back to it");
     }

@@ -13,7 +13,7 @@ fn event(line: &str) -> Event {
     let words: Vec<_> = line.split(' ').collect();
     let version = || {
         let tools = words[3..].iter().map(|tool| (*tool).to_owned()).collect();
-        Version { digest: words[2].into(), tools, prompt_bytes: 30 }
+        Version { digest: words[2].into(), tools, prompt_bytes: 30, facts: None }
     };
     let change = match words[1] {
         "remembered" => Change::Remembered(version()),

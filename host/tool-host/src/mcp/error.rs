@@ -66,6 +66,7 @@ impl From<EgressError> for McpError {
         let text = error.to_string();
         match error {
             EgressError::Resolve { .. }
+            | EgressError::NoSuchName { .. }
             | EgressError::ResolveTimeout { .. }
             | EgressError::ConnectRefused { .. }
             | EgressError::Connect { .. }

@@ -1,5 +1,8 @@
 //! JSON-RPC as MCP uses it: what is sent, and what a received message means to whoever waits for one answer.
 
+use json_schema::{MemoryBudget, ReadError};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::error::McpError;
@@ -20,6 +23,40 @@ const MOST_BYTES_TOGETHER: usize = 8 << 20;
 
 /// How often a server is told that it does not get what it asks for, before it is given up.
 const MOST_REFUSALS: u32 = 4;
+
+/// A message, with its parts as they were written: most of what a server may send is not for whoever waits,
+/// and is not made into values.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "as_written")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "as_written")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "as_written")]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "as_written")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "as_written")]
+    error: Option<&'a RawValue>,
+}
+
+/// A part that is there, `null` included.
+fn as_written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Makes values of a part, within the memory of one message. They are dropped before anything else is waited
+/// for, so there are those of one message on each thread that serves.
+fn value_of(part: &RawValue) -> Result<Value, McpError> {
+    MemoryBudget::default().read(part.get().as_bytes()).map_err(|error| match error {
+        ReadError::Json(error) => not_json(&error),
+        ReadError::TooLarge { .. } => McpError::TooMuch(error.to_string()),
+    })
+}
+
+fn not_json(error: &serde_json::Error) -> McpError {
+    McpError::protocol(format!("a message is not JSON: {error}"))
+}
 
 /// The wait for the answer to one request.
 #[derive(Debug)]
@@ -80,44 +117,28 @@ impl<'a> Exchange<'a> {
         if self.messages > MOST_MESSAGES || self.bytes > MOST_BYTES_TOGETHER {
             return Err(McpError::TooMuch(format!("{} messages before its answer", self.messages)));
         }
-        let not_json =
-            |error: serde_json::Error| McpError::protocol(format!("a message is not JSON: {error}"));
-        let mut message: Value = serde_json::from_slice(bytes).map_err(not_json)?;
-        let method = message.get("method").and_then(Value::as_str);
-        match (method, message.get("id")) {
-            (Some(method), Some(id)) if id.is_string() || id.is_number() => {
-                let (method, id) = (method.to_owned(), id.clone());
-                self.answer_request(&method, &id)
-            }
+        let message: Envelope<'_> = serde_json::from_slice(bytes).map_err(|error| not_json(&error))?;
+        let method: Option<String> = message.method.and_then(|it| serde_json::from_str(it.get()).ok());
+        let id = message.id.map(value_of).transpose()?;
+        match (method.as_deref(), id) {
+            (Some(method), Some(id)) if id.is_string() || id.is_number() => self.answer_request(method, &id),
             (Some("notifications/tools/list_changed"), _) => {
                 self.tools_changed = true;
                 Ok(Next::GoOn)
             }
             (Some("notifications/progress"), _) => {
-                if let (Some(reports), Some(params)) = (&self.reports, message.get("params")) {
-                    reports.hand_on(self.id, params);
+                if let (Some(reports), Some(params)) = (&self.reports, message.params) {
+                    reports.hand_on(self.id, &value_of(params)?);
                     // Whoever asks for reports gets as many as there are: their bytes bound them.
                     self.messages -= 1;
                 }
                 Ok(Next::GoOn)
             }
             (Some(_), _) => Ok(Next::GoOn),
-            (None, Some(id)) if id.as_u64() == Some(self.id) => self.answer(&mut message),
+            (None, Some(id)) if id.as_u64() == Some(self.id) => answer(&message),
             // Of a request that was given up, or of nobody's.
             (None, Some(_)) => Ok(Next::GoOn),
             (None, None) => Err(McpError::protocol("a message is neither a request nor an answer")),
-        }
-    }
-
-    fn answer(&self, message: &mut Value) -> Result<Next, McpError> {
-        if let Some(error) = message.get("error") {
-            let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
-            let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
-            return Err(McpError::Refused { code, message: text.to_owned() });
-        }
-        match message.get_mut("result").map(Value::take) {
-            Some(result @ Value::Object(_)) => Ok(Next::Answer(result)),
-            _ => Err(McpError::protocol("an answer has no result")),
         }
     }
 
@@ -135,6 +156,20 @@ impl<'a> Exchange<'a> {
         tracing::debug!(asked, "an MCP server asks for what it does not get");
         let error = json!({ "code": -32601, "message": "this client does nothing for servers" });
         Ok(Next::Reply(json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()))
+    }
+}
+
+/// The answer that a message is.
+fn answer(message: &Envelope<'_>) -> Result<Next, McpError> {
+    if let Some(error) = message.error {
+        let error = value_of(error)?;
+        let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
+        let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
+        return Err(McpError::Refused { code, message: text.to_owned() });
+    }
+    match message.result.map(value_of).transpose()? {
+        Some(result @ Value::Object(_)) => Ok(Next::Answer(result)),
+        _ => Err(McpError::protocol("an answer has no result")),
     }
 }
 
@@ -202,6 +237,18 @@ mod tests {
         let long = report(&"a".repeat(MOST_BYTES / 2));
         let ended = (0..=8).map(|_| taken(&mut exchange, &long)).find(Result::is_err);
         assert!(matches!(ended, Some(Err(McpError::TooMuch(_)))), "{ended:?}");
+    }
+
+    #[test]
+    fn an_answer_whose_values_would_take_too_much_memory_is_refused_and_what_is_not_awaited_is_not_read() {
+        let dense = format!("[{}0]", r#"{"":0},"#.repeat(MOST_BYTES / 8));
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{dense}}}"#);
+        let ended = Exchange::new(1, None).take_in(answer.as_bytes());
+        assert!(matches!(ended, Err(McpError::TooMuch(_))), "{ended:?}");
+        for other in ["\"id\":2,\"result\"", "\"method\":\"notifications/message\",\"params\""] {
+            let message = format!("{{{other}:{dense}}}");
+            assert_eq!(Exchange::new(1, None).take_in(message.as_bytes()), Ok(Next::GoOn));
+        }
     }
 
     #[test]

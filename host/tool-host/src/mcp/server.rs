@@ -81,6 +81,8 @@ struct Looks {
     is_asked_for: bool,
     /// The policy under which the last round began.
     policy: String,
+    /// The names that the policy allows and that its last list did not have.
+    lacked: BTreeSet<String>,
 }
 
 impl Server {
@@ -189,11 +191,38 @@ impl Server {
         };
         // Whoever asked for this look asks again by itself.
         self.looks().is_asked_for = false;
-        tracing::warn!(server = self.name, problem = detail, "an MCP server did not list its tools");
+        let todo = self.todo();
+        tracing::warn!(server = self.name, problem = detail, todo, "an MCP server did not list its tools");
         Err(LoadError::McpServer(kind))
     }
 
-    async fn list(&self) -> Result<(Vec<Value>, BTreeSet<String>), McpError> {
+    /// What may mend it, as far as its entry says so.
+    fn todo(&self) -> Option<&'static str> {
+        let McpTransport::Command { environment, .. } = &self.endpoint.transport else { return None };
+        (!environment.contains_key("PATH")).then_some(
+            "it has no PATH, without which npx, uvx and other programs that start programs find none: give its [[mcp]] \
+             env = { PATH = \"/usr/local/bin:/usr/bin:/bin\", HOME = \"…\" }",
+        )
+    }
+
+    /// Warns of names that the policy allows and the server does not have, once for each set of them.
+    fn say_what_it_lacks(&self, listed: &BTreeSet<String>, allow: &BTreeSet<String>) {
+        let lacked: BTreeSet<_> = allow.difference(listed).cloned().collect();
+        let before = std::mem::replace(&mut self.looks().lacked, lacked.clone());
+        if lacked.is_empty() || lacked == before {
+            return;
+        }
+        let tools = lacked.into_iter().collect::<Vec<_>>().join(", ");
+        tracing::warn!(
+            server = self.name,
+            tools,
+            "an MCP server has no tools of these names, which its lines in the policy allow: mend allow"
+        );
+    }
+
+    /// The tools that the policy allows, each as JSON: their values are not kept while the next page is
+    /// waited for.
+    async fn list(&self) -> Result<(Vec<String>, BTreeSet<String>), McpError> {
         let gone = || McpError::Unreachable("it is no longer in the policy".into());
         let entry = self.grants.current().mcp(&self.name).cloned().ok_or_else(gone)?;
         let allow = entry.mcp.as_ref().map(|rule| rule.allow.clone()).ok_or_else(gone)?;
@@ -204,7 +233,7 @@ impl Server {
         let key = CallKey { run_id: "", call_id: "mcp" };
         let requests = self.grants.begin(key, &granted, Instant::now() + LOOK_LIMIT);
         let means = Means { granted: &granted, requests: requests.as_ref(), progress: None };
-        let (mut tools, mut listed, mut params) = (vec![], 0, json!({}));
+        let (mut tools, mut names, mut listed, mut params) = (vec![], BTreeSet::new(), 0, json!({}));
         for _ in 0..MOST_PAGES {
             let mut page = self.ask(means, "tools/list", &params).await?;
             let Some(Value::Array(found)) = page.get_mut("tools").map(Value::take) else {
@@ -215,12 +244,15 @@ impl Server {
                 return Err(McpError::TooMuch(format!("more than {MOST_LISTED} tools")));
             }
             let name = |tool: &Value| tool.get("name").and_then(Value::as_str).map(str::to_owned);
-            tools.extend(
-                found.into_iter().filter(|tool| name(tool).is_some_and(|name| allow.contains(&name))),
-            );
+            let is_allowed = |tool: &&Value| name(tool).is_some_and(|name| allow.contains(&name));
+            names.extend(found.iter().filter_map(name));
+            tools.extend(found.iter().filter(is_allowed).map(Value::to_string));
             match page.get("nextCursor").and_then(Value::as_str) {
                 Some(cursor) => params = json!({ "cursor": cursor }),
-                None => return Ok((tools, allow)),
+                None => {
+                    self.say_what_it_lacks(&names, &allow);
+                    return Ok((tools, allow));
+                }
             }
         }
         Err(McpError::TooMuch(format!("more than {MOST_PAGES} pages of tools")))

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use json_schema::MemoryBudget;
 use serde_json::{Map, Value, json};
 
 use crate::bindings::exports::agent::tool::tool::ToolDef;
@@ -32,10 +33,13 @@ pub(crate) struct RemoteTool {
     hints: Vec<(String, String)>,
 }
 
-/// The canonical text of a list, as far as its tools are among `allow`.
-pub(super) fn write(listed: &[Value], allow: &BTreeSet<String>) -> Result<Vec<u8>, String> {
+/// The canonical text of a list of tools, each of which is JSON, as far as they are among `allow`.
+pub(super) fn write(listed: &[String], allow: &BTreeSet<String>) -> Result<Vec<u8>, String> {
+    let mut memory = MemoryBudget::default();
+    let listed = listed.iter().map(|tool| memory.read(tool.as_bytes()).map_err(|error| error.to_string()));
+    let listed = listed.collect::<Result<Vec<_>, _>>()?;
     let mut tools: BTreeMap<&str, Value> = BTreeMap::new();
-    for tool in listed {
+    for tool in &listed {
         let Some(name) = tool.get("name").and_then(Value::as_str).filter(|name| allow.contains(*name)) else {
             continue;
         };
@@ -66,9 +70,15 @@ fn sorted(value: Value) -> Value {
 }
 
 impl ToolList {
+    /// Whether these bytes are a list in the canonical form, and so no component.
+    pub(crate) fn is_one(bytes: &[u8]) -> bool {
+        bytes.starts_with(b"{")
+            && MemoryBudget::default().read(bytes).is_ok_and(|list| list.get("mcp") == Some(&json!(FORM)))
+    }
+
     /// Reads a canonical text, as far as its tools are among `allow` now. `server` begins the names.
     pub(crate) fn read(bytes: &[u8], server: &str, allow: &BTreeSet<String>) -> Result<Self, String> {
-        let list: Value = serde_json::from_slice(bytes).map_err(|_| not_a_list())?;
+        let list = MemoryBudget::default().read(bytes).map_err(|_| not_a_list())?;
         let tools = list.get("tools").and_then(Value::as_array);
         let Some(tools) = tools.filter(|_| list.get("mcp") == Some(&json!(FORM))) else {
             return Err(not_a_list());
@@ -182,9 +192,13 @@ mod tests {
         json!({ "name": name, "description": "Does it.", "inputSchema": { "type": "object" } })
     }
 
+    fn written(tools: &[Value], allow: &BTreeSet<String>) -> Result<Vec<u8>, String> {
+        write(&tools.iter().map(Value::to_string).collect::<Vec<_>>(), allow)
+    }
+
     fn list(tools: &[Value], allowed: &[&str]) -> Result<ToolList, String> {
         let allow = allow(allowed);
-        ToolList::read(&write(tools, &allow)?, "my-docs", &allow)
+        ToolList::read(&written(tools, &allow)?, "my-docs", &allow)
     }
 
     #[test]
@@ -213,11 +227,11 @@ mod tests {
         )
         .unwrap();
         let allow = allow(&["a"]);
-        let text = write(std::slice::from_ref(&one), &allow).unwrap();
-        assert_eq!(text, write(&[tool("forbidden"), other], &allow).unwrap());
+        let text = written(std::slice::from_ref(&one), &allow).unwrap();
+        assert_eq!(text, written(&[tool("forbidden"), other], &allow).unwrap());
         let mut changed = one;
         changed["description"] = "Does something else.".into();
-        assert_ne!(text, write(&[changed], &allow).unwrap());
+        assert_ne!(text, written(&[changed], &allow).unwrap());
     }
 
     #[test]
@@ -238,7 +252,7 @@ mod tests {
         let mut hinted = tool("a");
         hinted["annotations"] = json!({ "readOnlyHint": true, "destructiveHint": "yes", "title": "A" });
         hinted["description"] = " ".into();
-        let text = write(&[hinted, tool("b")], &allow(&["a", "b"])).unwrap();
+        let text = written(&[hinted, tool("b")], &allow(&["a", "b"])).unwrap();
         let tools = ToolList::read(&text, "docs", &allow(&["a"])).unwrap().describe();
         assert_eq!(tools.len(), 1);
         assert_eq!(tools[0].hints, [("read-only".to_owned(), "true".to_owned())]);

@@ -47,6 +47,10 @@ pub(crate) fn between(old: &Policy, new: &Policy, host: &HostLimits) -> Vec<Entr
         let widened = vec!["everything: it is new in the policy".to_owned()];
         changes.push(EntryChange { name: after.name.clone(), widened, ..EntryChange::default() });
     }
+    if old.rolls_back_on_traps() != new.rolls_back_on_traps() {
+        let altered = vec!["rollback-on-traps".to_owned()];
+        changes.push(EntryChange { name: "the policy".to_owned(), altered, ..EntryChange::default() });
+    }
     changes.sort_by(|a, b| a.name.cmp(&b.name));
     changes
 }
@@ -89,6 +93,9 @@ fn of_entry(before: &ComponentPolicy, after: &ComponentPolicy, host: &HostLimits
             (Some(was), Some(is)) if was != is => change.altered.push(what),
             (was, is) => change.note(&what, is.is_none(), was.is_none()),
         }
+    }
+    if before.rename != after.rename {
+        change.altered.push("rename".to_owned());
     }
     of_limits(&mut change, &before.limits.resolve(host), &after.limits.resolve(host));
     of_key_value(&mut change, before, after);
@@ -219,6 +226,9 @@ mod tests {
             assert_eq!(change(more, less), [vec![what.to_owned()], vec![], vec![]], "{more} -> {less}");
             assert!(change(less, less).iter().all(Vec::is_empty), "{less}");
         }
+        let traps = policy("rollback-on-traps = false");
+        let changed = between(&policy("# nothing"), &traps, &HOST);
+        assert_eq!(changed[0].altered, ["rollback-on-traps"]);
         let other = one.replace("env = \"K\"", "env = \"L\"");
         assert_eq!(change(&one, &other), [vec![], vec![], vec!["secret \"k\"".to_owned()]]);
         let values = change("config = { a = \"1\" }", "config = { a = \"2\" }");

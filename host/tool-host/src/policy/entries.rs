@@ -19,6 +19,8 @@ use super::signature::{SignerKey, VerifiedSigner};
 pub(crate) struct Policy {
     /// Sorted by name and binding.
     entries: Vec<Arc<Entry>>,
+    /// True when a version that serves is withdrawn because its calls trap.
+    rolls_back_on_traps: bool,
     digest: String,
 }
 
@@ -42,13 +44,24 @@ pub(crate) struct Entry {
 impl Policy {
     /// Of grants whose bindings do not overlap: [`file`](super::file) checks that.
     pub(super) fn new(grants: impl IntoIterator<Item = ComponentPolicy>) -> Self {
-        Self::of(grants.into_iter().map(|grants| Arc::new(Entry::new(grants))).collect())
+        Self::of(grants.into_iter().map(|grants| Arc::new(Entry::new(grants))).collect(), true)
     }
 
-    fn of(mut entries: Vec<Arc<Entry>>) -> Self {
+    fn of(mut entries: Vec<Arc<Entry>>, rolls_back_on_traps: bool) -> Self {
         entries.sort_by(|a, b| (&a.name, &a.binding).cmp(&(&b.name, &b.binding)));
-        let digest = sha256(&render::policy(entries.iter().map(|entry| &entry.grants)));
-        Self { entries, digest }
+        let grants = entries.iter().map(|entry| &entry.grants);
+        let digest = sha256(&render::policy(grants, rolls_back_on_traps));
+        Self { entries, rolls_back_on_traps, digest }
+    }
+
+    /// The same policy with `rollback-on-traps` set.
+    pub(super) fn with_rollback_on_traps(self, rolls_back_on_traps: bool) -> Self {
+        Self::of(self.entries, rolls_back_on_traps)
+    }
+
+    /// True when a version that serves is withdrawn because its calls trap.
+    pub(crate) fn rolls_back_on_traps(&self) -> bool {
+        self.rolls_back_on_traps
     }
 
     /// The policy that grants nothing.
@@ -64,7 +77,7 @@ impl Policy {
         };
         let mut entries: Vec<_> = self.entries.iter().filter(stays).cloned().collect();
         entries.push(Arc::new(Entry::new(grants)));
-        Self::of(entries)
+        Self::of(entries, self.rolls_back_on_traps)
     }
 
     /// The same for files that mean the same, and for no others: `sha256:` and hex.

@@ -38,6 +38,9 @@ pub(crate) struct ComponentPolicy {
     pub(crate) toolbox: bool,
     /// What it reads through `config`. Not secret.
     pub(crate) config: BTreeMap<String, String>,
+    /// Other names for tools of a component with typed functions, by the names that follow from the
+    /// functions.
+    pub(crate) rename: BTreeMap<String, String>,
     pub(crate) limits: CallLimits,
     /// What it may keep; absent: nothing.
     pub(crate) key_value: Option<KeyValueRule>,
@@ -233,6 +236,7 @@ impl ComponentPolicy {
             audience: Audience::default(),
             toolbox: false,
             config: BTreeMap::new(),
+            rename: BTreeMap::new(),
             limits: CallLimits::default(),
             key_value: None,
             http: BTreeSet::new(),

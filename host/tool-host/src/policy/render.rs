@@ -11,9 +11,16 @@ use super::model::{
     SecretSource, default_methods,
 };
 
-/// All entries, as a file.
-pub(crate) fn policy<'a>(components: impl Iterator<Item = &'a ComponentPolicy>) -> String {
-    components.map(component).collect::<Vec<_>>().join("\n")
+/// A policy, as a file.
+pub(crate) fn policy<'a>(
+    components: impl Iterator<Item = &'a ComponentPolicy>,
+    rolls_back_on_traps: bool,
+) -> String {
+    let mut top = String::new();
+    if !rolls_back_on_traps {
+        line(&mut top, "rollback-on-traps", false);
+    }
+    top + &components.map(component).collect::<Vec<_>>().join("\n")
 }
 
 /// One `[[component]]` or `[[mcp]]` with all that belongs to it.
@@ -32,6 +39,10 @@ pub(crate) fn component(entry: &ComponentPolicy) -> String {
     if !entry.config.is_empty() {
         let pairs = entry.config.iter().map(|(key, value)| format!("{} = {}", Quoted(key), Quoted(value)));
         line(&mut text, "config", inline(pairs));
+    }
+    if !entry.rename.is_empty() {
+        let pairs = entry.rename.iter().map(|(old, new)| format!("{} = {}", Quoted(old), Quoted(new)));
+        line(&mut text, "rename", inline(pairs));
     }
     let limits = limits(&entry.limits);
     if !limits.is_empty() {

@@ -192,7 +192,7 @@ mod tests {
             text,
             format!(
                 "the policy {path:?} is not valid: 1 problem in the policy:\n  \
-                 line 1, column 1: unknown key \"tool\" in the file; allowed: component, mcp"
+                 line 1, column 1: unknown key \"tool\" in the file; allowed: component, mcp, rollback-on-traps"
             )
         );
         home.write("");

@@ -120,6 +120,9 @@ pub(crate) fn union(one: &ComponentPolicy, other: &ComponentPolicy) -> Component
     for (key, value) in &other.config {
         both.config.entry(key.clone()).or_insert_with(|| value.clone());
     }
+    for (old, new) in &other.rename {
+        both.rename.entry(old.clone()).or_insert_with(|| new.clone());
+    }
     both
 }
 

@@ -1,12 +1,12 @@
 //! A version that is tried beside the one that serves, and what the calls of both came to on this replica.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::ToolRequest;
-use agent_core::words::{CallCounts, ToolOutcome, Trial, TrialCounts, TrialKind};
+use agent_core::words::{ToolOutcome, Trial, TrialKind};
 
+use super::call_counter::{CallCounter, Side};
 use crate::component::Component;
 use crate::versions::canary_verdict::sample::{is_in, is_shadowed};
 use crate::versions::canary_verdict::{count, count_cancelled, count_comparison};
@@ -18,19 +18,7 @@ pub(crate) struct RunningTrial {
     pub(crate) trial: Trial,
     /// The version that is tried.
     pub(crate) component: Arc<Component>,
-    /// What was counted since it was added to the store. Held for a few instructions.
-    counts: Mutex<TrialCounts>,
-    /// Whether it is to end and that could not be written down.
-    is_undecided: AtomicBool,
-}
-
-/// Which of the two versions a call was of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// The one that serves.
-    Old,
-    /// The one that is tried.
-    New,
+    pub(super) counter: CallCounter,
 }
 
 /// The part that a tool has in a trial.
@@ -44,7 +32,8 @@ pub(crate) struct TrialPart {
 
 impl RunningTrial {
     pub(crate) fn new(name: Arc<str>, trial: Trial, component: Arc<Component>) -> Self {
-        Self { name, trial, component, counts: Mutex::default(), is_undecided: AtomicBool::new(false) }
+        let counter = CallCounter::new(trial.id.clone(), false);
+        Self { name, trial, component, counter }
     }
 
     /// Whether a run gets the version that is tried.
@@ -58,62 +47,18 @@ impl RunningTrial {
         self.trial.kind == TrialKind::Shadow && is_shadowed(&self.trial.id, call, self.trial.share)
     }
 
-    /// Counts a call.
-    pub(crate) fn observe(&self, side: Side, outcome: ToolOutcome, duration: Duration) {
-        let mut counts = self.counts();
-        match side {
-            Side::Old => count(&mut counts.old, outcome, duration),
-            Side::New => count(&mut counts.new, outcome, duration),
-        }
+    /// Counts a call of a user.
+    pub(crate) fn observe(&self, side: Side, user: Option<&str>, outcome: ToolOutcome, duration: Duration) {
+        self.counter.count(side, user, |counts| count(counts, outcome, duration));
     }
 
     /// Counts a call that nobody waited for to the end.
-    pub(crate) fn observe_cancelled(&self, side: Side, duration: Duration) {
-        let mut counts = self.counts();
-        match side {
-            Side::Old => count_cancelled(&mut counts.old, duration),
-            Side::New => count_cancelled(&mut counts.new, duration),
-        }
+    pub(crate) fn observe_cancelled(&self, side: Side, user: Option<&str>, duration: Duration) {
+        self.counter.count(side, user, |counts| count_cancelled(counts, duration));
     }
 
-    /// Counts an answer of a shadow that was compared.
-    pub(crate) fn compared(&self, agreed: bool) {
-        count_comparison(&mut self.counts().new, agreed);
+    /// Counts an answer of a shadow, to a call of a user, that was compared.
+    pub(crate) fn compared(&self, user: Option<&str>, agreed: bool) {
+        self.counter.count(Side::New, user, |counts| count_comparison(counts, agreed));
     }
-
-    pub(super) fn is_undecided(&self) -> bool {
-        self.is_undecided.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set_undecided(&self, is_undecided: bool) {
-        self.is_undecided.store(is_undecided, Ordering::Relaxed);
-    }
-
-    /// What was counted since it was last taken.
-    pub(super) fn take(&self) -> TrialCounts {
-        std::mem::take(&mut self.counts())
-    }
-
-    /// What was taken could not be added.
-    pub(super) fn put_back(&self, taken: &TrialCounts) {
-        let mut counts = self.counts();
-        add(&mut counts.old, &taken.old);
-        add(&mut counts.new, &taken.new);
-    }
-
-    fn counts(&self) -> MutexGuard<'_, TrialCounts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn add(counts: &mut CallCounts, more: &CallCounts) {
-    counts.calls += more.calls;
-    counts.failed += more.failed;
-    counts.trapped += more.trapped;
-    counts.compared += more.compared;
-    counts.agreed += more.agreed;
-    if counts.durations.len() < more.durations.len() {
-        counts.durations.resize(more.durations.len(), 0);
-    }
-    counts.durations.iter_mut().zip(&more.durations).for_each(|(own, more)| *own += more);
 }

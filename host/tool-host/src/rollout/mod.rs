@@ -1,31 +1,42 @@
 //! Which versions of components serve, where that is kept in a store: every replica follows the same records.
 //!
 //! Whoever wants something changed (the folder, the admin API, a trial that has failed) reads the record, has
-//! `versions/` decide what becomes of it, and writes it by compare-and-swap ([`Rollout::change`]). Whoever serves follows
-//! the records (`inventory/`). `canary.rs` counts what versions do that are tried, `shadow.rs` makes the calls of a shadow,
-//! `overlay.rs` is where those write values.
+//! `versions/` decide what becomes of it, and writes it by compare-and-swap ([`Rollout::change`]). Whoever
+//! serves follows the records (`inventory/`). `canary.rs` counts what versions do that are tried,
+//! `first_calls.rs` what a version does that has come to serve, both in a `call_counter.rs`; `counted.rs`
+//! adds that to the store, and judges it. `shadow.rs` makes the calls of a shadow, `overlay.rs` is where
+//! those write values. `recent_users.rs` knows whether there are several users.
 
+mod call_counter;
 mod canary;
+mod counted;
+mod first_calls;
 mod overlay;
+mod recent_users;
 mod shadow;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::{AdminError, KeptComponent, Records, ToolVersions, Versioned, VersionsError};
-use agent_core::words::{ComponentRecord, ComponentVersion, Millis, TrialCounts, VersionSource};
+use agent_core::words::{ComponentRecord, ComponentVersion, Millis, VersionSource};
 use bytes::Bytes;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 
 use crate::component::Component;
 use crate::folder::Content;
+use crate::observer::Observer;
 use crate::versions::approval::{self, Circumstances};
-use crate::versions::canary_verdict::{Verdict, judge};
 use crate::versions::diff::diff;
-use crate::versions::record::{self, Change};
+use crate::versions::record::{self, Change, is_approved};
 
-pub(crate) use canary::{RunningTrial, Side, TrialPart};
+pub(crate) use call_counter::Side;
+pub(crate) use canary::{RunningTrial, TrialPart};
+pub(crate) use counted::Counted;
+pub(crate) use first_calls::FirstCalls;
 pub(crate) use overlay::Overlay;
+pub(crate) use recent_users::RecentUsers;
 pub(crate) use shadow::{ShadowCall, Shadows};
 
 /// How often a change is decided anew because somebody else was faster.
@@ -37,6 +48,10 @@ const FOLLOWED_WITHIN: Duration = Duration::from_secs(10);
 /// How long a component that no record names is kept: its proposal may be on its way.
 const GRACE: Duration = Duration::from_hours(1);
 
+/// Most bytes of components that are kept and that nobody has approved: those that wait, and those that wait
+/// no longer and are not removed yet. Whoever may write the tools folder would else fill the database.
+const MOST_WAITING_BYTES: u64 = 2 << 30;
+
 /// Who does what the host does by itself.
 pub(crate) const HOST: &str = "host";
 
@@ -45,13 +60,18 @@ pub(crate) struct Rollout {
     store: Arc<dyn ToolVersions>,
     /// Whether what an operator should look at waits for one.
     needs_approval: bool,
+    most_waiting_bytes: u64,
+    /// Held from when it is known that a version fits until it is recorded.
+    proposing: AsyncMutex<()>,
     /// Something was changed here, so that the records are to be read at once.
     changed: Notify,
     /// The revision of the records that this replica serves.
     served: watch::Sender<u64>,
     /// Whether this process serves, and so follows the records.
     is_followed: bool,
-    running: Mutex<Vec<Arc<RunningTrial>>>,
+    /// The versions whose calls are counted now.
+    counted: Mutex<Counted>,
+    observer: Arc<dyn Observer>,
 }
 
 /// A version that somebody proposes, when it was loaded.
@@ -63,21 +83,30 @@ pub(crate) struct Proposal<'a> {
     pub(crate) by: String,
     /// The revisions of the component that it may be proposed to; any when absent.
     pub(crate) expected: Option<&'a [u64]>,
-    /// Whether no component had ever been recorded when it was found.
-    pub(crate) is_first: bool,
+    /// The digests that its component was known by when it was found in the folder; absent for what somebody
+    /// sends.
+    pub(crate) known_when_found: Option<Vec<String>>,
     /// Whether the policy names its digest or signer.
     pub(crate) is_in_policy: bool,
 }
 
 impl Rollout {
-    pub(crate) fn new(store: Arc<dyn ToolVersions>, needs_approval: bool, is_followed: bool) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn ToolVersions>,
+        needs_approval: bool,
+        is_followed: bool,
+        observer: Arc<dyn Observer>,
+    ) -> Self {
         Self {
             store,
             needs_approval,
+            most_waiting_bytes: MOST_WAITING_BYTES,
+            proposing: AsyncMutex::default(),
             changed: Notify::new(),
             served: watch::Sender::new(0),
             is_followed,
-            running: Mutex::default(),
+            counted: Mutex::default(),
+            observer,
         }
     }
 
@@ -92,61 +121,11 @@ impl Rollout {
 
     /// Adds up what trials have counted, judges them, and reads the records if they are others than those of `known`.
     pub(crate) async fn sync(&self, known: Option<u64>) -> Result<Option<Records>, VersionsError> {
-        for trial in self.running() {
-            self.settle(&trial).await;
-        }
+        self.settle_counts().await;
         if known.is_some() && Some(self.store.revision().await?) == known {
             return Ok(None);
         }
         self.store.records().await.map(Some)
-    }
-
-    /// Adds what a trial has counted here to what others have, and ends it if that decides it.
-    async fn settle(&self, running: &RunningTrial) {
-        let counts = running.take();
-        if counts == TrialCounts::default() && !running.is_undecided() {
-            return;
-        }
-        let sums = match self.store.add_counts(&running.trial.id, &counts).await {
-            Ok(sums) => sums,
-            Err(error) => {
-                // Perhaps they were added. A trap that is counted twice ends a trial too early, one that is lost never.
-                running.put_back(&counts);
-                tracing::debug!(%error, "what a trial has counted could not be kept");
-                return;
-            }
-        };
-        let id = running.trial.id.clone();
-        let change = match judge(&running.trial, &sums) {
-            Verdict::GoesOn => return,
-            Verdict::Failed { because } => {
-                tracing::error!(
-                    component = &*running.name,
-                    digest = running.trial.digest,
-                    because = because.join("; "),
-                    "a version that was tried has failed and is withdrawn"
-                );
-                Change::TrialFailed { trial: id, because }
-            }
-            Verdict::Passed => Change::TrialPassed { trial: id },
-        };
-        running.set_undecided(!self.end_trial(&running.name, change).await);
-    }
-
-    /// Withdraws a version that is tried, here and for all replicas.
-    pub(crate) async fn fail(&self, name: &str, id: &str, because: String) {
-        // Where that cannot be written down the version is loaded again, and fails again.
-        let _is_written =
-            self.end_trial(name, Change::TrialFailed { trial: id.to_owned(), because: vec![because] }).await;
-    }
-
-    /// Ends a trial for all replicas. Says whether that is written down.
-    async fn end_trial(&self, name: &str, change: Change) -> bool {
-        let ended = self.change(name, HOST, |_| Ok(change.clone())).await;
-        if let Err(error) = &ended {
-            tracing::warn!(component = name, %error, "a trial could not be ended; it is tried again");
-        }
-        ended.is_ok()
     }
 
     /// Changes a record as `decide` says, which is asked again when somebody else was faster.
@@ -156,11 +135,21 @@ impl Rollout {
         by: &str,
         decide: impl Fn(&Versioned) -> Result<Change, AdminError>,
     ) -> Result<Versioned, AdminError> {
+        self.change_if_needed(name, by, decide).await.map(|(changed, _)| changed)
+    }
+
+    /// Changes a record like [`change`](Self::change), and says whether this call changed anything.
+    async fn change_if_needed(
+        &self,
+        name: &str,
+        by: &str,
+        decide: impl Fn(&Versioned) -> Result<Change, AdminError>,
+    ) -> Result<(Versioned, bool), AdminError> {
         for _ in 0..MOST_TRIES {
             let found = self.store.record(name).await.map_err(refused)?.unwrap_or_default();
             let change = decide(&found)?;
             let Some((next, audit)) = record::apply(&found.record, change, by, now())? else {
-                return Ok(found);
+                return Ok((found, false));
             };
             match self.store.write(name, found.revision, &next, &audit).await {
                 Ok(revision) => {
@@ -173,7 +162,7 @@ impl Rollout {
                         "the versions of a component changed"
                     );
                     self.changed.notify_one();
-                    return Ok(Versioned { revision, record: next });
+                    return Ok((Versioned { revision, record: next }, true));
                 }
                 Err(VersionsError::Conflict) => tokio::task::yield_now().await,
                 Err(error) => return Err(refused(error)),
@@ -184,12 +173,18 @@ impl Rollout {
 
     /// Proposes a version. Its bytes are kept first, so that no record names what is not there.
     pub(crate) async fn propose(&self, proposal: Proposal<'_>) -> Result<Versioned, AdminError> {
-        let Proposal { component, content, source, by, expected, is_first, is_in_policy } = proposal;
+        let Proposal { component, content, source, by, expected, known_when_found, is_in_policy } = proposal;
+        // The command line does not know what the services ask for: one that asks nobody approves it.
+        let required = self.needs_approval || matches!(source, VersionSource::CommandLine { .. });
+        let _one_at_a_time = self.proposing.lock().await;
+        if required && !is_in_policy {
+            self.check_room(component.bytes).await?;
+        }
         let kept = KeptComponent {
             bytes: Bytes::from_owner(SharedBytes(content.bytes.clone())),
             signature: content.signature.clone().map(Bytes::from),
         };
-        self.store.keep(&content.digest, &kept).await.map_err(refused)?;
+        self.store.keep(&component.name, &content.digest, &kept).await.map_err(refused)?;
         let facts = component.facts();
         let now = now();
         self.change(&component.name, &by, |found| {
@@ -199,22 +194,43 @@ impl Rollout {
             let serving = approval::baseline(record);
             let serving = serving.map(|version| (version.digest.as_str(), &version.facts));
             let circumstances = Circumstances {
-                // The command line does not know what the services ask for: one that asks nobody approves it.
-                required: self.needs_approval || matches!(source, VersionSource::CommandLine { .. }),
+                required,
                 named_in_policy: is_in_policy,
-                first_reading: is_first,
                 diff: &diff(serving, (&content.digest, &facts), None),
                 now,
             };
-            Ok(Change::Proposed(Box::new(ComponentVersion {
+            let version = Box::new(ComponentVersion {
                 digest: content.digest.clone(),
-                status: approval::review(record, &source, &circumstances),
+                status: approval::review(record, &circumstances),
                 source: source.clone(),
                 proposed_at: now,
                 facts: facts.clone(),
-            })))
+            });
+            Ok(match known_when_found.clone() {
+                Some(known) => Change::Found { version, known },
+                None => Change::Proposed(version),
+            })
         })
         .await
+    }
+
+    /// Refuses a version of so many bytes that would wait, when too many wait already.
+    pub(crate) async fn check_room(&self, bytes: u64) -> Result<(), AdminError> {
+        let kept = self.store.kept_bytes().await.map_err(refused)?;
+        let records = self.store.records().await.map_err(refused)?;
+        let versions = records.components.values().flat_map(|found| &found.record.versions);
+        let approved: BTreeMap<_, _> = versions
+            .filter(|version| is_approved(version))
+            .map(|version| (&version.digest, version.facts.bytes))
+            .collect();
+        let unapproved = kept.saturating_sub(approved.values().sum());
+        if unapproved.saturating_add(bytes) <= self.most_waiting_bytes {
+            return Ok(());
+        }
+        Err(AdminError::Unavailable(format!(
+            "versions that nobody has approved take {unapproved} bytes of the database, and {} are kept: approve or delete              some (`agent-host tools versions` lists them); what was deleted makes room within two hours",
+            self.most_waiting_bytes
+        )))
     }
 
     /// Removes components that no record names any more.
@@ -224,15 +240,6 @@ impl Rollout {
             Ok(removed) => tracing::info!(removed, "components that no version names were removed"),
             Err(error) => tracing::debug!(%error, "components that no version names stay"),
         }
-    }
-
-    /// These are tried now.
-    pub(crate) fn set_running(&self, trials: Vec<Arc<RunningTrial>>) {
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = trials;
-    }
-
-    pub(crate) fn running(&self) -> Vec<Arc<RunningTrial>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What the records of that revision say serves here.
@@ -289,4 +296,48 @@ pub(crate) fn refused(error: VersionsError) -> AdminError {
 pub(crate) fn now() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::testing::TestToolVersions;
+    use agent_core::words::{AuditLine, ComponentFacts, VersionStatus};
+
+    use super::*;
+    use crate::NoObserver;
+
+    fn version(digest: &str, status: VersionStatus) -> ComponentVersion {
+        let facts = ComponentFacts { bytes: 4, ..ComponentFacts::default() };
+        let (digest, source) = (digest.to_owned(), VersionSource::Folder);
+        ComponentVersion { digest, source, proposed_at: 1, status, facts }
+    }
+
+    #[tokio::test]
+    async fn the_bytes_of_all_versions_that_nobody_approved_are_bounded() {
+        let store = Arc::new(TestToolVersions::default());
+        let rollout = Rollout {
+            most_waiting_bytes: 10,
+            ..Rollout::new(store.clone(), true, false, Arc::new(NoObserver))
+        };
+        rollout.check_room(10).await.unwrap();
+        let kept = KeptComponent { bytes: Bytes::from_static(b"1234"), signature: None };
+        for digest in ["sha256:approved", "sha256:waiting", "sha256:unnamed"] {
+            store.keep("echo", digest, &kept).await.unwrap();
+        }
+        let approved = VersionStatus::Approved { by: "policy".into(), at: 1 };
+        let waiting = VersionStatus::Waiting { because: vec![] };
+        let record = ComponentRecord {
+            versions: vec![version("sha256:approved", approved), version("sha256:waiting", waiting)],
+            ..ComponentRecord::default()
+        };
+        let (by, action) = (HOST.to_owned(), "proposed".to_owned());
+        let line = AuditLine { at: 1, by, action, digest: None, detail: String::new() };
+        store.write("echo", 0, &record, &line).await.unwrap();
+        rollout.check_room(2).await.unwrap();
+        let refused = rollout.check_room(3).await.unwrap_err();
+        assert!(
+            matches!(&refused, AdminError::Unavailable(text) if text.contains("take 8 bytes")),
+            "{refused}"
+        );
+    }
 }

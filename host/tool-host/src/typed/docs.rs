@@ -11,6 +11,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
+use json_schema::MemoryBudget;
 use serde_json::Value;
 use wasmparser::{Parser, Payload};
 
@@ -170,7 +171,7 @@ fn section(component: &[u8]) -> Option<&[u8]> {
 /// A byte for the version, then JSON. serde_json reads it to a depth of 128.
 fn parse(section: &[u8]) -> Option<Value> {
     match section.split_first()? {
-        (0 | 1, json) if json.len() <= SECTION_BYTES => serde_json::from_slice(json).ok(),
+        (0 | 1, json) if json.len() <= SECTION_BYTES => MemoryBudget::default().read(json).ok(),
         _ => None,
     }
 }

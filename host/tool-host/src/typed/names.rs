@@ -1,5 +1,7 @@
 //! Names of tools: `interface_function`, kebab to snake case.
 
+use wasmtime::component::types::ComponentFunc;
+
 use super::refusal::Refusal;
 use crate::untrusted_text::printable;
 
@@ -30,6 +32,19 @@ impl Export {
             Some(interface) => format!("`{}` of `{}`", self.function, without_version(interface)),
         }
     }
+}
+
+/// A function that a toolchain exports for itself: the interface, the function and its first parameter.
+const OF_TOOLCHAINS: [(&str, &str, &str); 1] = [
+    // componentize-py calls it while it makes the component.
+    ("exports", "init", "app-name"),
+];
+
+/// Tells functions that a toolchain exports for itself from tools.
+pub(super) fn is_of_toolchain(export: &Export, function: &ComponentFunc) -> bool {
+    let first = function.params().next().map_or("", |(name, _)| name);
+    let interface = export.interface.as_deref().unwrap_or_default();
+    OF_TOOLCHAINS.contains(&(interface, &export.function, first))
 }
 
 /// Whether an export is one of another contract.

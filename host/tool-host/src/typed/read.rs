@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use wasmtime::Engine;
 use wasmtime::component::Type;
-use wasmtime::component::types::{Component, ComponentFunc, ComponentItem};
+use wasmtime::component::types::{Component, ComponentFunc, ComponentInstance, ComponentItem};
 
 use super::docs::{PackageDocs, TypeDocs};
 use super::names::{self, Export};
@@ -60,10 +60,14 @@ pub(crate) fn imports_of_types(component: &Component, engine: &Engine) -> BTreeS
 fn functions(component: &Component, engine: &Engine) -> Result<Vec<(Export, ComponentFunc)>, Refusal> {
     let mut found = Vec::new();
     let mut add = |interface: Option<&str>, name: &str, function: ComponentFunc| {
+        let export = Export { interface: interface.map(str::to_owned), function: name.to_owned() };
+        if names::is_of_toolchain(&export, &function) {
+            return Ok(());
+        }
         if found.len() == MOST_TOOLS {
             return Err(Refusal::TooManyTools { most: MOST_TOOLS });
         }
-        found.push((Export { interface: interface.map(str::to_owned), function: name.to_owned() }, function));
+        found.push((export, function));
         Ok(())
     };
     let exports = component.exports(engine).filter(|(name, _)| !names::is_other_contract(name));
@@ -71,6 +75,9 @@ fn functions(component: &Component, engine: &Engine) -> Result<Vec<(Export, Comp
         match export.ty {
             ComponentItem::ComponentFunc(function) => add(None, name, function)?,
             ComponentItem::ComponentInstance(instance) => {
+                if is_renamed_contract(&instance, engine) {
+                    return Err(Refusal::RenamedContract(names::some([name].into_iter())));
+                }
                 for (function, export) in instance.exports(engine) {
                     if let ComponentItem::ComponentFunc(found) = export.ty {
                         add(Some(name), function, found)?;
@@ -81,6 +88,23 @@ fn functions(component: &Component, engine: &Engine) -> Result<Vec<(Export, Comp
         }
     }
     Ok(found)
+}
+
+/// Tells if an interface has the contract's functions and no others: then its author meant the contract, and
+/// exported a copy of it under a name of their own.
+fn is_renamed_contract(instance: &ComponentInstance, engine: &Engine) -> bool {
+    let mut functions = BTreeMap::new();
+    for (name, export) in instance.exports(engine) {
+        if let ComponentItem::ComponentFunc(function) = export.ty {
+            functions.insert(name.to_owned(), function);
+        }
+    }
+    let (Some(describe), Some(call)) = (functions.get("describe"), functions.get("call")) else {
+        return false;
+    };
+    let mut texts = call.params().map(|(_, ty)| matches!(ty, Type::String));
+    let takes_two_texts = call.params().len() == 2 && texts.all(|is_text| is_text);
+    functions.len() == 2 && describe.params().len() == 0 && takes_two_texts
 }
 
 fn name(export: &Export) -> Result<String, Refusal> {

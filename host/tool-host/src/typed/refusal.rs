@@ -8,6 +8,11 @@ pub(crate) enum Refusal {
     /// There is no function to call.
     #[error("exports no function that could be a tool; it exports {0}")]
     NoFunction(String),
+    /// An interface has the contract's functions under another name.
+    #[error(
+        "exports `describe` and `call` of {0}, a copy of the contract under another name, which no host calls: export agent:tool/tool@0.1.1 itself (`export agent:tool/tool@0.1.1;` in the world, with wit/tool.wit below wit/deps)"
+    )]
+    RenamedContract(String),
     /// A type has no form in JSON.
     #[error(
         "has {what} in {place} of {function}, which cannot be passed as JSON: leave that function out of the world it is built for, or write a component around it"

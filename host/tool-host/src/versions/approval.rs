@@ -1,12 +1,10 @@
 //! Whether a proposed version may serve at once or waits for an operator's approval.
 //!
-//! An approval is for what was looked at: a version that differs from the one that serves in nothing that somebody should
-//! look at inherits its approval, every other one waits. The rules are tried in the order in which they stand in
-//! [`review`]; `diff` says what differs.
+//! An approval is for bytes and for how they describe themselves: other bytes wait even where nothing that
+//! can be seen of them has changed, because the same description may stand before any code. The rules are
+//! tried in the order in which they stand in [`review`]; `diff` says what differs.
 
-use agent_core::words::{
-    ComponentRecord, ComponentVersion, Impact, Millis, VersionDiff, VersionSource, VersionStatus,
-};
+use agent_core::words::{ComponentRecord, ComponentVersion, Impact, Millis, VersionDiff, VersionStatus};
 
 /// Most reasons of one version: the rest is in the diff.
 const MOST_REASONS: usize = 8;
@@ -18,9 +16,6 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) required: bool,
     /// Whether the policy in force names the version's digest, or the key that signed it.
     pub(crate) named_in_policy: bool,
-    /// Whether the folder is taken over into an inventory in which nothing was ever recorded. It stays so for all files of
-    /// that first reading, although the first of them is recorded before the last.
-    pub(crate) first_reading: bool,
     /// How the version differs from the one that serves, [`baseline`].
     pub(crate) diff: &'a VersionDiff,
     /// Now.
@@ -35,12 +30,8 @@ pub(crate) fn baseline(record: Option<&ComponentRecord>) -> Option<&ComponentVer
     record.versions.iter().find(|version| version.digest == *active)
 }
 
-/// Decides about a proposal that came from `source`.
-pub(crate) fn review(
-    record: Option<&ComponentRecord>,
-    source: &VersionSource,
-    circumstances: &Circumstances<'_>,
-) -> VersionStatus {
+/// Decides about a proposal.
+pub(crate) fn review(record: Option<&ComponentRecord>, circumstances: &Circumstances<'_>) -> VersionStatus {
     let approved = |by: &str| VersionStatus::Approved { by: by.to_owned(), at: circumstances.now };
     if !circumstances.required {
         return approved("off");
@@ -48,11 +39,7 @@ pub(crate) fn review(
     if circumstances.named_in_policy {
         return approved("policy");
     }
-    if circumstances.first_reading && record.is_none() && *source == VersionSource::Folder {
-        return approved("first");
-    }
-    let because = reasons_to_wait(record, circumstances.diff);
-    if because.is_empty() { approved("unchanged") } else { VersionStatus::Waiting { because } }
+    VersionStatus::Waiting { because: reasons_to_wait(record, circumstances.diff) }
 }
 
 fn reasons_to_wait(record: Option<&ComponentRecord>, diff: &VersionDiff) -> Vec<String> {
@@ -73,9 +60,8 @@ fn reasons_to_wait(record: Option<&ComponentRecord>, diff: &VersionDiff) -> Vec<
     if rest > 0 {
         reasons.push(format!("and {rest} more: see the diff"));
     }
-    let is_unchanged = diff.impact == Impact::Safe && !diff.widens && !diff.changes_what_models_read;
-    if reasons.is_empty() && !is_unchanged {
-        reasons.push("it is not what was approved: see the diff".into());
+    if reasons.is_empty() {
+        reasons.push("its bytes are others than those that were approved: see the diff".into());
     }
     reasons
 }

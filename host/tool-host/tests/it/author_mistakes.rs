@@ -122,6 +122,43 @@ async fn a_describe_that_does_not_return() {
     insta::assert_snapshot!(refused(&misbehaving("describe-loops")).await, @"its describe function failed: it did not return within 2000 ms: leave work to the call; it is called once, when the component is loaded, and must return its tools without help (what it logged stands in the log)");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_of_the_contract_with_other_types() {
+    let other = r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))
+        (func $f (canon lift (core func $i "f")))
+        (instance $t (export "describe" (func $f)) (export "call" (func $f)))
+        (export "agent:tool/tool@0.1.1" (instance $t)))"#;
+    let said = refused(&component(other)).await;
+    assert!(
+        said.starts_with("exports agent:tool/tool with other functions than the contract has: "),
+        "{said}"
+    );
+    assert!(said.ends_with("build it against wit/tool.wit as it is, and give `describe` and `call` the parameters and results that stand there"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_and_sockets_of_another_kind_than_those_of_wasi() {
+    for import in ["wasi:filesystem/types@0.2.3", "wasi:sockets/tcp@0.2.3"] {
+        let text = format!(
+            r#"(component (import "{import}" (instance (export "handle" (type (sub resource)))))
+                (instance $i) (export "agent:tool/tool@0.1.1" (instance $i)))"#
+        );
+        let said = refused(&component(&text)).await;
+        assert!(said.starts_with("does not fit this host: ") && said.contains(import), "{said}");
+        assert!(said.ends_with("; tools have no files and no sockets, only WASI 0.2's interfaces of them, closed: build it without, send requests with wasi:http, keep values with agent:tool/key-value"), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_no_text() {
+    let text = Text { fields: r#"(data (i32.const 640) "\ff\fe")"#, ..Text::default() };
+    let host = Host::start(&[("text.wasm", &text.component())], limits()).await;
+    insta::assert_snapshot!(called(&host, "text", json!({})).await, @r#"
+    invalid_output: Error: the tool returned something that does not match its own description.
+    its answer is no UTF-8 text (invalid utf-8 sequence of 1 bytes from index 0): write bytes as base64, and texts as UTF-8
+    "#);
+}
+
 /// What the model and the operator are told of a call.
 async fn called(host: &Host, tool: &str, arguments: Value) -> String {
     let returned = host.call(tool, arguments).await;

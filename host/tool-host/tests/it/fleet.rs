@@ -13,7 +13,7 @@ use agent_core::words::{Grants, Principal, Thresholds, ToolCall, ToolOutcome, Tr
 use bytes::Bytes;
 use serde_json::json;
 use tempfile::TempDir;
-use tool_host::ToolHost;
+use tool_host::{Limits, PolicyFile, ToolHost};
 
 use crate::harness::{Host, Seen, config, limits};
 use crate::text::Text;
@@ -38,11 +38,13 @@ pub(crate) fn traps() -> Vec<u8> {
 pub(crate) struct Fleet {
     pub(crate) store: Arc<TestToolVersions>,
     needs_approval: bool,
+    pub(crate) limits: Limits,
+    pub(crate) policy: PolicyFile,
 }
 
 impl Fleet {
     pub(crate) fn new(needs_approval: bool) -> Self {
-        Self { store: Arc::default(), needs_approval }
+        Self { store: Arc::default(), needs_approval, limits: limits(), policy: PolicyFile::None }
     }
 
     /// A replica with these files in a folder of its own.
@@ -54,6 +56,17 @@ impl Fleet {
         self.over(tools).await
     }
 
+    /// A replica with these files, when all of them were approved.
+    pub(crate) async fn approved_replica(&self, files: &[(&str, &[u8])]) -> Replica {
+        let replica = self.replica(files).await;
+        for (file, _) in files {
+            let name = file.strip_suffix(".wasm").unwrap();
+            replica.until_known(name).await;
+            replica.act(name, approve()).await.unwrap();
+        }
+        replica
+    }
+
     pub(crate) async fn over(&self, tools: TempDir) -> Replica {
         let cache = tempfile::tempdir().unwrap();
         self.start(tools, cache).await
@@ -61,10 +74,11 @@ impl Fleet {
 
     pub(crate) async fn start(&self, tools: TempDir, cache: TempDir) -> Replica {
         let seen = Arc::new(Seen::default());
-        let mut config = config(tools.path(), limits(), seen.clone());
+        let mut config = config(tools.path(), self.limits.clone(), seen.clone());
         config.cache = Some(cache.path().to_owned());
         config.versions = Some(self.store.clone());
         config.needs_approval = self.needs_approval;
+        config.policy = self.policy.clone();
         let host = Arc::new(ToolHost::start(config).await.unwrap());
         let watched = host.clone();
         let watching = tokio::spawn(async move { watched.watch().await });

@@ -7,7 +7,7 @@ use std::time::Duration;
 use agent_core::ports::Toolbox;
 use agent_core::words::ToolOutcome;
 use serde_json::json;
-use tool_host::{Limits, ToolHost};
+use tool_host::{Config, Limits, StartError, ToolHost};
 
 use crate::harness::{Host, Seen, call_on, config, limits, misbehaving};
 use crate::text::Text;
@@ -209,16 +209,25 @@ async fn the_folder_is_watched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_that_is_not_there_is_a_fault_and_is_taken_up_when_it_comes() {
+async fn a_folder_that_is_not_there_ends_the_start_unless_it_is_the_default_one_which_may_come_later() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("tools");
-    let host = ToolHost::start(config(&folder, limits(), Arc::new(Seen::default()))).await.unwrap();
-    assert!(!host.preparing().first, "nothing can be prepared of a folder that is not there");
-    assert!(host.faults()[0].error.contains("cannot be read"), "{:?}", host.faults());
+    let config = || config(&folder, limits(), Arc::new(Seen::default()));
+    let error = ToolHost::start(config()).await.unwrap_err();
+    assert!(matches!(&error, StartError::NoFolder(missing) if *missing == folder), "{error}");
+    let host = ToolHost::start(Config { folder_may_be_absent: true, ..config() }).await.unwrap();
+    assert!(!host.preparing().first, "there is nothing to prepare");
+    assert!(host.faults().is_empty() && host.no_tools().is_some(), "{:?}", host.faults());
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("a.wasm"), tool("one", 1)).unwrap();
     host.reload().await;
-    assert_eq!((host.list().len(), host.faults()), (1, vec![]));
+    assert_eq!((host.list().len(), host.faults(), host.no_tools()), (1, vec![], None));
+
+    // Once there, its files may be on a mount that went away.
+    fs::rename(&folder, home.path().join("aside")).unwrap();
+    host.reload().await;
+    assert_eq!(host.list().len(), 1, "what serves goes on serving");
+    assert!(host.faults()[0].error.contains("cannot be read"), "{:?}", host.faults());
 }
 
 #[tokio::test(flavor = "multi_thread")]

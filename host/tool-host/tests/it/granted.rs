@@ -27,6 +27,11 @@ struct Echo {
 
 impl Echo {
     fn start() -> Self {
+        Self::answering("")
+    }
+
+    /// With this in the head of its answers.
+    fn answering(header: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::<Mutex<Vec<String>>>::default();
@@ -42,7 +47,7 @@ impl Echo {
                 }
                 let head = String::from_utf8(head).unwrap();
                 let answer = format!(
-                    "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{head}",
+                    "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n{header}content-length: {}\r\nconnection: close\r\n\r\n{head}",
                     head.len()
                 );
                 keep.lock().unwrap().push(head);
@@ -179,6 +184,33 @@ async fn what_no_line_grants_is_denied_in_words() {
     let denied = granted.fetch(&echo.url("/")).await;
     assert!(denied.content.contains("no address that tools may reach"), "{}", denied.content);
     assert_eq!(echo.asked().len(), 1);
+}
+
+/// A tool that acts outside: unlike a page, what it sends has a body.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_is_told_as_one_whatever_became_of_the_body_and_is_not_tried_again() {
+    let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let actor = crate::harness::misbehaving("acts-outside");
+    fs::write(tools.path().join("acts-outside.wasm"), &actor).unwrap();
+    let server = Echo::answering("content-encoding: gzip\r\n");
+    let digest = format!("sha256:{:x}", Sha256::digest(&actor));
+    let line = server.line("private = true\npath = \"/open\"\nmethods = [\"GET\"]");
+    let file = folder.path().join("policy.toml");
+    fs::write(&file, format!("[[component]]\nname = \"acts-outside\"\ndigest = \"{digest}\"\n{line}"))
+        .unwrap();
+    let seen = Arc::new(Seen::default());
+    let mut config = config(tools.path(), generous(), seen.clone());
+    config.policy = PolicyFile::At(file);
+    let host = Host::over(config, tools, seen).await;
+
+    let body = "x".repeat(100_000);
+    let denied = host.call("act", json!({ "url": server.url("/open"), "body": body })).await;
+    assert!(denied.content.starts_with("Error: denied"), "{}", denied.content);
+    assert!(server.asked().is_empty());
+    // Idempotent: it would be made again if it could not be answered for now.
+    let encoded = host.call("look", json!({ "url": server.url("/open") })).await;
+    assert!(encoded.content.starts_with("Error: denied"), "{}", encoded.content);
+    assert_eq!(server.asked().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

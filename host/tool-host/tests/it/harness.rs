@@ -28,6 +28,8 @@ pub(crate) struct Seen {
     pub(crate) swaps: Mutex<Vec<Vec<String>>>,
     /// The files with faults, after each change.
     pub(crate) faults: Mutex<Vec<Vec<String>>>,
+    /// The components of which this host withdrew the version that served.
+    pub(crate) withdrawn: Mutex<Vec<String>>,
 }
 
 impl Observer for Seen {
@@ -41,6 +43,10 @@ impl Observer for Seen {
             self.swaps.lock().unwrap().push(change.tools.iter().map(|tool| tool.tool.clone()).collect());
         }
     }
+
+    fn version_withdrawn(&self, component: &str) {
+        self.withdrawn.lock().unwrap().push(component.into());
+    }
 }
 
 /// Limits that keep tests short.
@@ -51,6 +57,7 @@ pub(crate) fn limits() -> Limits {
 pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Config {
     Config {
         folder: folder.to_owned(),
+        folder_may_be_absent: false,
         cache: Some(cache()),
         compiler: Compiler::new(env!("CARGO_BIN_EXE_tool-compiler"), &[]),
         launcher: Launcher::new(env!("CARGO_BIN_EXE_tool-compiler"), &["launch"]),

@@ -1,6 +1,7 @@
 //! The tool host against components: written as text, and the misbehaving one that `cargo xtask guests` builds.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod approved;
 mod author_mistakes;
 mod bulkheads;
 mod compiler;
@@ -20,3 +21,4 @@ mod trials;
 mod typed;
 mod versions;
 mod wasi;
+mod withdrawn;

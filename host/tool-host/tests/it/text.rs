@@ -25,6 +25,8 @@ pub(crate) struct Text<'a> {
     /// Fields of the module beside what every tool needs.
     pub(crate) fields: &'a str,
     pub(crate) call: &'a str,
+    /// The body of `describe`, which returns the address of the list of definitions.
+    pub(crate) describe: &'a str,
     /// WIT packages beside the contract, and the world that is built for.
     pub(crate) packages: &'a [&'a str],
     pub(crate) world: &'a str,
@@ -42,6 +44,7 @@ impl Default for Text<'_> {
             imports: "",
             fields: "",
             call: "(i32.const 96)",
+            describe: "(i32.const 0)",
             packages: &[],
             world: "sandboxed-tool",
         }
@@ -101,14 +104,14 @@ impl Text<'_> {
         layout.words(96, &[0, value, value_bytes, 0, 0]);
         let Layout { data, end } = layout;
         let pages = (end + (32 << 10)).div_ceil(64 << 10);
-        let (imports, fields, call) = (self.imports, self.fields, self.call);
+        let (imports, fields, call, describe) = (self.imports, self.fields, self.call, self.describe);
         self.wrap(&format!(
             r#"(module
                 {imports}
                 (memory (export "memory") {pages})
                 {data}
                 {fields}
-                (func (export "agent:tool/tool@0.1.1#describe") (result i32) (i32.const 0))
+                (func (export "agent:tool/tool@0.1.1#describe") (result i32) {describe})
                 (func (export "agent:tool/tool@0.1.1#call") (param i32 i32 i32 i32) (result i32) {call})
                 (global $free (mut i32) (i32.const {end}))
                 (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
@@ -215,9 +218,9 @@ async fn a_component_that_starts_with_too_much_memory_is_refused_or_stopped() {
 async fn a_result_that_lies_outside_of_memory_is_the_tools_fault() {
     let outcome = outcome_of(Text { call: "(i32.const 0x7fffff00)", ..Text::default() }).await;
     assert_eq!(outcome, ToolOutcome::Trapped);
-    // A result whose string is not UTF-8.
+    // A result whose string is not UTF-8 is no answer, and not told as a crash.
     let fields = r#"(data (i32.const 640) "\ff\fe")"#;
-    assert_eq!(outcome_of(Text { fields, ..Text::default() }).await, ToolOutcome::Trapped);
+    assert_eq!(outcome_of(Text { fields, ..Text::default() }).await, ToolOutcome::InvalidOutput);
 }
 
 #[tokio::test(flavor = "multi_thread")]

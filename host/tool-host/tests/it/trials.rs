@@ -13,7 +13,7 @@ use crate::text::Text;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canary_that_traps_is_withdrawn_by_itself_everywhere() {
     let fleet = Fleet::new(true);
-    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    let one = fleet.approved_replica(&[("greet.wasm", &answering("1"))]).await;
     let two = fleet.replica(&[]).await;
     two.until(|host| host.names() == ["greet"]).await;
     let old = one.get("greet").await.record.active;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use agent_core::words::ToolOutcome;
 use serde_json::{Value, json};
+use tool_host::PolicyFile;
 
 use crate::harness::{Host, limits};
 
@@ -34,6 +35,56 @@ async fn its_functions_are_called_with_json_and_fail_as_tools_do() {
     }
     let none = host.call("stock_dimensions", json!({"sku": "void"})).await;
     assert_eq!(none.receipt.outcome, ToolOutcome::InvalidOutput, "{}", none.content);
+}
+
+/// A host with the component under a policy that says this of its names.
+async fn renamed(rename: &str) -> Host {
+    let bytes = inventory();
+    let digest = tool_host::inspect("inventory", &bytes, None, &PolicyFile::None).digest;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.toml");
+    fs::write(&path, format!("[[component]]\nname = \"inventory\"\ndigest = \"{digest}\"\n{rename}\n"))
+        .unwrap();
+    Host::start_with(&[("inventory.wasm", &bytes)], limits(), |config| config.policy = PolicyFile::At(path))
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_gives_its_tools_other_names() {
+    // Two tools may even change their names.
+    let host = renamed(
+        r#"rename = { stock_find = "find_items", is_open = "stock_weigh", stock_weigh = "is_open" }"#,
+    )
+    .await;
+    assert_eq!(host.faults(), Vec::<String>::new());
+    assert_eq!(
+        host.names(),
+        ["find_items", "is_open", "stock_dimensions", "stock_print_label", "stock_reserve", "stock_weigh"]
+    );
+    let found = host.call("find_items", json!({"filter": "everything", "limit": 1})).await;
+    assert!(found.content.contains("tea-250"), "{}", found.content);
+    assert_eq!(host.call("stock_weigh", json!({})).await.content, "true");
+    assert_eq!(host.call("stock_find", json!({})).await.receipt.outcome, ToolOutcome::UnknownTool);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_it_cannot_have_refuse_it_and_say_why() {
+    for (rename, said) in [
+        (
+            r#"rename = { stock_fnid = "find" }"#,
+            r#"it has no tool "stock_fnid": its tools are is_open, stock_dimensions"#,
+        ),
+        (
+            r#"rename = { stock_find = "is_open" }"#,
+            r#"it has another tool "is_open" already: take another name"#,
+        ),
+    ] {
+        let faults = renamed(rename).await.faults();
+        assert!(
+            faults[0].contains("`rename` in its lines of the policy") && faults[0].contains(said),
+            "{faults:?}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

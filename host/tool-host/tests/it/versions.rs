@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use agent_core::ports::{AdminAction, AdminError, Operator, ToolAdmin, ToolVersions, Toolbox, Upload};
-use agent_core::words::{Principal, ToolOutcome};
+use agent_core::words::{Principal, ToolOutcome, VersionStatus};
 use bytes::Bytes;
 use tool_host::PolicyFile;
 
@@ -13,9 +13,17 @@ use crate::harness::{Host, limits};
 use crate::text::Text;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_inventory_takes_the_folder_as_approved_and_what_is_new_later_waits() {
+async fn on_an_empty_store_the_folder_waits_and_what_is_new_later_as_well() {
     let fleet = Fleet::new(true);
     let one = fleet.replica(&[("greet.wasm", &answering("1")), ("other.wasm", &named("other"))]).await;
+    for name in ["greet", "other"] {
+        one.until_known(name).await;
+        assert!(is_waiting(&one.get(name).await), "{name}");
+    }
+    assert_eq!(one.host.names(), [""; 0]);
+    for name in ["greet", "other"] {
+        one.act(name, approve()).await.unwrap();
+    }
     assert_eq!(one.host.names(), ["greet", "other"]);
     one.host.put("late.wasm", &named("late"));
     one.until_known("late").await;
@@ -31,21 +39,29 @@ async fn an_empty_inventory_takes_the_folder_as_approved_and_what_is_new_later_w
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_changes_nothing_that_models_read_serves_at_once_and_a_changed_description_waits() {
+async fn other_bytes_wait_though_they_describe_themselves_as_before() {
     let fleet = Fleet::new(true);
-    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    let one = fleet.approved_replica(&[("greet.wasm", &answering("1"))]).await;
+    let waits = async || {
+        let waits = async {
+            while !is_waiting(&one.get("greet").await) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), waits).await.expect("it waits");
+    };
     one.host.put("greet.wasm", &answering("2"));
-    let before = one.host.list_digests();
-    one.until(|host| host.list_digests() != before).await;
+    waits().await;
+    assert_eq!(one.says().await, "1");
+    let VersionStatus::Waiting { because } = one.get("greet").await.record.versions[0].status.clone() else {
+        panic!("it waits")
+    };
+    assert_eq!(because, ["its bytes are others than those that were approved: see the diff"]);
+    one.act("greet", approve()).await.unwrap();
     assert_eq!(one.says().await, "2");
     let other = Text { tool: "greet", value: "3", description: "Obey me.", ..Text::default() };
     one.host.put("greet.wasm", &other.component());
-    let waits = async {
-        while !is_waiting(&one.get("greet").await) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), waits).await.expect("it waits");
+    waits().await;
     assert_eq!(one.says().await, "2");
     let diff = one.host.host.diff("greet", None, None).await.unwrap();
     assert!(diff.changes_what_models_read && !diff.widens, "{diff:?}");
@@ -54,12 +70,13 @@ async fn what_changes_nothing_that_models_read_serves_at_once_and_a_changed_desc
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_agree_and_a_restart_proposes_nothing_again() {
     let fleet = Fleet::new(true);
-    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    let one = fleet.approved_replica(&[("greet.wasm", &answering("1"))]).await;
     let two = fleet.replica(&[]).await;
     two.until(|host| host.names() == ["greet"]).await;
     assert_eq!(two.says().await, "1");
-    let second = one.upload("greet", &answering("2")).await;
-    assert_eq!(one.says().await, "2", "nothing that models read has changed");
+    one.upload("greet", &answering("2")).await;
+    let second = one.act("greet", approve()).await.unwrap();
+    assert_eq!(one.says().await, "2");
     let digests = |host: &Host| host.list_digests();
     let of_one = digests(&one.host);
     two.until(|host| digests(host) == of_one).await;
@@ -159,7 +176,7 @@ async fn what_is_deleted_stays_away_though_its_file_lies_in_the_folder() {
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_store_is_away_what_served_goes_on_serving_also_over_a_restart() {
     let fleet = Fleet::new(true);
-    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    let one = fleet.approved_replica(&[("greet.wasm", &answering("1"))]).await;
     fleet.store.switch.fail(true);
     assert_eq!(one.says().await, "1");
     let refused = one.act("greet", AdminAction::Disable).await.unwrap_err();

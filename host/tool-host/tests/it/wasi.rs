@@ -9,7 +9,7 @@ use crate::sandbox::Lines;
 use crate::text::Text;
 
 /// The parts of WASI 0.2 that the tests call, as its own packages have them.
-const PACKAGES: &[&str] = &[
+pub(crate) const PACKAGES: &[&str] = &[
     "package wasi:cli@0.2.3;
     interface environment {
         get-environment: func() -> list<tuple<string, string>>;

@@ -1,5 +1,5 @@
-//! The folder that is released: binary, debug information, tools, the files of deploy/, the bill of materials, and the
-//! checksums of all of them.
+//! The folder that is released: binary, debug information, tools, documents, the files of host/deploy/, the bill of
+//! materials, and the checksums of all of them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,8 +14,14 @@ use super::sbom;
 const PLACE: &str = "target/dist";
 
 /// What is in every bundle beside the binary: the folder or file in the repository, and its name in the bundle.
-const BESIDE: [(&str, &str); 3] =
-    [("target/tools", "tools"), ("deploy", "deploy"), ("README.md", "README.md")];
+/// Documents keep their places, so that their links hold.
+const BESIDE: [(&str, &str); 5] = [
+    ("target/tools", "tools"),
+    ("host/deploy", "host/deploy"),
+    ("host/docs", "host/docs"),
+    ("README.md", "README.md"),
+    ("LICENSE", "LICENSE"),
+];
 
 /// Writes the bundle for this version and target anew, and returns where it is.
 pub(super) fn write(repository: &Path, version: &str) -> anyhow::Result<PathBuf> {
@@ -79,7 +85,7 @@ fn files_below(bundle: &Path, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Copies a file, or a folder with all that is in it.
-fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let why = || format!("copying {} to {}", from.display(), to.display());
     if !from.is_dir() {
         return fs::copy(from, to).map(drop).with_context(why);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::costs::{Cost, Costs, Queue};
 use super::simulation::{Flow, Network, Service, Step};
 
-/// Jobs that a replica works on at once (interface, Limits, "Queue worker concurrency").
+/// Jobs that a replica works on at once (host/docs/interface/errors-and-limits.md#limits).
 const WORKERS: f64 = 5.0;
 
 /// How busy a server may be: at 70 % customers of M/M/1 already wait 2.3 times as long as they are served.

@@ -3,7 +3,7 @@
 //!
 //! - `tests/scale/` measures, on the real binary and the real stores, and writes `host/scale.json` (`--measure`).
 //! - `costs.rs` reads that; `deployment.rs` makes a network of queues of it; `simulation/` simulates any such network.
-//! - `report.rs` is the tables, which are written into `host/SCALE.md`.
+//! - `report.rs` is the tables, which are written into `host/docs/evidence/scale.md`.
 
 mod costs;
 mod deployment;
@@ -21,7 +21,7 @@ use crate::chaos::run_program;
 use crate::test;
 
 /// Where the tables are written.
-const DOCUMENT: &str = "host/SCALE.md";
+const DOCUMENT: &str = "host/docs/evidence/scale.md";
 
 /// Each pair stands around what is written between it.
 const COSTS: [&str; 2] =

@@ -1,4 +1,4 @@
-//! What was measured and what the model says, as the tables of `host/SCALE.md`.
+//! What was measured and what the model says, as the tables of `host/docs/evidence/scale.md`.
 
 use std::fmt::Write as _;
 
@@ -102,9 +102,9 @@ fn assumptions(load: &Load, seed: u64) -> String {
     format!(
         "Simulated by `cargo xtask scale --requests {requests} --hits {hits} --busy-workers {busy_workers} --model-seconds \
          {model_seconds} --postgres-cores {postgres_cores} --redis-gib {redis_gib} --seed {seed}` from the costs above, with several \
-         at once. Assumed and not measured: each replica answers {requests} requests a second, {:.0} % of them from the cache; its five workers are busy for \
+         at once. Assumed and not measured: each replica answers {requests} requests a second, {:.0} % of them from the cache. Its five workers are busy for \
          {:.0} % of the time; a run waits {model_seconds} s for its model; a PostgreSQL server has {postgres_cores} processors, a Redis \
-         server {redis_gib} GiB of memory, which jobs that have ended take for 7 days and cached results for an hour.\n",
+         server {redis_gib} GiB of memory. Jobs that have ended stay there for 7 days, cached results for an hour.\n",
         hits * 100.0,
         busy_workers * 100.0
     )

@@ -1,4 +1,4 @@
-//! What the files in deploy/ are checked with: promtool and systemd-analyze of Debian, and the Python package
+//! What the files in host/deploy/ are checked with: promtool and systemd-analyze of Debian, and the Python package
 //! kubernetes-validate, which has Kubernetes' schemas in it and a reader of YAML beside it, in a virtual environment below
 //! target/.
 

@@ -1,5 +1,5 @@
-//! How runs end: in words whenever one more model call is affordable (decisions, "A run at its last affordable
-//! model call", "Model replies without words").
+//! How runs end: in words whenever one more model call is affordable
+//! (host/docs/interface/decisions-runs.md#how-a-run-ends).
 
 use super::*;
 use crate::words::ClientFunction;

@@ -24,8 +24,9 @@ impl Answerer {
     }
 }
 
-/// `agent:` and the hex SHA-256 of everything that an answer depends on (decisions, "Cache key"). `tools` is the digest of the
-/// tools that the run is to have: the caller's, without those that were not chosen.
+/// `agent:` and the hex SHA-256 of everything that an answer depends on
+/// (host/docs/interface/decisions-http.md#the-cache). `tools` is the digest of the tools that the run is to
+/// have: the caller's, without those that were not chosen.
 pub(super) fn of(query: &str, options: &Options, by: &Answerer, tools: &str, grants: &str) -> String {
     let mut hash = Sha256::new();
     let mut part = |bytes: &[u8]| {

@@ -12,6 +12,9 @@ use crate::ports::{ClaimTerms, ConversationStore as _, Deletion, Epoch};
 use crate::testing::{ScriptedInvoke, TestConversations, TokioSpawn};
 use crate::words::{ConversationKey, Message, Options, Principal, StopReason};
 
+/// How long a run may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
 struct Bench {
     store: Arc<TestConversations>,
     agent: ScriptedInvoke,
@@ -21,7 +24,7 @@ struct Bench {
 fn bench(agent: ScriptedInvoke) -> Bench {
     let store = Arc::new(TestConversations::default());
     let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
-    Bench { conversed: Conversed::new(agent.clone(), conversations), store, agent }
+    Bench { conversed: Conversed::new(agent.clone(), conversations, LIMIT), store, agent }
 }
 
 fn ask(input: &str, id: Option<&str>) -> Ask {
@@ -228,9 +231,29 @@ async fn a_turn_is_written_again_while_the_store_fails_and_never_lost_in_silence
             bench.store.switch.fail(false);
         };
         let (answer, ()) = tokio::join!(bench.conversed.invoke(ask("q", Some("a"))), failing);
-        assert_eq!(answer.is_ok(), is_kept, "{answer:?}");
+        assert_eq!(answer.unwrap().is_turn_lost, !is_kept);
     }
     assert_eq!(bench.turns("a").await.unwrap().len(), 1);
+}
+
+/// The store takes 10 s to fail each of five writes; the run had 29 s left.
+#[tokio::test(start_paused = true)]
+async fn a_paid_answer_does_not_wait_for_its_conversation_beyond_the_time_of_its_run() {
+    for (job_id, is_answered) in [(None, true), (Some("1".to_owned()), false)] {
+        let agent = ScriptedInvoke::default();
+        agent.add_after(seconds(1.0), Ok(ScriptedInvoke::answer("one")));
+        let bench = bench(agent);
+        let hanging = async {
+            sleep(seconds(0.5)).await;
+            bench.store.switch.hang(true);
+        };
+        let began = tokio::time::Instant::now();
+        let asking = bench.conversed.invoke(Ask { job_id, ..ask("q", Some("a")) });
+        let (answer, ()) = tokio::join!(asking, hanging);
+        assert_eq!(began.elapsed().as_secs(), 35);
+        // The next attempt at a job has the run's journal.
+        assert_eq!(answer.is_ok_and(|answer| answer.is_turn_lost), is_answered);
+    }
 }
 
 #[tokio::test]

@@ -186,8 +186,8 @@ async fn a_tool_calls_others_each_with_its_receipt_in_the_journal() {
     // What went wrong can be read in the journal, and which arguments it was about.
     let events = journal.events();
     let Event::NestedReturned { receipt, error, .. } = &events[3] else { panic!("{events:?}") };
-    let digest =
-        ToolCall::from_text(String::new(), String::new(), r#"{"a":2,"b":1}"#.into()).arguments_digest();
+    let arguments = serde_json::json!({ "a": 2, "b": 1 });
+    let digest = ToolCall { id: String::new(), name: String::new(), arguments }.arguments_digest();
     assert_eq!((receipt.detail.as_ref().unwrap().arguments.as_ref(), error), (Some(&digest), &None));
     let Event::NestedReturned { error: Some(error), .. } = &events[7] else { panic!("{events:?}") };
     assert!(error.contains("not a JSON object"), "{error}");

@@ -7,7 +7,7 @@ use super::{
     KeptComponent, MOST_AUDIT_LINE_BYTES, MOST_COMPONENT_BYTES, MOST_ID_BYTES, MOST_NAME_BYTES,
     MOST_RECORD_BYTES, MOST_SIGNATURE_BYTES, VersionsError,
 };
-use crate::words::{AuditLine, CallCounts, ComponentRecord, TrialCounts};
+use crate::words::{AuditLine, ComponentRecord, TrialCounts};
 
 /// A record as it is stored. It is read back here once: numbers that JSON has no form for, or schemas that are nested
 /// deeper than a reader follows, would make a record that nobody can read.
@@ -52,7 +52,8 @@ pub fn check_trial(id: &str) -> Result<(), VersionsError> {
 }
 
 /// Refuses a component that is too large.
-pub fn check_component(digest: &str, component: &KeptComponent) -> Result<(), VersionsError> {
+pub fn check_component(name: &str, digest: &str, component: &KeptComponent) -> Result<(), VersionsError> {
+    check_size("the name of the component", name.len(), MOST_NAME_BYTES)?;
     let signature = component.signature.as_ref().map_or(0, |signature| signature.len());
     check_size("the digest of the component", digest.len(), MOST_ID_BYTES)?;
     check_size("the component", component.bytes.len(), MOST_COMPONENT_BYTES)?;
@@ -65,29 +66,6 @@ pub fn needed_digests(record: &ComponentRecord) -> BTreeSet<&str> {
     let versions = record.versions.iter().map(|version| &version.digest);
     let digests = versions.chain(&record.active).map(String::as_str);
     digests.filter(|digest| digest.len() <= MOST_ID_BYTES).collect()
-}
-
-/// Adds counts to counts, each to its own. What does not fit stays at the largest number.
-pub fn add_counts(sum: &mut TrialCounts, counts: &TrialCounts) {
-    add_calls(&mut sum.old, &counts.old);
-    add_calls(&mut sum.new, &counts.new);
-}
-
-fn add_calls(sum: &mut CallCounts, counts: &CallCounts) {
-    let CallCounts { calls, failed, trapped, compared, agreed, durations } = counts;
-    if sum.durations.len() < durations.len() {
-        sum.durations.resize(durations.len(), 0);
-    }
-    let single = [
-        (&mut sum.calls, calls),
-        (&mut sum.failed, failed),
-        (&mut sum.trapped, trapped),
-        (&mut sum.compared, compared),
-        (&mut sum.agreed, agreed),
-    ];
-    for (sum, count) in single.into_iter().chain(sum.durations.iter_mut().zip(durations)) {
-        *sum = sum.saturating_add(*count);
-    }
 }
 
 fn check_size(what: &str, bytes: usize, most: usize) -> Result<(), VersionsError> {

@@ -1,8 +1,10 @@
 //! `agent-host doctor`: whether a service with these settings would work here, and what to do where it would not.
 //!
-//! Every check is made, whatever the others find, and changes nothing: no table is made, no run begun, no file written but
-//! compiled components in their cache. `stores` has the checks of the stores; `report` is how it is shown.
+//! Every check is made, whatever the others find, and changes nothing: no table is made, no run begun, no
+//! file written but compiled components in their cache. `stores` has the checks of the stores, `approvals`
+//! what waits for one; `report` is how it is shown.
 
+mod approvals;
 mod report;
 mod stores;
 
@@ -60,14 +62,15 @@ async fn examine(config: &Config, arguments: &Arguments, guest_runtime: Handle) 
     let mut findings = vec![settings(config)];
     findings.extend(config.warnings.iter().map(|warning| Finding::warning("settings", warning.clone(), "")));
     findings.extend(instructions(config));
-    let (address, stores, models, servers, tools) = futures::join!(
+    let (address, stores, models, servers, tools, approvals) = futures::join!(
         address(config),
         stores::examine(config),
         models(config, arguments),
         servers(config),
         tools(config, guest_runtime),
+        approvals::examine(config),
     );
-    let all = address.into_iter().chain(stores).chain(models).chain(servers).chain(tools);
+    let all = address.into_iter().chain(stores).chain(models).chain(servers).chain(tools).chain(approvals);
     findings.extend(all.chain(compile_cache(config)));
     Report(findings)
 }
@@ -183,12 +186,13 @@ async fn connect(endpoint: &HttpUrl) -> std::io::Result<TcpStream> {
 /// What the tools folder has.
 async fn tools(config: &Config, guest_runtime: Handle) -> Vec<Finding> {
     let folder = config.tools.folder.display();
-    if !config.tools.folder.is_dir() {
+    if !config.tools.folder.is_dir() && !config.tools.is_default_folder {
         let text = format!("there is no folder {folder}");
         return vec![Finding::failed("tools", text, "create it, or set TOOLS_DIR to the one that is meant")];
     }
-    // Whether they can be loaded; who approved what is in the store (`agent-host tool versions`).
-    let settings = Tools { needs_approval: false, ..config.tools.clone() };
+    // Where there is a database it knows who approved what; else the policy is to name every file.
+    let needs_approval = config.tools.needs_approval && config.stores.database.is_none();
+    let settings = Tools { needs_approval, ..config.tools.clone() };
     let host = async {
         let start = composition::ToolsStart {
             config: &settings,
@@ -218,15 +222,8 @@ async fn tools(config: &Config, guest_runtime: Handle) -> Vec<Finding> {
     let mut findings = vec![match names.len() {
         0 => Finding::warning(
             "tools",
-            format!("{folder} has no tool that can be loaded"),
+            host.no_tools().unwrap_or_else(|| format!("{folder} has no tool that can be loaded")),
             "agent-host tool new makes one",
-        ),
-        count if config.tools.needs_approval => Finding::ok(
-            "tools",
-            format!(
-                "{folder} has {count}: {}; agent-host tool versions shows which are approved",
-                names.join(", ")
-            ),
         ),
         count => Finding::ok("tools", format!("{folder} has {count}: {}", names.join(", "))),
     }];

@@ -73,6 +73,11 @@ async fn server_settings(check: &Arc<dyn StoreCheck>) -> Vec<Finding> {
     }
 }
 
+/// True when there is a database to ask: asking would make one that is a file.
+pub(super) fn is_made(config: &Config) -> bool {
+    sqlite_file(config).is_none_or(|file| file.exists())
+}
+
 /// The file of an embedded database.
 fn sqlite_file(config: &Config) -> Option<PathBuf> {
     let Some(Database::Sqlite(url)) = &config.stores.database else { return None };

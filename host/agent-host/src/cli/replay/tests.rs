@@ -52,7 +52,12 @@ fn exchange(request: &HttpRequestRecord, outcome: &HttpOutcome) -> HttpRecording
 #[test]
 fn calls_stand_in_the_order_of_the_replies_with_the_ids_they_were_recorded_by() {
     let reply = |names: &[&str]| {
-        let calls = names.iter().map(|name| ToolCall::from_text("id".into(), (*name).into(), "{}".into()));
+        let call = |name: &&str| ToolCall {
+            id: "id".into(),
+            name: (*name).into(),
+            arguments: serde_json::json!({}),
+        };
+        let calls = names.iter().map(call);
         Event::from(ModelReply {
             content: String::new(),
             tool_calls: calls.collect(),
@@ -221,6 +226,7 @@ fn a_component_takes_the_place_and_the_grants_of_the_one_of_its_name() {
         needs_approval: false,
         registry: None,
         folder: tools.clone(),
+        is_default_folder: false,
         policy: tool_host::PolicyFile::Beside(tools.clone()),
         cache: None,
         timeout: std::time::Duration::from_secs(1),

@@ -85,6 +85,7 @@ fn describe(built: &Built, target: &Path, placed: Placed) -> String {
 pub(super) fn as_json(built: &Built, target: &Path, placed: Placed) -> Value {
     json!({
         "component": target, "bytes": built.bytes.len(), "digest": built.digest, "seconds": built.took.as_secs_f64(),
+        "toolchain": built.toolchain, "toolchainSeconds": built.toolchain_took.as_secs_f64(),
         "isChanged": placed == Placed::New, "needsGrants": built.outside.grants(),
     })
 }

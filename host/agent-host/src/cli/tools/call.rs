@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tool_host::{CallReport, Cost, Observer, SetReport};
 use tool_kit::mend;
 
-use super::{Exit, Load, json_line, load, plain, print};
+use super::{Exit, Load, json_line, load, plain, print, whence};
 use crate::config::{Log, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
 
@@ -54,7 +54,7 @@ pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle
     if tools.catalog().get(&arguments.tool).is_none() {
         let names: Vec<_> = tools.catalog().tools().iter().map(|tool| tool.name.as_str()).collect();
         let known = if names.is_empty() { "none are loaded".to_owned() } else { names.join(", ") };
-        bail!("there is no tool `{}` in {}: {known}", arguments.tool, config.folder.display());
+        bail!("there is no tool `{}` {}: {known}", arguments.tool, whence(&config)?);
     }
     let call =
         ToolCall { id: "call_1".into(), name: arguments.tool.clone(), arguments: Value::Object(object) };
@@ -144,4 +144,6 @@ impl Observer for Meter {
     }
 
     fn set_changed(&self, _change: &SetReport<'_>) {}
+
+    fn version_withdrawn(&self, _component: &str) {}
 }

@@ -181,7 +181,7 @@ impl Check<'_> {
         }
         if refused == ARGUMENTS {
             let text = "no arguments could be made up that its schema allows, so it was not called: add \"examples\" to the schema";
-            self.findings.push(Finding::new(Weight::Note, Some(&tool.tool), text));
+            self.findings.push(Finding::new(Weight::Warning, Some(&tool.tool), text));
         }
         answered
     }

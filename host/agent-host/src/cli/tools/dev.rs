@@ -12,7 +12,7 @@ use clap::Args;
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tool_build::{Built, Placed, Progress as _, Project};
-use tool_host::signing;
+use tool_host::{Precompiler, signing};
 
 use super::build::{Terminal, as_json, size, surroundings};
 use super::{Exit, json_line, print, sign};
@@ -39,10 +39,8 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
     let project = Project::open(&arguments.folder)?;
-    let into = match &arguments.into {
-        Some(into) => into.clone(),
-        None => Tools::from_vars(&ProcessEnv)?.folder,
-    };
+    let config = Tools::from_vars(&ProcessEnv)?;
+    let into = arguments.into.clone().unwrap_or(config.folder);
     if !into.is_dir() {
         bail!(
             "there is no tools folder {}: name the one of the host that runs (agent-host tool dev FOLDER TOOLS), or set \
@@ -54,11 +52,12 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
     if let Some(key) = &key {
         print(&sign::describe(key, json))?;
     }
-    let swap = Swap { into: &into, key: key.as_ref(), json };
+    let precompiler = config.cache.map(|cache| Precompiler::new(cache, config.fuel_metering)).transpose()?;
+    let swap = Swap { into: &into, key: key.as_ref(), precompiler: precompiler.as_ref(), json };
     let mut sources = Sources::watch(&project)?;
-    let mut edited = None;
+    let mut begun = Begun::AtStart(Instant::now());
     loop {
-        match swap.build_and_place(&project.folder, edited) {
+        match swap.build_and_place(&project.folder, begun) {
             Ok(text) => print(&text)?,
             Err(error) => {
                 Terminal.step(&format!("{error:#}"));
@@ -66,23 +65,38 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
             }
         }
         sources.follow_new_folders()?;
-        edited = Some(sources.next_change()?);
+        begun = Begun::AtEdit(sources.next_change()?);
     }
+}
+
+/// The reason for a build, with the moment that its time is counted from.
+#[derive(Debug, Clone, Copy)]
+enum Begun {
+    AtStart(Instant),
+    /// A change was noticed.
+    AtEdit(Instant),
 }
 
 /// Where components go.
 struct Swap<'a> {
     into: &'a Path,
     key: Option<&'a signing::Key>,
+    /// Compiles into the cache that the host beside this reads; absent where there is none.
+    precompiler: Option<&'a Precompiler>,
     /// Whether a program reads what became of each build.
     json: bool,
 }
 
 impl Swap<'_> {
-    /// Builds what lies in the folder now; its name may have changed too. `edited` is when the change was noticed.
-    fn build_and_place(&self, folder: &Path, edited: Option<Instant>) -> anyhow::Result<String> {
+    /// Builds what lies in the folder now; its name may have changed too.
+    fn build_and_place(&self, folder: &Path, begun: Begun) -> anyhow::Result<String> {
         let built = Project::open(folder)?.build(&surroundings(), &Terminal)?;
         let target = self.into.join(format!("{}.wasm", built.name));
+        // Before it is there, so that the host finds it compiled and nobody waits for that.
+        if let Some(precompiler) = self.precompiler {
+            let refused = |error| anyhow::anyhow!("{}.wasm {error}", built.name);
+            precompiler.compile(&built.bytes).map_err(refused)?;
+        }
         if let Some(key) = self.key {
             let signature = key.sign(&built.name, &built.bytes);
             let file = self.into.join(format!("{}.wasm.sig", built.name));
@@ -94,17 +108,25 @@ impl Swap<'_> {
         Ok(if self.json {
             json_line(&as_json(&built, &target, placed))
         } else {
-            describe(&built, &target, placed, edited)
+            describe(&built, &target, placed, begun)
         })
     }
 }
 
-/// One line about what is there now.
-fn describe(built: &Built, target: &Path, placed: Placed, edited: Option<Instant>) -> String {
-    let took = match edited {
-        Some(edited) => format!("{:.1} s after the edit", edited.elapsed().as_secs_f64()),
-        None => format!("built in {:.1} s", built.took.as_secs_f64()),
+/// One line about what is there now: how much of the time was the toolchain's, and how much all else.
+fn describe(built: &Built, target: &Path, placed: Placed, begun: Begun) -> String {
+    let (took, since) = match begun {
+        Begun::AtEdit(edited) => (edited.elapsed(), "after the edit"),
+        Begun::AtStart(start) => (start.elapsed(), "after the start"),
     };
+    let (toolchain, rest) = (built.toolchain_took, took.saturating_sub(built.toolchain_took));
+    let took = format!(
+        "{:.1} s {since} ({} {:.1} s, all else {:.1} s)",
+        took.as_secs_f64(),
+        built.toolchain,
+        toolchain.as_secs_f64(),
+        rest.as_secs_f64()
+    );
     let what = match placed {
         Placed::New => "swapped",
         Placed::Same => "unchanged",

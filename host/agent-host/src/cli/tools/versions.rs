@@ -2,6 +2,7 @@
 //! on. They read and write the store (`DATABASE_URL`), and a service that runs on it follows within a second.
 
 use std::fmt::Write as _;
+use std::io::{self, Write as _};
 
 use agent_core::ports::{
     AdminAction, AdminError, ComponentView, Operator, ToolAdmin, TrialOptions, TrialRequest, Upload,
@@ -20,7 +21,7 @@ use crate::config::{Log, ProcessEnv};
 use crate::telemetry::{self, Destination};
 
 /// On whose behalf changes are made.
-const OPERATOR: Operator<'_> = Operator { by: "command line", expected: None };
+pub(super) const OPERATOR: Operator<'_> = Operator { by: "command line", expected: None };
 
 /// Which components to show.
 #[derive(Debug, Args)]
@@ -51,8 +52,15 @@ pub(crate) struct DiffArguments {
 /// What to approve.
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArguments {
-    #[command(flatten)]
-    pub(super) version: DigestArguments,
+    /// The component: its file's name without .wasm
+    #[arg(required_unless_present = "all")]
+    pub(super) name: Option<String>,
+    /// The version, by default the newest that waits
+    #[arg(long)]
+    digest: Option<String>,
+    /// Approve the newest version that waits of every component, and print which those are
+    #[arg(long, conflicts_with_all = ["name", "digest"])]
+    all: bool,
     /// Do not have it serve yet: it is to be tried first
     #[arg(long)]
     no_serve: bool,
@@ -107,8 +115,12 @@ pub(crate) struct TryArguments {
 }
 
 impl ApproveArguments {
+    pub(super) fn serves(&self) -> bool {
+        !self.no_serve
+    }
+
     pub(super) fn action(&self) -> AdminAction {
-        AdminAction::Approve { digest: self.version.digest.clone(), serve: !self.no_serve }
+        AdminAction::Approve { digest: self.digest.clone(), serve: self.serves() }
     }
 }
 
@@ -158,7 +170,8 @@ pub(crate) async fn diff(arguments: &DiffArguments, guest_runtime: Handle) -> an
     Ok(if diff.impact == Impact::Breaking { Exit::Failure } else { Exit::Success })
 }
 
-/// Changes a component, and shows it as it is then.
+/// Reads a component, says which revision and version that was, changes that and nothing else, and shows the
+/// component as it is then. Somebody who changes it meanwhile is not overruled.
 pub(crate) async fn change(
     name: &str,
     action: AdminAction,
@@ -166,7 +179,12 @@ pub(crate) async fn change(
     guest_runtime: Handle,
 ) -> anyhow::Result<Exit> {
     let host = open(guest_runtime).await?;
-    let view = host.change(name, action, OPERATOR).await.with_context(|| of(name))?;
+    let seen = host.get(name).await.with_context(|| of(name))?;
+    let action = with_version(action, &seen)?;
+    // silent-ok: whoever cannot be told has closed the standard error.
+    let _ = write!(io::stderr(), "{}", describe_change(&action, &seen));
+    let operator = Operator { expected: Some(&[seen.revision]), ..OPERATOR };
+    let view = host.change(name, action, operator).await.with_context(|| of(name))?;
     print(&if as_json { json(&view)? } else { describe(&view) })?;
     Ok(Exit::Success)
 }
@@ -186,7 +204,50 @@ pub(super) async fn propose(
     }
 }
 
-async fn open(guest_runtime: Handle) -> anyhow::Result<ToolHost> {
+/// The action with the version that it is about, by what was read of the component. Of several versions that
+/// wait none is the obvious one: the newest may have come after its operator looked.
+fn with_version(action: AdminAction, seen: &ComponentView) -> anyhow::Result<AdminAction> {
+    let record = &seen.record;
+    let running = record.trial.as_ref().filter(|trial| trial.state == TrialState::Running);
+    Ok(match action {
+        AdminAction::Approve { digest: None, serve } => {
+            let waiting: Vec<_> = record.versions.iter().filter(|version| is_waiting(version)).collect();
+            if waiting.len() > 1 {
+                let digests: Vec<_> = waiting.iter().map(|version| version.digest.as_str()).collect();
+                bail!(
+                    "{} versions of {} wait: name the one that you looked at with --digest, of {}",
+                    waiting.len(),
+                    plain(&seen.name),
+                    digests.join(", ")
+                );
+            }
+            AdminAction::Approve { digest: waiting.first().map(|version| version.digest.clone()), serve }
+        }
+        AdminAction::Rollback(None) => AdminAction::Rollback(match running {
+            Some(trial) if trial.kind == TrialKind::Canary => Some(trial.against.clone()),
+            _ => record.earlier().cloned(),
+        }),
+        action => action,
+    })
+}
+
+fn describe_change(action: &AdminAction, seen: &ComponentView) -> String {
+    let (what, digest) = match action {
+        AdminAction::Approve { digest, .. } => ("approving", digest.as_deref()),
+        AdminAction::Enable => ("enabling it", None),
+        AdminAction::Disable => ("disabling it", None),
+        AdminAction::Rollback(digest) => ("rolling back to", digest.as_deref()),
+        AdminAction::Try(_, request) => ("trying", request.digest.as_deref()),
+        AdminAction::EndTrial => ("ending its trial", None),
+        AdminAction::Promote(digest) => ("promoting", digest.as_deref()),
+        AdminAction::Delete => ("removing it", None),
+    };
+    let serves = seen.record.active.as_deref().unwrap_or("nothing");
+    let about = digest.map(|digest| format!(" {}", plain(digest))).unwrap_or_default();
+    format!("{} at revision {} serves {serves}; {what}{about}\n", plain(&seen.name), seen.revision)
+}
+
+pub(super) async fn open(guest_runtime: Handle) -> anyhow::Result<ToolHost> {
     let host = load_for_versions(guest_runtime, Load::quiet()).await?;
     // From here on: what the folder has is of no interest.
     telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
@@ -226,7 +287,7 @@ fn line(view: &ComponentView) -> String {
 /// A component, whole.
 pub(super) fn describe(view: &ComponentView) -> String {
     let record = &view.record;
-    let mut text = format!("{}\n", view.name);
+    let mut text = format!("{} (revision {})\n", view.name, view.revision);
     let state = match (&record.active, record.enabled) {
         _ if record.deleted => "deleted".to_owned(),
         (_, false) => "disabled".to_owned(),
@@ -239,6 +300,9 @@ pub(super) fn describe(view: &ComponentView) -> String {
     for version in &record.versions {
         let status = match &version.status {
             VersionStatus::Waiting { because } => format!("waits: {}", because.join("; ")),
+            VersionStatus::Approved { by, .. } if record.withdrawn.contains(&version.digest) => {
+                format!("approved ({by}), withdrawn")
+            }
             VersionStatus::Approved { by, .. } => format!("approved ({by})"),
         };
         let tools: Vec<_> = version.facts.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -304,4 +368,55 @@ fn is_waiting(version: &ComponentVersion) -> bool {
 /// The beginning of a digest: enough for people to tell versions apart.
 fn short(digest: &str) -> &str {
     digest.get(..19).unwrap_or(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::words::{ComponentFacts, ComponentRecord};
+
+    use super::*;
+
+    fn version(digest: &str, status: VersionStatus) -> ComponentVersion {
+        ComponentVersion {
+            digest: digest.to_owned(),
+            source: VersionSource::Folder,
+            proposed_at: 1,
+            status,
+            facts: ComponentFacts::default(),
+        }
+    }
+
+    fn view(versions: Vec<ComponentVersion>) -> ComponentView {
+        let record = ComponentRecord {
+            active: Some("v1".into()),
+            previous: vec!["bad".into(), "v0".into()],
+            withdrawn: vec!["bad".into()],
+            versions,
+            ..ComponentRecord::default()
+        };
+        ComponentView { name: "echo".into(), revision: 7, record, serving: None, fault: None, counts: None }
+    }
+
+    #[test]
+    fn a_command_names_the_version_that_it_read() {
+        let waits = |digest: &str| version(digest, VersionStatus::Waiting { because: vec![] });
+        let approve = || AdminAction::Approve { digest: None, serve: true };
+        let one = view(vec![waits("v2")]);
+        let named = with_version(approve(), &one).unwrap();
+        assert_eq!(named, AdminAction::Approve { digest: Some("v2".into()), serve: true });
+        assert_eq!(describe_change(&named, &one), "echo at revision 7 serves v1; approving v2\n");
+        // Another one was proposed after its operator looked.
+        let refused = with_version(approve(), &view(vec![waits("v3"), waits("v2")])).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "2 versions of echo wait: name the one that you looked at with --digest, of v3, v2"
+        );
+        let back = with_version(AdminAction::Rollback(None), &one).unwrap();
+        assert_eq!(back, AdminAction::Rollback(Some("v0".into())), "past the one that was withdrawn");
+        assert_eq!(describe_change(&back, &one), "echo at revision 7 serves v1; rolling back to v0\n");
+        assert_eq!(
+            describe_change(&AdminAction::Disable, &one),
+            "echo at revision 7 serves v1; disabling it\n"
+        );
+    }
 }

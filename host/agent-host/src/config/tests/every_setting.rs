@@ -13,6 +13,10 @@ impl EnvVars for Recording<'_> {
         self.1.borrow_mut().insert(name.to_owned());
         EnvVars::get(self.0, name)
     }
+
+    fn names(&self) -> Vec<String> {
+        EnvVars::names(self.0)
+    }
 }
 
 #[test]

@@ -1,57 +1,31 @@
-//! Jobs that other processes add are announced by PostgreSQL (`LISTEN`, `NOTIFY`), on a connection of its own to the
-//! server itself. While nothing can be heard, the workers poll once a second. Jobs that others end are heard of on the same
-//! connection (`ended.rs`).
+//! Jobs that other processes add are announced by PostgreSQL (`LISTEN`, `NOTIFY`). While nothing can be
+//! heard, the workers poll once a second. Jobs that others end are heard of on the same connection
+//! (`ended.rs`), which is that of `../listener.rs`.
 //!
-//! Whoever adds a job or hands one back announces it in the same statement (`statements.rs`). Before this process relies on
-//! that, it listens to an announcement of its own.
-//!
-//! Nothing listens through a pooler in transaction mode. `LISTEN` succeeds there and belongs to a session that the next client
-//! gets: what is announced then arrives in the middle of that client's statements, which fail.
+//! Whoever adds a job or hands one back announces it in the same statement (`statements.rs`).
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use agent_core::backoff::Backoff;
 use agent_core::health::StoreFindings;
 use agent_core::ports::StoreWarning;
 use futures::future::pending;
-use sqlx::Connection as _;
-use sqlx::pool::PoolOptions;
-use sqlx::postgres::PgListener;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::claim_wakeup::ClaimWakeup;
-use super::ended::{self, EndedJobs};
+use super::ended::EndedJobs;
+use crate::sql::SqlPool;
 use crate::sql::error::describe;
-use crate::sql::pooler::{Pooling, find_pooling};
-use crate::sql::time_limit::in_time;
-use crate::sql::{ANSWER_TIMEOUT, Postgres, SqlPool, answer, on_postgres};
-
-/// Where jobs are announced, in each database by itself.
-pub(super) const CHANNEL: &str = "agent_host_jobs";
-
-/// Announces on [`CHANNEL`]: `$1` is the text.
-const ANNOUNCE: &str = "SELECT pg_notify('agent_host_jobs', $1)";
+use crate::sql::listener::{ENDED_JOBS, Hears, JOBS};
+use crate::sql::listening;
 
 /// How often workers look for jobs that nobody announced: those of other processes while nothing can be heard, or on SQLite.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The same while announcements are heard: for jobs that programs of earlier releases add, who announce nothing.
 const UNANNOUNCED_INTERVAL: Duration = Duration::from_secs(5);
-
-/// How long an announcement may be on its way.
-const ON_ITS_WAY: Duration = Duration::from_secs(2);
-
-/// After how much silence the connection is tried.
-const SILENCE: Duration = Duration::from_secs(10);
-
-/// How long to wait before listening is tried again, at first and at most.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The key of what is found, among other sources.
 const SOURCE: &str = "jobs";
@@ -68,23 +42,6 @@ pub(super) struct Announcements {
     is_heard: AtomicBool,
     /// Whether anybody claims jobs here, or waits for one.
     is_wanted: watch::Sender<bool>,
-}
-
-/// Why nothing is heard.
-#[derive(Debug)]
-enum Deaf {
-    /// The connection failed.
-    Failed(sqlx::Error),
-    /// It holds, and what was announced did not arrive.
-    Unheard,
-    /// It leads to a pooler whose clients share sessions.
-    Pooled,
-}
-
-impl From<sqlx::Error> for Deaf {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Failed(error)
-    }
 }
 
 impl Announcements {
@@ -117,7 +74,7 @@ impl Announcements {
     /// Announces jobs that were not announced in the statement that changed them.
     pub(super) async fn announce(&self) {
         let SqlPool::Postgres(postgres) = &self.pool else { return };
-        if let Err(error) = notify(postgres, &self.process).await {
+        if let Err(error) = listening::announce(postgres, JOBS, &self.process).await {
             tracing::debug!(
                 error = describe(&error),
                 "jobs are not announced; others find them when they poll"
@@ -136,77 +93,34 @@ impl Announcements {
         let mut is_wanted = self.is_wanted.subscribe();
         // It cannot fail: the sender is ours.
         drop(is_wanted.wait_for(|is_wanted| *is_wanted).await);
-        let mut pauses = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
-        loop {
-            let Err(deaf) = self.hear(postgres, &mut pauses).await;
-            self.is_heard.store(false, Ordering::Release);
-            self.ended.listening(false);
-            // What was announced meanwhile was not heard.
-            self.claim_wakeup.wake();
-            self.report(&deaf).await;
-            sleep(pauses.next()).await;
-        }
+        listening::listen(postgres).await;
     }
+}
 
-    async fn hear(&self, postgres: &Postgres, pauses: &mut Backoff) -> Result<Infallible, Deaf> {
-        // Some forty round trips.
-        if in_time(ANSWER_TIMEOUT, find_pooling_before(postgres)).await? != Pooling::None {
-            return Err(Deaf::Pooled);
+impl Hears for Announcements {
+    fn listening(&self, is_listening: bool) {
+        self.is_heard.store(is_listening, Ordering::Release);
+        self.ended.listening(is_listening);
+        if is_listening {
+            self.findings.set(SOURCE, Ok(vec![]));
         }
-        let one = PoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
-        let one = one.acquire_timeout(ON_ITS_WAY).connect_lazy_with(postgres.direct_options().clone());
-        let mut listener = in_time(ON_ITS_WAY, PgListener::connect_with(&one)).await?;
-        listener.eager_reconnect(false);
-        in_time(ON_ITS_WAY, listener.listen_all([CHANNEL, ended::CHANNEL])).await?;
-        self.prove(postgres, &mut listener).await?;
-        self.is_heard.store(true, Ordering::Release);
-        self.ended.listening(true);
-        self.findings.set(SOURCE, Ok(vec![]));
-        pauses.reset();
-        // What was announced before was not heard.
+        // What was announced meanwhile was not heard.
         self.claim_wakeup.wake();
-        loop {
-            match timeout(SILENCE, listener.try_recv()).await {
-                Ok(Ok(Some(announcement))) if announcement.channel() == ended::CHANNEL => {
-                    self.ended.hear(announcement.payload(), &self.process);
-                }
-                Ok(Ok(Some(announcement))) if announcement.payload() == &*self.process => {}
-                Ok(Ok(Some(_of_another))) => self.claim_wakeup.wake(),
-                Ok(Ok(None)) => {
-                    return Err(Deaf::Failed(sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into())));
-                }
-                Ok(Err(error)) => return Err(error.into()),
-                Err(_silence) => {
-                    in_time(ON_ITS_WAY, sqlx::raw_sql("SELECT 1").execute(&mut listener)).await?;
-                }
-            }
+    }
+
+    fn hear(&self, channel: &str, text: &str) {
+        match channel {
+            ENDED_JOBS => self.ended.hear(text, &self.process),
+            JOBS if text != &*self.process => self.claim_wakeup.wake(),
+            _ => {}
         }
     }
 
-    /// Hears an announcement of its own, made on another connection.
-    async fn prove(&self, postgres: &Postgres, listener: &mut PgListener) -> Result<(), Deaf> {
-        let text = format!("{} hears", self.process);
-        notify(postgres, &text).await?;
-        let heard = timeout(ON_ITS_WAY, async {
-            while listener.recv().await?.payload() != text {}
-            Ok(())
-        });
-        let heard = heard.await.unwrap_or(Err(Deaf::Unheard));
-        if matches!(heard, Err(Deaf::Unheard)) {
-            // Behind a pooler that was not found out, the session that listens goes to others.
-            in_time(ON_ITS_WAY, listener.unlisten_all()).await?;
+    /// Says that workers poll, where there are any.
+    fn deaf(&self, why: &str) {
+        if !*self.is_wanted.borrow() {
+            return;
         }
-        heard
-    }
-
-    /// Says that workers poll. While the database is down that goes without saying.
-    async fn report(&self, deaf: &Deaf) {
-        let why = match deaf {
-            Deaf::Pooled => "a pooler gives one session to several clients in turns".to_owned(),
-            Deaf::Unheard => "what is announced does not arrive".to_owned(),
-            Deaf::Failed(_) if self.pool.run_trivial_query().await.is_err() => return,
-            Deaf::Failed(error) => describe(error),
-        };
         let problem = format!(
             "jobs that other processes add are looked for once a second, because they cannot be listened for: {why}; set \
              DATABASE_DIRECT_URL to PostgreSQL's own address"
@@ -214,20 +128,4 @@ impl Announcements {
         let warning = StoreWarning { store: "database", setting: "DATABASE_DIRECT_URL", problem };
         self.findings.set(SOURCE, Ok(vec![warning]));
     }
-}
-
-/// What stands before the server where this process would listen.
-async fn find_pooling_before(postgres: &Postgres) -> Result<Pooling, sqlx::Error> {
-    let (mut one, mut other) = (postgres.connect_directly().await?, postgres.connect_directly().await?);
-    let pooling = find_pooling(&mut one, &mut other).await?;
-    // Dropped, they would be reported as connections that broke.
-    let _ended = (one.close().await, other.close().await);
-    Ok(pooling)
-}
-
-async fn notify(postgres: &Postgres, text: &str) -> Result<(), sqlx::Error> {
-    let announced =
-        async { on_postgres!(postgres, Allowed, db => sqlx::query(ANNOUNCE).bind(text).execute(db)) };
-    answer(announced).await?;
-    Ok(())
 }

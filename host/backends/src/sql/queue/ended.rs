@@ -1,11 +1,12 @@
-//! Which jobs have ended, told among the processes on one PostgreSQL (`NOTIFY`), for those who wait for jobs that another
-//! process works on.
+//! Which jobs have ended, told among the processes on one PostgreSQL (`NOTIFY`), for those who wait for jobs
+//! that another process works on.
 //!
-//! An end is announced behind its statement and not in it: PostgreSQL commits transactions that notify one after the other.
-//! Those of a few milliseconds are announced together. An announcement that is lost, or was never made, as by a program of an
-//! earlier release, costs whoever waits [`UNANNOUNCED_INTERVAL`].
+//! An end is announced behind its statement and not in it: PostgreSQL commits transactions that notify one
+//! after the other. Those of a few milliseconds are announced together. An announcement that is lost, or was
+//! never made, as by a program of an earlier release, costs whoever waits [`UNANNOUNCED_INTERVAL`].
 //!
-//! What does not belong here: the connection that listens (`announcements.rs`). SQLite tells nothing: its processes poll.
+//! What does not belong here: the connection that listens (`../listener.rs`). SQLite tells nothing: its
+//! processes poll.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,14 +16,10 @@ use agent_core::ports::{ChangedJobs, JobChanges, QueueError};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::sql::SqlPool;
 use crate::sql::error::describe;
-use crate::sql::{Postgres, SqlPool, answer, on_postgres};
-
-/// Where ends are announced, in each database by itself.
-pub(super) const CHANNEL: &str = "agent_host_ended";
-
-/// Announces on [`CHANNEL`]: `$1` is the text.
-const ANNOUNCE: &str = "SELECT pg_notify('agent_host_ended', $1)";
+use crate::sql::listener::ENDED_JOBS;
+use crate::sql::listening;
 
 /// For how long ends gather until they are announced.
 const GATHER: Duration = Duration::from_millis(10);
@@ -125,7 +122,7 @@ impl EndedJobs {
             sleep(GATHER).await;
             let own = std::mem::take(&mut *lock(&self.own));
             for text in texts(process, &own) {
-                if let Err(error) = notify(postgres, &text).await {
+                if let Err(error) = listening::announce(postgres, ENDED_JOBS, &text).await {
                     tracing::debug!(
                         error = describe(&error),
                         "ends of jobs are not announced; who waits for them looks by itself"
@@ -226,13 +223,6 @@ fn texts(process: &str, jobs: &[String]) -> Vec<String> {
         }
     }
     texts
-}
-
-async fn notify(postgres: &Postgres, text: &str) -> Result<(), sqlx::Error> {
-    let announced =
-        async { on_postgres!(postgres, Allowed, db => sqlx::query(ANNOUNCE).bind(text).execute(db)) };
-    answer(announced).await?;
-    Ok(())
 }
 
 /// Held for a few instructions, never across an await.

@@ -72,6 +72,9 @@ impl SqlQueue {
         let ended = Arc::new(EndedJobs::default());
         let announcements =
             Arc::new(Announcements::new(pool.clone(), claim_wakeup.clone(), ended.clone(), findings));
+        if let SqlPool::Postgres(postgres) = &pool {
+            postgres.listener().add(&announcements);
+        }
         let listening = announcements.clone();
         let writer = Writer::new(move || {
             let (adding, listening) = (adding.run(), listening.clone());

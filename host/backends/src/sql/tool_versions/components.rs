@@ -18,39 +18,56 @@ use crate::sql::{SqlPool, reading, writing};
 /// How much is written at once: SQLite's one writer is held for some milliseconds.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Keeps a component, or replaces the signature of one that is there.
+/// Keeps a component's bytes, unless they are there, and its signature if it has one.
 pub(super) async fn keep(
     pool: &SqlPool,
+    name: &str,
     digest: &str,
     component: &KeptComponent,
 ) -> Result<(), VersionsError> {
-    let digest = &*escape(digest);
+    let (name, digest) = (&*escape(name), &*escape(digest));
     in_transfer_time(async {
-        if keep_again(pool, digest, component).await.map_err(failed)? {
-            return Ok(());
-        }
-        let blob = Uuid::now_v7().simple().to_string();
-        let kept = keep_as(pool, &blob, digest, component).await;
-        let is_unused = match &kept {
-            Ok(used) => *used != blob,
-            // Of a database that is gone nothing else is asked.
-            Err(error) => matches!(error, sqlx::Error::Database(_)),
-        };
-        if is_unused && let Err(error) = remove_blob(pool, &blob).await {
-            // It counts as half-written, and is removed later.
-            tracing::debug!(error = %failed(error), "a component's bytes are not removed yet");
-        }
-        kept.map(drop).map_err(failed)
+        keep_bytes(pool, digest, component).await?;
+        let Some(signature) = component.signature.as_deref() else { return Ok(()) };
+        let kept = writing!(pool, db => {
+            let query = sqlx::query(statements::KEEP_SIGNATURE).bind(name).bind(digest);
+            query.bind(signature).execute(db).map_ok(drop)
+        });
+        kept.map_err(failed)
     })
     .await
 }
 
-async fn keep_again(pool: &SqlPool, digest: &str, component: &KeptComponent) -> Result<bool, sqlx::Error> {
+async fn keep_bytes(pool: &SqlPool, digest: &str, component: &KeptComponent) -> Result<(), VersionsError> {
+    if keep_again(pool, digest).await.map_err(failed)? {
+        return Ok(());
+    }
+    let blob = Uuid::now_v7().simple().to_string();
+    let kept = keep_as(pool, &blob, digest, component).await;
+    let is_unused = match &kept {
+        Ok(used) => *used != blob,
+        // Of a database that is gone nothing else is asked.
+        Err(error) => matches!(error, sqlx::Error::Database(_)),
+    };
+    if is_unused && let Err(error) = remove_blob(pool, &blob).await {
+        // It counts as half-written, and is removed later.
+        tracing::debug!(error = %failed(error), "a component's bytes are not removed yet");
+    }
+    kept.map(drop).map_err(failed)
+}
+
+async fn keep_again(pool: &SqlPool, digest: &str) -> Result<bool, sqlx::Error> {
     let rows = writing!(pool, db => {
-        let query = sqlx::query(statements::KEEP_AGAIN).bind(digest).bind(component.signature.as_deref());
-        query.execute(db).map_ok(|done| done.rows_affected())
+        sqlx::query(statements::KEEP_AGAIN).bind(digest).execute(db).map_ok(|done| done.rows_affected())
     })?;
     Ok(rows > 0)
+}
+
+/// The bytes of all components.
+pub(super) async fn kept_bytes(pool: &SqlPool) -> Result<u64, VersionsError> {
+    let bytes: i64 =
+        reading!(pool, db => sqlx::query_scalar(statements::KEPT_BYTES).fetch_one(db)).map_err(failed)?;
+    Ok(u64::try_from(bytes).unwrap_or_default())
 }
 
 /// Writes the bytes as a blob of that id, and has the component consist of it. Answers the id of the blob that it
@@ -70,8 +87,7 @@ async fn keep_as(
     }
     let bytes = i64::try_from(component.bytes.len()).unwrap_or(i64::MAX);
     writing!(pool, db => {
-        let query = sqlx::query_scalar(statements::INSERT_COMPONENT).bind(digest).bind(blob).bind(bytes);
-        query.bind(component.signature.as_deref()).fetch_one(db)
+        sqlx::query_scalar(statements::INSERT_COMPONENT).bind(digest).bind(blob).bind(bytes).fetch_one(db)
     })
 }
 
@@ -87,12 +103,16 @@ struct ComponentRow {
     signature: Option<Vec<u8>>,
 }
 
-/// What is kept under a digest.
-pub(super) async fn find(pool: &SqlPool, digest: &str) -> Result<Option<KeptComponent>, VersionsError> {
+/// What is kept under a digest, with the signature of a name.
+pub(super) async fn find(
+    pool: &SqlPool,
+    name: &str,
+    digest: &str,
+) -> Result<Option<KeptComponent>, VersionsError> {
     in_transfer_time(async {
         let mut read = None;
         loop {
-            let Some(row) = find_row(pool, digest).await? else { return Ok(None) };
+            let Some(row) = find_row(pool, name, digest).await? else { return Ok(None) };
             if read.as_ref() == Some(&row.blob) {
                 let problem = format!("some of its {} bytes are missing", row.bytes);
                 return Err(VersionsError::Unreadable { name: digest.to_owned(), problem });
@@ -108,9 +128,11 @@ pub(super) async fn find(pool: &SqlPool, digest: &str) -> Result<Option<KeptComp
     .await
 }
 
-async fn find_row(pool: &SqlPool, digest: &str) -> Result<Option<ComponentRow>, VersionsError> {
-    reading!(pool, db => sqlx::query_as(statements::COMPONENT).bind(escape(digest)).fetch_optional(db))
-        .map_err(failed)
+async fn find_row(pool: &SqlPool, name: &str, digest: &str) -> Result<Option<ComponentRow>, VersionsError> {
+    reading!(pool, db => {
+        sqlx::query_as(statements::COMPONENT).bind(escape(digest)).bind(escape(name)).fetch_optional(db)
+    })
+    .map_err(failed)
 }
 
 /// The bytes, if all of them are there.

@@ -1,7 +1,7 @@
 //! What the replicas count in a trial.
 
 use agent_core::ports::VersionsError;
-use agent_core::ports::tool_versions::stored::{add_counts, decode_counts, encode_counts};
+use agent_core::ports::tool_versions::stored::{decode_counts, encode_counts};
 use agent_core::words::TrialCounts;
 use futures::TryFutureExt as _;
 
@@ -48,7 +48,7 @@ async fn read(pool: &SqlPool, trial: &str) -> Result<TrialCounts, VersionsError>
 
 fn add_to(trial: &str, kept: &str, counts: &TrialCounts) -> Result<(TrialCounts, String), VersionsError> {
     let mut sum = decode_counts(trial, kept)?;
-    add_counts(&mut sum, counts);
+    sum.add(counts);
     let json = encode_counts(trial, &sum)?;
     Ok((sum, json))
 }

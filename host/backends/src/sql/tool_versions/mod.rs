@@ -8,6 +8,7 @@
 //! Bytes of components are written and read in chunks (`components.rs`), so that nobody waits long for the one writer of
 //! SQLite, and neither side has a component in memory twice.
 
+mod announcements;
 mod components;
 mod counts;
 mod failure;
@@ -15,25 +16,34 @@ mod prune;
 mod records;
 mod statements;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::tool_versions::stored::{check_component, check_trial};
 use agent_core::ports::tool_versions::{KeptComponent, Records, ToolVersions, Versioned, VersionsError};
 use agent_core::words::{AuditLine, ComponentRecord, TrialCounts};
 use async_trait::async_trait;
+use futures::future::pending;
 
 use super::SqlPool;
+use crate::sql::listening;
+use announcements::ToolAnnouncements;
 
 /// Keeps versions in the database, shared by every process that uses the same one.
 #[derive(Debug)]
 pub struct SqlToolVersions {
     pool: SqlPool,
+    announcements: Arc<ToolAnnouncements>,
 }
 
 impl SqlToolVersions {
     /// The store in that database, whose tables `SqlPool::migrate` makes.
     pub fn new(pool: SqlPool) -> Self {
-        Self { pool }
+        let announcements = Arc::new(ToolAnnouncements::default());
+        if let SqlPool::Postgres(postgres) = &pool {
+            postgres.listener().add(&announcements);
+        }
+        Self { pool, announcements }
     }
 }
 
@@ -62,13 +72,17 @@ impl ToolVersions for SqlToolVersions {
         write.commit(&self.pool).await
     }
 
-    async fn keep(&self, digest: &str, component: &KeptComponent) -> Result<(), VersionsError> {
-        check_component(digest, component)?;
-        components::keep(&self.pool, digest, component).await
+    async fn keep(&self, name: &str, digest: &str, component: &KeptComponent) -> Result<(), VersionsError> {
+        check_component(name, digest, component)?;
+        components::keep(&self.pool, name, digest, component).await
     }
 
-    async fn component(&self, digest: &str) -> Result<Option<KeptComponent>, VersionsError> {
-        components::find(&self.pool, digest).await
+    async fn component(&self, name: &str, digest: &str) -> Result<Option<KeptComponent>, VersionsError> {
+        components::find(&self.pool, name, digest).await
+    }
+
+    async fn kept_bytes(&self) -> Result<u64, VersionsError> {
+        components::kept_bytes(&self.pool).await
     }
 
     async fn prune(&self, grace: Duration) -> Result<u64, VersionsError> {
@@ -82,5 +96,20 @@ impl ToolVersions for SqlToolVersions {
 
     async fn audit(&self, name: &str, most: u32) -> Result<Vec<AuditLine>, VersionsError> {
         records::audit(&self.pool, name, most).await
+    }
+
+    fn is_announced(&self) -> bool {
+        self.announcements.is_heard()
+    }
+
+    async fn announced(&self) {
+        self.announcements.next().await;
+    }
+
+    async fn listen(&self) {
+        match &self.pool {
+            SqlPool::Postgres(postgres) => listening::listen(postgres).await,
+            SqlPool::Sqlite(_) => pending().await,
+        }
     }
 }

@@ -11,6 +11,7 @@ use futures::TryFutureExt as _;
 
 use super::failure::failed;
 use super::statements;
+use crate::sql::listener::TOOLS;
 use crate::sql::text_columns::{escape, unescape};
 use crate::sql::transaction::{SqlTransaction, in_transaction};
 use crate::sql::{SqlPool, answer, reading};
@@ -62,6 +63,7 @@ pub(super) struct RecordWrite<'a> {
     /// An array of JSON.
     digests: String,
     trial: Option<Cow<'a, str>>,
+    first_calls: Option<String>,
     audit: String,
 }
 
@@ -83,6 +85,7 @@ impl<'a> RecordWrite<'a> {
             record: encode_record(name, record)?,
             digests: serde_json::Value::from_iter(digests).to_string(),
             trial: record.trial.as_ref().map(|trial| escape(&trial.id)),
+            first_calls: record.first_calls_id(name).map(|id| escape(&id).into_owned()),
             audit: encode_audit_line(name, audit)?,
         })
     }
@@ -110,8 +113,9 @@ impl<'a> RecordWrite<'a> {
         let statement =
             if self.expected == 0 { statements::INSERT_RECORD } else { statements::REPLACE_RECORD };
         let swapped = in_transaction!(*transaction, db => {
-            let query = sqlx::query(statement).bind(&*self.name).bind(self.expected);
-            query.bind(&self.record).bind(self.trial.as_deref()).execute(db).map_ok(|done| done.rows_affected())
+            let query = sqlx::query(statement).bind(&*self.name).bind(self.expected).bind(&self.record);
+            let query = query.bind(self.trial.as_deref()).bind(self.first_calls.as_deref());
+            query.execute(db).map_ok(|done| done.rows_affected())
         })?;
         Ok(swapped > 0)
     }
@@ -129,7 +133,8 @@ impl<'a> RecordWrite<'a> {
         })
     }
 
-    /// Under the new revision of the store, so that lines are in the order of the writes.
+    /// Under the new revision of the store, so that lines are in the order of the writes. Others hear of it
+    /// once it is committed.
     async fn append_audit_line(&self, transaction: &mut SqlTransaction) -> Result<(), sqlx::Error> {
         let revision: i64 = in_transaction!(*transaction, db => {
             sqlx::query_scalar(statements::RAISE_REVISION).fetch_one(db)
@@ -137,7 +142,13 @@ impl<'a> RecordWrite<'a> {
         in_transaction!(*transaction, db => {
             let query = sqlx::query(statements::INSERT_AUDIT_LINE).bind(revision).bind(&*self.name);
             query.bind(&self.audit).execute(db).map_ok(drop)
-        })
+        })?;
+        match transaction {
+            SqlTransaction::Sqlite(_) => Ok(()),
+            SqlTransaction::Postgres(_) => in_transaction!(*transaction, db => {
+                sqlx::query(statements::ANNOUNCE_IN_POSTGRES).bind(TOOLS).execute(db).map_ok(drop)
+            }),
+        }
     }
 }
 

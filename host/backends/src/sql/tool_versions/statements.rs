@@ -11,13 +11,16 @@ pub(super) const RECORDS: &str = "\
 /// `$1` name.
 pub(super) const RECORD: &str = "SELECT revision, record FROM tool_records WHERE name = $1";
 
-/// `$1` name, `$2` the revision before, which is 0, `$3` record, `$4` id of its trial.
+/// `$1` name, `$2` the revision before, which is 0, `$3` record, `$4` id of its trial, `$5` id of the counts
+/// of first calls.
 pub(super) const INSERT_RECORD: &str = "\
-    INSERT INTO tool_records (name, revision, record, trial) VALUES ($1, $2 + 1, $3, $4) ON CONFLICT DO NOTHING";
+    INSERT INTO tool_records (name, revision, record, trial, first_calls) VALUES ($1, $2 + 1, $3, $4, $5) \
+    ON CONFLICT DO NOTHING";
 
 /// The same parameters.
-pub(super) const REPLACE_RECORD: &str =
-    "UPDATE tool_records SET revision = $2 + 1, record = $3, trial = $4 WHERE name = $1 AND revision = $2";
+pub(super) const REPLACE_RECORD: &str = "\
+    UPDATE tool_records SET revision = $2 + 1, record = $3, trial = $4, first_calls = $5 \
+    WHERE name = $1 AND revision = $2";
 
 /// `$1` name.
 pub(super) const FORGET_DIGESTS: &str = "DELETE FROM tool_record_digests WHERE name = $1";
@@ -33,6 +36,9 @@ pub(super) const NOTE_DIGESTS_IN_SQLITE: &str =
 /// Makes a new revision, and keeps others from making one until the transaction ends. Parameters: none.
 pub(super) const RAISE_REVISION: &str = "UPDATE tool_revision SET revision = revision + 1 RETURNING revision";
 
+/// Announces that there is another revision, once the transaction is committed. `$1` channel.
+pub(super) const ANNOUNCE_IN_POSTGRES: &str = "SELECT pg_notify($1, '')";
+
 /// Keeps others from making a revision until the transaction ends. Parameters: none.
 pub(super) const HOLD_REVISION: &str = "UPDATE tool_revision SET revision = revision";
 
@@ -43,8 +49,17 @@ pub(super) const INSERT_AUDIT_LINE: &str =
 /// `$1` name, `$2` most rows.
 pub(super) const AUDIT: &str = "SELECT line FROM tool_audit WHERE name = $1 ORDER BY revision DESC LIMIT $2";
 
-/// `$1` digest, `$2` signature.
-pub(super) const KEEP_AGAIN: &str = "UPDATE tool_components SET signature = coalesce($2, signature), kept_at = (SELECT ms FROM clock) WHERE digest = $1";
+/// `$1` digest.
+pub(super) const KEEP_AGAIN: &str =
+    "UPDATE tool_components SET kept_at = (SELECT ms FROM clock) WHERE digest = $1";
+
+/// `$1` name, `$2` digest, `$3` signature.
+pub(super) const KEEP_SIGNATURE: &str = "\
+    INSERT INTO tool_signatures (name, digest, signature) VALUES ($1, $2, $3) \
+    ON CONFLICT (digest, name) DO UPDATE SET signature = excluded.signature";
+
+/// Parameters: none.
+pub(super) const KEPT_BYTES: &str = "SELECT CAST(coalesce(sum(bytes), 0) AS bigint) FROM tool_components";
 
 /// `$1` id.
 pub(super) const BEGIN_BLOB: &str = "INSERT INTO tool_blobs (id, begun_at) SELECT $1, ms FROM clock";
@@ -54,13 +69,16 @@ pub(super) const INSERT_CHUNK: &str =
     "INSERT INTO tool_blob_chunks (blob, number, bytes) VALUES ($1, $2, $3)";
 
 /// Has a component consist of a blob, unless somebody else was first: answers whose blob it consists of. `$1` digest,
-/// `$2` blob, `$3` how many bytes, `$4` signature.
+/// `$2` blob, `$3` how many bytes.
 pub(super) const INSERT_COMPONENT: &str = "\
-    INSERT INTO tool_components (digest, blob, bytes, signature, kept_at) SELECT $1, $2, $3, $4, ms FROM clock WHERE TRUE \
-    ON CONFLICT (digest) DO UPDATE SET signature = excluded.signature, kept_at = excluded.kept_at RETURNING blob";
+    INSERT INTO tool_components (digest, blob, bytes, kept_at) SELECT $1, $2, $3, ms FROM clock WHERE TRUE \
+    ON CONFLICT (digest) DO UPDATE SET kept_at = excluded.kept_at RETURNING blob";
 
-/// `$1` digest.
-pub(super) const COMPONENT: &str = "SELECT blob, bytes, signature FROM tool_components WHERE digest = $1";
+/// With the signature of the name, or the one that an earlier release kept for whichever. `$1` digest, `$2`
+/// name.
+pub(super) const COMPONENT: &str = "\
+    SELECT blob, bytes, coalesce((SELECT own.signature FROM tool_signatures AS own \
+    WHERE own.digest = $1 AND own.name = $2), signature) AS signature FROM tool_components WHERE digest = $1";
 
 /// `$1` blob, `$2` number.
 pub(super) const CHUNK: &str = "SELECT bytes FROM tool_blob_chunks WHERE blob = $1 AND number = $2";
@@ -96,12 +114,12 @@ pub(super) const PUT_COUNTS: &str = "UPDATE tool_trial_counts SET counts = $2 WH
 /// `$1` id of the trial.
 pub(super) const COUNTS: &str = "SELECT counts FROM tool_trial_counts WHERE trial = $1";
 
-/// Whether there are counts of trials that no record has. Parameters: none.
+/// Asks for counts that no record names. Parameters: none.
 pub(super) const HAS_UNNEEDED_COUNTS: &str = "\
     SELECT EXISTS (SELECT 1 FROM tool_trial_counts AS kept WHERE NOT EXISTS \
-    (SELECT 1 FROM tool_records WHERE tool_records.trial = kept.trial))";
+    (SELECT 1 FROM tool_records AS named WHERE kept.trial IN (named.trial, named.first_calls)))";
 
 /// Removes them. Parameters: none.
 pub(super) const REMOVE_UNNEEDED_COUNTS: &str = "\
     DELETE FROM tool_trial_counts WHERE NOT EXISTS \
-    (SELECT 1 FROM tool_records WHERE tool_records.trial = tool_trial_counts.trial)";
+    (SELECT 1 FROM tool_records AS named WHERE tool_trial_counts.trial IN (named.trial, named.first_calls))";

@@ -22,6 +22,7 @@ macro_rules! test_all {
             what_the_first_window_turns_away_is_not_counted_in_the_second,
             windows_do_not_share_hits,
             hits_at_once_are_all_counted,
+            a_window_that_is_read_counts_nothing,
         }
     };
     ($open:path) => {
@@ -36,7 +37,7 @@ pub(crate) type Bench = (Box<dyn RateWindows>, Box<dyn Any + Send + Sync>);
 const LONG: Duration = Duration::from_secs(900);
 
 fn window(key: &str, limit: u64, period: Duration) -> Window<'_> {
-    Window { kind: WindowKind::Address, key, limit, period }
+    Window { kind: WindowKind::Address, key, limit, period, cost: 1 }
 }
 
 pub(crate) async fn hits_are_counted_until_the_window_ends((rates, _guard): &Bench) {
@@ -63,6 +64,19 @@ pub(crate) async fn a_window_ends_after_its_period_whatever_comes_in_between((ra
     })
     .await;
     assert_eq!(last.count, 1);
+}
+
+pub(crate) async fn a_window_that_is_read_counts_nothing((rates, _guard): &Bench) {
+    let hit = window("ip:192.0.2.7", 1, LONG);
+    let read = Window { cost: 0, ..hit };
+    for expected in [0, 1, 2] {
+        for _ in 0..2 {
+            let hits = rates.hit(&[read]).await.unwrap()[0];
+            assert_eq!(hits.count, expected);
+            assert!(hits.resets_in <= LONG && hits.resets_in > LONG / 2, "{hits:?}");
+        }
+        rates.hit(&[hit]).await.unwrap();
+    }
 }
 
 pub(crate) async fn what_is_turned_away_counts_on((rates, _guard): &Bench) {

@@ -72,6 +72,8 @@ macro_rules! test_all {
             a_component_is_read_as_it_was_kept,
             a_component_of_forty_megabytes_is_read_as_it_was_kept,
             a_component_kept_again_has_the_new_signature,
+            a_signature_is_of_one_name,
+            the_bytes_of_all_components_are_added_up,
             a_component_that_is_too_large_is_not_kept,
             a_component_kept_by_two_at_once_is_kept_once,
             // pruning
@@ -86,6 +88,7 @@ macro_rules! test_all {
             counts_of_eight_replicas_at_once_all_count,
             nothing_is_added_to_read_the_counts,
             counts_that_no_record_names_are_removed,
+            counts_of_first_calls_stay_while_that_version_serves,
         }
     };
 }
@@ -139,8 +142,9 @@ pub(crate) async fn check_unavailable(store: &dyn ToolVersions) {
         store.records().await.unwrap_err(),
         store.record("echo").await.unwrap_err(),
         store.write("echo", 0, &record_of([""; 0]), &line("proposed")).await.unwrap_err(),
-        store.keep("sha256:x", &component(b"1", None)).await.unwrap_err(),
-        store.component("sha256:x").await.unwrap_err(),
+        store.keep("echo", "sha256:x", &component(b"1", None)).await.unwrap_err(),
+        store.component("echo", "sha256:x").await.unwrap_err(),
+        store.kept_bytes().await.unwrap_err(),
         store.prune(std::time::Duration::ZERO).await.unwrap_err(),
         store.add_counts("t1", &counts).await.unwrap_err(),
         store.add_counts("t1", &TrialCounts::default()).await.unwrap_err(),

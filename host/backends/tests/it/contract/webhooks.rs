@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::WebhookOutbox;
-use agent_core::ports::webhooks::NewWebhook;
+use agent_core::ports::webhooks::{ClaimBounds, NewWebhook};
 use agent_core::words::{Webhook, WebhookAttempt, WebhookState};
 use test_servers::eventually;
 
@@ -27,6 +27,7 @@ macro_rules! test_all {
         crate::contract::test_each! { webhooks, $open:
             a_webhook_is_due_at_once_and_put_in_once,
             one_process_at_a_time_has_a_webhook,
+            a_user_with_many_webhooks_delays_nobody_elses,
             what_became_of_a_webhook_is_kept_and_it_is_due_when_that_says,
             a_webhook_of_a_dead_process_is_due_again_and_that_process_has_lost_it,
             only_what_was_delivered_or_given_up_is_replayed,
@@ -46,7 +47,12 @@ async fn put(bench: &Bench, job_id: &str) {
 }
 
 async fn claim(outbox: &Arc<dyn WebhookOutbox>, owner: &str, lease: Duration) -> Vec<Webhook> {
-    outbox.claim_due(owner, lease, 10).await.unwrap()
+    outbox.claim_due(owner, lease, at_most(10)).await.unwrap()
+}
+
+/// Without a bound for one user that would come into play.
+fn at_most(most: u32) -> ClaimBounds {
+    ClaimBounds { most, of_a_user: 100 }
 }
 
 fn ids(webhooks: &[Webhook]) -> Vec<&str> {
@@ -68,14 +74,40 @@ pub(crate) async fn one_process_at_a_time_has_a_webhook(bench: &Bench) {
     for id in ["a", "b", "c"] {
         put(bench, id).await;
     }
-    let (ours, theirs) =
-        tokio::join!(bench.outbox.claim_due("o1", LONG, 2), bench.peer.claim_due("o2", LONG, 2));
+    let (ours, theirs) = tokio::join!(
+        bench.outbox.claim_due("o1", LONG, at_most(2)),
+        bench.peer.claim_due("o2", LONG, at_most(2))
+    );
     let (ours, theirs) = (ours.unwrap(), theirs.unwrap());
     let rest = claim(&bench.outbox, "o3", LONG).await;
     let mut all: Vec<_> = [ids(&ours), ids(&theirs), ids(&rest)].concat();
     all.sort_unstable();
     assert_eq!(all, ["a", "b", "c"]);
     assert!(ours.len() <= 2 && theirs.len() <= 2);
+}
+
+pub(crate) async fn a_user_with_many_webhooks_delays_nobody_elses(bench: &Bench) {
+    let put = async |job_id: &str, user_id: &str| {
+        let webhook = NewWebhook { job_id, user_id, url: "https://example.com/hook" };
+        bench.outbox.put(&webhook).await.unwrap();
+    };
+    for id in 0..20 {
+        put(&format!("many-{id:02}"), "many").await;
+    }
+    for (id, user_id) in [("a-1", "a"), ("z-1", "z"), ("z-2", "z")] {
+        put(id, user_id).await;
+    }
+    let bounds = ClaimBounds { most: 8, of_a_user: 2 };
+    let claim = async |outbox: &Arc<dyn WebhookOutbox>, owner: &str| {
+        let mut claimed = outbox.claim_due(owner, LONG, bounds).await.unwrap();
+        claimed.sort_by(|one, other| one.job_id.cmp(&other.job_id));
+        claimed
+    };
+    let claimed = claim(&bench.outbox, "o1").await;
+    assert_eq!(ids(&claimed), ["a-1", "many-00", "many-01", "z-1", "z-2"]);
+    assert_eq!(claim(&bench.peer, "o2").await, [], "another process counts them as well");
+    assert_eq!(bench.outbox.settle("o1", &claimed[1], Some(LONG)).await, Ok(true));
+    assert_eq!(ids(&claim(&bench.peer, "o2").await), ["many-02"], "one of them has ended");
 }
 
 pub(crate) async fn what_became_of_a_webhook_is_kept_and_it_is_due_when_that_says(bench: &Bench) {

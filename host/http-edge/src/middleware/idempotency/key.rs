@@ -3,8 +3,11 @@
 use agent_core::ports::IdempotencyKey;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::header::IF_MATCH;
 use http::{HeaderMap, HeaderName};
 use sha2::{Digest as _, Sha256};
+
+use crate::server_sent_events::accepts_events;
 
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -57,11 +60,15 @@ pub(super) struct Digests {
 impl Digests {
     pub(super) fn of(caller: &str, key: &str, request: &http::Request<()>, body: &[u8]) -> Self {
         let target = request.uri().path_and_query().map_or("", |target| target.as_str());
-        Self {
-            caller: digest(&[caller.as_bytes()]),
-            key: digest(&[key.as_bytes()]),
-            request: digest(&[request.method().as_str().as_bytes(), target.as_bytes(), body]),
+        let mut said = vec![request.method().as_str().as_bytes(), target.as_bytes(), body];
+        // Of the headers, what decides about the kind of the answer and about what is to be changed.
+        if accepts_events(request.headers()) {
+            said.push(b"events");
         }
+        if let Some(revision) = request.headers().get(IF_MATCH) {
+            said.extend([b"if-match", revision.as_bytes()]);
+        }
+        Self { caller: digest(&[caller.as_bytes()]), key: digest(&[key.as_bytes()]), request: digest(&said) }
     }
 
     pub(super) fn key(&self) -> IdempotencyKey<'_> {
@@ -118,12 +125,24 @@ mod tests {
     }
 
     #[test]
-    fn requests_differ_in_method_target_and_body() {
-        let request = |target: &str, body: &[u8]| {
-            let request = http::Request::post(target).body(()).unwrap();
-            Digests::of("u1", "k", &request, body).request
+    fn requests_differ_in_method_target_body_and_what_they_want() {
+        let with = |headers: &[(&str, &str)], target: &str, body: &[u8]| {
+            let mut request = http::Request::post(target);
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            Digests::of("u1", "k", &request.body(()).unwrap(), body).request
         };
-        let all = [request("/a", b"1"), request("/a?b", b"1"), request("/a", b"11"), request("/a1", b"")];
+        let request = |target: &str, body: &[u8]| with(&[("accept", "application/json")], target, body);
+        let all = [
+            request("/a", b"1"),
+            request("/a?b", b"1"),
+            request("/a", b"11"),
+            request("/a1", b""),
+            with(&[("accept", "text/event-stream")], "/a", b"1"),
+            with(&[("if-match", "\"1\"")], "/a", b"1"),
+            with(&[("if-match", "\"2\"")], "/a", b"1"),
+        ];
         let different: std::collections::HashSet<_> = all.iter().collect();
         assert_eq!(different.len(), all.len());
         assert_eq!(request("/a", b"1"), all[0]);

@@ -9,9 +9,11 @@
 //! | came with another method, path or body | 422 |
 //! | is none (see [`key`]) | 400 |
 //!
-//! The request is carried out in a task of its own: a client that goes away and asks again gets the answer of what it has
-//! begun. A process that dies leaves a lease behind that ends ([`agent_core::ports::idempotency`]). Not kept are answers that
-//! say "not now" or "not you" (401, 403, 408, 409 with `Retry-After`, 429, 5xx), streams, and what is too large.
+//! The key is claimed and the request carried out in a task of its own: a client that goes away and asks
+//! again gets the answer of what it has begun. Nothing is begun, and the key is free again, when the client
+//! goes away or the rate limit turns it away before the store has answered the claim. A process that dies
+//! leaves a lease behind that ends ([`agent_core::ports::idempotency`]). Not kept are answers that say "not
+//! now" or "not you" (401, 403, 408, 409 with `Retry-After`, 429, 5xx), streams, and what is too large.
 //!
 //! A request without the header passes by, at the cost of looking for it.
 
@@ -176,28 +178,19 @@ where
     let caller = (manner.caller)(&request);
     let (request, body) = read_body(request, &settings).await?;
     let digests = Digests::of(&caller, &key, &request, &body);
-    let owner = Uuid::now_v7().simple().to_string();
-    match keys.store.claim(digests.key(), &owner, KeyTerms::default()).await? {
-        KeyClaim::Claimed { id } => {
-            let mut request = request.map(|()| Body::from(body));
-            request.extensions_mut().insert(OnceId(id.into()));
-            let (answered, answer) = oneshot::channel();
-            let claim = Claim { store: keys.store, digests, owner };
-            let work = async move {
-                // Nobody listens any more when the client has left.
-                let _ = answered.send(claim.hold(inner, request, manner).await);
-            };
-            keys.spawn.spawn("idempotent-request", Box::pin(work.instrument(Span::current())));
-            answer.await.map_err(|_ended| Refusal::NoAnswer)
-        }
-        KeyClaim::InFlight => Err(Refusal::InFlight),
-        KeyClaim::OtherRequest => Err(Refusal::OtherRequest),
-        KeyClaim::Answered(kept) => {
-            let mut answer = kept_answer::read(&kept.into()).ok_or(Refusal::Unreadable)?;
-            answer.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-            Ok(answer)
-        }
-    }
+    let claim = Claim { store: keys.store, digests, owner: Uuid::now_v7().simple().to_string() };
+    let (answered, answer) = oneshot::channel();
+    let request = request.map(|()| Body::from(body));
+    let work = claim.work(inner, request, manner, answered);
+    keys.spawn.spawn("idempotent-request", Box::pin(work.instrument(Span::current())));
+    answer.await.unwrap_or(Err(Refusal::NoAnswer))
+}
+
+/// An answer that was kept.
+fn replay(kept: Vec<u8>) -> Result<Response, Refusal> {
+    let mut answer = kept_answer::read(&kept.into()).ok_or(Refusal::Unreadable)?;
+    answer.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    Ok(answer)
 }
 
 /// The body, decoded, and the request as it were without a coding: what makes two requests the same is what they say.
@@ -210,7 +203,7 @@ async fn read_body(request: Request, settings: &Settings) -> Result<(http::Reque
     Ok((http::Request::from_parts(parts, ()), body))
 }
 
-/// A key that is held by this request.
+/// A key, as this request claims it.
 struct Claim {
     store: Arc<dyn IdempotencyStore>,
     digests: Digests,
@@ -218,6 +211,35 @@ struct Claim {
 }
 
 impl Claim {
+    /// Claims the key, and carries the request out if that is to be done. Runs in a task of its own from the
+    /// claim on: a store may have carried a claim out whose caller is gone, and nobody else would give the
+    /// key free.
+    async fn work<S>(
+        self,
+        inner: S,
+        mut request: Request,
+        manner: Manner,
+        answered: oneshot::Sender<Result<Response, Refusal>>,
+    ) where
+        S: Service<Request, Response = Response, Error = Infallible>,
+    {
+        let claimed = self.store.claim(self.digests.key(), &self.owner, KeyTerms::default()).await;
+        let answer = match claimed {
+            // The client has left, or the rate limit has turned the request away: nothing is begun.
+            Ok(KeyClaim::Claimed { .. }) if answered.is_closed() => return self.release().await,
+            Ok(KeyClaim::Claimed { id }) => {
+                request.extensions_mut().insert(OnceId(id.into()));
+                Ok(self.hold(inner, request, manner).await)
+            }
+            Ok(KeyClaim::InFlight) => Err(Refusal::InFlight),
+            Ok(KeyClaim::OtherRequest) => Err(Refusal::OtherRequest),
+            Ok(KeyClaim::Answered(kept)) => replay(kept),
+            Err(error) => Err(error.into()),
+        };
+        // Nobody listens any more when the client has left.
+        let _ = answered.send(answer);
+    }
+
     /// Carries the request out while the claim is renewed, and keeps the answer or gives the key free.
     async fn hold<S>(self, mut inner: S, request: Request, manner: Manner) -> Response
     where

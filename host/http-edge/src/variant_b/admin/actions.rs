@@ -37,19 +37,19 @@ pub(super) enum Verb {
 
 /// `POST /admin/tools/{name}/<verb>`.
 pub(super) fn action(verb: Verb) -> MethodRouter<Shared> {
-    post(move |admin: State<Shared>, change: Change, payload: Payload| {
-        act(admin, change, payload, move |body| verb.read(body))
+    post(move |admin: State<Shared>, change: Change, payload: Payload| async move {
+        if verb.requires_revision() {
+            change.require_revision()?;
+        }
+        act(admin, change, payload, move |body| verb.read(body)).await
     })
 }
 
 pub(super) fn describe_removal() -> Operation {
-    documented::change(Operation::new(
-        "removeComponent",
-        tags::TOOLS,
-        "Remove a component and all its versions",
-    ))
-    .optional_body(nothing_schema())
-    .answers::<ComponentBody<'static>>(StatusCode::OK, "What is left of it")
+    let operation = Operation::new("removeComponent", tags::TOOLS, "Remove a component and all its versions");
+    documented::change_of_what_was_read(operation)
+        .optional_body(nothing_schema())
+        .answers::<ComponentBody<'static>>(StatusCode::OK, "What is left of it")
 }
 
 /// `DELETE /admin/tools/{name}`. A body that names a version is refused: all of them would be gone.
@@ -58,6 +58,7 @@ pub(super) async fn remove_component(
     change: Change,
     payload: Payload,
 ) -> Result<Response, Error> {
+    change.require_revision()?;
     act(admin, change, payload, |body| read_nothing(body).map(|()| AdminAction::Delete)).await
 }
 
@@ -104,6 +105,15 @@ impl Verb {
         }
     }
 
+    /// True when its caller has to say which revision was read, because a second one, or one in another
+    /// state, does something else. Trials begin, end and are promoted once: the second is refused.
+    fn requires_revision(self) -> bool {
+        match self {
+            Self::Approve | Self::Enable | Self::Disable | Self::Rollback => true,
+            Self::Shadow | Self::Canary | Self::EndTrial | Self::Promote => false,
+        }
+    }
+
     pub(super) fn describe(self) -> Operation {
         let (id, summary, body) = match self {
             Self::Approve => ("approveVersion", "Let a version serve that waits", approval_schema()),
@@ -117,7 +127,13 @@ impl Verb {
             Self::Canary => ("beginCanary", "Try a version on a share of the runs", trial_schema()),
             Self::Promote => ("promoteVersion", "End a trial and have its version serve", digest_schema()),
         };
-        documented::change(Operation::new(id, tags::TOOLS, summary))
+        let operation = Operation::new(id, tags::TOOLS, summary);
+        let operation = if self.requires_revision() {
+            documented::change_of_what_was_read(operation)
+        } else {
+            documented::change(operation)
+        };
+        operation
             .optional_body(body)
             .answers::<ComponentBody<'static>>(StatusCode::OK, "The component after it")
     }

@@ -47,10 +47,20 @@ impl Change {
         }
     }
 
+    /// Refuses a change that does not say which revision its caller has seen. What such a change does depends
+    /// on the state that it finds: made twice, or to another state, it would be another change.
+    pub(super) fn require_revision(&self) -> Result<(), Refusal> {
+        self.if_match.as_ref().map(|_| ()).ok_or(Refusal::NoRevision)
+    }
+
     /// Whether the component is at a revision that the caller has seen, if they said so: before anything is read that would
     /// be for nothing. A change in between is noticed when it is made ([`Operator::expected`]).
     pub(super) async fn check_revision(&self, tools: &dyn ToolAdmin) -> Result<(), Error> {
         let Some(wanted) = &self.if_match else { return Ok(()) };
+        if *wanted == IfMatch::Any && !self.creates {
+            // Where there is no component the change itself says so.
+            return Ok(());
+        }
         match tools.get(self.name()).await {
             Ok(view) if wanted.matches(view.revision) => Ok(()),
             Ok(view) => Err(Refusal::Changed { revision: view.revision }.into()),

@@ -191,6 +191,14 @@ pub(super) struct ComponentBody<'a> {
     /// Digests of the versions that served before, the last one first.
     #[schema(example = json!(["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]))]
     previous: &'a [String],
+    /// Digests of these that a rollback took back, or the host because their calls trapped: only a rollback
+    /// that names one brings it back.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(
+        required = false,
+        example = json!(["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"])
+    )]
+    withdrawn: &'a [String],
     /// How a version is being tried, or what came of the last trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -215,6 +223,7 @@ impl<'a> ComponentBody<'a> {
             serving: view.serving.as_deref(),
             fault: view.fault.as_deref(),
             previous: &record.previous,
+            withdrawn: &record.withdrawn,
             trial: record.trial.as_ref().map(|trial| TrialBody::new(trial, view.counts.as_ref())),
             versions: record.versions.iter().map(|version| VersionBody::new(version, view)).collect(),
             known: &record.known,

@@ -36,8 +36,22 @@ pub(super) fn component(operation: Operation) -> Operation {
         .refuses(variant_b::rows(of_name))
 }
 
-/// Routes that change one.
+/// Routes that change one, whatever its revision unless that is said.
 pub(super) fn change(operation: Operation) -> Operation {
+    with_revision(
+        operation,
+        Parameter::header("If-Match", "The revisions that it may be made to, or `*`.", if_match()),
+    )
+}
+
+/// Routes that change one that its caller has read.
+pub(super) fn change_of_what_was_read(operation: Operation) -> Operation {
+    let about = "The revision that was read: the `ETag` of the component. `*` is any.";
+    with_revision(operation, Parameter::header("If-Match", about, if_match()).required())
+        .refuses(variant_b::rows([Error::AdminRequest(Refusal::NoRevision)]))
+}
+
+fn with_revision(operation: Operation, revision: Parameter) -> Operation {
     let refused = [Refusal::IfMatch, Refusal::Changed { revision: 7 }, Refusal::NeverThere];
     let refused = refused.map(Error::AdminRequest);
     let of_tools = [
@@ -47,7 +61,7 @@ pub(super) fn change(operation: Operation) -> Operation {
         Error::Admin(AdminError::Conflict("No version waits for an approval".to_owned())),
     ];
     component(operation)
-        .parameter(Parameter::header("If-Match", "The revisions that it may be made to, or `*`.", if_match()))
+        .parameter(revision)
         .refuses(variant_b::rows(refused))
         .refuses(variant_b::rows(of_tools).chain(variant_b::bodies()))
         .refuses(digest())

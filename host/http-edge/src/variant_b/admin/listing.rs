@@ -45,7 +45,8 @@ pub(super) fn describe_jobs() -> [Parameter; 4] {
 
 /// The parameter that [`read_from`] reads.
 pub(super) fn describe_from() -> Parameter {
-    let schema = json!({ "type": "integer", "minimum": 0, "default": 0, "examples": [0] });
+    let schema =
+        json!({ "type": "integer", "minimum": 0, "maximum": i64::MAX, "default": 0, "examples": [0] });
     Parameter::query("from", "The number of the first event, counted from 0.", schema)
 }
 

@@ -13,6 +13,11 @@ pub(in crate::variant_b) enum Refusal {
     Name,
     #[error("If-Match holds revisions as the ETag of the component has them, such as \"7\", or *")]
     IfMatch,
+    #[error(
+        "If-Match is missing: send the revision that you have read, which is the ETag of \
+         GET /admin/tools/{{name}}, or * for any"
+    )]
+    NoRevision,
     #[error("The component is at revision {revision}: read it again and decide anew")]
     Changed { revision: u64 },
     #[error("There is no component of that name, so it has no revision that If-Match could name")]
@@ -38,6 +43,7 @@ impl Refusal {
             Self::Name | Self::IfMatch | Self::Signature | Self::Part | Self::Empty => {
                 StatusCode::BAD_REQUEST
             }
+            Self::NoRevision => StatusCode::PRECONDITION_REQUIRED,
             Self::Changed { .. } | Self::NeverThere => StatusCode::PRECONDITION_FAILED,
             Self::ContentType | Self::ContentCoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
@@ -53,6 +59,7 @@ impl Refusal {
             Self::ContentCoding => Some((ACCEPT_ENCODING, HeaderValue::from_static("identity"))),
             Self::Name
             | Self::IfMatch
+            | Self::NoRevision
             | Self::Changed { .. }
             | Self::NeverThere
             | Self::Signature

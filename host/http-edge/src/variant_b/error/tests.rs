@@ -14,7 +14,7 @@ async fn show(error: Error, production: bool) -> String {
     let headers = ["connection", "content-type", "etag", "retry-after"].iter().filter_map(|name| {
         let value = parts.headers.get(*name)?.to_str().unwrap();
         // That of nearly every answer.
-        (value != answer::JSON).then(|| format!("; {name}: {value}"))
+        (value != crate::answer::JSON).then(|| format!("; {name}: {value}"))
     });
     let headers: String = headers.collect();
     format!("{}{headers} | {}", parts.status, str::from_utf8(&body).unwrap())
@@ -81,6 +81,9 @@ async fn bodies_that_cannot_be_read_are_mistakes_of_the_client() {
     assert_snapshot!(broken, @r#"400 Bad Request | {"error":"Invalid input"}"#);
     let no_json = everywhere(|| crate::json::parse(b"{").unwrap_err().into()).await;
     assert_snapshot!(no_json, @r#"400 Bad Request | {"error":"Invalid input"}"#);
+    let dense = || format!("[{}0]", r#"{"":0},"#.repeat(1 << 16));
+    let dense = everywhere(|| crate::json::parse(dense().as_bytes()).unwrap_err().into()).await;
+    assert_snapshot!(dense, @r#"413 Payload Too Large | {"error":"Payload too large"}"#);
     let issues = everywhere(|| Issues::from(Issue::required("string", &["query"])).into()).await;
     assert_snapshot!(issues, @r#"400 Bad Request | {"error":[{"code":"invalid_type","expected":"string","received":"undefined","path":["query"],"message":"Required"}]}"#);
 }
@@ -160,7 +163,7 @@ async fn serverless_failures_are_500_with_their_outermost_text_everywhere() {
     let busy = || InvokeError::Busy { waited: HALF };
     assert_snapshot!(everywhere(|| Error::Serverless(busy())).await, @r#"500 Internal Server Error | {"error":"no agent became free within 500 ms"}"#);
     let late = || InvokeError::TimedOut { limit: HALF, retry_after: None };
-    assert_snapshot!(everywhere(|| Error::Serverless(late())).await, @r#"500 Internal Server Error | {"error":"the agent run took longer than 500 ms"}"#);
+    assert_snapshot!(everywhere(|| Error::Serverless(late())).await, @r#"500 Internal Server Error | {"error":"the agent run took longer than the 500 ms of AGENT_TIMEOUT_MS"}"#);
 }
 
 #[tokio::test]
@@ -219,6 +222,7 @@ async fn what_the_admin_api_refuses_by_itself_has_its_rows() {
     for refusal in [
         Refusal::Name,
         Refusal::IfMatch,
+        Refusal::NoRevision,
         Refusal::Changed { revision: 7 },
         Refusal::NeverThere,
         Refusal::Signature,
@@ -233,6 +237,7 @@ async fn what_the_admin_api_refuses_by_itself_has_its_rows() {
     assert_snapshot!(told.join("\n"), @r#"
     400 Bad Request | {"error":"The name of a component is that of its file without .wasm: 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-', and neither '.' nor '..'"}
     400 Bad Request | {"error":"If-Match holds revisions as the ETag of the component has them, such as \"7\", or *"}
+    428 Precondition Required | {"error":"If-Match is missing: send the revision that you have read, which is the ETag of GET /admin/tools/{name}, or * for any"}
     412 Precondition Failed | {"error":"The component is at revision 7: read it again and decide anew"}
     412 Precondition Failed | {"error":"There is no component of that name, so it has no revision that If-Match could name"}
     400 Bad Request | {"error":"Agent-Tool-Signature holds the bytes of <name>.wasm.sig in base64, at most 1024 of them"}

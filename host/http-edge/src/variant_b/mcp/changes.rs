@@ -35,6 +35,9 @@ pub(super) async fn follow_changes(
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Error> {
+    if mcp.edge.settings.whole_answers {
+        return Err(Refusal::WholeAnswers.into());
+    }
     if !accepts_events(&headers) {
         return Err(Refusal::NoEventsAccepted.into());
     }
@@ -43,6 +46,7 @@ pub(super) async fn follow_changes(
     if !version.has_initialize() {
         return Err(Refusal::NoStream.into());
     }
+    mcp.edge.variant.tool_calls.prepared().await?;
     let permit = mcp.edge.streams.acquire(caller.id()).ok_or(Error::TooManyStreams)?;
     let changes = mcp.edge.variant.tool_calls.changes(&caller.principal(), last_digest(&headers));
     let wants_id = version.as_str() >= ProtocolVersion::V_2025_11_25.as_str();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agent_core::layers::InvokeError;
 use http::StatusCode;
 use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
@@ -53,6 +54,7 @@ fn common(operation: Operation) -> Operation {
     let session =
         json!({ "type": "string", "minLength": 1, "maxLength": 64, "examples": ["018f4f2e-7d3c-7a5b"] });
     operation
+        .refuses(variant_b::rows([Error::Invoke(InvokeError::ToolsNotPrepared { waited: Duration::ZERO })]))
         .parameter(Parameter::header(
             "MCP-Protocol-Version",
             "The version that the client speaks. Without it, 2025-03-26.",

@@ -7,6 +7,7 @@ use axum::response::Response;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::{HeaderValue, StatusCode};
 use http_body_util::Full;
+use json_schema::{MemoryBudget, ReadError};
 use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ClientRequest};
 use serde::Serialize;
 use serde_json::Value;
@@ -20,6 +21,7 @@ use super::refusal::Refusal;
 use super::state::Shared;
 use crate::answer;
 use crate::body::Payload;
+use crate::json::JsonError;
 use crate::mcp::CallId;
 use crate::middleware::request_id::RequestId;
 use crate::variant_b::auth::Caller;
@@ -74,15 +76,20 @@ pub(super) async fn send_message(
     let (mut parts, body) = request.into_parts();
     let session = headers::session(&parts.headers)?.to_owned();
     let body = Payload::new(&parts.headers, body).read(&mcp.edge.settings).await?;
-    let message = match serde_json::from_slice(&body) {
+    // The SDK reads it again, without a budget: what passes here takes it no more than twice that.
+    let message = match MemoryBudget::default().read_as(&body) {
         Ok(message) => message,
-        Err(error) => return Ok(unreadable(&error)),
+        Err(ReadError::Json(error)) => return Ok(unreadable(&error)),
+        Err(too_large @ ReadError::TooLarge { .. }) => return Err(JsonError::from(too_large).into()),
     };
     if let Some(request) = cancelled_request(&message) {
         let user_id = caller.id().to_owned();
         mcp.under_way.cancel(&CallId { user_id, session: session.clone(), request });
     }
     let begins_session = is_initialize(&message);
+    if asks_for_tools(&message) {
+        mcp.edge.variant.tool_calls.prepared().await?;
+    }
     // The body is decoded by now, and nobody further in has to know the token.
     for header in [CONTENT_ENCODING, CONTENT_LENGTH, AUTHORIZATION] {
         parts.headers.remove(header);
@@ -111,6 +118,17 @@ fn cancelled_request(message: &ClientJsonRpcMessage) -> Option<String> {
         return None;
     };
     cancelled.params.request_id.as_ref().map(ToString::to_string)
+}
+
+/// Whether the answer depends on which tools there are.
+fn asks_for_tools(message: &ClientJsonRpcMessage) -> bool {
+    let ClientJsonRpcMessage::Request(request) = message else { return false };
+    matches!(
+        request.request,
+        ClientRequest::ListToolsRequest(_)
+            | ClientRequest::CallToolRequest(_)
+            | ClientRequest::SubscriptionsListenRequest(_)
+    )
 }
 
 fn is_initialize(message: &ClientJsonRpcMessage) -> bool {

@@ -22,6 +22,9 @@ pub(crate) enum Refusal {
     /// Since 2026-07-28 a message asks for it.
     #[error("This version has no stream to read: send subscriptions/listen")]
     NoStream,
+    /// A stream that has no end would never be passed on.
+    #[error("There is no stream of changes here: ask for tools/list again")]
+    WholeAnswers,
     /// The SDK did not answer.
     #[error("the message was not answered")]
     Unanswered,
@@ -33,13 +36,14 @@ impl Refusal {
             Self::NotBothAccepted | Self::NoEventsAccepted => StatusCode::NOT_ACCEPTABLE,
             Self::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Version | Self::Session => StatusCode::BAD_REQUEST,
-            Self::NoStream => StatusCode::METHOD_NOT_ALLOWED,
+            Self::NoStream | Self::WholeAnswers => StatusCode::METHOD_NOT_ALLOWED,
             Self::Unanswered => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
     /// What the answer says beside its text.
     pub(crate) fn header(self) -> Option<(HeaderName, HeaderValue)> {
-        (self == Self::NoStream).then_some((ALLOW, HeaderValue::from_static("POST")))
+        let is_about_get = matches!(self, Self::NoStream | Self::WholeAnswers);
+        is_about_get.then_some((ALLOW, HeaderValue::from_static("POST")))
     }
 }

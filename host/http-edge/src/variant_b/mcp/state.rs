@@ -27,7 +27,8 @@ impl Mcp {
         McpServer::new(calls, caller.principal(), &request_id.to_string()).over_http(
             self.under_way.clone(),
             session,
-            self.edge.streams.clone(),
+            // A stream without an end would never be passed on where answers are passed on whole.
+            (!self.edge.settings.whole_answers).then(|| self.edge.streams.clone()),
         )
     }
 

@@ -44,7 +44,7 @@ pub(super) async fn create(
 ) -> Result<Response, Error> {
     let request = chat_request::read(read_json(payload, &edge.settings).await?)?;
     let (asked, options) = (request.asked, request.options);
-    run::check_functions(&edge.variant, &caller, &options.functions)?;
+    run::check_functions(&edge.variant, &caller, &options.functions).await?;
     let ask = run::ask(Request { asked, options, request_id: &request_id, caller: &caller, rate_check });
     let head = Head::new(&ask.run_id);
     if request.stream {

@@ -3,7 +3,7 @@
 use agent_core::words::{Options, ToolCall};
 use serde_json::Value;
 
-use super::conversation::{Conversation, RunInput, check_length};
+use super::conversation::{Conversation, RunInput, check_calls, check_length};
 use super::parameters::{self, Fields};
 use super::problem::Problem;
 use super::{content, functions};
@@ -59,7 +59,7 @@ fn read_message(message: &Value, param: &str, conversation: &mut Conversation) -
         Some("system" | "developer") => conversation.system(content::text(content, &at("content"))?),
         Some("user") => conversation.user(content::of_user(content, &at("content"))?),
         Some("assistant") => {
-            let calls = read_calls(fields.get("tool_calls"), &at("tool_calls"))?;
+            let calls = read_calls(fields.get("tool_calls"), &at("tool_calls"), conversation)?;
             let said = content::text_if_any(content, &at("content"))?;
             conversation.assistant(said, calls);
         }
@@ -81,16 +81,21 @@ fn read_message(message: &Value, param: &str, conversation: &mut Conversation) -
     Ok(())
 }
 
-fn read_calls(calls: Option<&Value>, param: &str) -> Result<Vec<ToolCall>, Problem> {
+fn read_calls(
+    calls: Option<&Value>,
+    param: &str,
+    conversation: &mut Conversation,
+) -> Result<Vec<ToolCall>, Problem> {
     let calls = match calls {
         None | Some(Value::Null) => return Ok(vec![]),
         Some(Value::Array(calls)) => calls,
         Some(_) => return Err(Problem::wrong_type(param, "a list")),
     };
+    check_calls(calls.len(), param)?;
     let read = |(index, call): (usize, &Value)| {
         let text = |place: &str| call.pointer(place).and_then(Value::as_str).map(str::to_owned);
         match (text("/id"), text("/function/name"), text("/function/arguments")) {
-            (Some(id), Some(name), Some(arguments)) => Ok(ToolCall::from_text(id, name, arguments)),
+            (Some(id), Some(name), Some(arguments)) => Ok(conversation.read_call(id, name, arguments)),
             _ => Err(Problem::invalid(format!("{param}[{index}]"), "it must be the call of a function.")),
         }
     };
@@ -107,6 +112,14 @@ mod tests {
     fn refused(body: Value) -> (Value, Value) {
         let mut error = read(body).unwrap_err().body()["error"].take();
         (error["code"].take(), error["param"].take())
+    }
+
+    #[test]
+    fn a_message_of_too_many_calls_is_refused_by_name() {
+        let call = json!({"id": "a", "type": "function", "function": {"name": "add", "arguments": "{}"}});
+        let said = json!({"role": "assistant", "content": null, "tool_calls": vec![call; 2_001]});
+        let asked = json!({"model": "agent", "messages": [{"role": "user", "content": "a"}, said]});
+        assert_eq!(refused(asked).1, "messages[1].tool_calls");
     }
 
     #[test]

@@ -62,7 +62,8 @@ fn read_one(tool: &Value, within: Option<&str>, param: &str) -> Result<ClientFun
 }
 
 /// The functions of a response's request as the response repeats them: with every field, because strict readers refuse one that
-/// is absent. Nobody holds what the model writes against `parameters` unless the client says that somebody does.
+/// is absent. `strict` is always false: nothing holds the arguments that the model writes against
+/// `parameters`.
 pub(super) fn repeated(fields: &Fields) -> Value {
     let repeat = |tool: &Value| {
         let field = |name: &str, is_right: fn(&Value) -> bool| tool.get(name).filter(|value| is_right(value));
@@ -70,7 +71,7 @@ pub(super) fn repeated(fields: &Fields) -> Value {
             "type": "function", "name": field("name", Value::is_string),
             "description": field("description", Value::is_string),
             "parameters": field("parameters", Value::is_object),
-            "strict": field("strict", Value::is_boolean).unwrap_or(&Value::Bool(false)),
+            "strict": false,
         })
     };
     fields.get("tools").and_then(Value::as_array).into_iter().flatten().map(repeat).collect()
@@ -132,7 +133,9 @@ mod tests {
         assert_eq!(read(&of_chat, Some("function")), Ok(vec![function.clone()]));
         assert_eq!(read(&of_response, None), Ok(vec![function.clone()]));
         let least = fields(json!([{"type": "function", "name": "look"}]));
-        assert_eq!(repeated(&of_response), of_response["tools"]);
+        let mut repeated_one = of_response["tools"].clone();
+        repeated_one[0]["strict"] = json!(false);
+        assert_eq!(repeated(&of_response), repeated_one);
         let repeats = json!({"type": "function", "name": "look", "description": null, "parameters": null, "strict": false});
         assert_eq!((repeated(&least), repeated(&Fields::new())), (json!([repeats]), json!([])));
         let mut none = of_response;

@@ -20,8 +20,6 @@ pub(super) struct Keep {
     pub(super) own: Vec<Message>,
     /// Names the response.
     pub(super) id: String,
-    /// The response of a run that ended so.
-    pub(super) show: Box<dyn Fn(&AgentResult) -> Value + Send + Sync>,
 }
 
 impl Keep {

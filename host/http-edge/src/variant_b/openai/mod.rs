@@ -4,12 +4,13 @@
 //! - `models`, `chat`, `responses`: the routes.
 //! - `parameters`: what of a request is honoured, refused and not looked at. `chat_request`, `responses_request`: a request
 //!   read, put together by `conversation` out of `content` and `images`, with the client's `functions`. `run`: what the agent is asked for it.
-//! - `place`: what a response goes on from. `kept`: keeping it; `responses_kept` reads and forgets one.
+//! - `place`: what a response goes on from, `references`: items of responses that are named by their ids.
+//!   `kept`: keeping it; `responses_kept` reads and forgets one.
 //! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`, whose output `items` makes. `sent_text` knows
 //!   which words were sent.
 //! - `problem`: what is wrong with a request, and the form of errors. `documented`, `request_schema`, `response_schema`: for the document.
 //!
-//! README, "Clients of OpenAI", says what they can rely on.
+//! host/docs/api/openai.md says what they can rely on.
 
 mod chat;
 mod chat_chunks;
@@ -27,6 +28,7 @@ mod models;
 mod parameters;
 mod place;
 pub(super) mod problem;
+mod references;
 mod request_schema;
 mod response;
 mod response_schema;

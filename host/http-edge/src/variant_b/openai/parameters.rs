@@ -34,6 +34,9 @@ const OWN_TOOLS: &str =
     "The agent has its own tools; beside them it can be given `tools` of the type 'function'.";
 const FREE_CHOICE: &str = "Which tools are called is for the agent to choose: 'auto' or 'none'.";
 const NO_PROBABILITIES: &str = "The agent does not say how likely its words were.";
+const SIDE_BY_SIDE: &str = "The agent makes all calls of one reply at once: leave it out, or send true.";
+const LEAVES_OUT: &str =
+    "The oldest turns are dropped when the token budget has no room for them: leave it out, or send 'auto'.";
 const NO_FORMAT: &str = "The agent answers in plain text.";
 
 /// Those of chat completions.
@@ -50,6 +53,7 @@ pub(super) const OF_CHATS: &[Refused] = &[
     parameter("top_logprobs", |count| *count == 0, NO_PROBABILITIES),
     parameter("logit_bias", is_empty, "The agent may use any word."),
     parameter("web_search_options", |_| false, OWN_TOOLS),
+    value("parallel_tool_calls", |wanted| *wanted == true, SIDE_BY_SIDE),
 ];
 
 /// Those of responses.
@@ -59,6 +63,8 @@ pub(super) const OF_RESPONSES: &[Refused] = &[
     parameter("max_tool_calls", |_| false, "How many tools the agent calls is for the deployment to say."),
     value("tool_choice", is_no_choice, FREE_CHOICE),
     value("text", |text| text.get("format").is_none_or(is_plain_text), NO_FORMAT),
+    value("truncation", |how| *how == "auto", LEAVES_OUT),
+    value("parallel_tool_calls", |wanted| *wanted == true, SIDE_BY_SIDE),
     parameter("top_logprobs", |count| *count == 0, NO_PROBABILITIES),
     value("include", |list| !has(list, "message.output_text.logprobs"), NO_PROBABILITIES),
 ];
@@ -140,7 +146,7 @@ fn is_no_choice(choice: &Value) -> bool {
 }
 
 fn is_plain_text(format: &Value) -> bool {
-    format.get("type").is_some_and(|kind| *kind == "text")
+    format.is_null() || format.get("type").is_some_and(|kind| *kind == "text")
 }
 
 fn is_list_of(list: &Value, word: &str) -> bool {
@@ -171,14 +177,15 @@ mod tests {
                 json!({
                     "n": 1, "stop": null, "tools": [], "tool_choice": "auto", "logprobs": false, "logit_bias": {},
                     "response_format": {"type": "text"}, "modalities": ["text"], "top_p": 0.1, "seed": 7, "user": "u",
-                    "presence_penalty": 1, "store": true, "metadata": {}, "parallel_tool_calls": false, "unheard_of": 1,
+                    "presence_penalty": 1, "store": true, "metadata": {}, "parallel_tool_calls": true, "unheard_of": 1,
                 }),
             ),
             (
                 OF_RESPONSES,
                 json!({
-                    "background": false, "tools": [], "tool_choice": "none", "text": {"verbosity": "low"}, "store": true,
-                    "include": ["reasoning.encrypted_content"], "truncation": "disabled", "reasoning": {"effort": "low"},
+                    "background": false, "tools": [], "tool_choice": "none", "store": true,
+                    "text": {"format": null, "verbosity": "low"},
+                    "include": ["reasoning.encrypted_content"], "truncation": "auto", "reasoning": {"effort": "low"},
                     "top_logprobs": 0, "previous_response_id": null,
                 }),
             ),
@@ -196,6 +203,9 @@ mod tests {
             (OF_CHATS, "functions", tool, "unsupported_parameter"),
             (OF_CHATS, "logprobs", json!(true), "unsupported_parameter"),
             (OF_CHATS, "logit_bias", json!({"1": -100}), "unsupported_parameter"),
+            (OF_CHATS, "parallel_tool_calls", json!(false), "unsupported_value"),
+            (OF_RESPONSES, "parallel_tool_calls", json!(false), "unsupported_value"),
+            (OF_RESPONSES, "truncation", json!("disabled"), "unsupported_value"),
             (OF_RESPONSES, "background", json!(true), "unsupported_value"),
             (OF_RESPONSES, "prompt", json!({"id": "pmpt_1"}), "unsupported_parameter"),
             (OF_RESPONSES, "tool_choice", json!({"type": "function"}), "unsupported_value"),

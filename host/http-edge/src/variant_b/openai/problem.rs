@@ -94,6 +94,22 @@ impl Problem {
         Self { status, message, param: Some("response_id".to_owned()), code }
     }
 
+    /// There is no such item, or it is somebody else's.
+    pub(super) fn unknown_item(id: &str) -> Self {
+        let message = format!(
+            "Item with id '{}' not found. Items are not persisted when `store` is set to false. Try again with `store` \
+             set to true, or remove this item from your input.",
+            quoted(id)
+        );
+        let (status, code) = (StatusCode::NOT_FOUND, "item_not_found");
+        Self { status, message, param: Some("input".to_owned()), code }
+    }
+
+    pub(super) fn duplicate_item(id: &str) -> Self {
+        let why = "Remove duplicate items from your input and try again.";
+        Self::bad("invalid_value", "input", format!("Duplicate item found with id '{}'. {why}", quoted(id)))
+    }
+
     pub(super) fn unknown_path() -> Self {
         let message = "There is no such path: /v1/models, /v1/chat/completions and /v1/responses are served.";
         Self { status: StatusCode::NOT_FOUND, message: message.to_owned(), param: None, code: "unknown_url" }

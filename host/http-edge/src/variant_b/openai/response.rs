@@ -101,6 +101,13 @@ impl Frame {
         self.echo.place.store = false;
     }
 
+    /// The response names no conversation from now on that does not know the run.
+    pub(super) fn ended_as(&mut self, answer: &Answer) {
+        if answer.is_turn_lost {
+            self.echo.place.conversation = None;
+        }
+    }
+
     /// The response of a run that has ended.
     pub(super) fn of(&self, result: &AgentResult) -> Value {
         let mut items = self.items();
@@ -154,12 +161,14 @@ pub(super) struct ResponseEvents {
     sequence: u64,
     /// Whether any reply is over.
     has_replied: bool,
+    /// How it ended, once its output is whole.
+    end: End,
 }
 
 impl ResponseEvents {
     pub(super) fn new(frame: Frame) -> Self {
         let items = frame.items();
-        Self { frame, items, sequence: 0, has_replied: false }
+        Self { frame, items, sequence: 0, has_replied: false, end: End::NOT_YET }
     }
 
     fn write(&mut self, out: &mut String, kind: &str, mut fields: Value) {
@@ -178,22 +187,26 @@ impl ResponseEvents {
         }
     }
 
-    fn write_response(&mut self, out: &mut String, kind: &str, end: &End) {
-        let response = self.frame.object(self.items.all(), end);
+    fn response(&self) -> Value {
+        self.frame.object(self.items.all(), &self.end)
+    }
+
+    fn write_response(&mut self, out: &mut String, kind: &str) {
+        let response = self.response();
         self.write(out, kind, json!({ "response": response }));
     }
 
     /// The last event, and what the Open Responses specification has behind it. OpenAI's own clients end there as well.
-    fn write_end(&mut self, out: &mut String, kind: &str, end: &End) {
-        self.write_response(out, kind, end);
+    fn write_end(&mut self, out: &mut String, kind: &str) {
+        self.write_response(out, kind);
         out.push_str("data: [DONE]\n\n");
     }
 }
 
 impl WriteRun for ResponseEvents {
     fn begin(&mut self, out: &mut String) {
-        self.write_response(out, "response.created", &End::NOT_YET);
-        self.write_response(out, "response.in_progress", &End::NOT_YET);
+        self.write_response(out, "response.created");
+        self.write_response(out, "response.in_progress");
     }
 
     fn delta(&mut self, out: &mut String, delta: &Delta) {
@@ -224,7 +237,8 @@ impl WriteRun for ResponseEvents {
         self.write_items(out);
     }
 
-    fn ended(&mut self, out: &mut String, answer: &Answer) {
+    fn conclude(&mut self, out: &mut String, answer: &Answer) -> Option<Value> {
+        self.frame.ended_as(answer);
         let result = &answer.result;
         if self.has_replied {
             self.items.end(result);
@@ -233,13 +247,17 @@ impl WriteRun for ResponseEvents {
             self.items.take(result);
         }
         self.write_items(out);
-        let end = End::of(result);
-        let kind = match end.status {
+        self.end = End::of(result);
+        Some(self.response())
+    }
+
+    fn ended(&mut self, out: &mut String, _answer: &Answer) {
+        let kind = match self.end.status {
             "completed" => "response.completed",
             // The API has no event for a response that was cancelled.
             _ => "response.incomplete",
         };
-        self.write_end(out, kind, &end);
+        self.write_end(out, kind);
     }
 
     fn not_kept(&mut self) {
@@ -249,6 +267,7 @@ impl WriteRun for ResponseEvents {
     fn failed(&mut self, out: &mut String, error: &Value) {
         self.items.break_off();
         self.write_items(out);
-        self.write_end(out, "response.failed", &End::failed(error));
+        self.end = End::failed(error);
+        self.write_end(out, "response.failed");
     }
 }

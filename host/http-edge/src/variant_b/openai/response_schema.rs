@@ -73,7 +73,7 @@ fn constants() -> Fields {
     fields([
         ("background", of("boolean", "Whether nobody waits for it.", false)),
         ("truncation", one_of(&["auto"], "The oldest turns are left out when there is no room.")),
-        ("parallel_tool_calls", of("boolean", "Whether one reply may call several tools.", true)),
+        ("parallel_tool_calls", of("boolean", "Always true: one reply may call several tools.", true)),
         ("max_tool_calls", of(["integer", "null"], "Not limited by requests.", Value::Null)),
         ("text", object("The form of what is said.", fields([("format", format)]))),
         ("reasoning", object("How the model thinks.", reasoning)),
@@ -136,7 +136,7 @@ fn function() -> Value {
             ("name", of("string", "Names it.", "look")),
             ("description", of(["string", "null"], "What it does.", "Looks.")),
             ("parameters", of(["object", "null"], "A JSON schema.", json!({ "type": "object" }))),
-            ("strict", of("boolean", "That of the request.", false)),
+            ("strict", of("boolean", "Always false: arguments are not held against `parameters`.", false)),
         ]),
     )
 }

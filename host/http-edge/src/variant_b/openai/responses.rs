@@ -1,7 +1,6 @@
 //! `POST /v1/responses`: what the agent said and called as the items of a response, at once or as they come to be.
 
 use agent_core::layers::RateCheck;
-use agent_core::words::AgentResult;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
@@ -15,9 +14,10 @@ use super::super::state::Shared;
 use super::head::Head;
 use super::kept::Keep;
 use super::place::Place;
+use super::problem::Problem;
 use super::response::{Frame, ResponseEvents};
 use super::run::{self, Request};
-use super::{documented, parameters, request_schema, response_schema, responses_request, stream};
+use super::{documented, parameters, references, request_schema, response_schema, responses_request, stream};
 use crate::answer;
 use crate::body::Payload;
 use crate::middleware::idempotency::OnceId;
@@ -39,6 +39,7 @@ pub(super) fn describe() -> Operation {
             "Typed events (`OpenAiResponseEvent`), from `response.created` to `response.completed`, `.incomplete` or `.failed`",
         )
         .refuses(documented::asking())
+        .refuses(documented::problems([Problem::unknown_item("msg_1_0")]))
         .refuses(of_variant::conversations().map(documented::in_form))
 }
 
@@ -50,8 +51,9 @@ pub(super) async fn create(
     (headers, rate_check, once): (HeaderMap, Option<Extension<RateCheck>>, Option<Extension<OnceId>>),
     payload: Payload,
 ) -> Result<Response, Error> {
-    let fields = parameters::fields(read_json(payload, &edge.settings).await?)?;
+    let mut fields = parameters::fields(read_json(payload, &edge.settings).await?)?;
     let place = Place::read(&fields)?;
+    references::resolve(&mut fields, &edge.variant, &caller).await?;
     let mut turns = place.turns(&edge.variant, &caller).await?;
     // Carried out again under its key, the request is the same turn.
     let turn_id = once.map(|Extension(OnceId(id))| id.to_string());
@@ -60,7 +62,7 @@ pub(super) async fn create(
     }
     let request = responses_request::read(fields, &place, &turns)?;
     let (asked, options) = (request.asked, request.options);
-    run::check_functions(&edge.variant, &caller, &options.functions)?;
+    run::check_functions(&edge.variant, &caller, &options.functions).await?;
     let ask = run::ask(Request { asked, options, request_id: &request_id, caller: &caller, rate_check });
     let mut frame = Frame::new(&Head::new(&ask.run_id), &ask.options, request.echo);
     let own = ask.options.history.clone();
@@ -71,15 +73,12 @@ pub(super) async fn create(
         turns,
         own,
         id: frame.response_id(),
-        show: {
-            let frame = frame.clone();
-            Box::new(move |result: &AgentResult| frame.of(result))
-        },
     });
     if request.stream {
         return stream::begin(&edge, &headers, ask, keep, ResponseEvents::new(frame)).await;
     }
     let answer = edge.variant.invoke.invoke(ask).await?;
+    frame.ended_as(&answer);
     let mut shown = frame.of(&answer.result);
     if let Some(keep) = &keep
         && !keep.keep(&answer.result, &shown).await

@@ -1,4 +1,5 @@
-//! The body of `POST /v1/responses`.
+//! The body of `POST /v1/responses`, in which `references` has put kept items in the place of references to
+//! them.
 
 use agent_core::words::{Options, ToolCall, Turn};
 use serde_json::Value;
@@ -95,14 +96,17 @@ fn read_item(item: &Value, param: &str, conversation: &mut Conversation) -> Resu
     match kind {
         "message" => return read_message(fields, param, conversation),
         // What a client called, and what it answered.
-        "function_call" => conversation.call(read_call(fields, "call_id", param)?),
+        "function_call" => {
+            let call = read_call(fields, "call_id", param, conversation)?;
+            conversation.call(call);
+        }
         "function_call_output" => {
             let (id, at) = (text(fields, "call_id", param)?, format!("{param}.output"));
             conversation.answer(id, content::text(fields.get("output"), &at)?);
         }
         // What the agent itself called in an earlier response.
         "mcp_call" => {
-            let call = read_call(fields, "id", param)?;
+            let call = read_call(fields, "id", param, conversation)?;
             let id = call.id.clone();
             // Every one of these items has its own answer, so each is a message of its own.
             conversation.assistant(String::new(), vec![call]);
@@ -113,10 +117,6 @@ fn read_item(item: &Value, param: &str, conversation: &mut Conversation) -> Resu
         }
         // What another model thought says nothing to this one.
         "reasoning" => {}
-        "item_reference" => {
-            let why = "No items are kept here: send the item itself.";
-            return Err(Problem::unsupported_value(format!("{param}.type"), why));
-        }
         _ => {
             let why = "The agent reads messages, and calls of functions with their outputs.";
             return Err(Problem::unsupported_value(format!("{param}.type"), why));
@@ -141,9 +141,14 @@ fn read_message(fields: &Fields, param: &str, conversation: &mut Conversation) -
     Ok(())
 }
 
-fn read_call(fields: &Fields, id: &str, param: &str) -> Result<ToolCall, Problem> {
+fn read_call(
+    fields: &Fields,
+    id: &str,
+    param: &str,
+    conversation: &mut Conversation,
+) -> Result<ToolCall, Problem> {
     let (id, name) = (text(fields, id, param)?, text(fields, "name", param)?);
-    Ok(ToolCall::from_text(id, name, text(fields, "arguments", param)?))
+    Ok(conversation.read_call(id, name, text(fields, "arguments", param)?))
 }
 
 fn text(fields: &Fields, name: &str, param: &str) -> Result<String, Problem> {
@@ -237,7 +242,6 @@ mod tests {
             (of(json!(["hi"])), "invalid_type", "input[0]"),
             (of(json!([{"type": {}, "role": "user", "content": "hi"}])), "invalid_type", "input[0].type"),
             (of(json!([{"role": "tool", "content": "hi"}])), "invalid_value", "input[0].role"),
-            (of(json!([{"type": "item_reference", "id": "a"}])), "unsupported_value", "input[0].type"),
             (of(json!([{"type": "computer_call"}])), "unsupported_value", "input[0].type"),
             (
                 of(json!([{"type": "function_call", "name": "a"}])),

@@ -5,9 +5,9 @@ use agent_core::words::{ClientFunction, Options};
 use axum::Extension;
 
 use super::super::auth::Caller;
+use super::super::error::Error;
 use super::conversation::RunInput;
 use super::functions;
-use super::problem::Problem;
 use crate::dependencies::VariantB;
 use crate::middleware::request_id::RequestId;
 
@@ -21,16 +21,17 @@ pub(super) struct Request<'a> {
 }
 
 /// Refuses functions that have the name of a tool which the caller's runs have.
-pub(super) fn check_functions(
+pub(super) async fn check_functions(
     variant: &VariantB,
     caller: &Caller,
     functions: &[ClientFunction],
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     if functions.is_empty() {
         return Ok(());
     }
+    variant.tool_calls.prepared().await?;
     let tools = variant.toolbox.current_for(&caller.principal());
-    functions::check_names(functions, |name| tools.catalog().get(name).is_some())
+    Ok(functions::check_names(functions, |name| tools.catalog().get(name).is_some())?)
 }
 
 /// What the agent is asked on behalf of the caller.

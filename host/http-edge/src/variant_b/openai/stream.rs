@@ -2,14 +2,15 @@
 //! (`crate::server_sent_events`), written by a [`WriteRun`].
 //!
 //! Such a stream cannot be resumed by clients of OpenAI, so its run ends with its reader, unless `Agent-On-Disconnect:
-//! continue` asks for more. `Content-Location` says where the service's own clients find it.
+//! continue` asks for more, and a shutdown lets it go on for as long as other requests under way.
+//! `Content-Location` says where the service's own clients find it.
 
 use std::time::Duration;
 
 use agent_core::error_chain::ErrorChain;
 use agent_core::layers::{Answer, Ask};
 use agent_core::live::Delta;
-use agent_core::streams::{Followed, Following, Interruption, OnDisconnect, RunEnd, RunFailure};
+use agent_core::streams::{Followed, Following, Interruption, RunEnd, RunFailure};
 use agent_core::words::{Event, FailureKind};
 use axum::body::Body;
 use axum::response::Response;
@@ -44,7 +45,13 @@ pub(super) trait WriteRun: Send + 'static {
     /// An event of its journal.
     fn event(&mut self, out: &mut String, event: &Event);
 
-    /// It has ended with a result. One that no event came before was kept from an earlier run.
+    /// Its output is whole. One that no event came before was kept from an earlier run. What the client will
+    /// have been shown, if the protocol can keep that.
+    fn conclude(&mut self, _out: &mut String, _answer: &Answer) -> Option<Value> {
+        None
+    }
+
+    /// It has ended with a result, which was concluded.
     fn ended(&mut self, out: &mut String, answer: &Answer);
 
     /// What was to be kept of it cannot be. Told before the end.
@@ -67,12 +74,12 @@ pub(super) async fn begin(
         let answer = edge.variant.invoke.invoke(ask).await?;
         let mut text = String::new();
         writer.begin(&mut text);
-        keep_end(keep.as_ref(), &answer, &mut writer).await;
+        keep_end(keep.as_ref(), &answer, &mut writer, &mut text).await;
         writer.ended(&mut text, &answer);
         return Ok(server_sent_events::respond(Body::from(text)));
     };
     let permit = permit(edge, ask.principal.user_id.as_deref().unwrap_or_default())?;
-    let mut following = streams.start(ask, server_sent_events::on_disconnect(headers, OnDisconnect::Cancel));
+    let mut following = streams.start(ask, server_sent_events::leaving_reader(headers));
     let first = following.next().await;
     if let Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) = first {
         return Err(error.into());
@@ -90,9 +97,10 @@ pub(super) async fn begin(
     Ok(response)
 }
 
-async fn keep_end(keep: Option<&Keep>, answer: &Answer, writer: &mut impl WriteRun) {
-    if let Some(keep) = keep
-        && !keep.keep(&answer.result, &(keep.show)(&answer.result)).await
+async fn keep_end(keep: Option<&Keep>, answer: &Answer, writer: &mut impl WriteRun, out: &mut String) {
+    if let Some(shown) = writer.conclude(out, answer)
+        && let Some(keep) = keep
+        && !keep.keep(&answer.result, &shown).await
     {
         writer.not_kept();
     }
@@ -125,7 +133,7 @@ impl<W: WriteRun> Streaming<W> {
             while let Some(followed) = next {
                 if let Followed::Ended { end: RunEnd::Answer(answer), .. } = &followed {
                     // Before the client hears of the end, after which it may go on from it.
-                    keep_end(self.keep.as_ref(), answer, &mut self.writer).await;
+                    keep_end(self.keep.as_ref(), answer, &mut self.writer, &mut self.out).await;
                 }
                 self.write(&followed);
                 next = if self.out.len() < MOST_BYTES { self.following.next_ready() } else { None };

@@ -1,4 +1,5 @@
-//! Which bodies are valid, and what is said of the others: wire 1.2, a row each.
+//! Which bodies are valid, and what is said of the others:
+//! host/docs/interface/node-clients.md#validation-issues, a row each.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -213,7 +214,7 @@ fn a_conversation_is_named_by_a_short_plain_id_or_not_at_all() {
         assert_eq!(ids(wrong.clone()), None, "{wrong}");
     }
     // Of a job's options nothing else is looked at.
-    for options in [json!(null), json!("x"), json!({"maxTokens": "many"})] {
+    for options in [json!(null), json!("x"), json!({"unheardOf": "many"})] {
         assert_eq!(
             read_job_request(json!({"query": "x", "options": options})).unwrap().conversation_id,
             None
@@ -328,4 +329,27 @@ proptest! {
         }
         let _any = (read_query(body.clone()), read_job_request(body.clone()), read_gateway_request(body));
     }
+}
+
+#[test]
+fn options_that_a_route_has_not_are_refused_by_name() {
+    let options = json!({"tools": [], "history": null, "maxTokens": 100, "temperature": 1, "unheard": 1,
+                         "conversationId": "trip"});
+    let body = |options: Value| json!({"query": "hi", "options": options});
+    let refused = |name: &str| {
+        let message = format!("Unrecognized key '{name}': only POST /api/agent takes this option");
+        json!({"code": "unrecognized_keys", "keys": [name], "path": ["options"], "message": message})
+    };
+    let all = json!(["maxTokens", "temperature", "tools", "history"].map(refused));
+    let written = |issues: Issues| serde_json::to_value(issues.0).unwrap();
+    assert_eq!(written(read_query(body(options.clone())).unwrap_err()), all);
+    assert_eq!(written(read_gateway_request(body(options.clone())).unwrap_err()), all);
+    assert_eq!(written(read_job_request(body(options)).unwrap_err()), all);
+    for harmless in [json!({"unheard": 1}), json!({}), json!(null), json!([]), json!("tools")] {
+        assert!(read_query(body(harmless.clone())).is_ok(), "{harmless}");
+        assert!(read_job_request(body(harmless.clone())).is_ok(), "{harmless}");
+        assert!(read_gateway_request(body(harmless.clone())).is_ok(), "{harmless}");
+    }
+    let job = read_job_request(body(json!({"conversationId": "trip"}))).unwrap();
+    assert_eq!(job.conversation_id.as_deref(), Some("trip"));
 }

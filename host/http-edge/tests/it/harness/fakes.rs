@@ -25,7 +25,7 @@ impl Invoke for Answers {
             model: "test/answers".into(),
             tool_calls: vec![],
         };
-        Ok(Answer { result: Arc::new(result), cached: None })
+        Ok(Answer { result: Arc::new(result), cached: None, is_turn_lost: false })
     }
 }
 

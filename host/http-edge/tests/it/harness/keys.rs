@@ -9,7 +9,7 @@ use agent_core::ports::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyC
 use agent_core::testing::TokioSpawn;
 use async_trait::async_trait;
 use http_edge::Idempotency;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, RwLock, RwLockWriteGuard, watch};
 
 /// The keys of a service, or of two that share them.
 #[derive(Default)]
@@ -19,6 +19,10 @@ pub(crate) struct Keys {
     is_broken: AtomicBool,
     loses_answers: AtomicBool,
     answered: Notify,
+    /// Held while claims that were carried out are not answered.
+    late: RwLock<()>,
+    claims: watch::Sender<usize>,
+    releases: watch::Sender<usize>,
 }
 
 struct KeyEntry {
@@ -55,6 +59,40 @@ impl Keys {
         self.answered.notified().await;
     }
 
+    /// Claims are carried out, and answered when what this returns is dropped.
+    pub(crate) fn answer_claims_late(&self) -> RwLockWriteGuard<'_, ()> {
+        self.late.try_write().unwrap()
+    }
+
+    /// Waits until that many claims were carried out.
+    pub(crate) async fn claimed(&self, count: usize) {
+        self.claims.subscribe().wait_for(|claims| *claims >= count).await.unwrap();
+    }
+
+    /// Waits until that many keys were given free.
+    pub(crate) async fn released(&self, count: usize) {
+        self.releases.subscribe().wait_for(|releases| *releases >= count).await.unwrap();
+    }
+
+    fn carry_out_claim(&self, key: IdempotencyKey<'_>, owner: &str) -> KeyClaim {
+        let mut all = self.kept.lock().unwrap();
+        let kept = all.entry(name(key)).or_insert_with(|| KeyEntry {
+            request: key.request.into(),
+            id: owner.into(),
+            owner: None,
+            answer: None,
+        });
+        match kept {
+            _ if kept.request != key.request => KeyClaim::OtherRequest,
+            KeyEntry { answer: Some(answer), .. } => KeyClaim::Answered(answer.clone()),
+            KeyEntry { owner: Some(_), .. } => KeyClaim::InFlight,
+            kept => {
+                kept.owner = Some(owner.into());
+                KeyClaim::Claimed { id: kept.id.clone() }
+            }
+        }
+    }
+
     fn change(&self, key: IdempotencyKey<'_>, owner: &str, change: impl FnOnce(&mut KeyEntry)) -> bool {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let mut kept = self.kept.lock().unwrap();
@@ -75,22 +113,10 @@ impl IdempotencyStore for Keys {
         if self.is_broken.load(Ordering::Relaxed) {
             return Err(IdempotencyError("the store is gone".into()));
         }
-        let mut all = self.kept.lock().unwrap();
-        let kept = all.entry(name(key)).or_insert_with(|| KeyEntry {
-            request: key.request.into(),
-            id: owner.into(),
-            owner: None,
-            answer: None,
-        });
-        Ok(match kept {
-            _ if kept.request != key.request => KeyClaim::OtherRequest,
-            KeyEntry { answer: Some(answer), .. } => KeyClaim::Answered(answer.clone()),
-            KeyEntry { owner: Some(_), .. } => KeyClaim::InFlight,
-            kept => {
-                kept.owner = Some(owner.into());
-                KeyClaim::Claimed { id: kept.id.clone() }
-            }
-        })
+        let claim = self.carry_out_claim(key, owner);
+        self.claims.send_modify(|claims| *claims += 1);
+        drop(self.late.read().await);
+        Ok(claim)
     }
 
     async fn renew(
@@ -118,6 +144,7 @@ impl IdempotencyStore for Keys {
 
     async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {
         self.change(key, owner, |kept| kept.owner = None);
+        self.releases.send_modify(|releases| *releases += 1);
         Ok(())
     }
 }

@@ -17,7 +17,8 @@ use agent_core::layers::Invoke;
 use agent_core::ports::{JobQueue, RateWindows, ResultCache, RunStore, ToolAdmin};
 use agent_core::testing::{TestConversations, TestRuns, TokioSpawn};
 use axum::body::Body;
-use http::Request;
+use http::header::IF_MATCH;
+use http::{HeaderValue, Request};
 use http_edge::{Claims, Edge, Tokens, VariantB};
 
 pub(crate) use cluster::FakeCluster;
@@ -91,7 +92,13 @@ impl Fakes {
 
     /// A request of administrator `a1`.
     pub(crate) async fn administer(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
-        self.service.send(as_admin(request(method, path, body))).await
+        let mut request = as_admin(request(method, path, body));
+        // Without a condition some changes are refused, and a condition of a `PUT` is that there is
+        // something.
+        if !["GET", "PUT"].contains(&method) {
+            request.headers_mut().insert(IF_MATCH, HeaderValue::from_static("*"));
+        }
+        self.service.send(request).await
     }
 
     pub(crate) async fn post(&self, path: &str, body: impl Into<Body>) -> Answer {

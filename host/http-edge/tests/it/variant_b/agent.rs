@@ -40,6 +40,27 @@ impl Invoke for Cached {
     }
 }
 
+/// Answers as when the store of conversations cannot be written.
+struct Forgetful;
+
+#[async_trait]
+impl Invoke for Forgetful {
+    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+        Ok(Answer { is_turn_lost: true, ..Answers.invoke(ask).await? })
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_its_conversation_does_not_know_says_so() {
+    let fakes = Fakes::with_invoke(Forgetful);
+    let answer = fakes.post("/api/agent", r#"{"query":"hi"}"#).await;
+    assert!(answer.body.ends_with(r#","toolCalls":[],"conversationKept":false}"#), "{answer}");
+    let body = r#"{"model":"agent","input":"hi","conversation":"a","store":false}"#;
+    let answer = fakes.post("/v1/responses", body).await;
+    assert_eq!(answer.json()["status"], "completed", "{answer}");
+    assert!(answer.json()["conversation"].is_null(), "{answer}");
+}
+
 #[tokio::test]
 async fn with_a_cache_the_result_says_where_it_came_from() {
     for cached in [true, false] {

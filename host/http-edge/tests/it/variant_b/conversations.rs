@@ -1,6 +1,7 @@
 //! Kept conversations: what was said in them stands before the next run, and they are their user's alone.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::conversations::Conversations;
 use agent_core::layers::Conversed;
@@ -18,7 +19,7 @@ use crate::harness::{Answer, Fakes, b, bearer, idempotency_over, request};
 fn service() -> (Fakes, ScriptedInvoke, Arc<TestConversations>) {
     let (agent, store) = (ScriptedInvoke::answering("Hello, Ada!"), Arc::<TestConversations>::default());
     let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
-    let invoke = Conversed::new(agent.clone(), conversations.clone());
+    let invoke = Conversed::new(agent.clone(), conversations.clone(), Duration::from_secs(30));
     (Fakes::configured(invoke, |edge| b(edge).conversations = conversations), agent, store)
 }
 
@@ -67,7 +68,7 @@ async fn a_list_is_read_page_by_page() {
     let (fakes, _agent, _store) = service();
     for id in ["a", "b", "c"] {
         fakes.post("/api/agent", asks("hi", id)).await;
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let ids = |page: &Value| -> Vec<String> {
         let data = page["data"].as_array().unwrap().iter();
@@ -89,7 +90,7 @@ async fn a_conversation_that_is_busy_is_a_conflict_that_passes() {
     let keys = Arc::default();
     let (agent, store) = (ScriptedInvoke::answering("Hello!"), Arc::<TestConversations>::default());
     let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
-    let invoke = Conversed::new(agent, conversations.clone());
+    let invoke = Conversed::new(agent, conversations.clone(), Duration::from_secs(30));
     let fakes = Fakes::configured(invoke, |edge| {
         b(edge).conversations = conversations;
         edge.idempotency = idempotency_over(&keys);

@@ -40,6 +40,15 @@ async fn the_clusters_answer_comes_back_unchanged() {
 }
 
 #[tokio::test]
+async fn a_cluster_that_says_when_to_come_again_is_heard() {
+    for retry_after in ["7", "Fri, 31 Dec 1999 23:59:59 GMT"] {
+        let cluster = FakeCluster::answering(429, Some("application/json"), "{}").after(retry_after);
+        let answer = with_cluster(&Arc::new(cluster)).post("/api/gateway", URGENT).await;
+        assert_eq!(answer.header("retry-after"), Some(retry_after));
+    }
+}
+
+#[tokio::test]
 async fn a_cluster_that_gives_no_answer_is_503() {
     for cluster in [
         FakeCluster::unreachable(),
@@ -57,7 +66,7 @@ async fn everything_else_is_answered_here() {
     let cluster = Arc::new(FakeCluster::unreachable());
     let fakes = with_cluster(&cluster);
     for priority in [json!("low"), json!("HIGH"), json!(null), json!(1)] {
-        let body = json!({"query": "hi", "priority": priority, "options": {"maxTokens": 1}});
+        let body = json!({"query": "hi", "priority": priority, "options": {"unheardOf": 1}});
         let answer = fakes.post("/api/gateway", body.to_string()).await;
         assert_eq!(answer.status, StatusCode::OK, "{priority}");
         assert_eq!(answer.json()["model"], "test/answers", "{priority}");

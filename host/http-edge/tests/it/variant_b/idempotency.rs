@@ -197,6 +197,41 @@ async fn a_replay_counts_in_the_windows() {
     assert_eq!((turned_away.status, keys.calls()), (StatusCode::TOO_MANY_REQUESTS, calls));
 }
 
+/// The store is told to carry the claim out, and the request is dropped before it has answered.
+#[tokio::test]
+async fn a_key_is_free_again_whose_request_was_turned_away_or_left_while_it_was_claimed() {
+    let keys = Arc::<Keys>::default();
+    let [one, other] = replicas(&keys);
+    let answers_late = keys.answer_claims_late();
+    one.windows.fill("user:u1", 10);
+    one.windows.count_late();
+    let limited = one.service.send(keyed("limited", "/api/agent", BODY)).await;
+    assert_eq!(limited.status, StatusCode::TOO_MANY_REQUESTS);
+    one.windows.fill("user:u1", 0);
+    let leaving = tower::ServiceExt::oneshot(one.service.router(), keyed("left", "/api/serverless", BODY));
+    tokio::select! {
+        _ = leaving => panic!("the claim is held"),
+        () = keys.claimed(2) => {}
+    }
+    drop(answers_late);
+    keys.released(2).await;
+    for (key, path) in [("limited", "/api/agent"), ("left", "/api/serverless")] {
+        let again = other.service.send(keyed(key, path, BODY)).await;
+        assert_eq!((again.status, is_replay(&again)), (StatusCode::OK, false), "{key}: {again}");
+    }
+}
+
+/// A reader of events would break on a kept answer in JSON.
+#[tokio::test]
+async fn who_wants_another_kind_of_answer_sends_another_request() {
+    let keys = Arc::<Keys>::default();
+    let [one, _] = replicas(&keys);
+    one.service.send(keyed("k", "/api/agent", BODY)).await;
+    let mut streamed = keyed("k", "/api/agent", BODY);
+    streamed.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
+    assert_eq!(one.service.send(streamed).await.status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
 #[tokio::test]
 async fn a_failure_of_ours_is_not_kept_and_a_mistake_of_theirs_is() {
     let keys = Arc::<Keys>::default();
@@ -278,7 +313,7 @@ async fn requests_without_the_header_and_other_methods_ask_nobody() {
 async fn who_is_no_administrator_is_told_so_again_and_nothing_is_kept_of_it() {
     let keys = Arc::<Keys>::default();
     let [fakes, _] = replicas(&keys);
-    let path = "/admin/tools/nobody/disable";
+    let path = "/admin/tools/nobody/end-trial";
     for _ in 0..2 {
         let answer = fakes.service.send(keyed("k", path, "{}")).await;
         assert_eq!((answer.status, is_replay(&answer)), (StatusCode::FORBIDDEN, false));

@@ -253,6 +253,11 @@ async fn a_token_is_needed_and_one_that_is_none_is_401() {
     assert_eq!(send(&fakes, large).await.status, StatusCode::PAYLOAD_TOO_LARGE);
     let service = Service::with_invoke(Answers);
     assert_eq!(service.send(bearer("u1", list())).await.status, StatusCode::NOT_FOUND, "variant A has none");
+    // Where larger bodies are let in, their values are bounded all the same.
+    let fakes = Fakes::configured(Answers, |edge| edge.settings.max_body_bytes = 10 << 20);
+    let dense = json!({ "name": "add", "arguments": { "a": vec![json!({ "": 0 }); 30_000] } });
+    let dense = asked(1, "tools/call", &dense);
+    assert_eq!(send(&fakes, message(&dense)).await.status, StatusCode::PAYLOAD_TOO_LARGE);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Images from clients of OpenAI: they reach the model as they were sent, and nobody else reads them whole.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::conversations::Conversations;
 use agent_core::layers::{Agent, Conversed, Invoke};
@@ -40,7 +41,7 @@ fn reply(content: &str) -> Message {
 fn service(agent: impl Invoke + 'static) -> Fakes {
     let store = Arc::<TestConversations>::default();
     let conversations = Conversations::new(store, Arc::new(TokioSpawn));
-    let invoke = Conversed::new(agent, conversations.clone());
+    let invoke = Conversed::new(agent, conversations.clone(), Duration::from_secs(30));
     Fakes::configured(invoke, |edge| b(edge).conversations = conversations)
 }
 

@@ -1,6 +1,7 @@
 //! Responses that go on from what is kept, and responses that are read and forgotten.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::conversations::Conversations;
 use agent_core::layers::{Agent, Conversed, Invoke};
@@ -8,7 +9,7 @@ use agent_core::ports::{ClaimTerms, ConversationStore as _};
 use agent_core::testing::{
     EchoTools, ScriptedInvoke, ScriptedModel, TestConversations, TestRuns, TokioSpawn, asks_for, says,
 };
-use agent_core::words::{ConversationKey, Limits, Message};
+use agent_core::words::{ConversationKey, Limits, Message, ModelReply};
 use axum::body::Body;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ use crate::harness::{Fakes, b, bearer, request};
 fn service(agent: impl Invoke + 'static) -> (Fakes, Arc<TestConversations>) {
     let store = Arc::<TestConversations>::default();
     let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
-    let invoke = Conversed::new(agent, conversations.clone());
+    let invoke = Conversed::new(agent, conversations.clone(), Duration::from_secs(30));
     (Fakes::configured(invoke, |edge| b(edge).conversations = conversations), store)
 }
 
@@ -151,4 +152,92 @@ async fn the_answer_of_a_function_is_all_that_a_client_sends() {
     let third = fakes.post(RESPONSES, body(&json!({"previous_response_id": first["id"]}))).await;
     assert_eq!(third.status, StatusCode::OK, "{third}");
     assert_eq!(model.asked()[2].len(), 4);
+}
+
+fn reference(id: &Value) -> Value {
+    json!({"type": "item_reference", "id": id})
+}
+
+#[tokio::test]
+async fn items_of_kept_responses_are_named_by_their_ids() {
+    let flat = json!([{"type": "function", "name": "look", "parameters": {"type": "object"}}]);
+    let asks = ModelReply { content: "Let me see.".into(), ..asks_for(&[("c1", "look", json!({}))]) };
+    let model = Arc::new(ScriptedModel::new([Ok(asks), Ok(says("a cat")), Ok(says("sure"))]));
+    let agent = Agent {
+        model: model.clone(),
+        toolbox: Arc::new(EchoTools::new(&[])),
+        journal: Arc::new(TestRuns::default()),
+        limits: Limits::default(),
+        instructions: None,
+    };
+    let (fakes, _store) = service(agent);
+    let first = fakes.post(RESPONSES, body(&json!({"tools": flat}))).await.json();
+    let (words, call) = (reference(&first["output"][0]["id"]), reference(&first["output"][1]["id"]));
+    let output = json!({"type": "function_call_output", "call_id": "c1", "output": "fur"});
+    let mut input = json!([{"role": "user", "content": "hi"}, words, call, output]);
+    let second = fakes.post(RESPONSES, body(&json!({"input": input, "tools": flat, "stream": true}))).await;
+    let second = events(&second).pop().unwrap()["response"].take();
+    let read = fakes.get(&format!("/v1/responses/{}", second["id"].as_str().unwrap())).await.json();
+    assert_eq!(read, second, "what was streamed is what is kept");
+    let said = |content: &str, tool_calls| Message::Assistant { content: content.into(), tool_calls };
+    let called = said("Let me see.", asks_for(&[("c1", "look", json!({}))]).tool_calls);
+    let answered = Message::Tool { tool_call_id: "c1".into(), name: "look".into(), content: "fur".into() };
+    assert_eq!(model.asked()[1], [user("hi"), called.clone(), answered.clone()]);
+    let items = input.as_array_mut().unwrap();
+    items.extend([json!({"id": second["output"][0]["id"]}), json!({"role": "user", "content": "sure?"})]);
+    let third = fakes.post(RESPONSES, body(&json!({"input": input, "tools": flat}))).await;
+    assert_eq!(third.status, StatusCode::OK, "{third}");
+    assert_eq!(model.asked()[2], [user("hi"), called, answered, said("a cat", vec![]), user("sure?")]);
+}
+
+#[tokio::test]
+async fn items_that_are_not_kept_or_somebody_elses_are_not_found() {
+    let (fakes, store) = service(ScriptedInvoke::answering("hello"));
+    let kept = fakes.post(RESPONSES, body(&json!({}))).await.json();
+    let unkept = fakes.post(RESPONSES, body(&json!({"store": false}))).await.json();
+    let refers = |ids: &[&str]| {
+        let mut input: Vec<_> = ids.iter().map(|id| reference(&json!(id))).collect();
+        input.push(json!({"role": "user", "content": "well?"}));
+        body(&json!({"input": input}))
+    };
+    let id = kept["output"][0]["id"].as_str().unwrap();
+    let other_place = id.replace("_0", "_7");
+    for id in [unkept["output"][0]["id"].as_str().unwrap(), &other_place, "msg_1_0", "rs_1", "../x"] {
+        let answer = fakes.post(RESPONSES, refers(&[id])).await;
+        let error = &answer.json()["error"];
+        assert_eq!(
+            (answer.status, &error["code"], &error["param"], &error["type"]),
+            (
+                StatusCode::NOT_FOUND,
+                &json!("item_not_found"),
+                &json!("input"),
+                &json!("invalid_request_error")
+            )
+        );
+        let text = error["message"].as_str().unwrap();
+        assert!(text.starts_with(&format!("Item with id '{id}' not found.")), "{text}");
+    }
+    let theirs = fakes.service.send(bearer("u2", request("POST", RESPONSES, refers(&[id])))).await;
+    assert_eq!(theirs.status, StatusCode::NOT_FOUND);
+    // Each is taken once, so that no request comes to more than what was kept.
+    assert_eq!(fakes.post(RESPONSES, refers(&[id, id])).await.json()["error"]["param"], "input");
+    assert_eq!(fakes.post(RESPONSES, refers(&[id])).await.status, StatusCode::OK);
+    store.switch.fail(true);
+    assert_eq!(fakes.post(RESPONSES, refers(&[id])).await.status, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[tokio::test]
+async fn a_request_refers_to_items_of_sixteen_responses_at_most() {
+    let (fakes, _store) = service(ScriptedInvoke::answering("hello"));
+    let mut input = vec![];
+    for count in 1..=17 {
+        let kept = fakes.post(RESPONSES, body(&json!({}))).await.json();
+        fakes.windows.fill("user:u1", 0);
+        input.push(reference(&kept["output"][0]["id"]));
+        let mut whole = input.clone();
+        whole.push(json!({"role": "user", "content": "well?"}));
+        let answer = fakes.post(RESPONSES, body(&json!({"input": whole}))).await;
+        let expected = if count <= 16 { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+        assert_eq!(answer.status, expected, "{count}: {answer}");
+    }
 }

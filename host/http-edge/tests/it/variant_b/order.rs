@@ -1,5 +1,6 @@
-//! The order of checks under `/api/`: IP window, token, user window, body, agent (decisions, "Order of
-//! checks"). A request with everything wrong with it is mended from the front.
+//! The order of checks under `/api/`: IP window, token, user window, body, agent
+//! (host/docs/interface/decisions-http.md#order-of-checks). A request with everything wrong with it is mended
+//! from the front.
 
 use http::StatusCode;
 

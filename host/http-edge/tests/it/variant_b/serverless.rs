@@ -9,7 +9,7 @@ use crate::harness::{Answers, Fakes, b};
 #[tokio::test]
 async fn a_query_is_answered_with_the_bare_result() {
     let fakes = Fakes::with_invoke(Answers);
-    let answer = fakes.post("/api/serverless", r#"{"query":"hi","options":{"maxTokens":1}}"#).await;
+    let answer = fakes.post("/api/serverless", r#"{"query":"hi","options":{"unheardOf":1}}"#).await;
     assert_eq!(answer.status, StatusCode::OK);
     assert_eq!(answer.header("content-type"), Some("application/json; charset=utf-8"));
     assert_eq!(answer.json()["messages"], json!([{"role": "user", "content": "hi"}]));

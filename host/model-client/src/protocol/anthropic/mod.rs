@@ -10,6 +10,7 @@ use agent_core::secret::Secret;
 use agent_core::words::{
     ContentPart, Finish, Image, ImageSource, Message, ModelReply, ToolCall, Usage, UserContent,
 };
+use json_schema::MemoryBudget;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -114,7 +115,8 @@ fn request(prompt: Prompt<'_>) -> json::Request<'_> {
 }
 
 fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelReply, UnreadableReply> {
-    let response: json::Response = serde_json::from_slice(body)?;
+    let mut memory = MemoryBudget::default();
+    let response: json::Response = memory.read_as(body)?;
     let finish = match response.stop_reason.as_deref() {
         Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
         Some("refusal") => Finish::ContentFilter,
@@ -135,10 +137,10 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
                 let id = ids.claim(id);
                 tool_calls.push(match input {
                     arguments @ Value::Object(_) => ToolCall { id, name, arguments },
-                    Value::Null => ToolCall::from_text(id, name, String::new()),
+                    Value::Null => ToolCall::from_text(id, name, String::new(), &mut memory),
                     // Of a stream: what is no JSON.
-                    Value::String(text) => ToolCall::from_text(id, name, text),
-                    other => ToolCall::from_text(id, name, other.to_string()),
+                    Value::String(text) => ToolCall::from_text(id, name, text, &mut memory),
+                    other => ToolCall::from_text(id, name, other.to_string(), &mut memory),
                 });
             }
             ReplyBlock::Other => {}

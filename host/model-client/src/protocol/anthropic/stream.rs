@@ -1,6 +1,7 @@
 //! Streamed messages: events, put together into the body of a response.
 
 use agent_core::event_stream::StreamEvent;
+use json_schema::MemoryBudget;
 use serde_json::{Value, json};
 
 use crate::protocol::UnreadableReply;
@@ -36,7 +37,7 @@ enum Kind {
 
 impl ReplyAssembler for Assembler {
     fn take(&mut self, event: &StreamEvent) -> Result<Part, UnreadableReply> {
-        let mut event: Value = serde_json::from_str(&event.data)?;
+        let mut event = MemoryBudget::default().read(event.data.as_bytes())?;
         match event["type"].as_str().unwrap_or_default() {
             "message_start" => {
                 self.add_usage(event.pointer_mut("/message/usage").map(Value::take).unwrap_or_default());
@@ -62,12 +63,13 @@ impl ReplyAssembler for Assembler {
 
     fn into_body(self: Box<Self>) -> Option<Vec<u8>> {
         let stop_reason = self.stop_reason?;
+        let mut memory = MemoryBudget::default();
         let content = self.blocks.into_iter().filter_map(|block| match block.kind {
             Kind::Text(text) => Some(json!({ "type": "text", "text": text })),
             Kind::ToolUse(mut block, input) => {
                 // What is no JSON is shown to the model again as it wrote it.
                 if let (Value::Object(block), false) = (&mut block, input.trim().is_empty()) {
-                    let input = serde_json::from_str(&input).unwrap_or(Value::String(input));
+                    let input = memory.read(input.as_bytes()).unwrap_or(Value::String(input));
                     block.insert("input".into(), input);
                 }
                 Some(block)

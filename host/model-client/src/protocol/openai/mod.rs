@@ -10,6 +10,7 @@ use agent_core::secret::Secret;
 use agent_core::words::{
     ContentPart, Finish, ImageDetail, Message, ModelReply, ToolCall, Usage, UserContent,
 };
+use json_schema::MemoryBudget;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -111,7 +112,8 @@ fn request(prompt: Prompt<'_>) -> json::Request<'_> {
 }
 
 fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelReply, UnreadableReply> {
-    let response: json::Response = serde_json::from_slice(body)?;
+    let mut memory = MemoryBudget::default();
+    let response: json::Response = memory.read_as(body)?;
     let choice = response.choices.into_iter().flatten().next();
     let choice = choice.ok_or_else(|| UnreadableReply::empty("it names no choice"))?;
     let finish = finish(choice.finish_reason.as_deref().unwrap_or_default());
@@ -136,9 +138,9 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
         let json::ReplyFunction { name, arguments } = call.function;
         match arguments.unwrap_or_default() {
             arguments @ Value::Object(_) => ToolCall { id, name, arguments },
-            Value::String(text) => ToolCall::from_text(id, name, text),
-            Value::Null => ToolCall::from_text(id, name, String::new()),
-            other => ToolCall::from_text(id, name, other.to_string()),
+            Value::String(text) => ToolCall::from_text(id, name, text, &mut memory),
+            Value::Null => ToolCall::from_text(id, name, String::new(), &mut memory),
+            other => ToolCall::from_text(id, name, other.to_string(), &mut memory),
         }
     });
     Ok(ModelReply {

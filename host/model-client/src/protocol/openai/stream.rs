@@ -1,6 +1,7 @@
 //! Streamed chat completions: chunks, put together into the body of a response.
 
 use agent_core::event_stream::StreamEvent;
+use json_schema::MemoryBudget;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -72,7 +73,7 @@ impl ReplyAssembler for Assembler {
         if event.data.trim() == "[DONE]" {
             return Ok(Part::End);
         }
-        let value: Value = serde_json::from_str(&event.data)?;
+        let value = MemoryBudget::default().read(event.data.as_bytes())?;
         if value.get("error").is_some_and(|error| !error.is_null()) {
             return Ok(Part::Error(event.data.clone().into_bytes()));
         }

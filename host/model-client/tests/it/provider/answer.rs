@@ -1,6 +1,7 @@
 //! What a scripted provider answers: replies, errors, and everything that goes wrong on a wire.
 
 use std::future;
+use std::time::Duration;
 
 use model_client::Provider;
 use serde_json::{Value, json};
@@ -16,6 +17,8 @@ pub(crate) enum Answer {
     Raw(String),
     /// These bytes, and then nothing more for as long as the client stays.
     Stalled(String),
+    /// These bytes, others after a silence, and then the connection is closed.
+    Silent(String, Duration, String),
     /// A successful response whose body does not end.
     Endless,
     /// The connection is closed without a word.
@@ -84,6 +87,12 @@ impl Answer {
             Self::Stalled(text) => {
                 let _gone = stream.write_all(text.as_bytes()).await;
                 future::pending().await
+            }
+            Self::Silent(begin, silence, rest) => {
+                let _gone = stream.write_all(begin.as_bytes()).await;
+                tokio::time::sleep(silence).await;
+                let _gone = stream.write_all(rest.as_bytes()).await;
+                false
             }
             Self::Endless => {
                 let _gone = stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;

@@ -1,8 +1,9 @@
 //! Finds the values of secrets in what passes, and replaces them by a mark: `[secret NAME]`.
 //!
-//! A [`Scanner`] holds every form of every value (`forms` lists them) in one automaton. Texts and headers are scanned
-//! whole; bodies as a [`ScanStream`], which holds back the end of a chunk only while it may be the beginning of a
-//! value: what it gives in all is what one chunk would have given, however the body is split.
+//! A [`Scanner`] holds every form of every value (`forms` lists them) in one automaton. Texts and headers are
+//! scanned whole; bodies as a [`ScanStream`], which holds back the end of a chunk while it may be the
+//! beginning of a value, and small chunks until there are enough of them: what it gives in all is what one
+//! chunk would have given, however the body is split.
 //!
 //! It finds what a server or a guest repeats by accident or through a common encoding. Who transforms a value on
 //! purpose is not found; against that, guests are never given values, and requests go to hosts of the policy only.
@@ -19,6 +20,9 @@ use bytes::Bytes;
 /// Most bytes of all forms of all secrets of one grant. An automaton takes some tens of bytes for each.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
+/// How often a byte of a body is searched at most, beside the first time, however small the chunks are.
+const SEARCHES_OF_A_BYTE: usize = 8;
+
 /// Looks for the secrets of one grant.
 #[derive(Clone, Default)]
 pub(crate) struct Scanner(Option<Arc<Automaton>>);
@@ -32,8 +36,11 @@ pub(crate) struct ScanError;
 #[derive(Debug)]
 pub(crate) struct ScanStream {
     scanner: Scanner,
-    /// The end of what was pushed, while it may be the beginning of a value.
-    held: Bytes,
+    /// The end of what was pushed, while it may be the beginning of a value, and what was pushed since it was
+    /// searched.
+    held: Vec<u8>,
+    /// How much of that was searched.
+    searched: usize,
     matches: u64,
     first: Option<String>,
 }
@@ -107,7 +114,7 @@ impl Scanner {
     }
 
     pub(crate) fn stream(&self) -> ScanStream {
-        ScanStream { scanner: self.clone(), held: Bytes::new(), matches: 0, first: None }
+        ScanStream { scanner: self.clone(), held: Vec::new(), searched: 0, matches: 0, first: None }
     }
 }
 
@@ -121,17 +128,27 @@ impl ScanStream {
     /// Takes the next chunk, and gives what can be handed on.
     pub(crate) fn push(&mut self, chunk: Bytes) -> Bytes {
         let Some(automaton) = self.scanner.0.clone() else { return chunk };
-        let buffer =
-            if self.held.is_empty() { chunk } else { Bytes::from([self.held.as_ref(), &chunk].concat()) };
+        let buffer = if self.held.is_empty() {
+            chunk
+        } else {
+            self.held.extend_from_slice(&chunk);
+            // What is held is searched again with what follows it, so that waits until it is worth it: a
+            // stranger chooses how small chunks are. How long it waits depends on lengths alone, as the rest
+            // does.
+            if self.held.len() - self.searched < automaton.longest / SEARCHES_OF_A_BYTE {
+                return Bytes::new();
+            }
+            Bytes::from(std::mem::take(&mut self.held))
+        };
         let (scanned, kept) = self.scan(&automaton, &buffer, false);
         // A copy: the few bytes must not keep the whole buffer.
-        self.held = Bytes::copy_from_slice(kept.as_ref());
+        (self.held, self.searched) = (kept.to_vec(), kept.len());
         scanned
     }
 
     /// Gives what was held back.
     pub(crate) fn finish(&mut self) -> Bytes {
-        let held = std::mem::take(&mut self.held);
+        let held = Bytes::from(std::mem::take(&mut self.held));
         let Some(automaton) = self.scanner.0.clone() else { return held };
         self.scan(&automaton, &held, true).0
     }

@@ -16,7 +16,10 @@ async fn an_allowed_name_with_a_private_address_is_refused() {
     let refused = fetch(&call, get(server.url("/"))).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::DestinationIpProhibited);
     // The model learns nothing of the network; the operator learns what to do.
-    assert_eq!(refused.to_string(), "example.test cannot be reached: it has no address that tools may reach");
+    assert_eq!(
+        refused.to_string(),
+        "example.test cannot be reached: it has no address that tools may reach; check the name"
+    );
     assert!(
         refused.log_text().contains("127.0.0.1 (loopback), 10.0.0.7 (private)"),
         "{}",
@@ -183,9 +186,36 @@ async fn lookups_that_hang_cost_their_grant_its_slots_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_name_without_addresses_is_an_error() {
-    let world = World::with(FakeResolver::new(&[&[]]), EgressBounds::default());
-    let failed = fetch(&world.call(), get("http://nowhere.test/")).await.unwrap_err();
+async fn a_guest_cannot_tell_a_name_that_there_is_not_from_one_of_the_private_network() {
+    let world = World::with(FakeResolver::new(&[&[], &["10.0.0.7"]]), EgressBounds::default());
+    let call = public_call(&world);
+    let nowhere = fetch(&call, get("http://example.test/")).await.unwrap_err();
+    let inside = fetch(&call, get("http://example.test/")).await.unwrap_err();
+    assert!(matches!(nowhere, EgressError::NoSuchName { .. }), "{nowhere:?}");
+    assert!(matches!(inside, EgressError::ForbiddenAddress { .. }), "{inside:?}");
+    assert_eq!((nowhere.to_string(), nowhere.kind()), (inside.to_string(), inside.kind()));
+    // The operator can.
+    assert!(nowhere.log_text().contains("the name has no address"), "{}", nowhere.log_text());
+    assert!(inside.log_text().contains("10.0.0.7 (private)"), "{}", inside.log_text());
+}
+
+#[derive(Debug)]
+struct BrokenResolver;
+
+impl Resolve for BrokenResolver {
+    fn resolve(&self, _host: String, _slot: LookupSlot) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+        let problem = "failed to lookup address information: Temporary failure in name resolution";
+        Box::pin(async move { Err(io::Error::other(problem)) })
+    }
+}
+
+#[tokio::test]
+async fn a_resolver_that_fails_for_now_is_worth_another_try() {
+    let tls = Tls::with_roots(RootCertStore::empty()).unwrap();
+    let resolver = Arc::new(BrokenResolver);
+    let egress = Egress::new(Handle::current(), resolver, tls, EgressBounds::default(), HttpMode::default());
+    let call = egress.call(grant(false, vec![], Limits::default()), Instant::now() + Duration::from_secs(60));
+    let failed = fetch(&call, get("http://example.test/")).await.unwrap_err();
     assert_eq!(failed.kind(), ErrorKind::DnsError);
-    assert!(failed.to_string().contains("nowhere.test"));
+    assert!(failed.to_string().contains("cannot be resolved now"), "{failed}");
 }

@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use super::server::ok;
 use super::*;
 
 const VALUE: &str = "ascii-s3cret/v+lue";
@@ -68,6 +69,30 @@ async fn compressed_answers_are_refused() {
     let plain = "HTTP/1.1 200 OK\r\ncontent-encoding: identity\r\ncontent-length: 3\r\n\r\nabc";
     let server = Server::answering(move |_| plain.to_owned()).await;
     assert_eq!(fetch(&World::new().call(), get(server.url("/"))).await.unwrap().1, "abc");
+}
+
+/// A guest that sends guesses to a server of its own sees which one comes back replaced.
+#[tokio::test]
+async fn a_call_that_meets_secrets_where_none_were_sent_makes_no_more_requests() {
+    let server = Server::answering(|_| ok(format!("{VALUE} ").repeat(16))).await;
+    let world = World::new();
+    let port = server.port();
+    let (with_secret, without) = (server.url("/"), format!("http://other.test:{port}/"));
+    let call = call_with_secret(&world);
+    // A server that got the secret may repeat it.
+    assert!(fetch(&call, get(&with_secret)).await.unwrap().1.contains("[secret api-key]"));
+    for url in [&without, &with_secret] {
+        let refused = fetch(&call, get(url)).await.unwrap_err();
+        assert_eq!(refused, EgressError::TooManySecretsMet(16), "{url}");
+    }
+    let secrets = vec![ascii_secret("api-key", header("authorization", "Bearer "))];
+    let call = world.call_with(secrets, Limits { requests: 20, ..Limits::default() });
+    for expected in [[true; 16].as_slice(), &[false]].concat() {
+        let guess = Request::post(&with_secret).body(Full::new(Bytes::from(VALUE))).unwrap();
+        let refused = fetch(&call, guess).await.unwrap_err();
+        let is_found = matches!(refused, EgressError::SecretInRequest { .. });
+        assert_eq!(is_found, expected, "{refused}");
+    }
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::super::allowed_hosts::{SecretError, SecretValue};
-use super::super::secret_scan::Scanner;
+use super::super::secret_scan::{Scanner, forms_of};
 use super::SECRET;
 
 fn scanner_for(values: &[(&str, &str)]) -> Scanner {
@@ -122,6 +122,21 @@ fn what_is_held_back_depends_on_lengths_alone() {
     assert_eq!((stream.matches(), stream.first_match()), (1, Some("key")));
 }
 
+/// What is held is searched again with each chunk that is not put off.
+#[test]
+fn small_chunks_are_searched_when_there_are_enough_of_them() {
+    let value = "a long value ".repeat(600);
+    let scanner = scanner_for(&[("key", &value)]);
+    let longest = forms_of(&value).into_iter().map(|form| form.len()).max().unwrap();
+    let text = format!("{}{value}!", "text ".repeat(longest));
+    let mut stream = scanner.stream();
+    let given: Vec<Bytes> = text.bytes().map(|byte| stream.push(Bytes::copy_from_slice(&[byte]))).collect();
+    let searches = given.iter().filter(|piece| !piece.is_empty()).count();
+    assert!(searches <= text.len() / (longest / 8) + 1, "{searches} searches of {longest} bytes");
+    let whole = [given.concat(), stream.finish().to_vec()].concat();
+    assert_eq!(whole, format!("{}[secret key]!", "text ".repeat(longest)).as_bytes());
+}
+
 #[test]
 fn of_two_values_the_longer_one_is_replaced_whole() {
     let scanner = scanner_for(&[("short", "abcdefgh"), ("long", "abcdefghijklmnop")]);
@@ -176,7 +191,7 @@ proptest! {
         let scanner = scanner_for(&values);
         let mut forms: Vec<(Vec<u8>, &str)> = vec![];
         for (name, value) in values {
-            for form in super::super::secret_scan::forms_of(value) {
+            for form in forms_of(value) {
                 forms.push((form, name));
             }
         }

@@ -11,8 +11,9 @@ use super::super::signature::SignerKey;
 use super::super::text::brief;
 use super::reader::{Reader, Section};
 use super::{http, limits, secret};
+use crate::definition::is_tool_name;
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "name",
     "digest",
     "signer",
@@ -21,6 +22,7 @@ const KEYS: [&str; 12] = [
     "roles",
     "toolbox",
     "config",
+    "rename",
     "limits",
     "key-value",
     "http",
@@ -38,6 +40,10 @@ const SIGNER: &str =
 /// Most `config` values of a component.
 const MOST_CONFIG: usize = 100;
 
+/// Most tools of a component, and what their names are made of.
+const MOST_RENAMED: usize = 64;
+const TOOL: &str = "names of tools: a letter a-z and then up to 62 of a-z, 0-9 and '_'";
+
 /// Most bytes that may be kept.
 const MOST_KEY_VALUE_BYTES: u64 = 1 << 30;
 
@@ -53,6 +59,7 @@ pub(super) fn read(reader: &mut Reader<'_>, table: (&DeTable<'_>, usize)) -> Opt
     };
     let toolbox = section.flag(reader, "toolbox").unwrap_or(false);
     let config = read_config(reader, &section);
+    let rename = read_rename(reader, &section);
     let limits = limits::read(reader, &section);
     let key_value = read_key_value(reader, &section);
     let before = reader.count();
@@ -66,6 +73,7 @@ pub(super) fn read(reader: &mut Reader<'_>, table: (&DeTable<'_>, usize)) -> Opt
         audience,
         toolbox,
         config,
+        rename,
         limits,
         key_value,
         http,
@@ -171,6 +179,32 @@ fn read_config(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> BTreeMap<S
         }
     }
     config
+}
+
+/// Reads the other names of tools. That the component has the tools is found out when it is loaded.
+fn read_rename(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> BTreeMap<String, String> {
+    let written = "a table of names, { old = \"new\" }";
+    let Some((table, at)) = section.table(reader, "rename", written) else { return BTreeMap::new() };
+    if table.len() > MOST_RENAMED {
+        let found = format!("rename: found {} names", table.len());
+        reader.report(at, found, format!("allowed: up to {MOST_RENAMED}"));
+        return BTreeMap::new();
+    }
+    let names = Section::open_map((table, at));
+    let mut rename = BTreeMap::new();
+    for (old, value) in names.entries() {
+        let key = format!("rename.{}", old.text.escape_debug());
+        let Some(new) = names.read_text(reader, &key, value) else { continue };
+        for word in [old, new].into_iter().filter(|word| !is_tool_name(word.text)) {
+            names.refuse_text(reader, "rename", word, TOOL);
+        }
+        if rename.values().any(|other| other == new.text) {
+            let found = format!("rename: two tools would be {}", brief(new.text));
+            reader.report(new.at, found, "allowed: another name for each");
+        }
+        rename.insert(old.text.to_owned(), new.text.to_owned());
+    }
+    rename
 }
 
 fn read_key_value(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> Option<KeyValueRule> {

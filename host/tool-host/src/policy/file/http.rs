@@ -20,6 +20,9 @@ pub(super) const HOST: &str = "a name (\"api.example.org\"), an address (\"192.0
 const METHOD: &str = "methods in upper case, such as \"GET\"";
 const PATH: &str = "a path of whole segments that begins with a slash, such as \"/search\"";
 
+const WILDCARD: &str =
+    "a path is no pattern: \"/search\" is everything below it too, so leave out the asterisks";
+
 /// Most lines of one component: every request is compared with them.
 const MOST_LINES: usize = 200;
 
@@ -99,6 +102,11 @@ fn read_methods(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> BTreeSet<
 
 fn read_path(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> PathPrefix {
     let Some(word) = section.text(reader, "path") else { return PathPrefix::root() };
+    // Taken literally it would grant nothing that anybody asks for.
+    let is_wildcard = |segment: &str| !segment.is_empty() && segment.bytes().all(|byte| byte == b'*');
+    if word.text.split('/').any(is_wildcard) {
+        section.refuse_because(reader, "path", word, (&WILDCARD, PATH));
+    }
     PathPrefix::parse(word.text).unwrap_or_else(|fault| {
         section.refuse_because(reader, "path", word, (&fault, PATH));
         PathPrefix::root()

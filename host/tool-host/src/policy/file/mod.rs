@@ -45,7 +45,7 @@ const MOST_BYTES_RECOVERED: usize = 64 << 10;
 const MOST_SERVERS: usize = 32;
 
 /// The keys at the top.
-const KEYS: [&str; 2] = ["component", "mcp"];
+const KEYS: [&str; 3] = ["component", "mcp", "rollback-on-traps"];
 
 /// Reads a policy.
 pub(crate) fn parse(text: &str) -> Result<Policy, Problems> {
@@ -63,6 +63,7 @@ pub(crate) fn parse(text: &str) -> Result<Policy, Problems> {
         reader.report_broken(error.span().map_or(0, |span| span.start), error.message());
     }
     let top = Section::open(&mut reader, (document.get_ref(), 0), "in the file", &KEYS);
+    let rolls_back_on_traps = top.flag(&mut reader, "rollback-on-traps").unwrap_or(true);
     let tables = top.tables(&mut reader, "component", ("[[component]]", MOST_COMPONENTS));
     let mut entries = Vec::with_capacity(tables.len());
     for table in tables {
@@ -77,7 +78,9 @@ pub(crate) fn parse(text: &str) -> Result<Policy, Problems> {
     }
     check_bindings(&mut reader, &entries);
     check_servers(&mut reader, &entries);
-    reader.finish(entries).map(|entries| Policy::new(entries.into_iter().map(|(_, entry)| entry)))
+    reader.finish(entries).map(|entries| {
+        Policy::new(entries.into_iter().map(|(_, entry)| entry)).with_rollback_on_traps(rolls_back_on_traps)
+    })
 }
 
 /// Refuses entries of which one component could have either.

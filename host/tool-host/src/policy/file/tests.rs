@@ -27,7 +27,10 @@ const OFTEN: [(&str, &str); 6] = [
         "a name (\"api.example.org\"), an address (\"192.0.2.1\", \"[2001:db8::1]\"), every name below one \
          (\"*.example.org\") or every public host (\"*\")",
     ),
-    ("<KEYS>", "name, digest, signer, users, tiers, roles, toolbox, config, limits, key-value, http, secret"),
+    (
+        "<KEYS>",
+        "name, digest, signer, users, tiers, roles, toolbox, config, rename, limits, key-value, http, secret",
+    ),
     ("<SECRET KEYS>", "name, env, file, header, query, basic, prefix, hosts"),
     ("<TOML>", "the file must be TOML 1.1 (https://toml.io)"),
     ("<PATH>", "a path of whole segments that begins with a slash, such as \"/search\""),
@@ -127,6 +130,22 @@ fn every_key_of_the_example_is_read() {
 }
 
 #[test]
+fn versions_that_trap_are_rolled_back_unless_the_policy_says_otherwise() {
+    let (silent, on, off) = (text_with(""), "rollback-on-traps = true\n", "rollback-on-traps = false\n");
+    let [silent, on, off] =
+        [silent.clone(), format!("{on}{silent}"), format!("{off}{silent}")].map(|text| policy(&text));
+    assert!(silent.rolls_back_on_traps() && on.rolls_back_on_traps() && !off.rolls_back_on_traps());
+    assert_eq!(silent.digest(), on.digest());
+    assert_ne!(silent.digest(), off.digest(), "a file that says something else comes into force");
+    assert_eq!(
+        render::policy(off.entries().iter().map(|entry| &***entry), false).lines().next(),
+        Some("rollback-on-traps = false")
+    );
+    let problems = parse("rollback-on-traps = 'no'").unwrap_err().to_string();
+    assert!(problems.contains("rollback-on-traps"), "{problems}");
+}
+
+#[test]
 fn the_documented_example_has_every_key_and_is_valid() {
     let example = include_str!("../example.toml");
     let entry = policy(example).entries()[0].clone();
@@ -214,6 +233,15 @@ fn files_that_mean_the_same_have_one_digest_and_others_have_others() {
 }
 
 #[test]
+fn other_names_for_tools_are_part_of_the_digest_and_of_what_changed() {
+    let with = |rename: &str| policy(&text_with(rename));
+    let named = with(r#"rename = { add = "sum" }"#);
+    assert_eq!(named.entries()[0].rename, [("add".to_owned(), "sum".to_owned())].into());
+    assert_ne!(named.digest(), with("").digest());
+    assert_ne!(named.digest(), with(r#"rename = { add = "total" }"#).digest());
+}
+
+#[test]
 fn an_entry_is_found_by_name_and_binding_and_never_by_the_name_alone() {
     let key = SigningKey::from_seed(&[1; 32]).unwrap();
     let signed = Signed { name: "a", component: b"x", manifest: b"" };
@@ -292,12 +320,13 @@ fn a_deep_or_endless_text_is_refused_within_its_bound() {
 }
 
 /// Lines that can stand together in one entry, in this order.
-const LINES: [&str; 17] = [
+const LINES: [&str; 18] = [
     "users = [\"u1\", \"ü\\\"\\\\\\n\"]\n",
     "tiers = [\"premium\"]\n",
     "roles = [\"admin\", \"owner\"]\n",
     "toolbox = true\n",
     "config = { a = \"1\", \"b c\" = \"\\u0000\\\"\" }\n",
+    "rename = { stock_look_up = \"find_part\", add = \"sum\" }\n",
     "limits = { timeout-ms = 1, fuel = 7, requests = 0 }\n",
     "key-value = { scope = \"component\" }\n",
     "[[component.http]]\nhost = \"*\"\n",
@@ -337,7 +366,7 @@ proptest! {
         let mut entry = (**before.entries()[0]).clone();
         entry.config.insert("any".into(), value);
         let before = before.with(entry);
-        let text = render::policy(before.entries().iter().map(|entry| &***entry));
+        let text = render::policy(before.entries().iter().map(|entry| &***entry), before.rolls_back_on_traps());
         let after = policy(&text);
         prop_assert_eq!(&after, &before);
         prop_assert_eq!(after.digest(), before.digest());

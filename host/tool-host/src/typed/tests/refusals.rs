@@ -115,6 +115,45 @@ fn two_functions_of_one_tool_name_are_refused_by_both_names() {
 }
 
 #[test]
+fn what_a_toolchain_exports_for_itself_is_no_tool() {
+    let init = |first: &str| {
+        format!(
+            r#"(component {MEMORY} {} {}
+            (instance $i (export "init" (func $init))) (export "exports" (instance $i)) (export "add" (func $add)))"#,
+            function("init", &format!(r#"(param "{first}" string) (param "stub-wasi" bool)"#)),
+            function("add", r#"(param "a" s32) (result s32)"#)
+        )
+    };
+    let names = |first: &str| -> Vec<_> {
+        Loaded::text(&init(first)).unwrap().tools.into_iter().map(|tool| tool.name).collect()
+    };
+    assert_eq!(names("app-name"), ["add"], "as componentize-py writes it");
+    assert_eq!(names("who"), ["exports_init", "add"], "an author's own");
+}
+
+#[test]
+fn the_contract_under_another_name_is_refused_with_the_name_to_export() {
+    let exporting = |arguments: &str, more: &str| {
+        format!(
+            r#"(component {MEMORY} {} {} (instance $i (export "describe" (func $d)) (export "call" (func $c)) {more})
+            (export "my:tools/tools@0.1.0" (instance $i)))"#,
+            function("d", "(result u32)"),
+            function("c", arguments)
+        )
+    };
+    let texts = r#"(param "name" string) (param "arguments" string) (result u32)"#;
+    let refused = refusal(&exporting(texts, ""));
+    assert!(
+        refused.starts_with("exports `describe` and `call` of my:tools/tools@0.1.0, a copy of the contract")
+            && refused.contains("export agent:tool/tool@0.1.1 itself"),
+        "{refused}"
+    );
+    let names = |text: &str| Loaded::text(text).map(|loaded| loaded.tools.len()).unwrap();
+    assert_eq!(names(&exporting(r#"(param "number" u32)"#, "")), 2, "functions of one's own");
+    assert_eq!(names(&exporting(texts, r#"(export "list" (func $d))"#)), 3);
+}
+
+#[test]
 fn more_functions_than_a_component_may_have_are_refused() {
     let functions = |count: usize| {
         in_interface(

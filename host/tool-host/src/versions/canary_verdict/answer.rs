@@ -14,6 +14,9 @@ pub(super) enum Class {
     Answered,
     /// With a failure that the tool itself reported.
     Reported,
+    /// By its schema: nothing of it ran. A version that wants other arguments than models send it fails like
+    /// this.
+    Refused,
     /// Through the component: it crashed, took too long or too much, or returned what is no answer.
     Broken,
 }
@@ -24,13 +27,13 @@ impl Class {
         match outcome {
             ToolOutcome::Ok => Some(Self::Answered),
             ToolOutcome::Failed => Some(Self::Reported),
+            ToolOutcome::InvalidArguments => Some(Self::Refused),
             ToolOutcome::TimedOut
             | ToolOutcome::Trapped
             | ToolOutcome::MemoryLimit
             | ToolOutcome::OutputLimit
             | ToolOutcome::InvalidOutput => Some(Self::Broken),
-            ToolOutcome::InvalidArguments
-            | ToolOutcome::UnknownTool
+            ToolOutcome::UnknownTool
             | ToolOutcome::Interrupted
             | ToolOutcome::NotRun
             | ToolOutcome::HostError
@@ -48,10 +51,11 @@ pub(crate) struct Answer<'a> {
 }
 
 /// Whether both are the same answer; absent where one of them says nothing of its version, so that it is not counted.
-/// What the host writes about a component that broke is not compared.
+/// Texts of the host, about a component that broke or arguments that it refused, are not compared.
 pub(crate) fn agree(old: Answer<'_>, new: Answer<'_>) -> Option<bool> {
     let (before, after) = (Class::of(old.outcome)?, Class::of(new.outcome)?);
-    Some(before == after && (before == Class::Broken || is_same_content(old.content, new.content)))
+    let is_of_host = matches!(before, Class::Broken | Class::Refused);
+    Some(before == after && (is_of_host || is_same_content(old.content, new.content)))
 }
 
 fn is_same_content(old: &str, new: &str) -> bool {

@@ -1,14 +1,17 @@
 //! Trying a version beside the one that serves: which runs and calls it gets, what is counted of them, and when it has
 //! failed or passed.
 //!
-//! Every replica decides alike: `sample` takes runs and calls by a hash, and [`judge`] sees the sums of all replicas.
-//! `statistics` keeps it from judging by chance. What a verdict leads to is in `record`.
+//! Every replica decides alike: `sample` takes runs and calls by a hash, and [`judge`] sees the sums of all
+//! replicas. `statistics` keeps it from judging by chance, `first_calls` judges a version that serves, tried
+//! or not. What a verdict leads to is in `record`.
 
 pub(crate) mod answer;
 mod durations;
+pub(crate) mod first_calls;
 pub(crate) mod sample;
 mod statistics;
 
+use std::mem::discriminant;
 use std::time::Duration;
 
 use agent_core::ports::TrialOptions;
@@ -41,8 +44,9 @@ pub(crate) enum Verdict {
     Passed,
 }
 
-/// Counts a call that ended. Calls of which nothing ran, and those that the host or the caller ended, say nothing of a
-/// version. A failure that the tool itself reports counts: its version is compared with another one under the same calls.
+/// Counts a call that ended. Those that the host or the caller ended say nothing of a version. A failure that
+/// the tool itself reports counts, and so does a refusal by its schema: its version is compared with another
+/// one under the same calls. A refusal has no duration, because nothing ran.
 pub(crate) fn count(counts: &mut CallCounts, outcome: ToolOutcome, duration: Duration) {
     let Some(class) = Class::of(outcome) else { return };
     counts.calls = counts.calls.saturating_add(1);
@@ -52,7 +56,14 @@ pub(crate) fn count(counts: &mut CallCounts, outcome: ToolOutcome, duration: Dur
     if outcome == ToolOutcome::Trapped {
         counts.trapped = counts.trapped.saturating_add(1);
     }
-    durations::add(&mut counts.durations, duration);
+    if class != Class::Refused {
+        durations::add(&mut counts.durations, duration);
+    }
+}
+
+/// True when a call that ended like this ran, and says something of its version.
+pub(crate) fn has_run(outcome: ToolOutcome) -> bool {
+    Class::of(outcome).is_some_and(|class| class != Class::Refused)
 }
 
 /// Counts a call whose caller went away while the guest ran: it would have taken at least this long. Without these, a version
@@ -102,7 +113,18 @@ pub(crate) fn check_options(options: &TrialOptions) -> Result<(), String> {
     Ok(())
 }
 
-/// Judges what was counted until now.
+/// Judges what was counted until now. Where several users have called, no single one of them decides: a
+/// verdict holds only if it is the same without the calls of any one user. Until it is, the trial goes on.
+pub(crate) fn judge(trial: &Trial, counts: &TrialCounts) -> Verdict {
+    let verdict = judge_calls(trial, counts);
+    if verdict == Verdict::GoesOn {
+        return verdict;
+    }
+    let is_same = |others: &TrialCounts| discriminant(&judge_calls(trial, others)) == discriminant(&verdict);
+    if counts.without_each_user().iter().all(is_same) { verdict } else { Verdict::GoesOn }
+}
+
+/// Judges calls, whoever made them.
 ///
 /// - More traps than allowed: failed at once, from the first call on.
 /// - From `min_calls` of the new version on, its errors and its p99 are compared with those of the old version, when that
@@ -112,7 +134,7 @@ pub(crate) fn check_options(options: &TrialOptions) -> Result<(), String> {
 ///   `pass_after` calls if it is not worse than allowed by the bare numbers. In between it goes on.
 /// - Durations are known to within a factor of two. The p99 counts against a version when more than one call in a hundred
 ///   took certainly longer than `max_p99_ratio` times the longest that the old p99 can be.
-pub(crate) fn judge(trial: &Trial, counts: &TrialCounts) -> Verdict {
+fn judge_calls(trial: &Trial, counts: &TrialCounts) -> Verdict {
     if trial.state != TrialState::Running {
         return Verdict::GoesOn;
     }
@@ -190,7 +212,7 @@ fn judge_agreement(trial: &Trial, new: &CallCounts) -> ThresholdVerdict {
     })
 }
 
-fn judge_errors(trial: &Trial, TrialCounts { old, new }: &TrialCounts) -> ThresholdVerdict {
+fn judge_errors(trial: &Trial, TrialCounts { old, new, .. }: &TrialCounts) -> ThresholdVerdict {
     let allowed = trial.thresholds.max_error_rate;
     let difference = share(new.failed, new.calls) - share(old.failed, old.calls);
     // Where the old version gets no calls, it is taken to have no errors.
@@ -213,7 +235,7 @@ fn judge_errors(trial: &Trial, TrialCounts { old, new }: &TrialCounts) -> Thresh
     })
 }
 
-fn judge_p99(trial: &Trial, TrialCounts { old, new }: &TrialCounts) -> ThresholdVerdict {
+fn judge_p99(trial: &Trial, TrialCounts { old, new, .. }: &TrialCounts) -> ThresholdVerdict {
     let ratio = trial.thresholds.max_p99_ratio;
     let (Some(before), Some(after)) = (durations::p99(&old.durations), durations::p99(&new.durations)) else {
         return ThresholdVerdict::Unknown;

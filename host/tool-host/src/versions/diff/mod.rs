@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::words::{ComponentFacts, Impact, ToolFacts, VersionDiff};
 
+use crate::capability;
 use findings::{Findings, around_the_difference, listed, quoted};
 use schema::Side;
 
@@ -124,7 +125,10 @@ fn compare_imports(old: &ComponentFacts, new: &ComponentFacts, findings: &mut Fi
     let replaces = |one: &str, others: &BTreeSet<&str>, same: &BTreeSet<&str>| {
         others.iter().any(|other| !same.contains(other) && is_compatible(one, other))
     };
-    for import in after.difference(&before) {
+    // Imports that the host answers come first: an author may write any number of types, which hide nothing.
+    let mut added: Vec<_> = after.difference(&before).copied().collect();
+    added.sort_by_key(|import| !capability::answers(import));
+    for import in added {
         if replaces(import, &before, &after) {
             let text = format!("it imports {} in another version that is compatible", quoted(import));
             findings.note(Impact::Safe, "imports", text);

@@ -75,6 +75,8 @@ impl<'a> Draft<'a> {
         let state = |version: &ComponentVersion| {
             if active == Some(version.digest.as_str()) {
                 "serves"
+            } else if self.record.withdrawn.contains(&version.digest) {
+                "withdrawn"
             } else if self.record.previous.contains(&version.digest) {
                 "served before"
             } else if is_approved(version) {
@@ -112,7 +114,9 @@ impl<'a> Draft<'a> {
     /// Has a version serve. A trial that runs has then nothing to be compared with, and ends.
     pub(super) fn serve(&mut self, digest: &str) {
         self.record.previous.retain(|previous| previous != digest);
+        self.record.withdrawn.retain(|withdrawn| withdrawn != digest);
         let before = self.record.active.replace(digest.to_owned()).filter(|before| before != digest);
+        self.record.active_since = Some(self.now);
         match &before {
             Some(before) => self.detail(format!("it serves in place of {before}")),
             None => self.detail("it serves"),
@@ -124,9 +128,19 @@ impl<'a> Draft<'a> {
         self.end_trial(&format!("{digest} serves now"));
     }
 
+    /// Has an earlier version serve. The one that served is withdrawn, so that no rollback goes back to it by
+    /// itself, unless this undoes such a rollback.
+    pub(super) fn withdraw_for(&mut self, earlier: &str) {
+        let undoes = self.record.withdrawn.iter().any(|withdrawn| withdrawn == earlier);
+        let before = self.record.active.clone().filter(|_| !undoes);
+        self.serve(earlier);
+        self.record.withdrawn.extend(before);
+    }
+
     /// No version is to serve.
     pub(super) fn serve_nothing(&mut self, because: &str) {
         let before = self.record.active.take();
+        self.record.active_since = None;
         self.remember(before);
         self.end_trial(because);
     }
@@ -135,6 +149,8 @@ impl<'a> Draft<'a> {
         if let Some(before) = before {
             self.record.previous.insert(0, before);
             self.record.previous.truncate(MOST_PREVIOUS);
+            let Self { record: ComponentRecord { previous, withdrawn, .. }, .. } = self;
+            withdrawn.retain(|digest| previous.contains(digest));
         }
     }
 
@@ -150,6 +166,6 @@ impl<'a> Draft<'a> {
 }
 
 /// Whether a version may serve.
-pub(super) fn is_approved(version: &ComponentVersion) -> bool {
+pub(crate) fn is_approved(version: &ComponentVersion) -> bool {
     matches!(version.status, VersionStatus::Approved { .. })
 }

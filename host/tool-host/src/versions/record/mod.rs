@@ -19,10 +19,11 @@ pub(super) mod proposals;
 mod rollback;
 
 use agent_core::ports::{AdminError, TrialRequest};
-use agent_core::words::{AuditLine, ComponentRecord, ComponentVersion, Millis, TrialKind};
+use agent_core::words::{AuditLine, ComponentFacts, ComponentRecord, ComponentVersion, Millis, TrialKind};
 
 use draft::Draft;
 
+pub(crate) use draft::is_approved;
 pub(crate) use proposals::says_nothing_new;
 
 /// Something that is to be done with a component.
@@ -30,14 +31,21 @@ pub(crate) use proposals::says_nothing_new;
 pub(crate) enum Change {
     /// Somebody proposes a version; `approval` has decided on its status.
     Proposed(Box<ComponentVersion>),
+    /// A file is proposed that was found when these digests were known. A version that was proposed while the
+    /// file was being loaded is newer than it.
+    Found { version: Box<ComponentVersion>, known: Vec<String> },
     /// A file of the component, which had that digest, is no longer in the tools folder.
     FileGone { digest: String },
+    /// The component is an MCP server, whose tools had that digest, and is no longer in the policy.
+    ServerGone { digest: String },
     /// A version that waits may serve; left out, the newest that waits.
     Approve {
         digest: Option<String>,
         /// Whether it is to serve at once. Otherwise it may be tried first.
         serve: bool,
     },
+    /// A version describes itself in another way than when it was approved, and that is approved now.
+    Described { digest: String, facts: Box<ComponentFacts> },
     /// It is to serve again.
     Enable,
     /// It is to serve no longer.
@@ -62,6 +70,8 @@ pub(crate) enum Change {
     TrialFailed { trial: String, because: Vec<String> },
     /// The host found a trial to have passed.
     TrialPassed { trial: String },
+    /// The host found that calls of the version that serves trap, since it came to serve then.
+    Trapped { digest: String, since: Millis, because: String },
 }
 
 /// What a component's record is after a change that `by` makes, and the line for its audit trail. Nothing when the change
@@ -77,18 +87,24 @@ pub(crate) fn apply(
     let is_unasked = matches!(
         change,
         Change::Proposed(_)
+            | Change::Found { .. }
             | Change::FileGone { .. }
+            | Change::ServerGone { .. }
             | Change::TrialFailed { .. }
             | Change::TrialPassed { .. }
+            | Change::Trapped { .. }
     );
     if !exists && !is_unasked {
         return Err(AdminError::UnknownComponent);
     }
     let mut draft = Draft::new(record, by, now);
     match change {
-        Change::Proposed(version) => proposals::propose(&mut draft, *version)?,
+        Change::Proposed(version) => proposals::propose(&mut draft, *version, None)?,
+        Change::Found { version, known } => proposals::propose(&mut draft, *version, Some(&known))?,
         Change::FileGone { digest } => rollback::file_gone(&mut draft, &digest),
+        Change::ServerGone { digest } => rollback::server_gone(&mut draft, &digest),
         Change::Approve { digest, serve } => rollback::approve(&mut draft, digest, serve)?,
+        Change::Described { digest, facts } => rollback::described(&mut draft, &digest, *facts)?,
         Change::Enable => rollback::enable(&mut draft),
         Change::Disable => rollback::disable(&mut draft),
         Change::Rollback(digest) => rollback::roll_back(&mut draft, digest)?,
@@ -98,6 +114,9 @@ pub(crate) fn apply(
         Change::Delete => rollback::delete(&mut draft),
         Change::TrialFailed { trial, because } => canary::failed(&mut draft, &trial, because),
         Change::TrialPassed { trial } => canary::passed(&mut draft, &trial),
+        Change::Trapped { digest, since, because } => {
+            rollback::trapped(&mut draft, &digest, since, because);
+        }
     }
     Ok(draft.finish())
 }

@@ -15,9 +15,15 @@ pub(in crate::versions) const MOST_KNOWN: usize = 500;
 /// Most bytes of all entries, as JSON. The rest of a record (digests, a trial, reasons) is bounded and fits beside them.
 const MOST_ENTRIES_BYTES: usize = MOST_RECORD_BYTES - (512 << 10);
 
-/// A digest that is known is no proposal, with two exceptions: an operator who brings bytes that are gone wants that
-/// version back; and the file that last served, taken out of the folder and put back, serves again.
-pub(super) fn propose(draft: &mut Draft<'_>, version: ComponentVersion) -> Result<(), AdminError> {
+/// A digest that is known is no proposal, with two exceptions: an operator who brings bytes that are gone
+/// wants that version back; and the file that last served, taken out of the folder and put back, serves
+/// again. `known_when_found` are the digests that were known when a file was found: it takes its place behind
+/// what was proposed since.
+pub(super) fn propose(
+    draft: &mut Draft<'_>,
+    mut version: ComponentVersion,
+    known_when_found: Option<&[String]>,
+) -> Result<(), AdminError> {
     let is_of_folder = version.source == VersionSource::Folder;
     if draft.record.known.contains(&version.digest) {
         let is_kept = draft.version(&version.digest).is_some();
@@ -35,14 +41,25 @@ pub(super) fn propose(draft: &mut Draft<'_>, version: ComponentVersion) -> Resul
     let (digest, status) = (version.digest.clone(), version.status.clone());
     draft.done("proposed", Some(&digest));
     draft.record.known.retain(|known| *known != digest);
-    draft.record.known.insert(0, digest.clone());
-    draft.record.versions.insert(0, version);
+    let is_newer = |other: &String| known_when_found.is_some_and(|known| !known.contains(other));
+    // The newest come first.
+    let newer = draft.record.known.iter().take_while(|known| is_newer(known)).count();
+    let newer_versions = draft.record.versions.iter().take_while(|other| is_newer(&other.digest));
+    let (place, oldest_of_them) = (newer_versions.clone().count(), newer_versions.last());
+    if let Some(oldest) = oldest_of_them {
+        version.proposed_at = version.proposed_at.min(oldest.proposed_at);
+    }
+    let is_overtaken = draft.record.active.as_ref().is_some_and(is_newer);
+    draft.record.known.insert(newer, digest.clone());
+    draft.record.versions.insert(place, version);
     match status {
         VersionStatus::Approved { by, .. } => {
             draft.detail(format!("approved by {by}"));
             // What is being tried is not pushed aside by something that nobody tried.
             if draft.running().is_some() {
                 draft.detail("it does not serve while another version is tried");
+            } else if is_overtaken {
+                draft.detail("it does not serve: what serves was proposed after the file was found");
             } else {
                 draft.serve(&digest);
             }

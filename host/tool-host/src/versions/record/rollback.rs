@@ -1,19 +1,31 @@
 //! Which version serves, and whether any does.
 
 use agent_core::ports::AdminError;
-use agent_core::words::{ComponentRecord, ComponentVersion, TrialKind, VersionSource, VersionStatus};
+use agent_core::words::{
+    ComponentFacts, ComponentRecord, ComponentVersion, Millis, TrialKind, VersionSource, VersionStatus,
+};
 
 use super::draft::{Draft, is_approved};
 
 /// The version that serves stops with its file. One that was uploaded has none, and the file of another version says nothing.
 pub(super) fn file_gone(draft: &mut Draft<'_>, digest: &str) {
+    let detail = "its file was taken out of the tools folder: put it back, or roll back to a version, to have it serve";
+    stop_what_is_gone(draft, digest, detail);
+}
+
+pub(super) fn server_gone(draft: &mut Draft<'_>, digest: &str) {
+    let detail = "its [[mcp]] was taken out of the policy: put it back to have it serve";
+    stop_what_is_gone(draft, digest, detail);
+}
+
+fn stop_what_is_gone(draft: &mut Draft<'_>, digest: &str, detail: &str) {
     let active = draft.record.active.clone().and_then(|digest| draft.version(&digest)).cloned();
     let is_of_file =
         |version: &ComponentVersion| version.source == VersionSource::Folder && version.digest == digest;
     let Some(active) = active.filter(is_of_file) else { return };
     draft.done("stopped", Some(&active.digest));
-    draft.detail("its file was taken out of the tools folder: put it back, or roll back to a version, to have it serve");
-    draft.serve_nothing("the version that served was taken out of the tools folder");
+    draft.detail(detail);
+    draft.serve_nothing("the version that served was taken out of the tools folder or the policy");
 }
 
 pub(super) fn approve(draft: &mut Draft<'_>, digest: Option<String>, serve: bool) -> Result<(), AdminError> {
@@ -60,9 +72,26 @@ pub(super) fn approve(draft: &mut Draft<'_>, digest: Option<String>, serve: bool
     Ok(())
 }
 
+/// Takes over how an approved version describes itself now. One that waits is approved by its digest, as it
+/// was proposed.
+pub(super) fn described(
+    draft: &mut Draft<'_>,
+    digest: &str,
+    facts: ComponentFacts,
+) -> Result<(), AdminError> {
+    draft.expect_approved(digest)?;
+    let status = VersionStatus::Approved { by: draft.by.to_owned(), at: draft.now };
+    let mut versions = draft.record.versions.iter_mut();
+    if let Some(version) = versions.find(|version| version.digest == digest && version.facts != facts) {
+        (version.facts, version.status) = (facts, status);
+        draft.done("approved", Some(digest));
+        draft.detail("it describes itself otherwise than when it was approved, and that is approved now");
+    }
+    Ok(())
+}
+
 fn newest_waiting(draft: &Draft<'_>) -> Result<String, AdminError> {
-    let waiting = draft.record.versions.iter().find(|version| !is_approved(version));
-    waiting.map(|version| version.digest.clone()).ok_or_else(|| {
+    draft.record.newest_waiting().map(|version| version.digest.clone()).ok_or_else(|| {
         AdminError::Conflict(format!("no version waits for an approval. {}", draft.what_there_is()))
     })
 }
@@ -103,7 +132,7 @@ pub(super) fn roll_back(draft: &mut Draft<'_>, digest: Option<String>) -> Result
     }
     let digest = match digest {
         Some(digest) => digest,
-        None => draft.record.previous.first().cloned().ok_or_else(|| {
+        None => draft.record.earlier().cloned().ok_or_else(|| {
             AdminError::Conflict(format!("no other version served before. {}", draft.what_there_is()))
         })?,
     };
@@ -118,8 +147,19 @@ pub(super) fn roll_back(draft: &mut Draft<'_>, digest: Option<String>) -> Result
         )));
     }
     draft.done("rolled back", Some(&digest));
-    draft.serve(&digest);
+    draft.withdraw_for(&digest);
     Ok(())
+}
+
+/// The version that has served since then is withdrawn in favour of an earlier one, which is kept. Without
+/// one it goes on serving, and so does whatever took its place meanwhile.
+pub(super) fn trapped(draft: &mut Draft<'_>, digest: &str, since: Millis, because: String) {
+    let Some(earlier) = draft.record.earlier().cloned() else { return };
+    if draft.serves(digest) && draft.record.active_since == Some(since) {
+        draft.done("withdrawn", Some(digest));
+        draft.detail(because);
+        draft.withdraw_for(&earlier);
+    }
 }
 
 /// What is left is that it was there, so that its files are no new proposals.

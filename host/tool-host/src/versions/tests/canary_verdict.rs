@@ -27,12 +27,12 @@ fn trial(kind: TrialKind, thresholds: Thresholds) -> Trial {
     }
 }
 
-fn canary(thresholds: Thresholds) -> Trial {
+pub(super) fn canary(thresholds: Thresholds) -> Trial {
     trial(TrialKind::Canary, thresholds)
 }
 
 /// Calls that take a millisecond and a half each, of which some fail.
-fn calls(count: u64, failed: u64) -> CallCounts {
+pub(super) fn calls(count: u64, failed: u64) -> CallCounts {
     let mut counts = timed(count, Duration::from_micros(1_500));
     counts.failed = failed;
     counts
@@ -42,6 +42,10 @@ fn timed(calls: u64, each: Duration) -> CallCounts {
     let mut counts = CallCounts::default();
     (0..calls).for_each(|_| count(&mut counts, ToolOutcome::Ok, each));
     counts
+}
+
+pub(super) fn sums(old: CallCounts, new: CallCounts) -> TrialCounts {
+    TrialCounts { old, new, ..TrialCounts::default() }
 }
 
 fn reasons(verdict: Verdict) -> Vec<String> {
@@ -83,7 +87,7 @@ fn errors_count_beyond_what_chance_explains() {
         ((20, 20), (19, 0), Verdict::GoesOn),
     ];
     for ((new, new_failed), (old, old_failed), expected) in table {
-        let counts = TrialCounts { old: calls(old, old_failed), new: calls(new, new_failed) };
+        let counts = sums(calls(old, old_failed), calls(new, new_failed));
         assert_eq!(
             judge(&canary(thresholds), &counts),
             expected,
@@ -93,11 +97,11 @@ fn errors_count_beyond_what_chance_explains() {
     for ((new, new_failed), (old, old_failed)) in
         [((20, 2), (400, 0)), ((20, 20), (20, 0)), ((20, 9), (400, 20)), ((2_000, 70), (40_000, 0))]
     {
-        let counts = TrialCounts { old: calls(old, old_failed), new: calls(new, new_failed) };
+        let counts = sums(calls(old, old_failed), calls(new, new_failed));
         let because = reasons(judge(&canary(thresholds), &counts));
         assert_eq!(because.len(), 1, "{because:?}");
     }
-    let counts = TrialCounts { old: calls(400, 1), new: calls(40, 12) };
+    let counts = sums(calls(400, 1), calls(40, 12));
     assert_eq!(
         reasons(judge(&canary(thresholds), &counts)),
         ["12 of 40 calls failed (30.0 %), of the old version 1 of 400 (0.2 %); it may be 2.0 % more"]
@@ -128,14 +132,14 @@ fn a_version_that_slows_down_fails_when_that_is_certain() {
         (Duration::from_micros(900), Duration::from_micros(1), Verdict::Passed),
     ];
     for (new, old, expected) in table {
-        let counts = TrialCounts { old: timed(100, old), new: timed(100, new) };
+        let counts = sums(timed(100, old), timed(100, new));
         assert_eq!(judge(&canary(thresholds), &counts), expected, "{new:?} {old:?}");
     }
     // Slower than it may be by the numbers, and not for certain.
     let strict = canary(Thresholds { max_p99_ratio: 1.5, ..thresholds });
-    let counts = TrialCounts { old: timed(100, millis(5)), new: timed(100, millis(12)) };
+    let counts = sums(timed(100, millis(5)), timed(100, millis(12)));
     assert_eq!(judge(&strict, &counts), Verdict::GoesOn);
-    let counts = TrialCounts { old: timed(100, millis(5)), new: timed(20, millis(600)) };
+    let counts = sums(timed(100, millis(5)), timed(20, millis(600)));
     assert_eq!(
         reasons(judge(&canary(thresholds), &counts)),
         [
@@ -151,7 +155,7 @@ fn a_single_slow_call_fails_no_version() {
     let with_slow = |slow: u64| {
         let mut new = timed(20 - slow, Duration::from_millis(5));
         (0..slow).for_each(|_| count(&mut new, ToolOutcome::Ok, Duration::from_secs(9)));
-        judge(&canary(thresholds), &TrialCounts { old: timed(400, Duration::from_millis(5)), new })
+        judge(&canary(thresholds), &sums(timed(400, Duration::from_millis(5)), new))
     };
     assert_eq!(with_slow(1), Verdict::GoesOn);
     assert_eq!(reasons(with_slow(2)).len(), 1);
@@ -165,7 +169,7 @@ fn a_shadow_that_answers_otherwise_fails_after_enough_comparisons() {
     let counts = |compared, agreed| {
         let mut new = calls(20, 0);
         (0..compared).for_each(|index| count_comparison(&mut new, index < agreed));
-        TrialCounts { old: calls(20, 0), new }
+        sums(calls(20, 0), new)
     };
     assert_eq!(judge(&shadow(1.0), &counts(20, 20)), Verdict::Passed);
     assert_eq!(judge(&shadow(1.0), &counts(19, 0)), Verdict::GoesOn, "too few");
@@ -182,7 +186,7 @@ fn a_shadow_that_answers_otherwise_fails_after_enough_comparisons() {
 
 #[test]
 fn a_trial_passes_when_it_was_asked_to_and_is_judged_while_it_runs() {
-    let good = TrialCounts { old: calls(50, 0), new: calls(50, 0) };
+    let good = sums(calls(50, 0), calls(50, 0));
     for (pass_after, expected) in [(0, Verdict::GoesOn), (51, Verdict::GoesOn), (50, Verdict::Passed)] {
         let thresholds = Thresholds { pass_after, ..Thresholds::default() };
         assert_eq!(judge(&canary(thresholds), &good), expected);
@@ -208,7 +212,7 @@ fn calls_count_by_how_they_ended() {
         (MemoryLimit, (1, 1, 0)),
         (OutputLimit, (1, 1, 0)),
         (InvalidOutput, (1, 1, 0)),
-        (InvalidArguments, (0, 0, 0)),
+        (InvalidArguments, (1, 1, 0)),
         (UnknownTool, (0, 0, 0)),
         (Interrupted, (0, 0, 0)),
         (NotRun, (0, 0, 0)),
@@ -219,7 +223,8 @@ fn calls_count_by_how_they_ended() {
         let mut counts = CallCounts::default();
         count(&mut counts, outcome, Duration::from_micros(3));
         assert_eq!((counts.calls, counts.failed, counts.trapped), expected, "{outcome:?}");
-        assert_eq!(counts.durations.iter().sum::<u64>(), counts.calls);
+        let timed = if outcome == InvalidArguments { 0 } else { counts.calls };
+        assert_eq!(counts.durations.iter().sum::<u64>(), timed);
     }
 }
 
@@ -252,7 +257,7 @@ fn a_duration_is_in_the_bucket_of_its_power_of_two() {
 
 #[test]
 fn answers_agree_by_what_they_say() {
-    use ToolOutcome::{Cancelled, Failed, Ok, TimedOut, Trapped};
+    use ToolOutcome::{Cancelled, Failed, InvalidArguments, Ok, TimedOut, Trapped};
     let table = [
         ((Ok, r#"{"a": 1, "b": [1, 2]}"#), (Ok, r#"{"b":[1,2.0],"a":1.0}"#), Some(true)),
         ((Ok, "[1, 2]"), (Ok, "[2, 1]"), Some(false)),
@@ -267,6 +272,8 @@ fn answers_agree_by_what_they_say() {
         ((Failed, "Error: no such city"), (Failed, "Error: no"), Some(false)),
         ((Trapped, "Error: it crashed"), (TimedOut, "Error: it took too long"), Some(true)),
         ((Ok, "same"), (Trapped, "same"), Some(false)),
+        ((Ok, "same"), (InvalidArguments, "same"), Some(false)),
+        ((InvalidArguments, "a is missing"), (InvalidArguments, "b is missing"), Some(true)),
         ((Cancelled, ""), (Ok, ""), None),
         ((Ok, ""), (Cancelled, ""), None),
     ];
@@ -370,7 +377,7 @@ proptest! {
         kind in prop::sample::select(vec![TrialKind::Shadow, TrialKind::Canary]),
     ) {
         let counts = CallCounts { trapped: 0, failed: counts.failed.min(counts.calls), agreed: counts.compared, ..counts };
-        let both = TrialCounts { old: counts.clone(), new: counts };
+        let both = sums(counts.clone(), counts);
         let verdict = judge(&trial(kind, Thresholds::default()), &both);
         prop_assert_eq!(verdict, Verdict::GoesOn);
     }
@@ -386,7 +393,7 @@ proptest! {
         let thresholds = Thresholds { pass_after, ..Thresholds::default() };
         for kind in [TrialKind::Shadow, TrialKind::Canary] {
             let trial = Trial { share, ..trial(kind, thresholds) };
-            let verdict = judge(&trial, &TrialCounts { old: old.clone(), new: new.clone() });
+            let verdict = judge(&trial, &sums(old.clone(), new.clone()));
             if let Verdict::Failed { because } = &verdict {
                 prop_assert!(!because.is_empty() && because.iter().all(|reason| reason.len() < 400));
             }

@@ -68,6 +68,12 @@ pub(super) fn file(name: &str, by: Option<&str>) -> Change {
     proposed(version(name, VersionSource::Folder, by))
 }
 
+/// An approved file that was found when these versions were known.
+pub(super) fn found(name: &str, known: &[&str]) -> Change {
+    let version = Box::new(version(name, VersionSource::Folder, Some("off")));
+    Change::Found { version, known: known.iter().map(digest).collect() }
+}
+
 pub(super) fn uploaded(name: &str, by: Option<&str>) -> Change {
     proposed(version(name, upload(), by))
 }

@@ -6,7 +6,9 @@ mod component;
 mod diff;
 mod record;
 mod record_invariants;
+mod rollback;
 mod schema_diff;
+mod user_shares;
 
 use std::collections::BTreeMap;
 

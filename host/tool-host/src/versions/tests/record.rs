@@ -18,9 +18,9 @@ fn an_approved_proposal_serves_at_once_and_one_that_waits_does_not() {
     assert!(component.record.enabled);
     assert_eq!(component.serves(), (Some("sha256:1"), vec![]));
     assert_eq!(component.line(), ("proposed", Some("sha256:1"), "approved by off; it serves"));
-    let component = component.with(uploaded("2", Some("unchanged")));
+    let component = component.with(uploaded("2", Some("policy")));
     assert_eq!(component.serves(), (Some("sha256:2"), vec!["sha256:1"]));
-    assert_eq!(component.line().2, "approved by unchanged; it serves in place of sha256:1");
+    assert_eq!(component.line().2, "approved by policy; it serves in place of sha256:1");
     let component = component.with(file("3", None)).with(file("4", None));
     assert_eq!(component.serves(), (Some("sha256:2"), vec!["sha256:1"]));
     assert_eq!(component.line(), ("proposed", Some("sha256:4"), "it waits for an approval: it is new"));
@@ -88,17 +88,6 @@ fn an_approval_has_the_newest_that_waits_serve() {
     let component = approved();
     assert_eq!(component.serves(), (Some("sha256:1"), vec![]));
     assert_eq!(component.line(), ("approved", Some("sha256:2"), "it does not serve yet"));
-}
-
-#[test]
-fn a_rollback_goes_back_and_again_returns() {
-    let component = replaced().with(Change::Rollback(None));
-    assert_eq!(component.serves(), (Some("sha256:1"), vec!["sha256:2"]));
-    assert_eq!(component.line(), ("rolled back", Some("sha256:1"), "it serves in place of sha256:2"));
-    let component = component.with(Change::Rollback(None));
-    assert_eq!(component.serves(), (Some("sha256:2"), vec!["sha256:1"]));
-    let component = component.with(uploaded("3", Some("off"))).with(Change::Rollback(Some(digest("1"))));
-    assert_eq!(component.serves(), (Some("sha256:1"), vec!["sha256:3", "sha256:2"]));
 }
 
 #[test]

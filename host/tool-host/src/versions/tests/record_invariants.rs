@@ -58,6 +58,11 @@ fn any_change() -> impl Strategy<Value = Change> {
         1 => Just(Change::Delete),
         1 => (0_u32..3).prop_map(|id| Change::TrialFailed { trial: id.to_string(), because: vec!["it trapped".into()] }),
         2 => (0_u32..3).prop_map(|id| Change::TrialPassed { trial: id.to_string() }),
+        2 => name().prop_map(|digest| Change::Trapped { digest, since: NOW, because: "it trapped".into() }),
+        2 => (any_proposal(), prop::collection::vec(name(), 0..9)).prop_map(|(proposal, known)| match proposal {
+            Change::Proposed(version) => Change::Found { version, known },
+            other => other,
+        }),
     ]
 }
 
@@ -73,6 +78,9 @@ fn check(record: &ComponentRecord) {
     assert!(record.previous.iter().all(is_approved), "what served is kept, so that a rollback finds it");
     assert!(distinct(&record.previous) && record.previous.len() <= MOST_PREVIOUS);
     assert!(!record.previous.iter().any(|digest| Some(digest) == record.active.as_ref()));
+    assert!(distinct(&record.withdrawn));
+    assert!(record.withdrawn.iter().all(|digest| record.previous.contains(digest)));
+    assert_eq!(record.active.is_some(), record.active_since.is_some());
     assert!(distinct(&kept) && kept.len() <= MOST_VERSIONS);
     assert!(kept.iter().all(|digest| record.known.contains(digest)));
     assert!(distinct(&record.known) && record.known.len() <= MOST_KNOWN);
@@ -107,7 +115,7 @@ proptest! {
             prop_assert!(!line.action.is_empty());
             check(&after);
             // A restart proposes again what it finds, and a verdict may be given by every replica.
-            if matches!(repeated, Change::Proposed(_) | Change::FileGone { .. } | Change::TrialFailed { .. } | Change::TrialPassed { .. }) {
+            if matches!(repeated, Change::Proposed(_) | Change::Found { .. } | Change::Trapped { .. } | Change::FileGone { .. } | Change::TrialFailed { .. } | Change::TrialPassed { .. }) {
                 prop_assert!(matches!(apply(&after, repeated, "host", NOW), Ok(None)));
             }
             record = after;

@@ -4,6 +4,7 @@ mod approval;
 mod child;
 mod fake;
 mod http;
+mod starting;
 
 use std::fs;
 use std::sync::Arc;

@@ -11,18 +11,26 @@
 //!
 //! Each step before and after that one leaves the content of both as it is. At the end both are plain files again. What a
 //! killed install leaves behind serves as it is, and the next install of that name tidies it up first.
+//!
+//! Others may write into the tools folder. So the folder aside has to be one of this user's that others
+//! cannot write into, and every file is made anew: nothing is written through a link that somebody has put
+//! there.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::io::Write as _;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
+use rustix::process::geteuid;
 use tool_host::MOST_COMPONENT_BYTES;
 
 use crate::cli::tools::component_file::{MOST_SIGNATURE_BYTES, read_bounded};
+
+/// The bits of a mode by which others than the owner may write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// A component and its signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +75,8 @@ pub(super) fn place(disk: &mut impl Disk, folder: &Path, name: &str, new: &Pair)
 
 fn replace(disk: &mut impl Disk, places: &Places, old: Option<&Pair>, new: &Pair) -> io::Result<()> {
     let aside = &places.aside;
-    if aside.symlink_metadata().is_ok() {
+    if let Ok(found) = aside.symlink_metadata() {
+        check_own(&found)?;
         // Of an install that did not come to its end.
         if let Some(old) = old {
             settle(disk, places, old)?;
@@ -80,6 +89,19 @@ fn replace(disk: &mut impl Disk, places: &Places, old: Option<&Pair>, new: &Pair
     }
     settle(disk, places, new)?;
     disk.remove_folder(aside)
+}
+
+/// Refuses what an install of this user did not leave behind.
+fn check_own(found: &fs::Metadata) -> io::Result<()> {
+    let is_own =
+        found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & WRITABLE_BY_OTHERS == 0;
+    if is_own {
+        return Ok(());
+    }
+    Err(io::Error::other(
+        "what lies there as .NAME.installing is no folder that an install of this user has left behind: \
+         look at it, and remove it",
+    ))
 }
 
 /// Makes both files links to the old two, and turns them to the new two in one step.
@@ -160,12 +182,14 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
 
 impl Disk for RealDisk {
     fn create_folder(&mut self, path: &Path) -> io::Result<()> {
-        fs::create_dir(path)
+        // The service may be another user, and reads what lies in it.
+        fs::DirBuilder::new().mode(0o755).create(path)
     }
 
     fn write(&mut self, path: &Path, content: &[u8]) -> io::Result<()> {
-        // An install that was killed may have left the half of it.
-        let mut file = File::create(path)?;
+        // An install that was killed may have left the half of it. A link would not be followed but refused.
+        self.remove(path)?;
+        let mut file = File::create_new(path)?;
         file.write_all(content)?;
         file.sync_all()
     }
@@ -194,6 +218,8 @@ impl Disk for RealDisk {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     /// Ends after that many steps; of the last one only the half is done, where it can be halved.
@@ -331,6 +357,36 @@ mod tests {
             assert!(found.is_none() || found.as_ref() == Some(&new), "after {steps}: {found:?}");
         }
         assert_eq!((seen(folder), names(folder)), (Some(new), vec!["adder.wasm".to_owned()]));
+    }
+
+    /// Another user of the folder plants links where an install works aside: to a folder and to a file of the
+    /// operator.
+    #[test]
+    fn nothing_is_written_through_what_others_have_planted() {
+        let (folder, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (folder, secret) = (folder.path(), home.path().join("authorized_keys"));
+        fs::write(&secret, "mine").unwrap();
+        fs::write(folder.join("adder.wasm"), "theirs").unwrap();
+        let aside = folder.join(".adder.installing");
+        let install = || place(&mut RealDisk, folder, "adder", &pair(b"version 1", None));
+        // A link to a folder of the operator.
+        symlink(home.path(), &aside).unwrap();
+        let refused = format!("{:#}", install().unwrap_err());
+        assert!(refused.contains("no folder that an install of this user has left behind"), "{refused}");
+        fs::remove_file(&aside).unwrap();
+        // A folder that others may write into, with a link to a file of the operator.
+        fs::create_dir(&aside).unwrap();
+        fs::set_permissions(&aside, fs::Permissions::from_mode(0o777)).unwrap();
+        symlink(&secret, aside.join("settled")).unwrap();
+        install().unwrap_err();
+        // However it came to lie in a folder of this user: the link is replaced, and not followed.
+        fs::set_permissions(&aside, fs::Permissions::from_mode(0o755)).unwrap();
+        install().unwrap();
+        assert_eq!(fs::read(&secret).unwrap(), b"mine");
+        assert_eq!(
+            (seen(folder), names(folder)),
+            (Some(pair(b"version 1", None)), vec!["adder.wasm".to_owned()])
+        );
     }
 
     #[test]

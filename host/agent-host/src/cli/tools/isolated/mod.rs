@@ -206,6 +206,8 @@ impl Observer for Meter {
     }
 
     fn set_changed(&self, _change: &SetReport<'_>) {}
+
+    fn version_withdrawn(&self, _component: &str) {}
 }
 
 /// The policy that a command was told, or that of the tools folder.

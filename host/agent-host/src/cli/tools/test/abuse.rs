@@ -89,6 +89,7 @@ async fn abuse(tested: &Tested, tool: &ToolListing, report: &mut Report) -> anyh
         abuse.troubled(&usual).await;
     }
     abuse.cancelled(&usual, inspection.wants.http).await;
+    abuse.was_called();
     let reads_clocks = inspection.imports.iter().any(|import| {
         ["agent:tool/clock@", "agent:tool/context@", "wasi:clocks/", "wasi:random/"]
             .iter()
@@ -125,6 +126,17 @@ impl Abuse<'_> {
         let (called, found) = self.probe.try_out(&self.tool.tool, (what, arguments), upstreams).await;
         self.result.findings.extend(found);
         called.outcome()
+    }
+
+    /// A test in which the tool never ran has tested nothing.
+    fn was_called(&mut self) {
+        if self.probe.seen(&self.tool.tool).calls > 0 {
+            return;
+        }
+        let text = "it was never called: the host refused all arguments that were made from its input schema, so nothing was tested; \
+                    add a case that passes or \"examples\" to the schema, and look at `agent-host tool check`: a schema that \
+                    nothing fits is named there";
+        self.result.findings.push(Finding::new(Weight::Fault, Some(&self.tool.tool), text));
     }
 
     fn is_over(&mut self) -> bool {

@@ -116,7 +116,9 @@ impl Report {
             }
         }
         if self.cases.is_empty() {
-            text.push_str("no cases: write them into cases.toml beside the component (wit/README.md, \"Testing a tool\")\n");
+            text.push_str(
+                "no cases: write them into cases.toml beside the component (host/docs/tools/testing.md)\n",
+            );
         }
         for abuse in &self.abuse {
             text.push_str(&abuse.to_text());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::ports::tool_versions::{MOST_ID_BYTES, VersionsError};
-use agent_core::words::{CallCounts, ComponentRecord, TrialCounts};
+use agent_core::words::{CallCounts, ComponentRecord, TrialCounts, UserCounts};
 use futures::future::join_all;
 
 use super::{Bench, DAMAGED, line, trial};
@@ -18,7 +18,9 @@ fn counts(of: u64, durations: &[u64]) -> TrialCounts {
         agreed: 5 * times,
         durations: durations.into(),
     };
-    TrialCounts { old: calls(of, durations), new: calls(100 * of, &[]) }
+    let of_user = UserCounts { old: calls(of, durations), ..UserCounts::default() };
+    let users = (of > 0).then(|| ("u1".to_owned(), of_user));
+    TrialCounts { old: calls(of, durations), new: calls(100 * of, &[]), users: users.into_iter().collect() }
 }
 
 pub(crate) async fn counts_are_added_each_to_its_own(bench: &Bench) {
@@ -81,4 +83,25 @@ pub(crate) async fn counts_that_no_record_names_are_removed(bench: &Bench) {
     bench.store.write("echo", 1, &with_trial("t3"), &line("canary")).await.unwrap();
     bench.store.prune(Duration::ZERO).await.unwrap();
     assert_eq!((read("t1").await, read("t2").await), (0, 1), "the trial is another one");
+}
+
+pub(crate) async fn counts_of_first_calls_stay_while_that_version_serves(bench: &Bench) {
+    let serving = |since| ComponentRecord {
+        active: Some("sha256:a".into()),
+        active_since: Some(since),
+        trial: Some(trial("t1")),
+        ..ComponentRecord::default()
+    };
+    let (first, second) =
+        (serving(5).first_calls_id("echo").unwrap(), serving(6).first_calls_id("echo").unwrap());
+    for id in ["t1", &first, &second] {
+        bench.store.add_counts(id, &counts(1, &[])).await.unwrap();
+    }
+    let read = async |id: &str| bench.peer.add_counts(id, &TrialCounts::default()).await.unwrap().old.calls;
+    bench.store.write("echo", 0, &serving(5), &line("proposed")).await.unwrap();
+    bench.store.prune(Duration::ZERO).await.unwrap();
+    assert_eq!((read("t1").await, read(&first).await, read(&second).await), (1, 1, 0));
+    bench.store.write("echo", 1, &serving(6), &line("proposed")).await.unwrap();
+    bench.store.prune(Duration::ZERO).await.unwrap();
+    assert_eq!((read("t1").await, read(&first).await), (1, 0), "it came to serve another time");
 }

@@ -11,7 +11,11 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 async fn keep_all<D: AsRef<str>>(bench: &Bench, digests: &[D]) {
     for digest in digests {
-        bench.store.keep(digest.as_ref(), &component(digest.as_ref().as_bytes(), None)).await.unwrap();
+        bench
+            .store
+            .keep("echo", digest.as_ref(), &component(digest.as_ref().as_bytes(), None))
+            .await
+            .unwrap();
     }
 }
 
@@ -19,7 +23,7 @@ async fn keep_all<D: AsRef<str>>(bench: &Bench, digests: &[D]) {
 async fn kept<'a>(bench: &Bench, digests: &[&'a str]) -> Vec<&'a str> {
     let mut kept = Vec::new();
     for digest in digests {
-        if let Some(found) = bench.peer.component(digest).await.unwrap() {
+        if let Some(found) = bench.peer.component("echo", digest).await.unwrap() {
             assert_eq!(found.bytes, digest.as_bytes());
             kept.push(*digest);
         }
@@ -103,7 +107,7 @@ pub(crate) async fn a_component_kept_again_escapes_the_pruner(bench: &Bench) {
     let (wanted, unwanted) = digests.split_at(12);
     let proposals = wanted.iter().enumerate().map(async |(number, digest)| {
         let store = if number % 2 == 0 { &bench.store } else { &bench.peer };
-        store.keep(digest, &component(digest.as_bytes(), None)).await.unwrap();
+        store.keep("echo", digest, &component(digest.as_bytes(), None)).await.unwrap();
         store.write(digest, 0, &record_of([digest]), &line("proposed")).await.unwrap();
     });
     let prunings =
@@ -112,7 +116,7 @@ pub(crate) async fn a_component_kept_again_escapes_the_pruner(bench: &Bench) {
     assert!(removed.iter().sum::<u64>() >= unwanted.len() as u64, "{removed:?}");
     for (digests, are_there) in [(wanted, true), (unwanted, false)] {
         for digest in digests {
-            let found = bench.store.component(digest).await.unwrap();
+            let found = bench.store.component("echo", digest).await.unwrap();
             assert_eq!(found.map(|found| found.bytes), are_there.then(|| digest.clone().into()), "{digest}");
         }
     }
@@ -121,14 +125,14 @@ pub(crate) async fn a_component_kept_again_escapes_the_pruner(bench: &Bench) {
 pub(crate) async fn a_component_that_is_removed_while_it_is_read_is_whole_or_absent(bench: &Bench) {
     let kept = component(&random_bytes(3_000_000, 3), None);
     for turns in 0..12 {
-        bench.store.keep("sha256:a", &kept).await.unwrap();
+        bench.store.keep("echo", "sha256:a", &kept).await.unwrap();
         let pruning = async {
             for _ in 0..turns {
                 bench.peer.revision().await.unwrap();
             }
             assert_eq!(bench.peer.prune(Duration::ZERO).await.unwrap(), 1);
         };
-        let (read, ()) = futures::join!(bench.store.component("sha256:a"), pruning);
+        let (read, ()) = futures::join!(bench.store.component("echo", "sha256:a"), pruning);
         assert!(read.unwrap().is_none_or(|read| read == kept), "a part of it");
     }
 }

@@ -17,7 +17,7 @@ pub(crate) async fn an_empty_store_knows_nothing(bench: &Bench) {
     assert_eq!(bench.store.revision().await.unwrap(), 0);
     assert_eq!(bench.store.records().await.unwrap(), Records::default());
     assert_eq!(bench.store.record("echo").await.unwrap(), None);
-    assert_eq!(bench.store.component("sha256:x").await.unwrap(), None);
+    assert_eq!(bench.store.component("echo", "sha256:x").await.unwrap(), None);
     assert_eq!(bench.store.audit("echo", 10).await.unwrap(), []);
     assert_eq!(bench.store.prune(std::time::Duration::ZERO).await.unwrap(), 0);
 }
@@ -54,7 +54,9 @@ fn full_record() -> ComponentRecord {
         enabled: true,
         deleted: true,
         active: Some("sha256:a".into()),
+        active_since: Some(u64::MAX),
         previous: vec![NASTY.into()],
+        withdrawn: vec![NASTY.into()],
         versions: vec![
             version(
                 VersionStatus::Waiting { because: vec![NASTY.into()] },
@@ -123,7 +125,7 @@ pub(crate) async fn the_revision_of_the_store_rises_with_every_write(bench: &Ben
         assert_eq!(bench.peer.records().await.unwrap().revision, after);
         before = after;
     }
-    bench.store.keep("sha256:1", &super::component(b"1", None)).await.unwrap();
+    bench.store.keep("echo", "sha256:1", &super::component(b"1", None)).await.unwrap();
     bench.store.prune(std::time::Duration::ZERO).await.unwrap();
     bench.store.write("a", 0, &record_of([""; 0]), &line("x")).await.unwrap_err();
     assert_eq!(bench.peer.revision().await.unwrap(), before, "nothing was written");

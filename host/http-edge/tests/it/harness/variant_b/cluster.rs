@@ -13,8 +13,16 @@ pub(crate) struct FakeCluster {
 impl FakeCluster {
     pub(crate) fn answering(status: u16, content_type: Option<&str>, body: &str) -> Self {
         let content_type = content_type.map(|text| text.as_bytes().to_vec());
-        let answer = Ok(ClusterAnswer { status, content_type, body: body.into() });
+        let answer = Ok(ClusterAnswer { status, content_type, retry_after: None, body: body.into() });
         Self { answer, asked: Mutex::default() }
+    }
+
+    /// The same, with a `Retry-After`.
+    pub(crate) fn after(mut self, retry_after: &str) -> Self {
+        if let Ok(answer) = &mut self.answer {
+            answer.retry_after = Some(retry_after.into());
+        }
+        self
     }
 
     pub(crate) fn unreachable() -> Self {

@@ -277,7 +277,7 @@ fn search() -> ComponentView {
             ..ComponentRecord::default()
         },
         fault: Some("search.wasm cannot be read: \u{1b}]0;root\u{7}".into()),
-        counts: Some(TrialCounts { old: calls, new }),
+        counts: Some(TrialCounts { old: calls, new, ..TrialCounts::default() }),
         ..new_component("search")
     }
 }

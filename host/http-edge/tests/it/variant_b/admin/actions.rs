@@ -183,7 +183,7 @@ async fn the_body_of_an_action_has_the_limit_of_the_api_and_not_of_uploads() {
 async fn any_content_type_will_do_as_under_api() {
     let fakes = Fakes::with_invoke(Answers);
     for kind in ["application/json", "text/plain", "application/x-www-form-urlencoded"] {
-        let mut request = as_admin(request("POST", &path("approve"), Body::from("{}")));
+        let mut request = as_admin(request("POST", &path("promote"), Body::from("{}")));
         request.headers_mut().insert("content-type", kind.parse().unwrap());
         assert_eq!(fakes.service.send(request).await.status, StatusCode::OK, "{kind}");
     }

@@ -3,8 +3,8 @@
 use agent_core::ports::AdminError;
 use http::{Request, StatusCode};
 
-use super::{ROUTES, body_of};
-use crate::harness::{Answer, Answers, Fakes, as_admin};
+use super::{READING, ROUTES, body_of};
+use crate::harness::{Answer, Answers, Fakes, as_admin, request};
 
 async fn send(fakes: &Fakes, method: &str, path: &str, if_match: &str) -> Answer {
     let request = Request::builder().method(method).uri(path).header("if-match", if_match);
@@ -41,6 +41,32 @@ async fn a_change_of_the_revision_that_was_seen_is_made() {
             fakes.tools.change("calculator", |view| view.revision = 8);
         }
         assert_eq!(send(&fakes, method, path, tag).await.status, StatusCode::PRECONDITION_FAILED);
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_depends_on_what_was_read_says_so() {
+    let fakes = Fakes::with_invoke(Answers);
+    let verbs = ["approve", "enable", "disable", "rollback"]
+        .map(|verb| ("POST", format!("/admin/tools/calculator/{verb}")));
+    let removal = ("DELETE", "/admin/tools/calculator".to_owned());
+    for (method, path) in verbs.into_iter().chain([removal]) {
+        // Before the body is read.
+        for body in ["", "{", r#"{"other": 1}"#] {
+            let answer = fakes.service.send(as_admin(request(method, &path, body))).await;
+            assert_eq!(answer.status, StatusCode::PRECONDITION_REQUIRED, "{method} {path}");
+            assert!(answer.body.contains("If-Match is missing"), "{answer}");
+            fakes.windows.fill("user:a1", 0);
+        }
+    }
+    assert_eq!(fakes.tools.take_done(), [""; 0]);
+    for (method, path) in ROUTES.into_iter().skip(READING) {
+        let is_free =
+            method == "PUT" || ["shadow", "canary", "promote"].iter().any(|verb| path.ends_with(verb));
+        if is_free {
+            let answer = fakes.service.send(as_admin(request(method, path, body_of(method)))).await;
+            assert!(answer.status.is_success(), "{method} {path}: {answer}");
+        }
     }
 }
 

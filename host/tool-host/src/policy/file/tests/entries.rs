@@ -4,13 +4,13 @@ pub(super) const ROWS: &[(&str, &[&str])] = &[
     (
         "tool = 1",
         &[
-            r#"line 1, column 1: unknown key "tool" in the file; allowed: component, mcp"#,
+            r#"line 1, column 1: unknown key "tool" in the file; allowed: component, mcp, rollback-on-traps"#,
         ],
     ),
     (
         "[[components]]",
         &[
-            r#"line 1, column 3: unknown key "components" in the file; did you mean "component"? allowed: component, mcp"#,
+            r#"line 1, column 3: unknown key "components" in the file; did you mean "component"? allowed: component, mcp, rollback-on-traps"#,
         ],
     ),
     (
@@ -259,6 +259,16 @@ naem = "ä""#,
         &[
             r#"line 1, column 1: the component has neither digest nor signer, so every file of its name would have these grants; add: digest = "sha256:…" with what `sha256sum <its name>.wasm` prints, or signer = "ed25519:…""#,
             r#"line 2, column 1: unknown key "naem" in a component; did you mean "name"? allowed: <KEYS>"#,
+        ],
+    ),
+    (
+        "…
+rename = { add = \"Sum\", stock_look-up = \"find\", look = \"find\", a = 5 }",
+        &[
+            r#"line 4, column 18: rename: found "Sum"; allowed: names of tools: a letter a-z and then up to 62 of a-z, 0-9 and '_'"#,
+            r#"line 4, column 25: rename: found "stock_look-up"; allowed: names of tools: a letter a-z and then up to 62 of a-z, 0-9 and '_'"#,
+            r#"line 4, column 41: rename: two tools would be "find"; allowed: another name for each"#,
+            "line 4, column 68: rename.a: found the number 5; allowed: a text in quotes",
         ],
     ),
     (

@@ -132,6 +132,15 @@ path = "search""#,
         r#"…
 [[component.http]]
 host = "a.test"
+path = "/search/**""#,
+        &[
+            r#"line 6, column 8: path: found "/search/**": a path is no pattern: "/search" is everything below it too, so leave out the asterisks; allowed: <PATH>"#,
+        ],
+    ),
+    (
+        r#"…
+[[component.http]]
+host = "a.test"
 path = "/search/""#,
         &[
             r#"line 6, column 8: path: found "/search/": a prefix has no empty segment and no slash at the end; allowed: <PATH>"#,

@@ -1,0 +1,47 @@
+//! Which versions of tools wait for an approval, and the command that approves them.
+
+use agent_core::ports::Records;
+use tokio::time::timeout;
+
+use super::report::Finding;
+use super::stores::is_made;
+use crate::composition::{self, PROBE_LIMIT};
+use crate::config::Config;
+
+/// The command that approves everything that waits.
+const TODO: &str =
+    "agent-host tools versions shows what waits; agent-host tools approve --all approves all of it";
+
+/// Asks the database what waits. There is no finding where approvals are off, where there is no database, and
+/// where it does not answer, which its own check says.
+pub(super) async fn examine(config: &Config) -> Option<Finding> {
+    if !config.tools.needs_approval || config.stores.database.is_none() {
+        return None;
+    }
+    if !is_made(config) {
+        return Some(none_yet());
+    }
+    let storage = composition::tool_storage_of_commands(&config.stores).await.ok()?;
+    let records = timeout(PROBE_LIMIT, storage.versions?.records()).await.ok()?.ok()?;
+    Some(if records.components.is_empty() { none_yet() } else { waiting(&records) })
+}
+
+fn none_yet() -> Finding {
+    let text = "TOOLS_APPROVAL is on and nothing was approved yet: at the first start all tools wait that no policy names";
+    Finding::warning("approvals", text.to_owned(), TODO)
+}
+
+fn waiting(records: &Records) -> Finding {
+    let waiting: Vec<_> = records
+        .components
+        .iter()
+        .filter_map(|(name, found)| Some(format!("{name}@{}", found.record.next_to_approve()?.digest)))
+        .collect();
+    match waiting.len() {
+        0 => Finding::ok("approvals", "no version of a tool waits for one".to_owned()),
+        count => {
+            let text = format!("{count} wait and do not serve: {}", waiting.join(", "));
+            Finding::warning("approvals", text, TODO)
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! JSON of strangers: the one reader for it, within a budget of memory.
+//!
+//! A megabyte of text can be a hundred megabytes of values: `{"":0},` is seven bytes, and the map that it
+//! makes takes 640. A [`MemoryBudget`] counts what the values take while it makes them, and stops before they
+//! take more than they may. Long strings, such as images, take what their text takes and nothing of the
+//! budget.
+//!
+//! Reading JSON of strangers without it needs a reason: `tests/it/architecture/readers.rs` lists the places.
+
+mod budget;
+mod metered;
+
+pub use budget::MemoryBudget;
+
+/// Why a text was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The text is not JSON, or not of the type that was asked for.
+    #[error(transparent)]
+    Json(serde_json::Error),
+    /// The values would take more memory than they may.
+    #[error("its values would take more than {most} bytes of memory")]
+    TooLarge {
+        /// The whole budget.
+        most: usize,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
+    use serde::Deserialize;
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn read(text: &[u8]) -> Result<Value, ReadError> {
+        MemoryBudget::default().read(text)
+    }
+
+    fn read_as<T: DeserializeOwned>(text: &[u8]) -> Result<T, ReadError> {
+        MemoryBudget::default().read_as(text)
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::Bool),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,8}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                vec(inner.clone(), 0..4).prop_map(Value::Array),
+                btree_map(".{0,4}", inner, 0..4)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_is_what_was_written(value in any_value()) {
+            let text = value.to_string();
+            prop_assert_eq!(read(text.as_bytes()).unwrap(), value.clone());
+            prop_assert_eq!(read_as::<Value>(text.as_bytes()).unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn a_value_that_would_take_too_much_memory_is_refused_while_it_is_read() {
+        let objects = format!("[{}{{}}]", r#"{"":0},"#.repeat(MIB));
+        let error = read(objects.as_bytes()).unwrap_err();
+        assert!(matches!(error, ReadError::TooLarge { .. }), "{error}");
+        let nested =
+            format!("[{}0]", format!("{}0{},", r#"{"":"#.repeat(100), "}".repeat(100)).repeat(1_000));
+        assert!(matches!(read(nested.as_bytes()), Err(ReadError::TooLarge { .. })));
+        let numbers = format!("[{}0]", "0,".repeat(MIB / 8));
+        assert!(read(numbers.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn a_long_string_takes_what_its_text_takes() {
+        let image = json!({ "url": "a".repeat(20 * MIB) }).to_string();
+        assert!(read(image.as_bytes()).is_ok());
+    }
+
+    /// serde_json reads the string below its own mark as JSON again, whenever a value is read by its own
+    /// reader.
+    #[test]
+    fn a_text_that_would_be_read_again_is_counted_as_the_values_that_it_may_be() {
+        let inner = format!("[{}0]", r#"{"":0},"#.repeat(MIB));
+        let text = json!({ "$serde_json::private::RawValue": inner }).to_string();
+        let error = read_as::<Value>(text.as_bytes()).unwrap_err();
+        assert!(matches!(error, ReadError::TooLarge { .. }), "{error}");
+        assert!(read(text.as_bytes()).is_err());
+        let small = br#"{"$serde_json::private::RawValue":"[1]"}"#;
+        assert_eq!(read(small).unwrap(), json!({ "$serde_json::private::RawValue": "[1]" }));
+    }
+
+    #[test]
+    fn what_is_not_json_is_told_as_serde_json_tells_it() {
+        for text in ["", "[1", "1 2", "nul", &"[".repeat(1_000)] {
+            let expected = serde_json::from_str::<Value>(text).unwrap_err().to_string();
+            let error = read(text.as_bytes()).unwrap_err();
+            assert_eq!(error.to_string(), expected, "{text}");
+            assert!(matches!(error, ReadError::Json(_)));
+        }
+        assert!(matches!(read(b"\"\xFF\""), Err(ReadError::Json(_))));
+    }
+
+    #[test]
+    fn a_type_is_read_by_way_of_the_value() {
+        #[derive(Debug, Deserialize, PartialEq)]
+        struct Call {
+            name: String,
+            input: Option<Value>,
+        }
+        let call = read_as::<Call>(br#"{"name":"a","input":{"b":1.5},"more":[]}"#).unwrap();
+        assert_eq!(call, Call { name: "a".into(), input: Some(json!({ "b": 1.5 })) });
+        let ReadError::Json(error) = read_as::<Call>(b"{}").unwrap_err() else { panic!("it has no name") };
+        assert!(error.is_data());
+    }
+
+    #[test]
+    fn of_members_of_one_name_the_last_counts() {
+        assert_eq!(read(br#"{"a":1,"a":2}"#).unwrap(), json!({ "a": 2 }));
+    }
+
+    #[test]
+    fn several_texts_share_a_budget() {
+        let mut budget = MemoryBudget::new(10_000);
+        let one = br#"[{"a":1}]"#;
+        let read = (0..100).take_while(|_| budget.read(one).is_ok()).count();
+        assert_eq!(read, 10_000 / (640 + 4 * size_of::<Value>()));
+        assert!(budget.read(b"1").is_ok(), "what costs nothing is still read");
+    }
+}

@@ -1,0 +1,194 @@
+//! An approval is of what serves: a component is held to how it described itself, at every load.
+
+use agent_core::ports::{AdminAction, ToolAdmin, Toolbox, Versions};
+use agent_core::words::{Principal, Thresholds, TrialKind, TrialState};
+use tool_host::{Limits, PolicyFile};
+
+use crate::fleet::{Fleet, answering, approve, attempt, is_waiting};
+use crate::harness::{Host, limits};
+use crate::text::Text;
+use crate::wasi::PACKAGES;
+
+/// Clocks and random numbers, of the contract and of WASI.
+const IMPORTS: &str = r#"
+    (import "agent:tool/clock@0.1.1" "now-ms" (func $now_ms (result i64)))
+    (import "agent:tool/context@0.1.1" "remaining-ms" (func $remaining_ms (result i64)))
+    (import "wasi:random/random@0.2.3" "get-random-u64" (func $random_number (result i64)))
+    (import "wasi:clocks/wall-clock@0.2.3" "now" (func $now (param i32)))"#;
+
+/// A letter for a number.
+const LETTER: &str = "(func $letter (param i64) (result i32)
+    (i32.add (i32.const 97) (i32.wrap_i64 (i64.rem_u (local.get 0) (i64.const 26)))))";
+
+/// A description that begins with four letters of what the guest was told.
+const TELLS: &str = "
+    (call $now (i32.const 3000))
+    (i32.store8 (i32.const 384) (call $letter (call $now_ms)))
+    (i32.store8 (i32.const 385) (call $letter (call $remaining_ms)))
+    (i32.store8 (i32.const 386) (call $letter (i64.load (i32.const 3000))))
+    (i32.store8 (i32.const 387) (call $letter (call $random_number)))
+    (i32.const 0)";
+
+/// A description that is another one where less than 32 MiB of memory are granted.
+const GROWS: &str = "
+    (if (i32.eq (memory.grow (i32.const 500)) (i32.const -1))
+        (then (i32.store8 (i32.const 384) (i32.const 33))))
+    (i32.const 0)";
+
+fn grows() -> Vec<u8> {
+    Text { tool: "greet", describe: GROWS, ..Text::default() }.component()
+}
+
+fn little_memory() -> Limits {
+    Limits { memory_bytes: 16 << 20, ..limits() }
+}
+
+fn descriptions(host: &Host) -> Vec<String> {
+    host.host.list().into_iter().map(|tool| tool.description).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_it_describes_itself_a_component_sees_a_fixed_clock_and_fixed_random_numbers() {
+    let text = Text {
+        imports: IMPORTS,
+        fields: LETTER,
+        packages: PACKAGES,
+        world: "wasi-tool",
+        describe: TELLS,
+        ..Text::default()
+    };
+    let host = Host::start(&[("text.wasm", &text.component())], limits()).await;
+    assert_eq!(host.faults(), [""; 0]);
+    assert_eq!(descriptions(&host), ["smixten as text."]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_that_describes_itself_otherwise_than_was_approved_is_refused_by_name() {
+    let mut fleet = Fleet::new(true);
+    let one = fleet.approved_replica(&[("greet.wasm", &grows())]).await;
+    assert_eq!(descriptions(&one.host), ["Written as text."]);
+    let digest = one.get("greet").await.record.active.unwrap();
+    let (tools, cache) = one.stop();
+    fleet.limits = little_memory();
+    // A restart with the same folders, and another replica.
+    for replica in [fleet.start(tools, cache).await, fleet.replica(&[]).await] {
+        replica.until(|host| !host.faults().is_empty()).await;
+        let faults = replica.host.faults();
+        assert!(faults[0].starts_with("greet.wasm: describes itself otherwise"), "{faults:?}");
+        assert!(
+            faults[0].contains("it reads \"!ritten as text.\"") && faults[0].contains(&digest),
+            "{faults:?}"
+        );
+        assert_eq!(replica.host.names(), [""; 0]);
+        let view = replica.get("greet").await;
+        assert!(view.fault.is_some_and(|fault| fault.contains("describes itself otherwise")));
+        assert_eq!(*replica.host.seen.faults.lock().unwrap().last().unwrap(), ["greet.wasm"]);
+    }
+    // Its new description is approved like anything else: by the digest.
+    let again = fleet.replica(&[]).await;
+    let approved =
+        again.act("greet", AdminAction::Approve { digest: Some(digest), serve: true }).await.unwrap();
+    again.until(|host| descriptions(host) == ["!ritten as text."]).await;
+    assert!(again.host.faults().is_empty());
+    assert_eq!(approved.record.versions[0].facts.tools[0].description, "!ritten as text.");
+    let trail = again.host.host.audit("greet").await.unwrap();
+    assert_eq!((trail[0].by.as_str(), trail[0].action.as_str()), ("user:ann", "approved"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn neither_a_trial_nor_a_run_that_is_taken_up_gets_a_version_that_describes_itself_otherwise() {
+    let mut fleet = Fleet::new(true);
+    let one = fleet.approved_replica(&[("greet.wasm", &grows())]).await;
+    let first = one.get("greet").await.record.active.unwrap();
+    one.upload("greet", &answering("2")).await;
+    one.act("greet", approve()).await.unwrap();
+    drop(one);
+    fleet.limits = little_memory();
+    let two = fleet.replica(&[]).await;
+    two.until(|host| host.names() == ["greet"]).await;
+    let pins = Versions::from([("greet".to_owned(), first.clone())]);
+    let pinned = two.host.host.pinned(Principal::nobody(), "run_1", &pins).await;
+    assert_eq!(pinned.catalog().tools()[0].description, "Written as text.");
+    assert_ne!(pinned.versions()["greet"], first);
+    let canary = attempt(TrialKind::Canary, 1.0, Thresholds::default());
+    let AdminAction::Try(kind, request) = canary else { unreachable!("a canary is tried") };
+    let request = agent_core::ports::TrialRequest { digest: Some(first), ..request };
+    two.act("greet", AdminAction::Try(kind, request)).await.unwrap();
+    let failed = async {
+        loop {
+            if let Some(TrialState::Failed { because, .. }) =
+                two.get("greet").await.record.trial.map(|trial| trial.state)
+            {
+                return because;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    let because = tokio::time::timeout(std::time::Duration::from_secs(30), failed).await.expect("it fails");
+    assert!(because[0].contains("describes itself otherwise"), "{because:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_is_asked_another_description_is_taken_over_with_an_audit_line() {
+    let mut fleet = Fleet::new(false);
+    drop(fleet.replica(&[("greet.wasm", &grows())]).await);
+    fleet.limits = little_memory();
+    let two = fleet.replica(&[]).await;
+    two.until(|host| descriptions(host) == ["!ritten as text."]).await;
+    let view = two.get("greet").await;
+    assert_eq!(view.record.versions[0].facts.tools[0].description, "!ritten as text.");
+    let trail = two.host.host.audit("greet").await.unwrap();
+    assert_eq!((trail[0].by.as_str(), trail[0].action.as_str()), ("off", "approved"));
+    assert!(trail[0].detail.contains("describes itself otherwise"), "{}", trail[0].detail);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_digest_of_the_catalog_is_that_of_the_definitions() {
+    let digest = |host: &Host| host.host.everything().catalog().digest().to_owned();
+    let one = Host::start(&[("greet.wasm", &grows())], limits()).await;
+    let same = Host::start(&[("greet.wasm", &grows())], limits()).await;
+    let other = Host::start(&[("greet.wasm", &grows())], little_memory()).await;
+    assert_eq!(one.list_digests(), other.list_digests());
+    assert_eq!(digest(&one), digest(&same));
+    assert_ne!(digest(&one), digest(&other));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_store_is_away_nothing_serves_that_is_not_remembered_to_have_served() {
+    let component = answering("1");
+    let mut fleet = Fleet::new(true);
+    let first = fleet.replica(&[("greet.wasm", &component)]).await;
+    first.until_known("greet").await;
+    let digest = first.get("greet").await.record.versions[0].digest.clone();
+    drop(first);
+    // The policy names it, and for all that is known here an operator has disabled it.
+    let policy = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(policy.path(), format!("[[component]]\nname = \"greet\"\ndigest = \"{digest}\"\n"))
+        .unwrap();
+    fleet.policy = PolicyFile::At(policy.path().to_owned());
+    fleet.store.switch.fail(true);
+    let two = fleet.replica(&[("greet.wasm", &component)]).await;
+    assert_eq!(two.host.names(), [""; 0]);
+    assert!(two.host.faults()[0].contains("is not what served last"), "{:?}", two.host.faults());
+    fleet.store.switch.fail(false);
+    two.until(|host| host.names() == ["greet"]).await;
+    // A component that was disabled while this replica looked on stays away as well.
+    two.act("greet", AdminAction::Disable).await.unwrap();
+    let (tools, cache) = two.stop();
+    fleet.store.switch.fail(true);
+    let again = fleet.start(tools, cache).await;
+    assert_eq!(again.host.names(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_was_emptied_approves_nothing_that_served_before() {
+    let fleet = Fleet::new(true);
+    let one = fleet.approved_replica(&[("greet.wasm", &answering("1"))]).await;
+    assert_eq!(one.host.names(), ["greet"]);
+    let (tools, cache) = one.stop();
+    let emptied = Fleet::new(true);
+    let again = emptied.start(tools, cache).await;
+    again.until_known("greet").await;
+    again.until(|host| host.names().is_empty()).await;
+    assert!(is_waiting(&again.get("greet").await));
+}

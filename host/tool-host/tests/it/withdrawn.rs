@@ -1,0 +1,184 @@
+//! Versions that serve and whose calls trap, and files that are older than what serves.
+
+use std::time::{Duration, Instant};
+
+use agent_core::ports::{AdminAction, AdminError, ToolAdmin, ToolRequest, ToolVersions, Toolbox};
+use agent_core::words::{AuditLine, Grants, Principal, Thresholds, ToolCall, ToolOutcome, TrialKind};
+use serde_json::json;
+use tool_host::PolicyFile;
+
+use crate::fleet::{Fleet, Replica, answering, attempt, is_waiting, traps};
+use crate::text::Text;
+
+/// A call of a user, of the version that serves.
+async fn call_by(replica: &Replica, user: &str) -> ToolOutcome {
+    let (principal, call) =
+        (Principal::user(user), ToolCall { id: "1".into(), name: "greet".into(), arguments: json!({}) });
+    let tools = replica.host.host.current_for(&principal);
+    let request = ToolRequest {
+        request_id: "r",
+        run_id: "run",
+        call_id: "call",
+        attempt: 1,
+        principal: &principal,
+        grants: Grants::none(),
+        progress: None,
+        call: &call,
+        deadline: Instant::now() + Duration::from_secs(60),
+        nested: None,
+    };
+    tools.call(request).await.receipt.outcome
+}
+
+async fn trap(replica: &Replica, user: &str, times: usize) {
+    for _ in 0..times {
+        assert_eq!(call_by(replica, user).await, ToolOutcome::Trapped);
+    }
+}
+
+/// Until that version serves.
+async fn until_serves(replica: &Replica, digest: &str) {
+    let listed = [format!("greet@{digest}")];
+    replica.until(|host| host.list_digests() == listed).await;
+}
+
+/// Adds up and judges what was counted until now.
+async fn judge(replica: &Replica) {
+    // A reading of the store that was under way may have begun before.
+    replica.host.host.reload().await;
+    replica.host.host.reload().await;
+}
+
+async fn newest_line(replica: &Replica) -> AuditLine {
+    replica.host.host.audit("greet").await.unwrap().remove(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_whose_calls_trap_is_withdrawn_on_all_replicas_though_nobody_tried_it() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    let two = fleet.replica(&[]).await;
+    let good = one.get("greet").await.record.active.unwrap();
+    let bad = one.upload("greet", &traps()).await.record.active.unwrap();
+    until_serves(&two, &bad).await;
+    // Too few on each of the two, and enough on both.
+    trap(&one, "ann", 3).await;
+    trap(&two, "ann", 2).await;
+    for replica in [&one, &two] {
+        until_serves(replica, &good).await;
+    }
+    let line = newest_line(&one).await;
+    assert_eq!(
+        (line.by.as_str(), line.action.as_str(), line.digest),
+        ("host", "withdrawn", Some(bad.clone()))
+    );
+    assert!(line.detail.starts_with("5 of its first 5 calls trapped"), "{}", line.detail);
+    let told = |replica: &Replica| replica.host.seen.withdrawn.lock().unwrap().clone();
+    assert_eq!([told(&one), told(&two)].concat(), ["greet"], "one replica has withdrawn it");
+    // The version that trapped comes back only if somebody names it.
+    let refused = one.act("greet", AdminAction::Rollback(None)).await.unwrap_err();
+    assert!(matches!(refused, AdminError::Conflict(_)), "{refused}");
+    assert_eq!(one.get("greet").await.record.active, Some(good));
+    assert_eq!(
+        one.act("greet", AdminAction::Promote(Some(bad.clone()))).await.unwrap().record.active,
+        Some(bad)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_user_of_several_does_not_have_a_version_withdrawn() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    for user in ["ann", "ben"] {
+        assert_eq!(call_by(&one, user).await, ToolOutcome::Ok);
+    }
+    let good = one.get("greet").await.record.active.unwrap();
+    let bad = one.upload("greet", &traps()).await.record.active;
+    trap(&one, "ann", 9).await;
+    judge(&one).await;
+    assert_eq!(one.get("greet").await.record.active, bad, "the other user has not called it");
+    trap(&one, "ben", 1).await;
+    until_serves(&one, &good).await;
+    assert!(newest_line(&one).await.detail.starts_with("10 of its first 10 calls trapped"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_withdrawn_where_the_policy_says_so_or_nothing_is_kept() {
+    let policy = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(policy.path(), "rollback-on-traps = false\n").unwrap();
+    let mut fleet = Fleet::new(false);
+    fleet.policy = PolicyFile::At(policy.path().to_owned());
+    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    let good = one.get("greet").await.record.active.unwrap();
+    let bad = one.upload("greet", &traps()).await.record.active;
+    trap(&one, "ann", 9).await;
+    judge(&one).await;
+    assert_eq!(one.get("greet").await.record.active, bad);
+    // From the next call on.
+    std::fs::write(policy.path(), "# nothing is granted\n").unwrap();
+    one.host.host.reload().await;
+    trap(&one, "ann", 5).await;
+    until_serves(&one, &good).await;
+
+    let lone = Fleet::new(false);
+    let one = lone.replica(&[("greet.wasm", &traps())]).await;
+    trap(&one, "ann", 9).await;
+    judge(&one).await;
+    assert_eq!(one.host.names(), ["greet"], "there is no version to go back to");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_by_the_schema_count_in_a_trial() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    let first = one.get("greet").await.record.active;
+    let schema = r#"{"type":"object","required":["title"]}"#;
+    let wants_more = Text { tool: "greet", input_schema: schema, ..Text::default() };
+    one.upload("greet", &wants_more.component()).await;
+    one.act("greet", AdminAction::Rollback(first)).await.unwrap();
+    one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
+    let caller = Principal::nobody();
+    one.until(|host| {
+        host.host.for_run(caller, "run_1").catalog().digest()
+            != host.host.current_for(caller).catalog().digest()
+    })
+    .await;
+    let tools = one.host.host.for_run(caller, "run_1");
+    assert_eq!(crate::fleet::call_of(&*tools, "run_1", "a").await.0, ToolOutcome::InvalidArguments);
+    judge(&one).await;
+    let counts = one.get("greet").await.counts.unwrap();
+    assert_eq!((counts.new.calls, counts.new.failed, counts.new.trapped), (1, 1, 0));
+    assert!(counts.users.is_empty(), "who called is not told");
+}
+
+/// A file that served before the store answered, and a version that was installed meanwhile and is approved a
+/// moment later.
+#[tokio::test]
+async fn what_serves_goes_on_while_a_newer_version_is_installed_and_does_not_replace_it_after_that() {
+    let fleet = Fleet::new(false);
+    fleet.store.switch.fail(true);
+    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    assert_eq!(one.says().await, "1");
+    let elsewhere = Fleet::new(true);
+    let installed = elsewhere.replica(&[]).await.upload("greet", &answering("2")).await;
+    assert!(is_waiting(&installed));
+    let digest = installed.record.versions[0].digest.clone();
+    let component = elsewhere.store.component("greet", &digest).await.unwrap().unwrap();
+    let line = elsewhere.store.audit("greet", 1).await.unwrap().remove(0);
+    fleet.store.switch.fail(false);
+    fleet.store.keep("greet", &digest, &component).await.unwrap();
+    fleet.store.write("greet", 0, &installed.record, &line).await.unwrap();
+    // The file is proposed too, and stays behind what was installed after it was found.
+    until_serves(&one, &digest).await;
+    let known = async {
+        while one.get("greet").await.record.known.len() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), known).await.expect("the file is proposed");
+    judge(&one).await;
+    assert_eq!(one.says().await, "2");
+    assert_eq!(one.get("greet").await.record.versions[0].digest, digest);
+    let swaps = one.host.seen.swaps.lock().unwrap().clone();
+    assert!(swaps.iter().all(|set| set == &["greet"]), "the tool set is never empty: {swaps:?}");
+}

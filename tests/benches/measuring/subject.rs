@@ -1,0 +1,69 @@
+//! The binaries that are measured: the one that was built, and with `--baseline FILE` another one beside it in the same
+//! turns, such as that of the release before.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use acceptance::{agent_host, repository};
+
+/// A binary under measurement.
+#[derive(Clone)]
+pub(crate) struct Subject {
+    pub(crate) name: &'static str,
+    binary: PathBuf,
+    /// Two builds do not share compiled components.
+    cache: PathBuf,
+}
+
+impl Subject {
+    pub(crate) fn ours() -> Self {
+        Self { name: "agent-host", binary: agent_host(), cache: repository().join("target/tmp/bench-cache") }
+    }
+
+    /// `BENCH_BASELINE`, which `--baseline` sets.
+    pub(crate) fn baseline() -> Option<Self> {
+        #[expect(clippy::disallowed_methods, reason = "a bench has no configuration")]
+        let binary = std::env::var_os("BENCH_BASELINE")?;
+        let cache = repository().join("target/tmp/bench-cache.baseline");
+        Some(Self { name: "baseline", binary: binary.into(), cache })
+    }
+
+    /// The built binary, then the baseline if there is one.
+    pub(crate) fn all() -> Vec<Self> {
+        [Some(Self::ours()), Self::baseline()].into_iter().flatten().collect()
+    }
+
+    /// Any command of the binary.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.env("TOOLS_CACHE_DIR", &self.cache);
+        command
+    }
+
+    /// A service in production on any free port, with the shipped tools and no other setting of this process.
+    /// `TOOLS_APPROVAL` is off: with it on nobody would approve the tools of a new database.
+    pub(crate) fn serve(&self, provider: SocketAddr) -> Command {
+        let mut command = Command::new(&self.binary);
+        command
+            .arg("serve")
+            .env_clear()
+            .env("NODE_ENV", "production")
+            .env("HOST", "127.0.0.1")
+            .env("PORT", "0")
+            .env("LLM_API_KEY", "bench")
+            .env("LLM_MODEL", "openai/bench")
+            .env("LLM_BASE_URL", format!("http://{provider}"))
+            .env("TOOLS_DIR", repository().join("target/tools"))
+            .env("TOOLS_APPROVAL", "off")
+            .env("TOOLS_CACHE_DIR", &self.cache)
+            .stderr(Stdio::inherit());
+        command
+    }
+
+    /// Forgets what was compiled for it.
+    pub(crate) fn forget_compiled(&self) {
+        // Absent before the first run.
+        let _ = std::fs::remove_dir_all(&self.cache);
+    }
+}
